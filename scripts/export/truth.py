@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Record what a model's tensors really measure, as ONNX Runtime produced them.
+
+The model runs once on the CPU with graph optimisation off and with every node output exposed as a graph output, so
+each recorded shape is one that a kernel wrote, never one that was inferred.  From these shapes follows the ideal peak:
+
+  * steps are the nodes of the top-level graph in file order;
+  * a graph input is live from step 0 through its last use, a node output from its own step through its last use (its
+    own step alone if nothing reads it), a graph output through the last step; a use inside a subgraph counts at the
+    node that holds the subgraph;
+  * initializers and the outputs of Constant nodes are weights and are not live bytes;
+  * nothing is aliased and nothing is rounded, but for sub-byte types, which round up to a byte once per tensor.
+
+Weights that the file refers to and that are absent are replaced by seeded random numbers: no shape depends on them.
+
+    truth.py MODEL.onnx --bind batch=8 [--bind seq=16] [--value NAME=3] [-o OUT.json]
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+# Bits of one element.  Strings have no size of their own and count as nothing.
+BITS = {
+    TensorProto.FLOAT: 32, TensorProto.UINT8: 8, TensorProto.INT8: 8, TensorProto.UINT16: 16, TensorProto.INT16: 16,
+    TensorProto.INT32: 32, TensorProto.INT64: 64, TensorProto.STRING: 0, TensorProto.BOOL: 8,
+    TensorProto.FLOAT16: 16, TensorProto.DOUBLE: 64, TensorProto.UINT32: 32, TensorProto.UINT64: 64,
+    TensorProto.COMPLEX64: 64, TensorProto.COMPLEX128: 128, TensorProto.BFLOAT16: 16, TensorProto.FLOAT8E4M3FN: 8,
+    TensorProto.FLOAT8E4M3FNUZ: 8, TensorProto.FLOAT8E5M2: 8, TensorProto.FLOAT8E5M2FNUZ: 8, TensorProto.UINT4: 4,
+    TensorProto.INT4: 4, TensorProto.FLOAT4E2M1: 4,
+}
+
+
+def tensor_bytes(dtype, shape):
+    return (int(np.prod(shape, dtype=object)) * BITS[dtype] + 7) // 8
+
+
+# --- the graph's own facts --------------------------------------------------------------------------------------------
+
+def subgraphs(node):
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def names_read(node):
+    """Names that a node reads, those that its subgraphs capture included."""
+    names = {name for name in node.input if name}
+    for graph in subgraphs(node):
+        inner = {i.name for i in graph.input} | {i.name for i in graph.initializer}
+        read = {o.name for o in graph.output}
+        for child in graph.node:
+            read |= names_read(child)
+            inner |= set(child.output)
+        names |= read - inner
+    return names
+
+
+def weight_names(graph):
+    names = {i.name for i in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            names |= set(node.output)
+    return names
+
+
+def intervals(graph):
+    """name -> [first step, last step] of every value that counts."""
+    weights = weight_names(graph)
+    spans = {i.name: [0, 0] for i in graph.input if i.name not in weights}
+    for step, node in enumerate(graph.node):
+        for name in names_read(node):
+            if name in spans:
+                spans[name][1] = step
+        for name in node.output:
+            if name and name not in weights:
+                spans[name] = [step, step]
+    for output in graph.output:
+        if output.name in spans:
+            spans[output.name][1] = max(len(graph.node) - 1, 0)
+    return spans
+
+
+def ideal_peak(graph, sizes):
+    """The largest live bytes over the steps, the first step that reaches it, and what is live there."""
+    spans = intervals(graph)
+    delta = [0] * (len(graph.node) + 2)
+    for name, (first, last) in spans.items():
+        delta[first] += sizes[name]
+        delta[last + 1] -= sizes[name]
+    live = peak = peak_step = 0
+    for step in range(len(graph.node)):
+        live += delta[step]
+        if live > peak:
+            peak, peak_step = live, step
+    alive = sorted(name for name, (first, last) in spans.items() if first <= peak_step <= last)
+    return {"bytes": peak, "step": peak_step, "tensors": alive}
+
+
+def initializer_totals(graph):
+    elems = sum(int(np.prod(i.dims, dtype=object)) for i in graph.initializer)
+    size = sum(tensor_bytes(i.data_type, i.dims) for i in graph.initializer)
+    return elems, size
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+def every_graph(graph):
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from every_graph(inner)
+
+
+def fill_absent_weights(model, seed=0):
+    """Give random values to external tensors.  They stay within (0.01, 0.02), so that variances are positive."""
+    rng = np.random.default_rng(seed)
+    for graph in every_graph(model.graph):
+        for tensor in graph.initializer:
+            if tensor.data_location != TensorProto.EXTERNAL:
+                continue
+            dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            if np.dtype(dtype).kind in "iub":
+                values = np.zeros(tuple(tensor.dims), dtype)
+            else:
+                values = rng.uniform(0.01, 0.02, tuple(tensor.dims)).astype(dtype)
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+
+def load(path):
+    """The model with its weights, or with random ones where the file that holds them is absent."""
+    try:
+        return onnx.load(path)
+    except (FileNotFoundError, onnx.checker.ValidationError):
+        model = onnx.load(path, load_external_data=False)
+        fill_absent_weights(model)
+        return model
+
+
+def bind(model, binds):
+    """Write numbers in place of the symbols of the inputs."""
+    weights = weight_names(model.graph)
+    for value in model.graph.input:
+        if value.name in weights or not value.type.HasField("tensor_type"):
+            continue
+        for position, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.HasField("dim_value"):
+                continue
+            if dim.dim_param not in binds:
+                raise SystemExit(f"input {value.name}, dim {position}: nothing binds {dim.dim_param or 'it'!r}")
+            dim.dim_value = binds[dim.dim_param]
+
+
+def input_shapes(graph):
+    weights = weight_names(graph)
+    return {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in graph.input if i.name not in weights}
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+def feeds_for(graph, values):
+    """Floats are random, integers 1 and booleans true, unless a value is given."""
+    rng = np.random.default_rng(0)
+    feeds = {}
+    weights = weight_names(graph)
+    for value in graph.input:
+        if value.name in weights:
+            continue
+        dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+        if value.name in values:
+            feeds[value.name] = np.full(shape, values[value.name], dtype)
+        elif np.dtype(dtype).kind in "iub":
+            feeds[value.name] = np.ones(shape, dtype)
+        else:
+            feeds[value.name] = rng.random(shape, np.float32).astype(dtype)
+    return feeds
+
+
+def run_everything(model, feeds, optimise=False):
+    """name -> (dtype, shape) of every node output.  The model gains outputs here and is of no further use."""
+    graph = model.graph
+    known = {o.name for o in graph.output}
+    wanted = [name for node in graph.node for name in node.output if name]
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in known)
+    # Shapes that the file declares would only be compared with the real ones, and warned about.
+    del graph.value_info[:]
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feeds = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+    results = session.run_with_ort_values(wanted, feeds)
+    types = {}
+    for name, result in zip(wanted, results):
+        if result.is_tensor():
+            types[name] = (result.element_type(), list(result.shape()))
+    return types
+
+
+def unsized_by_onnx(model, names):
+    """How many of the named values onnx's own shape inference leaves without a number in some dim."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    sized = set()
+    for value in list(inferred.graph.value_info) + list(inferred.graph.output) + list(inferred.graph.input):
+        tensor = value.type.tensor_type
+        if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
+            sized.add(value.name)
+    return sum(name not in sized for name in names)
+
+
+def light_copy(model):
+    """The model with the data of its large tensors left out, for inference that never looks at it."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for tensor in copy.graph.initializer:
+        if len(tensor.raw_data) > 4096:
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="weights.bin")
+    del copy.graph.value_info[:]
+    return copy
+
+
+def record(path, binds, values=None):
+    """The truth of one model at one set of bindings, ready for JSON."""
+    model = load(path)
+    bind(model, binds)
+    graph = model.graph
+    spans = intervals(graph)
+    node_count = len(graph.node)
+    elems, weight_bytes = initializer_totals(graph)
+    shapes = input_shapes(graph)
+    types = {i.name: (i.type.tensor_type.elem_type, shapes[i.name]) for i in graph.input if i.name in shapes}
+
+    light = light_copy(model)
+    for output in light.graph.output:  # as declared, they may still speak of symbols
+        output.type.tensor_type.ClearField("shape")
+    measured = run_everything(model, feeds_for(graph, values or {}))
+    types.update(measured)
+    sizes = {name: tensor_bytes(*types[name]) if name in types else 0 for name in spans}
+    return {
+        "model": os.path.basename(path),
+        "binds": dict(binds),
+        "shapes": {name: shape for name, (_, shape) in types.items()},
+        "unknown_to_onnx": unsized_by_onnx(light, types),
+        "peak": ideal_peak(light.graph, sizes),
+        "initializer_elems": elems,
+        "initializer_bytes": weight_bytes,
+        "nodes": node_count,
+        "source": f"onnxruntime {ort.__version__}, every node output; unknown to onnx {onnx.__version__}",
+    }
+
+
+def write(truth, path):
+    with open(path, "w") as out:
+        json.dump(truth, out, separators=(",", ":"))
+        out.write("\n")
+
+
+def key_of(binds):
+    """batch=1, seq=16 -> batch1_seq16"""
+    return "_".join(f"{name}{number}" for name, number in binds.items()) or "fixed"
+
+
+def pairs(texts):
+    return {name: int(number) for name, number in (text.split("=") for text in texts)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model")
+    parser.add_argument("--bind", action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--value", action="append", default=[], metavar="INPUT=V", help="fill an integer input with V")
+    parser.add_argument("-o", "--output", help="default: standard output")
+    args = parser.parse_args()
+    truth = record(args.model, pairs(args.bind), pairs(args.value))
+    write(truth, args.output or sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()
