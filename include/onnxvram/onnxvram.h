@@ -1,0 +1,216 @@
+/* onnxvram: how much GPU memory an ONNX model needs, and why.
+ *
+ *     onv_options options = ONV_OPTIONS_INIT;
+ *     options.batch = 256;
+ *     onv_analysis *analysis;
+ *     onv_error error = {0};
+ *     if (onv_analysis_new("resnet50.onnx", &options, &analysis, &error) != ONV_OK) ...
+ *     onv_summary summary;
+ *     onv_analysis_summary(analysis, &summary);
+ *     printf("%llu bytes at the peak\n", (unsigned long long)summary.peak_bytes);
+ *     onv_analysis_destroy(analysis);
+ *
+ * Strings that come out of an analysis belong to it and live as long as it does. They are the
+ * model's own text: untrusted, not sanitised for a terminal.
+ * Sizes are bytes in uint64_t. The library keeps no global state: different analyses may run on
+ * different threads; one analysis belongs to one thread at a time.
+ */
+#ifndef ONNXVRAM_H
+#define ONNXVRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define ONV_API __attribute__((visibility("default")))
+#else
+#define ONV_API
+#endif
+
+/* --- Status and errors ------------------------------------------------------------------------ */
+
+typedef enum onv_status {
+    ONV_OK = 0,
+    ONV_ERR_MEMORY,   /* an allocation failed */
+    ONV_ERR_IO,       /* a file could not be opened, read or written */
+    ONV_ERR_FORMAT,   /* not an ONNX file, or a damaged one */
+    ONV_ERR_MODEL,    /* the model contradicts itself or the operators' definitions */
+    ONV_ERR_LIMIT,    /* a limit of onv_limits was passed */
+    ONV_ERR_OVERFLOW, /* a size does not fit 64 bits */
+    ONV_ERR_USAGE,    /* an option that makes no sense, or not for this model */
+    ONV_ERR_DEVICE,   /* a GPU, its driver or its memory */
+    ONV_ERR_CANCELLED
+} onv_status;
+
+typedef struct onv_error {
+    onv_status code;
+    char message[512]; /* one line, without file name; may hold the model's own text */
+    char node[160];    /* the node it is about, "" if none */
+    char op_type[64];
+} onv_error;
+
+ONV_API const char *onv_status_name(onv_status status);
+ONV_API const char *onv_version(void);
+
+/* --- Options ---------------------------------------------------------------------------------- */
+
+/* Limits that hostile input meets. 0 in any field means its default. */
+typedef struct onv_limits {
+    uint64_t nodes;         /* nodes after expansion of functions; default 4 Mi */
+    uint64_t values;        /* default 16 Mi */
+    uint32_t nesting;       /* depth of messages in the file; default 200 */
+    uint32_t function_depth; /* functions calling functions; default 64 */
+    uint64_t attr_elems;    /* elements of one attribute; default 1 Mi */
+    uint64_t name_bytes;    /* length of one name; default 64 KiB */
+    uint64_t arena_bytes;   /* memory of one analysis; default 4 GiB */
+} onv_limits;
+
+/* `name` is a symbolic dim. */
+typedef struct onv_dim_binding {
+    const char *name;
+    int64_t size;
+} onv_dim_binding;
+
+/* `name` is a graph input; its whole shape. */
+typedef struct onv_shape_binding {
+    const char *name;
+    const int64_t *dims;
+    size_t rank;
+} onv_shape_binding;
+
+/* The contents of a graph input: numbers in row-major order, or a TensorProto file. */
+typedef struct onv_input_value {
+    const char *name;
+    const double *numbers; /* integers up to 2^53 are exact */
+    size_t count;
+    const char *file; /* used when not NULL */
+} onv_input_value;
+
+/* All pointers stay the caller's and must live until the call returns. Zero means "default"
+ * throughout, so that a struct of an older header keeps its meaning. */
+typedef struct onv_options {
+    size_t struct_size; /* sizeof(onv_options), set by ONV_OPTIONS_INIT */
+    onv_limits limits;
+    int64_t batch; /* 0: not bound */
+    const onv_dim_binding *dims;
+    size_t n_dims;
+    const onv_shape_binding *shapes;
+    size_t n_shapes;
+    const onv_input_value *input_values;
+    size_t n_input_values;
+} onv_options;
+
+#define ONV_OPTIONS_INIT {sizeof(onv_options)}
+
+/* --- Analysis --------------------------------------------------------------------------------- */
+
+typedef struct onv_analysis onv_analysis;
+
+/* Reads the model at `path` and analyses it. On failure *analysis is NULL and the error is filled. */
+ONV_API onv_status onv_analysis_new(const char *path, const onv_options *options,
+                                    onv_analysis **analysis, onv_error *error);
+
+/* The same for a model in memory; the bytes must stay valid until onv_analysis_destroy. `name` is
+ * shown as its path; external data is looked for in that path's folder. */
+ONV_API onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
+                                                const onv_options *options,
+                                                onv_analysis **analysis, onv_error *error);
+
+/* NULL is allowed. */
+ONV_API void onv_analysis_destroy(onv_analysis *analysis);
+
+typedef struct onv_summary {
+    size_t struct_size; /* set by the caller to sizeof(onv_summary) */
+    uint64_t nodes;
+    uint64_t parameters;      /* elements of the weights, shared ones once */
+    uint64_t parameter_bytes;
+    uint64_t macs;            /* multiply-accumulates; 0 while dims are free, see sized */
+    uint64_t input_bytes, output_bytes;
+    uint64_t activation_bytes; /* sum over all node outputs */
+    uint64_t peak_bytes;       /* "ideal": the most that is live at one step, without weights */
+    uint64_t peak_step;
+    uint64_t unknown_tensors; /* of unknown size, counted as 0 above */
+    uint64_t free_dims;       /* symbols left unbound */
+    bool sized;               /* every tensor has a size in bytes */
+    bool bounded;             /* some sizes are upper bounds */
+} onv_summary;
+
+ONV_API void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary);
+
+typedef enum onv_tensor_kind {
+    ONV_TENSOR_INPUT,
+    ONV_TENSOR_OUTPUT,
+    ONV_TENSOR_ACTIVATION,
+    ONV_TENSOR_INITIALIZER,
+    ONV_TENSOR_CONSTANT
+} onv_tensor_kind;
+
+#define ONV_SIZE_UNKNOWN UINT64_MAX
+
+typedef struct onv_tensor_info {
+    const char *name;
+    onv_tensor_kind kind;
+    const char *dtype; /* "float32" ... */
+    const char *shape; /* "[256, 64, 112, 112]", dims may be expressions, "?" */
+    uint64_t bytes;    /* ONV_SIZE_UNKNOWN if it has none */
+    bool bound;        /* bytes is an upper bound */
+    bool live;         /* has a lifetime (weights have none) */
+    uint64_t first_step, last_step;
+} onv_tensor_info;
+
+ONV_API size_t onv_analysis_tensor_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_tensor(const onv_analysis *analysis, size_t index,
+                                 onv_tensor_info *info);
+
+typedef struct onv_diagnostic {
+    const char *severity; /* "note", "warning" */
+    const char *code;
+    const char *node; /* "" if none */
+    const char *message;
+} onv_diagnostic;
+
+ONV_API size_t onv_analysis_diagnostic_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
+                                     onv_diagnostic *diagnostic);
+
+/* --- Reports ---------------------------------------------------------------------------------- */
+
+typedef enum onv_format {
+    ONV_FORMAT_TEXT,
+    ONV_FORMAT_JSON,
+    ONV_FORMAT_CSV,             /* the tensors, one row each */
+    ONV_FORMAT_LAYERS,          /* a table per module, from the scopes in node names */
+    ONV_FORMAT_DUMP_GRAPH,
+    ONV_FORMAT_DUMP_INTERVALS,
+    ONV_FORMAT_DUMP_TRACE
+} onv_format;
+
+typedef struct onv_report_options {
+    size_t struct_size;
+    bool color;
+    bool unicode;        /* bars and lines in Unicode, else ASCII */
+    unsigned width;      /* columns; 0: 80 */
+    unsigned top;        /* how many of the largest tensors; 0: 10 */
+    unsigned layer_depth; /* scopes of ONV_FORMAT_LAYERS; 0: all */
+    int verbosity;       /* -1 quiet, 0, 1 verbose */
+} onv_report_options;
+
+#define ONV_REPORT_OPTIONS_INIT {sizeof(onv_report_options)}
+
+/* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
+typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
+
+ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                              const onv_report_options *options, onv_write_fn write, void *context,
+                              onv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

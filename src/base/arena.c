@@ -1,0 +1,139 @@
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+enum { FIRST_CHUNK = 64 << 10, LARGEST_CHUNK = 1 << 20, ALIGN = alignof(max_align_t) };
+
+struct onv_arena_chunk {
+    onv_arena_chunk *older;
+    size_t size; /* of data */
+    size_t used;
+    alignas(max_align_t) unsigned char data[];
+};
+
+void onv_arena_init(onv_arena *arena, size_t limit_bytes)
+{
+    *arena = (onv_arena){.limit_bytes = limit_bytes};
+}
+
+void onv_arena_cleanup(onv_arena *arena)
+{
+    for (onv_arena_chunk *chunk = arena->chunk; chunk != NULL;) {
+        onv_arena_chunk *older = chunk->older;
+        onv_heap_free(chunk);
+        chunk = older;
+    }
+    *arena = (onv_arena){.limit_bytes = arena->limit_bytes};
+}
+
+void onv_arena_reset(onv_arena *arena)
+{
+    onv_arena_chunk *newest = arena->chunk;
+    if (newest == NULL) return;
+    onv_arena_chunk *chunk = newest->older;
+    while (chunk != NULL) {
+        onv_arena_chunk *older = chunk->older;
+        arena->held_bytes -= chunk->size;
+        onv_heap_free(chunk);
+        chunk = older;
+    }
+    newest->older = NULL;
+    newest->used = 0;
+    arena->used_bytes = 0;
+    arena->failed = false;
+}
+
+static bool add_chunk(onv_arena *arena, size_t bytes)
+{
+    size_t size = arena->chunk == NULL ? FIRST_CHUNK : arena->chunk->size * 2;
+    if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;
+    if (size < bytes) size = bytes;
+    if (size > arena->limit_bytes || arena->held_bytes > arena->limit_bytes - size) {
+        /* Near the limit a chunk of just the needed size may still fit. */
+        size = bytes;
+        if (size > arena->limit_bytes || arena->held_bytes > arena->limit_bytes - size)
+            return false;
+    }
+    if (size > SIZE_MAX - sizeof(onv_arena_chunk)) return false;
+    onv_arena_chunk *chunk = onv_heap_alloc(sizeof *chunk + size);
+    if (chunk == NULL) return false;
+    chunk->older = arena->chunk;
+    chunk->size = size;
+    chunk->used = 0;
+    arena->chunk = chunk;
+    arena->held_bytes += size;
+    return true;
+}
+
+void *onv_arena_alloc(onv_arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX - ALIGN) {
+        arena->failed = true;
+        return NULL;
+    }
+    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (rounded == 0) rounded = ALIGN;
+    if (arena->chunk == NULL || arena->chunk->size - arena->chunk->used < rounded) {
+        if (!add_chunk(arena, rounded)) {
+            arena->failed = true;
+            return NULL;
+        }
+    }
+    void *result = arena->chunk->data + arena->chunk->used;
+    arena->chunk->used += rounded;
+    arena->used_bytes += rounded;
+    return result;
+}
+
+void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        arena->failed = true;
+        return NULL;
+    }
+    void *result = onv_arena_alloc(arena, bytes);
+    if (result != NULL) memset(result, 0, bytes);
+    return result;
+}
+
+void *onv_arena_copy(onv_arena *arena, const void *data, size_t bytes)
+{
+    void *result = onv_arena_alloc(arena, bytes);
+    if (result != NULL && bytes > 0) memcpy(result, data, bytes);
+    return result;
+}
+
+char *onv_arena_strndup(onv_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX) {
+        arena->failed = true;
+        return NULL;
+    }
+    char *result = onv_arena_alloc(arena, length + 1);
+    if (result == NULL) return NULL;
+    if (length > 0) memcpy(result, text, length);
+    result[length] = '\0';
+    return result;
+}
+
+char *onv_arena_printf(onv_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0) return NULL;
+    char *result = onv_arena_alloc(arena, (size_t)length + 1);
+    if (result == NULL) return NULL;
+    va_start(args, format);
+    vsnprintf(result, (size_t)length + 1, format, args);
+    va_end(args);
+    return result;
+}

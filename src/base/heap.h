@@ -1,0 +1,22 @@
+/* The one place that calls malloc.
+ *
+ * Everything the library allocates passes here, so that the tests can make the nth allocation fail
+ * (a build with ONV_FAULT_INJECTION; the counter is thread-local, the library has no other global
+ * state) and prove that every path cleans up.
+ */
+#ifndef ONV_BASE_HEAP_H
+#define ONV_BASE_HEAP_H
+
+#include <stddef.h>
+
+void *onv_heap_alloc(size_t bytes);
+void *onv_heap_calloc(size_t count, size_t size);
+void *onv_heap_realloc(void *pointer, size_t bytes);
+void onv_heap_free(void *pointer);
+
+#ifdef ONV_FAULT_INJECTION
+/* Lets `n` more allocations of this thread succeed and fails all later ones; negative: never fail. */
+void onv_heap_fail_after(long n);
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/* Interned strings: equal text is the same pointer, so names compare with ==.
+ *
+ * Strings live in the arena that the table was given, NUL-terminated. A name that holds a NUL byte
+ * is interned up to it. The hash is keyed per table (seeded from its address), so that a model
+ * cannot choose names that all collide.
+ */
+#ifndef ONV_BASE_STRINGS_H
+#define ONV_BASE_STRINGS_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct onv_strings {
+    onv_arena *arena; /* not owned */
+    const char **slots;
+    uint32_t *hashes;
+    size_t count;
+    size_t capacity; /* a power of two, or 0 */
+    uint64_t seed;
+} onv_strings;
+
+void onv_strings_init(onv_strings *table, onv_arena *arena);
+void onv_strings_cleanup(onv_strings *table);
+
+/* The interned copy, or NULL when memory is short. */
+const char *onv_intern(onv_strings *table, const char *text);
+const char *onv_intern_n(onv_strings *table, const char *text, size_t length);
+
+/* The interned copy if the text was interned before, else NULL. */
+const char *onv_interned(const onv_strings *table, const char *text);
+
+/* A 64-bit hash of bytes under a seed; also used by the other tables of the project. */
+uint64_t onv_hash_bytes(const void *data, size_t bytes, uint64_t seed);
+
+static inline uint64_t onv_hash_u64(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    return x ^ (x >> 32);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* Shape inference: a checked graph and bindings become a typed graph.
+ *
+ * Requires: onv_graph_check has run. Gives: the type (and, for small tensors, the contents) of every
+ * value, the operator row, MACs and element operations of every node. What stays unknown is marked
+ * unknown and explained in the diagnostics; declared types (value_info) serve where a rule knows
+ * less. Cost: linear in nodes, plus what is folded.
+ *
+ * Bindings apply to the graph inputs before inference, so that a bound model runs on numbers.
+ * A batch that the export fixed is replaced too: see rebatch.h.
+ */
+#ifndef ONV_INFER_INFER_H
+#define ONV_INFER_INFER_H
+
+#include "ir/model.h"
+
+/* One binding as it took effect, for the report. */
+typedef struct onv_bound {
+    const char *name; /* "batch", "seq", or the input whose shape was given */
+    int64_t size;     /* ONV_SIZE of the symbol; for a shape its element count is not meaningful: -1 */
+} onv_bound;
+
+/* A symbol left free and what would bind it. */
+typedef struct onv_free_dim {
+    const char *name;
+    const char *input; /* an input it stands in */
+    int axis;
+} onv_free_dim;
+
+typedef struct onv_infer_info {
+    ONV_VEC(onv_bound) bounds;
+    ONV_VEC(onv_free_dim) free_dims;
+    uint64_t unknown_values;   /* node outputs of unknown size */
+    const char *unknown_cause; /* the first operator that left one unknown, NULL if none */
+    const char *unknown_node;
+} onv_infer_info;
+
+void onv_infer_info_cleanup(onv_infer_info *info);
+
+onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
+                     onv_error *err);
+
+#endif

@@ -1,0 +1,157 @@
+/* Dims: sizes that may be numbers or expressions over named symbols.
+ *
+ * A dim is one 64-bit word:
+ *
+ *     constant      |raw| < 2^61         the number itself (also negative: see below)
+ *     +-infinity    raw = +-2^61         a number too large to hold, e.g. INT64_MAX as a slice end
+ *     expression    raw >  2^61          an index into the pool's table
+ *     unknown       raw = INT64_MIN      nothing is known
+ *
+ * A fully bound model therefore runs on plain integers and never touches the pool.
+ *
+ * Expressions are hash-consed in a normal form, so that equal forms are the same word:
+ *   - sums of integer multiples of products of atoms (products are distributed over sums);
+ *   - an atom is a symbol, floor(a/b), mod(a,b), min(a,...) or max(a,...);
+ *   - ceil(a/b) is floor((a+b-1)/b); nested divisions by constants are folded together.
+ * Symbols stand for sizes, so they are >= 0; the simplifier uses that (max(0, batch) is batch), and
+ * that a divisor is not 0. Dims double as the elements of integer tensors whose value is tracked
+ * (shape arithmetic), which is why they may be negative.
+ *
+ * Arithmetic on an unknown operand is unknown; on an infinity too, except where the result is
+ * certain (min, max, comparison). Overflow of a constant and expressions that grow beyond the
+ * limits below give unknown and count in `pool->overflows` / `pool->too_large`, which the caller
+ * turns into an error or a diagnostic that names the node.
+ */
+#ifndef ONV_IR_DIM_H
+#define ONV_IR_DIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct onv_dim {
+    int64_t raw;
+} onv_dim;
+
+#define ONV_DIM_INFINITY_RAW ((int64_t)1 << 61)
+#define ONV_DIM_UNKNOWN      ((onv_dim){INT64_MIN})
+#define ONV_DIM_INFINITY     ((onv_dim){ONV_DIM_INFINITY_RAW})
+
+enum {
+    ONV_DIM_MAX_TERMS = 64,   /* of a sum, factors of a product, operands of min and max */
+    ONV_DIM_MAX_DEPTH = 32,   /* nesting of floor, mod, min and max */
+};
+
+typedef struct onv_dim_expr onv_dim_expr;
+
+typedef struct onv_dims {
+    onv_arena *arena; /* not owned */
+    onv_dim_expr *exprs;
+    uint32_t count, capacity;
+    uint32_t *slots; /* hash-consing table: index + 1 of the expression, 0 where empty */
+    uint32_t n_slots;
+    uint32_t n_symbols;
+    uint64_t overflows; /* constants that did not fit */
+    uint64_t too_large; /* expressions beyond the limits */
+    bool failed;        /* memory ran out: results since then are unknown */
+} onv_dims;
+
+void onv_dims_init(onv_dims *pool, onv_arena *arena);
+void onv_dims_cleanup(onv_dims *pool);
+
+/* Constants. Values beyond +-2^61 become an infinity. */
+static inline onv_dim onv_dim_const(int64_t value)
+{
+    if (value >= ONV_DIM_INFINITY_RAW) return (onv_dim){ONV_DIM_INFINITY_RAW};
+    if (value <= -ONV_DIM_INFINITY_RAW) return (onv_dim){-ONV_DIM_INFINITY_RAW};
+    return (onv_dim){value};
+}
+
+static inline bool onv_dim_is_known(onv_dim d) /* anything but unknown */
+{
+    return d.raw != INT64_MIN;
+}
+
+static inline bool onv_dim_is_const(onv_dim d) /* a finite number */
+{
+    return d.raw > -ONV_DIM_INFINITY_RAW && d.raw < ONV_DIM_INFINITY_RAW;
+}
+
+static inline bool onv_dim_is_infinite(onv_dim d)
+{
+    return d.raw == ONV_DIM_INFINITY_RAW || d.raw == -ONV_DIM_INFINITY_RAW;
+}
+
+static inline bool onv_dim_is_expr(onv_dim d) /* symbols included */
+{
+    return d.raw > ONV_DIM_INFINITY_RAW;
+}
+
+static inline bool onv_dim_is(onv_dim d, int64_t value) /* this very number */
+{
+    return d.raw == value;
+}
+
+/* Same form. True for two unknowns never. */
+static inline bool onv_dim_same(onv_dim a, onv_dim b)
+{
+    return a.raw == b.raw && onv_dim_is_known(a);
+}
+
+/* The symbol of that name (an interned string), made if new. */
+onv_dim onv_dim_symbol(onv_dims *pool, const char *name);
+
+/* A new symbol whose value only the data decides, at most `bound` (ONV_DIM_UNKNOWN: no bound).
+ * Its name is made from `name`, e.g. "nonzero#3". */
+onv_dim onv_dim_fresh(onv_dims *pool, const char *name, onv_dim bound);
+
+bool onv_dim_is_symbol(const onv_dims *pool, onv_dim d);
+const char *onv_dim_symbol_name(const onv_dims *pool, onv_dim symbol);
+
+/* Whether the expression holds a symbol made by onv_dim_fresh with a bound / that symbol. */
+bool onv_dim_has_bound(const onv_dims *pool, onv_dim d);
+bool onv_dim_contains(const onv_dims *pool, onv_dim d, onv_dim symbol);
+
+/* Arithmetic. Division is floor division. */
+onv_dim onv_dim_add(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_sub(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_neg(onv_dims *pool, onv_dim a);
+onv_dim onv_dim_mul(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_floordiv(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_ceildiv(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_mod(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_min(onv_dims *pool, onv_dim a, onv_dim b);
+onv_dim onv_dim_max(onv_dims *pool, onv_dim a, onv_dim b);
+
+/* a / b where b divides a for every value of the symbols; else unknown. */
+onv_dim onv_dim_exact_div(onv_dims *pool, onv_dim a, onv_dim b);
+
+/* The bounds that hold for all values of the symbols (>= 0, and <= their bound where they have
+ * one): a number or an infinity. Conservative. */
+onv_dim onv_dim_lower(const onv_dims *pool, onv_dim d);
+onv_dim onv_dim_upper(const onv_dims *pool, onv_dim d);
+
+/* Certain for all values of the symbols? False also means "cannot tell". */
+bool onv_dim_always_le(onv_dims *pool, onv_dim a, onv_dim b);
+bool onv_dim_always_lt(onv_dims *pool, onv_dim a, onv_dim b);
+bool onv_dim_always_ne(onv_dims *pool, onv_dim a, onv_dim b);
+
+/* Replaces data-dependent symbols by their bounds: what memory counts. Unknown where one has none.
+ * Exact for expressions that grow with the symbol, otherwise an upper bound. */
+onv_dim onv_dim_substitute_bounds(onv_dims *pool, onv_dim d);
+
+/* The expression with `symbol` replaced. */
+onv_dim onv_dim_substitute(onv_dims *pool, onv_dim d, onv_dim symbol, onv_dim value);
+
+/* The value where symbol k (in order of creation, onv_dim_symbol_index) has values[k]; unknown if
+ * a value needed is unknown. */
+uint32_t onv_dim_symbol_index(const onv_dims *pool, onv_dim symbol);
+onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index);
+onv_dim onv_dim_eval(onv_dims *pool, onv_dim d, const onv_dim *values);
+
+/* Text like "batch", "seq + past", "heads*64", "floor((h - 1)/2) + 1", "?", in the arena; NULL when
+ * memory is short. */
+const char *onv_dim_text(const onv_dims *pool, onv_arena *arena, onv_dim d);
+
+#endif

@@ -1,0 +1,233 @@
+/* The graph: values and nodes in arrays, referred to by ids.
+ *
+ *   model ── graphs[] ── nodes (ids, in execution order)
+ *        ├── nodes[]  ── inputs, outputs (value ids), attributes (which may hold graph ids)
+ *        └── values[] ── type, contents, where it comes from
+ *
+ * graphs[0] is the main graph; a subgraph (of If, Loop, Scan ...) is another entry, owned by a
+ * node. Local functions are expanded where they are called, so that every node is a real operator.
+ * A value belongs to the graph that defines it; nodes of inner graphs may read values of outer ones.
+ *
+ * Everything but the arrays themselves lives in the model's arena. The model never holds weights:
+ * a payload says where its bytes lie (in the mapped file, in an external file), and they are read
+ * only for small tensors that decide shapes.
+ */
+#ifndef ONV_IR_MODEL_H
+#define ONV_IR_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/strings.h"
+#include "base/vec.h"
+#include "ir/type.h"
+
+typedef struct onv_value_id {
+    uint32_t index;
+} onv_value_id;
+
+typedef struct onv_node_id {
+    uint32_t index;
+} onv_node_id;
+
+typedef struct onv_graph_id {
+    uint32_t index;
+} onv_graph_id;
+
+/* An absent optional input or output; no producer. */
+#define ONV_NO_VALUE ((onv_value_id){UINT32_MAX})
+#define ONV_NO_NODE  ((onv_node_id){UINT32_MAX})
+#define ONV_NO_GRAPH ((onv_graph_id){UINT32_MAX})
+
+/* Where a tensor's elements lie. `bytes` counts what is there, which a hostile file may set apart
+ * from what the dims ask for; readers check. */
+typedef enum onv_payload_kind {
+    ONV_PAYLOAD_NONE = 0, /* no data at all (allowed for empty tensors) */
+    ONV_PAYLOAD_RAW,      /* little-endian elements, 4- and 2-bit types packed */
+    ONV_PAYLOAD_PACKED,   /* a packed protobuf field: fixed32/64 floats, or varints */
+    ONV_PAYLOAD_EXTERNAL, /* in another file, raw */
+} onv_payload_kind;
+
+typedef struct onv_payload {
+    uint8_t kind;              /* onv_payload_kind */
+    const unsigned char *data; /* RAW, PACKED: in the mapping or the arena */
+    uint64_t bytes;
+    const char *location; /* EXTERNAL: path relative to the model's folder */
+    uint64_t offset;      /* EXTERNAL */
+} onv_payload;
+
+/* A constant tensor: its type is always static. For a sparse tensor `indices` counts the stored
+ * elements; bytes are those of values and indices. */
+typedef struct onv_tensor {
+    const char *name; /* interned, may be "" */
+    onv_type type;
+    onv_payload payload;
+    uint64_t bytes; /* what its elements take, from dtype and dims */
+    uint64_t elems;
+    uint64_t sparse_stored; /* SPARSE_TENSOR: number of stored values */
+} onv_tensor;
+
+typedef enum onv_attr_kind { /* the numbers of onnx.AttributeProto.AttributeType */
+    ONV_ATTR_UNDEFINED = 0,
+    ONV_ATTR_FLOAT = 1,
+    ONV_ATTR_INT = 2,
+    ONV_ATTR_STRING = 3,
+    ONV_ATTR_TENSOR = 4,
+    ONV_ATTR_GRAPH = 5,
+    ONV_ATTR_FLOATS = 6,
+    ONV_ATTR_INTS = 7,
+    ONV_ATTR_STRINGS = 8,
+    ONV_ATTR_TENSORS = 9,
+    ONV_ATTR_GRAPHS = 10,
+    ONV_ATTR_SPARSE_TENSOR = 11,
+    ONV_ATTR_SPARSE_TENSORS = 12,
+    ONV_ATTR_TYPE_PROTO = 13,
+    ONV_ATTR_TYPE_PROTOS = 14,
+} onv_attr_kind;
+
+typedef struct onv_attr {
+    const char *name; /* interned */
+    uint8_t kind;     /* onv_attr_kind */
+    uint32_t count;   /* of the plural kinds */
+    union {
+        int64_t i;
+        float f;
+        const char *s; /* NUL-terminated; never NULL for STRING */
+        const int64_t *ints;
+        const float *floats;
+        const char *const *strings;
+        const onv_tensor *tensor;  /* TENSOR, SPARSE_TENSOR, and the plural ones: `count` of them */
+        onv_graph_id graph;
+        const onv_graph_id *graphs;
+        const onv_type *type;
+    };
+} onv_attr;
+
+typedef struct onv_node {
+    const char *name; /* unique or "" as in the file; nodes of functions carry their path */
+    const char *op_type;
+    const char *domain; /* "" for ai.onnx */
+    onv_graph_id graph; /* the graph it stands in */
+    int32_t version;    /* of the domain's opset that applies here */
+    uint32_t n_inputs, n_outputs, n_attrs;
+    onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
+    onv_value_id *outputs;
+    onv_attr *attrs;
+    const struct onv_op *op; /* the row of the operator table; NULL until inferred or unknown */
+    onv_dim macs;            /* multiply-accumulates; set by inference */
+    onv_dim element_ops;     /* element operations that are no MACs */
+} onv_node;
+
+typedef enum onv_value_kind {
+    ONV_VALUE_ACTIVATION = 0, /* the output of a node */
+    ONV_VALUE_INPUT,          /* an input of its graph (of a subgraph: set by the owner node) */
+    ONV_VALUE_INITIALIZER,
+    ONV_VALUE_CONSTANT, /* the output of a Constant node */
+} onv_value_kind;
+
+typedef struct onv_value {
+    const char *name; /* as in the file; values of subgraphs and functions carry their path */
+    uint8_t kind;     /* onv_value_kind */
+    bool is_output;   /* of its graph */
+    bool overridable; /* an initializer that is also a graph input */
+    bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
+    onv_graph_id graph;
+    onv_node_id producer;      /* ONV_NO_NODE for inputs and initializers */
+    uint32_t output_index;     /* which output of the producer */
+    onv_type type;             /* as inferred; inputs and constants: from the start */
+    const onv_type *declared;  /* from value_info or the graph's outputs; NULL where absent */
+    const onv_tensor *tensor;  /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;    /* contents, where they are tracked */
+} onv_value;
+
+typedef struct onv_graph {
+    const char *name; /* path of a subgraph, "" for the main graph */
+    onv_node_id owner;
+    const char *owner_attr; /* "then_branch", "body" ... */
+    onv_node_id *nodes;     /* in execution order once checked */
+    uint32_t n_nodes;
+    onv_value_id *inputs; /* without initializers that are also inputs */
+    uint32_t n_inputs;
+    onv_value_id *outputs;
+    uint32_t n_outputs;
+} onv_graph;
+
+typedef struct onv_opset {
+    const char *domain;
+    int32_t version;
+} onv_opset;
+
+typedef enum onv_severity { ONV_NOTE, ONV_WARNING } onv_severity;
+
+/* Something about the model that a user should know, but that does not stop the analysis. */
+typedef struct onv_diag {
+    onv_severity severity;
+    const char *code;    /* static text like "unknown-op" */
+    const char *node;    /* name, may be NULL */
+    const char *message; /* in the arena */
+} onv_diag;
+
+typedef struct onv_model {
+    onv_arena arena;
+    onv_strings strings;
+    onv_dims dims;
+    const char *path;
+    int64_t ir_version;
+    const char *producer; /* name and version, "" if absent */
+    ONV_VEC(onv_opset) opsets;
+    ONV_VEC(onv_value) values;
+    ONV_VEC(onv_node) nodes;
+    ONV_VEC(onv_graph) graphs;
+    ONV_VEC(onv_diag) diags;
+    uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
+    void *source;           /* the mapped file, owned by load */
+    void (*source_close)(void *source);
+} onv_model;
+
+enum { ONV_MAX_DIAGS = 1000 };
+
+void onv_model_init(onv_model *model, size_t arena_limit_bytes);
+void onv_model_cleanup(onv_model *model);
+
+static inline onv_value *onv_model_value(const onv_model *model, onv_value_id id)
+{
+    return &model->values.at[id.index];
+}
+
+static inline onv_node *onv_model_node(const onv_model *model, onv_node_id id)
+{
+    return &model->nodes.at[id.index];
+}
+
+static inline onv_graph *onv_model_graph(const onv_model *model, onv_graph_id id)
+{
+    return &model->graphs.at[id.index];
+}
+
+static inline bool onv_is_value(onv_value_id id)
+{
+    return id.index != UINT32_MAX;
+}
+
+static inline bool onv_is_node(onv_node_id id)
+{
+    return id.index != UINT32_MAX;
+}
+
+/* Initializers and constants: counted as weights, not as activations. */
+static inline bool onv_value_is_weight(const onv_value *value)
+{
+    return value->kind == ONV_VALUE_INITIALIZER || value->kind == ONV_VALUE_CONSTANT;
+}
+
+/* The attribute of that name, or NULL. */
+const onv_attr *onv_node_attr(const onv_node *node, const char *name);
+
+/* Adds a diagnostic; silently dropped (and counted) beyond ONV_MAX_DIAGS or without memory. */
+void onv_model_diag(onv_model *model, onv_severity severity, const char *code, const char *node,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

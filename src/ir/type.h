@@ -1,0 +1,74 @@
+/* What a value is, and what is known of its contents. */
+#ifndef ONV_IR_TYPE_H
+#define ONV_IR_TYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/dim.h"
+#include "ir/dtype.h"
+
+/* Ranks beyond this are an error (ONNX sets no limit; real models stay below 10). */
+enum { ONV_MAX_RANK = 32 };
+
+typedef enum onv_type_kind {
+    ONV_TYPE_UNKNOWN = 0,
+    ONV_TYPE_TENSOR,
+    ONV_TYPE_SPARSE_TENSOR,
+    ONV_TYPE_SEQUENCE,
+    ONV_TYPE_OPTIONAL,
+    ONV_TYPE_MAP,
+} onv_type_kind;
+
+/* A type. Tensor: dtype, and `rank` dims (rank -1: not even the rank is known, dims NULL).
+ * Sequence: `elem` is the type all elements share as far as it is known, `length` their number;
+ * where each element is known alone, `items` has `length` types. Optional: `elem`. Map: `dtype` is
+ * the key's, `elem` the value's. Arrays belong to the model's arena. */
+typedef struct onv_type {
+    uint8_t kind;  /* onv_type_kind */
+    uint8_t dtype; /* onv_dtype */
+    int16_t rank;
+    const onv_dim *dims;
+    const struct onv_type *elem;
+    const struct onv_type *items;
+    onv_dim length;
+} onv_type;
+
+static inline bool onv_type_has_rank(const onv_type *type)
+{
+    return type != NULL && type->rank >= 0 &&
+           (type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR);
+}
+
+/* True when every dim is a number. */
+bool onv_type_is_static(const onv_type *type);
+
+/* The number of elements: the product of the dims; unknown where a dim or the rank is. */
+onv_dim onv_type_elems(onv_dims *pool, const onv_type *type);
+
+/* Text like "[batch, 3, 224, 224]" or "[...]" (rank unknown), in the arena; NULL without memory. */
+const char *onv_type_shape_text(const onv_dims *pool, onv_arena *arena, const onv_type *type);
+
+/* One element of a tensor whose contents are tracked. Integer and bool types use `i` alone.
+ * Floating-point types hold f * i: a plain number has i = 1; `i` is an expression where a symbolic
+ * size was cast to float (so that floor(batch * 2.0) stays exact). NaN in f, or unknown in i: the
+ * element is not known. */
+typedef struct onv_scalar {
+    onv_dim i;
+    double f;
+} onv_scalar;
+
+/* Known contents of a small integer, bool or float tensor; its shape is constant. Elements may be
+ * unknown one by one. */
+typedef struct onv_known {
+    uint8_t dtype;
+    int16_t rank;
+    uint32_t count;
+    const int64_t *dims; /* rank of them */
+    onv_scalar *elems;   /* count of them, row-major; not to be changed once published */
+} onv_known;
+
+/* Contents larger than this are not tracked. */
+enum { ONV_KNOWN_MAX_ELEMS = 4096 };
+
+#endif

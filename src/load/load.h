@@ -1,0 +1,37 @@
+/* An ONNX file becomes a model.
+ *
+ * The file is mapped, not read. A scan of the wire format finds the large payloads (raw_data and
+ * the packed typed fields of tensors) and hands protobuf-c a skeleton without them; the pages of
+ * the weights are never touched. The scan also bounds nesting and counts before protobuf-c
+ * recurses or allocates.
+ *
+ * Requires: a path. Gives: a model whose names are resolved, functions expanded, graphs not yet
+ * checked (onv_graph_check). The model owns the mapping (released by onv_model_cleanup).
+ * Errors: ONV_ERR_IO (cannot be opened), ONV_ERR_FORMAT (not protobuf, truncated, no graph),
+ * ONV_ERR_MODEL (undefined or doubly defined names ...), ONV_ERR_LIMIT.
+ */
+#ifndef ONV_LOAD_LOAD_H
+#define ONV_LOAD_LOAD_H
+
+#include "ir/model.h"
+
+/* Initialises `model` and fills it. On failure the model is already cleaned up. */
+onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err);
+
+/* The same from memory that outlives the model; `path` is used in messages and to find external
+ * data, and may be NULL. */
+onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
+                           const onv_limits *limits, onv_model *model, onv_error *err);
+
+/* Reads the contents of a small tensor into `model`'s arena: integer, bool and float types of at
+ * most ONV_KNOWN_MAX_ELEMS elements. *known is NULL (and the status OK) where the contents are not
+ * there: too large, strings, an external file that is absent. Malformed payloads (shorter than the
+ * dims ask) are ONV_ERR_MODEL. */
+onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
+                          onv_error *err);
+
+/* A TensorProto file (.pb), as --input-value NAME=@FILE.pb gives it. */
+onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,
+                                onv_error *err);
+
+#endif

@@ -1,0 +1,325 @@
+#include "ops/op.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FAMILY(name) extern const onv_op_family onv_ops_##name;
+#include "ops/families.def"
+#undef FAMILY
+
+const onv_op_family *const onv_op_families[] = {
+#define FAMILY(name) &onv_ops_##name,
+#include "ops/families.def"
+#undef FAMILY
+};
+
+const size_t onv_n_op_families = sizeof onv_op_families / sizeof onv_op_families[0];
+
+/* --- Index ------------------------------------------------------------------------------------- */
+
+static uint64_t hash_key(const char *domain, const char *name)
+{
+    return onv_hash_bytes(name, strlen(name), onv_hash_bytes(domain, strlen(domain), 0));
+}
+
+bool onv_op_index_init(onv_op_index *index, onv_arena *arena)
+{
+    uint32_t n_rows = 0;
+    for (size_t f = 0; f < onv_n_op_families; f++) n_rows += (uint32_t)onv_op_families[f]->n_rows;
+    uint32_t n_slots = 64;
+    while (n_slots < n_rows * 2) n_slots *= 2;
+    index->slots = ONV_ARENA_ARRAY(arena, const onv_op *, n_slots);
+    index->domains = ONV_ARENA_ARRAY(arena, const char *, n_slots);
+    index->n_slots = n_slots;
+    if (index->slots == NULL || index->domains == NULL) return false;
+    for (size_t f = 0; f < onv_n_op_families; f++) {
+        const onv_op_family *family = onv_op_families[f];
+        for (size_t r = 0; r < family->n_rows; r++) {
+            uint64_t slot = hash_key(family->domain, family->rows[r].name) & (n_slots - 1);
+            while (index->slots[slot] != NULL) slot = (slot + 1) & (n_slots - 1);
+            index->slots[slot] = &family->rows[r];
+            index->domains[slot] = family->domain;
+        }
+    }
+    return true;
+}
+
+const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
+                          int32_t version)
+{
+    const onv_op *best = NULL;
+    uint64_t slot = hash_key(domain, name) & (index->n_slots - 1);
+    for (; index->slots[slot] != NULL; slot = (slot + 1) & (index->n_slots - 1)) {
+        const onv_op *row = index->slots[slot];
+        if (row->since > version || (best != NULL && best->since >= row->since)) continue;
+        if (strcmp(row->name, name) == 0 && strcmp(index->domains[slot], domain) == 0) best = row;
+    }
+    return best;
+}
+
+/* --- Inputs ------------------------------------------------------------------------------------ */
+
+static const onv_type unknown_type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1};
+
+bool onv_op_has_in(const onv_op_ctx *c, uint32_t k)
+{
+    return k < c->n_in && c->in_present[k];
+}
+
+bool onv_op_has_out(const onv_op_ctx *c, uint32_t k)
+{
+    return k < c->n_out && onv_is_value(c->node->outputs[k]);
+}
+
+const onv_type *onv_op_in(const onv_op_ctx *c, uint32_t k)
+{
+    return onv_op_has_in(c, k) ? &c->in[k].type : &unknown_type;
+}
+
+onv_dtype onv_op_in_dtype(const onv_op_ctx *c, uint32_t k)
+{
+    return (onv_dtype)onv_op_in(c, k)->dtype;
+}
+
+int onv_op_in_rank(const onv_op_ctx *c, uint32_t k)
+{
+    const onv_type *type = onv_op_in(c, k);
+    return onv_type_has_rank(type) ? type->rank : -1;
+}
+
+onv_dim onv_op_in_dim(const onv_op_ctx *c, uint32_t k, int axis)
+{
+    const onv_type *type = onv_op_in(c, k);
+    if (!onv_type_has_rank(type)) return ONV_DIM_UNKNOWN;
+    if (axis < 0) axis += type->rank;
+    if (axis < 0 || axis >= type->rank) return ONV_DIM_UNKNOWN;
+    return type->dims[axis];
+}
+
+onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k)
+{
+    return onv_type_elems(c->dims, onv_op_in(c, k));
+}
+
+const onv_known *onv_op_in_known(const onv_op_ctx *c, uint32_t k)
+{
+    return onv_op_has_in(c, k) ? c->in[k].known : NULL;
+}
+
+static bool holds_integers(onv_dtype dtype)
+{
+    return onv_dtype_is_integer(dtype) || dtype == ONV_BOOL;
+}
+
+bool onv_op_in_ints(const onv_op_ctx *c, uint32_t k, uint32_t *count)
+{
+    const onv_known *known = onv_op_in_known(c, k);
+    *count = 0;
+    if (known == NULL || !holds_integers(known->dtype)) return false;
+    *count = known->count;
+    return true;
+}
+
+onv_dim onv_op_in_int(const onv_op_ctx *c, uint32_t k, uint32_t i)
+{
+    const onv_known *known = onv_op_in_known(c, k);
+    if (known == NULL || !holds_integers(known->dtype) || i >= known->count)
+        return ONV_DIM_UNKNOWN;
+    return known->elems[i].i;
+}
+
+onv_dim onv_op_in_scalar(const onv_op_ctx *c, uint32_t k)
+{
+    const onv_known *known = onv_op_in_known(c, k);
+    if (known == NULL || known->count != 1) return ONV_DIM_UNKNOWN;
+    return onv_op_in_int(c, k, 0);
+}
+
+/* --- Attributes -------------------------------------------------------------------------------- */
+
+const onv_attr *onv_op_attr(const onv_op_ctx *c, const char *name)
+{
+    return onv_node_attr(c->node, name);
+}
+
+int64_t onv_op_attr_int(const onv_op_ctx *c, const char *name, int64_t fallback)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+}
+
+double onv_op_attr_float(const onv_op_ctx *c, const char *name, double fallback)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    return attr != NULL && attr->kind == ONV_ATTR_FLOAT ? (double)attr->f : fallback;
+}
+
+const char *onv_op_attr_string(const onv_op_ctx *c, const char *name, const char *fallback)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    return attr != NULL && attr->kind == ONV_ATTR_STRING ? attr->s : fallback;
+}
+
+const int64_t *onv_op_attr_ints(const onv_op_ctx *c, const char *name, uint32_t *count)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    *count = 0;
+    if (attr == NULL || attr->kind != ONV_ATTR_INTS) return NULL;
+    *count = attr->count;
+    return attr->ints;
+}
+
+bool onv_op_ints(onv_op_ctx *c, const char *attr, int k, const onv_dim **list, uint32_t *count)
+{
+    *list = NULL;
+    *count = 0;
+    uint32_t n;
+    if (k >= 0 && onv_op_has_in(c, (uint32_t)k)) {
+        if (!onv_op_in_ints(c, (uint32_t)k, &n)) return false;
+        onv_dim *copy = ONV_ARENA_ARRAY(c->arena, onv_dim, n);
+        if (copy == NULL) return false;
+        for (uint32_t i = 0; i < n; i++) copy[i] = onv_op_in_int(c, (uint32_t)k, i);
+        *list = copy;
+        *count = n;
+        return true;
+    }
+    const int64_t *ints = onv_op_attr_ints(c, attr, &n);
+    if (ints == NULL) return true;
+    onv_dim *copy = ONV_ARENA_ARRAY(c->arena, onv_dim, n);
+    if (copy == NULL) return false;
+    for (uint32_t i = 0; i < n; i++) copy[i] = onv_dim_const(ints[i]);
+    *list = copy;
+    *count = n;
+    return true;
+}
+
+onv_dtype onv_op_attr_dtype(const onv_op_ctx *c, const char *name, onv_dtype fallback)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? onv_dtype_from(attr->i) : fallback;
+}
+
+onv_status onv_op_axis(onv_op_ctx *c, int64_t axis, int rank, int *normal)
+{
+    if (axis < -rank || axis >= rank)
+        return onv_op_fail(c, "axis %lld is out of range for rank %d", (long long)axis, rank);
+    *normal = (int)(axis < 0 ? axis + rank : axis);
+    return ONV_OK;
+}
+
+/* --- Outputs ----------------------------------------------------------------------------------- */
+
+void onv_op_set_out(onv_op_ctx *c, uint32_t k, onv_dtype dtype, const onv_dim *dims, int rank)
+{
+    if (!onv_op_has_out(c, k)) return;
+    onv_type *type = &c->out[k].type;
+    *type = (onv_type){
+        .kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    if (rank < 0) return;
+    onv_dim *copy = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
+    if (copy == NULL) return;
+    type->dims = copy;
+    type->rank = (int16_t)rank;
+}
+
+void onv_op_set_out_type(onv_op_ctx *c, uint32_t k, const onv_type *type)
+{
+    if (onv_op_has_out(c, k)) c->out[k].type = *type;
+}
+
+void onv_op_set_out_like(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dtype dtype)
+{
+    const onv_type *type = onv_op_in(c, i);
+    /* Dims are immutable once set, so the two types may share them. */
+    if (!onv_op_has_out(c, k)) return;
+    onv_op_set_out(c, k, dtype, NULL, -1);
+    if (!onv_type_has_rank(type)) return;
+    c->out[k].type.dims = type->dims;
+    c->out[k].type.rank = type->rank;
+}
+
+void onv_op_set_out_rank(onv_op_ctx *c, uint32_t k, onv_dtype dtype, int rank)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    for (int i = 0; i < rank && i < ONV_MAX_RANK; i++) dims[i] = ONV_DIM_UNKNOWN;
+    onv_op_set_out(c, k, dtype, dims, rank);
+}
+
+onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)
+{
+    if (!onv_op_has_out(c, k)) return NULL;
+    const onv_type *type = &c->out[k].type;
+    if (type->kind != ONV_TYPE_TENSOR || !onv_type_is_static(type)) return NULL;
+    onv_dim elems = onv_type_elems(c->dims, type);
+    if (!onv_dim_is_const(elems) || elems.raw > ONV_KNOWN_MAX_ELEMS) return NULL;
+    onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
+    int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)type->rank);
+    onv_scalar *values = ONV_ARENA_ARRAY(c->arena, onv_scalar, (size_t)elems.raw);
+    if (known == NULL || dims == NULL || values == NULL) return NULL;
+    for (int i = 0; i < type->rank; i++) dims[i] = type->dims[i].raw;
+    for (int64_t i = 0; i < elems.raw; i++) values[i] = onv_scalar_unknown();
+    *known = (onv_known){.dtype = type->dtype,
+                         .rank = type->rank,
+                         .count = (uint32_t)elems.raw,
+                         .dims = dims,
+                         .elems = values};
+    c->out[k].known = known;
+    return known;
+}
+
+onv_status onv_op_fail(onv_op_ctx *c, const char *format, ...)
+{
+    char message[sizeof c->err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    onv_status status = onv_fail(c->err, ONV_ERR_MODEL, "%s", message);
+    onv_error_at(c->err, c->node->name, c->node->op_type);
+    return status;
+}
+
+void onv_op_warn(onv_op_ctx *c, const char *code, const char *format, ...)
+{
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    onv_model_diag(c->model, ONV_WARNING, code, c->node->name, "%s", message);
+}
+
+const char *onv_op_shape_text(onv_op_ctx *c, const onv_type *type)
+{
+    const char *text = onv_type_shape_text(&c->model->dims, c->arena, type);
+    return text != NULL ? text : "[...]";
+}
+
+/* --- Scalars ----------------------------------------------------------------------------------- */
+
+onv_scalar onv_scalar_unknown(void)
+{
+    return (onv_scalar){.i = ONV_DIM_UNKNOWN, .f = NAN};
+}
+
+onv_scalar onv_scalar_int(onv_dim value)
+{
+    return (onv_scalar){.i = value, .f = 1};
+}
+
+onv_scalar onv_scalar_real(double value)
+{
+    return (onv_scalar){.i = {1}, .f = value};
+}
+
+bool onv_scalar_is_real(onv_scalar s)
+{
+    return onv_dim_is(s.i, 1) && !isnan(s.f);
+}
+
+bool onv_scalar_is_known(onv_dtype dtype, onv_scalar s)
+{
+    return onv_dim_is_known(s.i) && !(onv_dtype_is_float(dtype) && isnan(s.f));
+}

@@ -1,0 +1,29 @@
+/* Shape rules that many operators share. Each stands once. */
+#ifndef ONV_OPS_RULES_H
+#define ONV_OPS_RULES_H
+
+#include "ops/op.h"
+
+/* Multidirectional broadcasting of two dims: 1 yields to the other; equal stay; a number wins over
+ * a symbol (which must then be 1 or that number); two different expressions give their maximum,
+ * which is right for every binding under which the model runs. Fails on two numbers that differ. */
+onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *out);
+
+/* The broadcast shape of inputs [first, first + count) into dims[ONV_MAX_RANK]; *rank -1 where one
+ * is unknown. */
+onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv_dim *dims,
+                              int *rank);
+
+/* Whole rules. */
+onv_status onv_infer_same(onv_op_ctx *c);      /* output 0 like input 0 */
+onv_status onv_infer_broadcast(onv_op_ctx *c); /* all inputs broadcast, dtype of input 0 */
+onv_status onv_infer_compare(onv_op_ctx *c);   /* all inputs broadcast, bool */
+
+/* Elements of output 0: the element operations of a pointwise operator. */
+onv_dim onv_count_out_elems(onv_op_ctx *c);
+
+/* Index arithmetic for folds on constant shapes: the element of `known` that broadcasts to position
+ * `index` of an output of `dims`. */
+uint32_t onv_broadcast_index(const onv_known *known, const int64_t *dims, int rank, uint32_t index);
+
+#endif

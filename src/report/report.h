@@ -1,0 +1,24 @@
+/* Reports: everything that leaves the program as text.
+ *
+ * One format is one row in the list of formats (report.c): a name and a function that writes
+ * `count` analysed models through an onv_writer. Names come from models: the text report escapes
+ * control characters and ill-formed UTF-8, JSON goes through jansson.
+ */
+#ifndef ONV_REPORT_REPORT_H
+#define ONV_REPORT_REPORT_H
+
+#include "infer/infer.h"
+#include "live/live.h"
+
+/* What a report may look at: the results of one analysis. */
+typedef struct onv_view {
+    const onv_model *model;
+    const onv_infer_info *infer;
+    const onv_live *live;
+} onv_view;
+
+onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,
+                            const onv_report_options *options, onv_write_fn write, void *context,
+                            onv_error *err);
+
+#endif
