@@ -88,7 +88,7 @@ def torchscript(model, args, path, axes, inputs, outputs, opset=17, training=Fal
                       **extra)
 
 
-def dynamo(model, args, path, shapes, inputs, outputs, opset=None):
+def dynamo(model, args, path, shapes, inputs, outputs, opset=20):
     """Export by torch.export.  `shapes` has one {dim: name} for each argument."""
     torch.onnx.export(model.eval(), args, path, dynamo=True, external_data=False, opset_version=opset,
                       input_names=inputs, output_names=outputs, dynamic_shapes=shapes, verbose=False)
@@ -116,15 +116,28 @@ def image_net(model, path, opset=17, training=False, size=224, dynamic=("batch",
                 ["output"], opset, training)
 
 
-def vision_dynamo(name, opset=None, **options):
+def vision_dynamo(name, **options):
     def build(path):
         model = getattr(torchvision.models, name)(**options)
-        dynamo(model, (torch.randn(2, 3, 224, 224),), path, ({0: "batch"},), ["input"], ["output"], opset)
+        dynamo(model, (torch.randn(2, 3, 224, 224),), path, ({0: "batch"},), ["input"], ["output"])
     return build
 
 
 def resnet50_batch1(path):
     image_net(nets.ResNet50Batch1(), path, dynamic=(), batch=1)
+
+
+def swin_two_stages(path):
+    """Swin with the first two of its four stages: the same shape arithmetic in a third of the nodes."""
+    image_net(torchvision.models.SwinTransformer(patch_size=[4, 4], embed_dim=96, depths=[2, 2], num_heads=[3, 6],
+                                                 window_size=[7, 7]), path)
+
+
+def faster_rcnn(path):
+    """A detector: how many boxes survive depends on the image."""
+    make = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn
+    torchscript(make(weights=None, weights_backbone=None), ([torch.rand(3, 320, 320)],), path,
+                {"image": {1: "height", 2: "width"}}, ["image"], ["boxes", "labels", "scores"])
 
 
 def unet(training=False):
@@ -135,7 +148,8 @@ def unet(training=False):
 
 def lstm(path):
     axes = {"tokens": {0: "batch", 1: "sequence"}, "logits": {0: "batch"}}
-    torchscript(nets.LstmClassifier(), (torch.ones(2, 9, dtype=torch.int64),), path, axes, ["tokens"], ["logits"])
+    torchscript(nets.LstmClassifier(), (torch.ones(2, 9, dtype=torch.int64),), path, axes, ["tokens"], ["logits"],
+                opset=11)
 
 
 def bert_model():
@@ -162,7 +176,7 @@ def bert_dynamo(path):
     bert(path, "dynamo")
 
 
-def decoder(model, path, exporter):
+def decoder(model, path, exporter, opset):
     """Export a causal language model with its KV cache as inputs and outputs."""
     config = model.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
@@ -179,30 +193,30 @@ def decoder(model, path, exporter):
     axes |= {name: {0: "batch", 2: "past"} for name in past}
     if exporter == "dynamo":
         shapes = (axes["input_ids"], axes["attention_mask"], tuple(axes[name] for name in past))
-        dynamo(nets.Decoder(model), args, path, shapes, inputs, outputs)
+        dynamo(nets.Decoder(model), args, path, shapes, inputs, outputs, opset)
         return
     axes |= {name: {0: "batch", 2: "total"} for name in present}
-    torchscript(nets.Decoder(model), args, path, axes, inputs, outputs)
+    torchscript(nets.Decoder(model), args, path, axes, inputs, outputs, opset)
 
 
-def gpt2(exporter="torchscript"):
+def gpt2(exporter="torchscript", opset=17):
     def build(path):
         from transformers import GPT2Config, GPT2LMHeadModel
 
         config = GPT2Config(vocab_size=8192, n_positions=256, n_embd=256, n_layer=4, n_head=4, bos_token_id=0,
                             eos_token_id=0, attn_implementation="eager")
-        decoder(GPT2LMHeadModel(config), path, exporter)
+        decoder(GPT2LMHeadModel(config), path, exporter, opset)
     return build
 
 
-def llama(exporter="torchscript", dtype=torch.float32):
+def llama(exporter="torchscript", opset=17, dtype=torch.float32, attention="eager"):
     def build(path):
         from transformers import LlamaConfig, LlamaForCausalLM
 
         config = LlamaConfig(vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
                              num_attention_heads=8, num_key_value_heads=2, max_position_embeddings=512,
-                             attn_implementation="eager")
-        decoder(LlamaForCausalLM(config).to(dtype), path, exporter)
+                             attn_implementation=attention)
+        decoder(LlamaForCausalLM(config).to(dtype), path, exporter, opset)
     return build
 
 
@@ -276,6 +290,40 @@ def scan(path):
     onnx.save(model, path)
 
 
+FUNCTIONS = """
+<ir_version: 8, opset_import: ["" : 17, "sample" : 1], producer_name: "onnx.parser">
+functions (float[batch, sequence, 64] x) => (float[batch, sequence, 64] y)
+{
+    hidden = sample.Block <alpha = 0.5> (x, up1, down1)
+    y = sample.Block <alpha = 0.25> (hidden, up2, down2)
+}
+<domain: "sample", opset_import: ["" : 17, "sample" : 1]>
+Block <alpha> (x, up, down) => (y)
+{
+    inner = sample.Activated <alpha: float = @alpha> (x, up)
+    projected = MatMul (inner, down)
+    y = Add (x, projected)
+}
+<domain: "sample", opset_import: ["" : 17]>
+Activated <alpha> (x, w) => (y)
+{
+    wide = MatMul (x, w)
+    y = Elu <alpha: float = @alpha> (wide)
+}
+"""
+
+
+def functions(path):
+    """Two calls of a local function that calls another one; the largest tensor exists only inside."""
+    model = onnx.parser.parse_model(FUNCTIONS)
+    rng = np.random.default_rng(0)
+    for name, shape in (("up1", (64, 256)), ("down1", (256, 64)), ("up2", (64, 256)), ("down2", (256, 64))):
+        values = rng.normal(0, 0.1, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
 # --- the table of samples ---------------------------------------------------------------------------------------------
 
 @dataclasses.dataclass
@@ -312,7 +360,7 @@ SAMPLES = [
     Sample("vit_b_16", vision("vit_b_16"), "torchvision `vit_b_16()`", binds=ONE),
     Sample("bert", bert, "transformers `BertModel`, 4 layers, 256 wide", binds=TEXT),
     Sample("gpt2", gpt2(), "transformers `GPT2LMHeadModel`, 4 layers, 256 wide, KV cache", binds=CACHE),
-    Sample("vgg16", vision("vgg16", opset=16), "torchvision `vgg16()`"),
+    Sample("vgg16", vision("vgg16", opset=9), "torchvision `vgg16()`"),
     Sample("densenet201", vision("densenet201"), "torchvision `densenet201()`", binds=ONE),
     Sample("mobilenet_v2", vision("mobilenet_v2", opset=13), "torchvision `mobilenet_v2()`"),
     Sample("llama", llama(), "transformers `LlamaForCausalLM`, 4 layers, 256 wide, GQA 8:2, KV cache", binds=CACHE),
@@ -324,14 +372,20 @@ SAMPLES = [
                   weights_backbone=None),
            "torchvision `deeplabv3_resnet50()`", binds=(image(1, 224, 224), image(2, 96, 160))),
     Sample("efficientnet_b0", vision("efficientnet_b0"), "torchvision `efficientnet_b0()`", binds=ONE),
-    Sample("mobilenet_v3_small", vision("mobilenet_v3_small", opset=14), "torchvision `mobilenet_v3_small()`"),
+    Sample("mobilenet_v3_small", vision("mobilenet_v3_small", opset=11), "torchvision `mobilenet_v3_small()`"),
     Sample("convnext_tiny", vision("convnext_tiny", opset=18), "torchvision `convnext_tiny()`", binds=ONE),
-    Sample("swin_t", vision("swin_t"), "torchvision `swin_t()`", binds=ONE),
+    Sample("swin-2stage", swin_two_stages, "torchvision `SwinTransformer`, the first two stages of `swin_t`", binds=ONE),
+    Sample("fasterrcnn", faster_rcnn, "torchvision `fasterrcnn_mobilenet_v3_large_320_fpn()`",
+           binds=({"height": 320, "width": 320},)),
     Sample("resnet18-dynamo", vision_dynamo("resnet18"), "torchvision `resnet18()`", "dynamo"),
     Sample("vit_b_16-dynamo", vision_dynamo("vit_b_16"), "torchvision `vit_b_16()`", "dynamo"),
+    Sample("swin_t-dynamo", vision_dynamo("swin_t"), "torchvision `swin_t()`", "dynamo", binds=ONE),
     Sample("bert-dynamo", bert_dynamo, "as `bert`", "dynamo", binds=TEXT),
-    Sample("llama-dynamo", llama("dynamo", torch.float16), "as `llama`, in float16; keeps its value_info", "dynamo",
+    Sample("llama-dynamo", llama("dynamo", 20, torch.float16), "as `llama`, in float16; keeps its value_info", "dynamo",
            binds=CACHE, keep_value_info=True),
+    Sample("llama-attention", llama("dynamo", 23, attention="sdpa"),
+           "as `llama`: Attention, RMSNormalization and RotaryEmbedding as operators", "dynamo",
+           binds=(cached(1, 1, 31), cached(1, 7, 0))),
     Sample("resnet18-qdq", resnet18_qdq, "`resnet18`, `onnxruntime.quantization.quantize_static`, QDQ, per channel"),
     Sample("bert-int8", bert_int8, "`bert`, `onnxruntime.quantization.quantize_dynamic`", binds=TEXT[:1]),
     Sample("resnet18-train", vision("resnet18", training=True), "torchvision `resnet18()`, training mode"),
@@ -340,6 +394,7 @@ SAMPLES = [
     Sample("unet-train", unet(training=True), "`nets.UNet()`, training mode", binds=(image(2, 64, 64),)),
     Sample("control-flow", refiner, "`torch.jit.script(nets.Refiner())`: Loop and If", values={"steps": 3}),
     Sample("scan", scan, "`scan()` in `export.py`: Scan", "onnx.helper", binds=TEXT),
+    Sample("functions", functions, "`functions()` in `export.py`: local functions, nested", "onnx.parser", binds=TEXT),
 ]
 
 

@@ -105,6 +105,12 @@ def ideal_peak(graph, sizes):
     return {"bytes": peak, "step": peak_step, "tensors": alive}
 
 
+def is_data_dependent(graph):
+    """Whether some shape hangs on the numbers in a tensor, so that other input gives other sizes."""
+    counting = {"NonZero", "NonMaxSuppression", "Unique", "Compress"}
+    return any(node.op_type in counting for inner in every_graph(graph) for node in inner.node)
+
+
 def initializer_totals(graph):
     elems = sum(int(np.prod(i.dims, dtype=object)) for i in graph.initializer)
     size = sum(tensor_bytes(i.data_type, i.dims) for i in graph.initializer)
@@ -253,6 +259,7 @@ def record(path, binds, values=None):
         "binds": dict(binds),
         "shapes": {name: shape for name, (_, shape) in types.items()},
         "unknown_to_onnx": unsized_by_onnx(light, types),
+        "data_dependent": is_data_dependent(light.graph),
         "peak": ideal_peak(light.graph, sizes),
         "initializer_elems": elems,
         "initializer_bytes": weight_bytes,
