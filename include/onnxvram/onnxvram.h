@@ -61,13 +61,13 @@ ONV_API const char *onv_version(void);
 
 /* Limits that hostile input meets. 0 in any field means its default. */
 typedef struct onv_limits {
-    uint64_t nodes;         /* nodes after expansion of functions; default 4 Mi */
-    uint64_t values;        /* default 16 Mi */
-    uint32_t nesting;       /* depth of messages in the file; default 200 */
+    uint64_t nodes;          /* nodes after expansion of functions; default 4 Mi */
+    uint64_t values;         /* default 16 Mi */
+    uint32_t nesting;        /* depth of messages in the file; default 200 */
     uint32_t function_depth; /* functions calling functions; default 64 */
-    uint64_t attr_elems;    /* elements of one attribute; default 1 Mi */
-    uint64_t name_bytes;    /* length of one name; default 64 KiB */
-    uint64_t arena_bytes;   /* memory of one analysis; default 4 GiB */
+    uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
+    uint64_t name_bytes;     /* length of one name; default 64 KiB */
+    uint64_t arena_bytes;    /* memory of one analysis; default 4 GiB */
 } onv_limits;
 
 /* `name` is a symbolic dim. */
@@ -105,7 +105,10 @@ typedef struct onv_options {
     size_t n_input_values;
 } onv_options;
 
-#define ONV_OPTIONS_INIT {sizeof(onv_options)}
+#define ONV_OPTIONS_INIT                                                                           \
+    {                                                                                              \
+        sizeof(onv_options)                                                                        \
+    }
 
 /* --- Analysis --------------------------------------------------------------------------------- */
 
@@ -118,8 +121,8 @@ ONV_API onv_status onv_analysis_new(const char *path, const onv_options *options
 /* The same for a model in memory; the bytes must stay valid until onv_analysis_destroy. `name` is
  * shown as its path; external data is looked for in that path's folder. */
 ONV_API onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
-                                                const onv_options *options,
-                                                onv_analysis **analysis, onv_error *error);
+                                                const onv_options *options, onv_analysis **analysis,
+                                                onv_error *error);
 
 /* NULL is allowed. */
 ONV_API void onv_analysis_destroy(onv_analysis *analysis);
@@ -127,9 +130,9 @@ ONV_API void onv_analysis_destroy(onv_analysis *analysis);
 typedef struct onv_summary {
     size_t struct_size; /* set by the caller to sizeof(onv_summary) */
     uint64_t nodes;
-    uint64_t parameters;      /* elements of the weights, shared ones once */
+    uint64_t parameters; /* elements of the weights, shared ones once */
     uint64_t parameter_bytes;
-    uint64_t macs;            /* multiply-accumulates; 0 while dims are free, see sized */
+    uint64_t macs; /* multiply-accumulates; 0 while dims are free, see sized */
     uint64_t input_bytes, output_bytes;
     uint64_t activation_bytes; /* sum over all node outputs */
     uint64_t peak_bytes;       /* "ideal": the most that is live at one step, without weights */
@@ -164,8 +167,7 @@ typedef struct onv_tensor_info {
 } onv_tensor_info;
 
 ONV_API size_t onv_analysis_tensor_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_tensor(const onv_analysis *analysis, size_t index,
-                                 onv_tensor_info *info);
+ONV_API bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_info *info);
 
 typedef struct onv_diagnostic {
     const char *severity; /* "note", "warning" */
@@ -183,8 +185,8 @@ ONV_API bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
 typedef enum onv_format {
     ONV_FORMAT_TEXT,
     ONV_FORMAT_JSON,
-    ONV_FORMAT_CSV,             /* the tensors, one row each */
-    ONV_FORMAT_LAYERS,          /* a table per module, from the scopes in node names */
+    ONV_FORMAT_CSV,    /* the tensors, one row each */
+    ONV_FORMAT_LAYERS, /* a table per module, from the scopes in node names */
     ONV_FORMAT_DUMP_GRAPH,
     ONV_FORMAT_DUMP_INTERVALS,
     ONV_FORMAT_DUMP_TRACE
@@ -193,14 +195,17 @@ typedef enum onv_format {
 typedef struct onv_report_options {
     size_t struct_size;
     bool color;
-    bool unicode;        /* bars and lines in Unicode, else ASCII */
-    unsigned width;      /* columns; 0: 80 */
-    unsigned top;        /* how many of the largest tensors; 0: 10 */
+    bool unicode;         /* bars and lines in Unicode, else ASCII */
+    unsigned width;       /* columns; 0: 80 */
+    unsigned top;         /* how many of the largest tensors; 0: 10 */
     unsigned layer_depth; /* scopes of ONV_FORMAT_LAYERS; 0: all */
-    int verbosity;       /* -1 quiet, 0, 1 verbose */
+    int verbosity;        /* -1 quiet, 0, 1 verbose */
 } onv_report_options;
 
-#define ONV_REPORT_OPTIONS_INIT {sizeof(onv_report_options)}
+#define ONV_REPORT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(onv_report_options)                                                                 \
+    }
 
 /* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
 typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);

@@ -46,6 +46,7 @@ char *onv_arena_printf(onv_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A zeroed array of `count` objects of `type`, or NULL. */
-#define ONV_ARENA_ARRAY(arena, type, count) ((type *)onv_arena_calloc((arena), (count), sizeof(type)))
+#define ONV_ARENA_ARRAY(arena, type, count)                                                        \
+    ((type *)onv_arena_calloc((arena), (count), sizeof(type)))
 
 #endif

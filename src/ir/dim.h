@@ -39,8 +39,9 @@ typedef struct onv_dim {
 #define ONV_DIM_INFINITY     ((onv_dim){ONV_DIM_INFINITY_RAW})
 
 enum {
-    ONV_DIM_MAX_TERMS = 64,   /* of a sum, factors of a product, operands of min and max */
-    ONV_DIM_MAX_DEPTH = 32,   /* nesting of floor, mod, min and max */
+    ONV_DIM_MAX_TERMS = 64,    /* of a sum, factors of a product */
+    ONV_DIM_MAX_OPERANDS = 16, /* of min and max */
+    ONV_DIM_MAX_DEPTH = 32,    /* nesting of floor, mod, min and max */
 };
 
 typedef struct onv_dim_expr onv_dim_expr;

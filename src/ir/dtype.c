@@ -92,9 +92,9 @@ static double round_float16(double value)
 {
     if (value == 0 || !isfinite(value)) return value;
     int exponent;
-    (void)frexp(value, &exponent);            /* value = m * 2^exponent, 0.5 <= m < 1 */
-    if (exponent < -13) exponent = -13;       /* subnormal below 2^-14 */
-    double unit = ldexp(1.0, exponent - 11);  /* 11 bits of significand */
+    (void)frexp(value, &exponent);           /* value = m * 2^exponent, 0.5 <= m < 1 */
+    if (exponent < -13) exponent = -13;      /* subnormal below 2^-14 */
+    double unit = ldexp(1.0, exponent - 11); /* 11 bits of significand */
     double rounded = nearbyint(value / unit) * unit;
     return fabs(rounded) > 65504.0 ? copysign(INFINITY, value) : rounded;
 }

@@ -71,21 +71,21 @@ typedef struct onv_tensor {
 } onv_tensor;
 
 typedef enum onv_attr_kind { /* the numbers of onnx.AttributeProto.AttributeType */
-    ONV_ATTR_UNDEFINED = 0,
-    ONV_ATTR_FLOAT = 1,
-    ONV_ATTR_INT = 2,
-    ONV_ATTR_STRING = 3,
-    ONV_ATTR_TENSOR = 4,
-    ONV_ATTR_GRAPH = 5,
-    ONV_ATTR_FLOATS = 6,
-    ONV_ATTR_INTS = 7,
-    ONV_ATTR_STRINGS = 8,
-    ONV_ATTR_TENSORS = 9,
-    ONV_ATTR_GRAPHS = 10,
-    ONV_ATTR_SPARSE_TENSOR = 11,
-    ONV_ATTR_SPARSE_TENSORS = 12,
-    ONV_ATTR_TYPE_PROTO = 13,
-    ONV_ATTR_TYPE_PROTOS = 14,
+                             ONV_ATTR_UNDEFINED = 0,
+                             ONV_ATTR_FLOAT = 1,
+                             ONV_ATTR_INT = 2,
+                             ONV_ATTR_STRING = 3,
+                             ONV_ATTR_TENSOR = 4,
+                             ONV_ATTR_GRAPH = 5,
+                             ONV_ATTR_FLOATS = 6,
+                             ONV_ATTR_INTS = 7,
+                             ONV_ATTR_STRINGS = 8,
+                             ONV_ATTR_TENSORS = 9,
+                             ONV_ATTR_GRAPHS = 10,
+                             ONV_ATTR_SPARSE_TENSOR = 11,
+                             ONV_ATTR_SPARSE_TENSORS = 12,
+                             ONV_ATTR_TYPE_PROTO = 13,
+                             ONV_ATTR_TYPE_PROTOS = 14,
 } onv_attr_kind;
 
 typedef struct onv_attr {
@@ -99,7 +99,7 @@ typedef struct onv_attr {
         const int64_t *ints;
         const float *floats;
         const char *const *strings;
-        const onv_tensor *tensor;  /* TENSOR, SPARSE_TENSOR, and the plural ones: `count` of them */
+        const onv_tensor *tensor; /* TENSOR, SPARSE_TENSOR, and the plural ones: `count` of them */
         onv_graph_id graph;
         const onv_graph_id *graphs;
         const onv_type *type;
@@ -135,12 +135,12 @@ typedef struct onv_value {
     bool overridable; /* an initializer that is also a graph input */
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
     onv_graph_id graph;
-    onv_node_id producer;      /* ONV_NO_NODE for inputs and initializers */
-    uint32_t output_index;     /* which output of the producer */
-    onv_type type;             /* as inferred; inputs and constants: from the start */
-    const onv_type *declared;  /* from value_info or the graph's outputs; NULL where absent */
-    const onv_tensor *tensor;  /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;    /* contents, where they are tracked */
+    onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
+    uint32_t output_index;    /* which output of the producer */
+    onv_type type;            /* as inferred; inputs and constants: from the start */
+    const onv_type *declared; /* from value_info or the graph's outputs; NULL where absent */
+    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;   /* contents, where they are tracked */
 } onv_value;
 
 typedef struct onv_graph {

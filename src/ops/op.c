@@ -125,8 +125,7 @@ bool onv_op_in_ints(const onv_op_ctx *c, uint32_t k, uint32_t *count)
 onv_dim onv_op_in_int(const onv_op_ctx *c, uint32_t k, uint32_t i)
 {
     const onv_known *known = onv_op_in_known(c, k);
-    if (known == NULL || !holds_integers(known->dtype) || i >= known->count)
-        return ONV_DIM_UNKNOWN;
+    if (known == NULL || !holds_integers(known->dtype) || i >= known->count) return ONV_DIM_UNKNOWN;
     return known->elems[i].i;
 }
 

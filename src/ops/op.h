@@ -56,9 +56,9 @@ struct onv_op {
     struct {
         int16_t min, max;
     } in, out;
-    onv_op_rule infer;  /* required */
-    onv_op_rule fold;   /* contents of small outputs; NULL: never known */
-    onv_op_count macs;  /* NULL: no multiply-accumulates */
+    onv_op_rule infer;    /* required */
+    onv_op_rule fold;     /* contents of small outputs; NULL: never known */
+    onv_op_count macs;    /* NULL: no multiply-accumulates */
     onv_op_count scratch; /* bytes of workspace the algorithm itself needs; NULL: none */
     onv_op_traits traits;
     onv_op_traits (*traits_fn)(onv_op_ctx *c); /* where an attribute decides; overrides traits */
@@ -97,9 +97,8 @@ typedef struct onv_op_value {
     bool bound; /* some dims are upper bounds */
 } onv_op_value;
 
-typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph,
-                                          const onv_op_value *in, uint32_t n_in, onv_op_value *out,
-                                          uint32_t n_out);
+typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
+                                          uint32_t n_in, onv_op_value *out, uint32_t n_out);
 
 struct onv_op_ctx {
     onv_model *model;
@@ -119,13 +118,13 @@ struct onv_op_ctx {
 
 /* --- Inputs ------------------------------------------------------------------------------------ */
 
-bool onv_op_has_in(const onv_op_ctx *c, uint32_t k); /* present (given, not "") */
+bool onv_op_has_in(const onv_op_ctx *c, uint32_t k);  /* present (given, not "") */
 bool onv_op_has_out(const onv_op_ctx *c, uint32_t k); /* asked for */
 
 /* The type of input k; an all-unknown type where it is absent. Never NULL. */
 const onv_type *onv_op_in(const onv_op_ctx *c, uint32_t k);
 onv_dtype onv_op_in_dtype(const onv_op_ctx *c, uint32_t k);
-int onv_op_in_rank(const onv_op_ctx *c, uint32_t k);             /* -1: unknown */
+int onv_op_in_rank(const onv_op_ctx *c, uint32_t k);              /* -1: unknown */
 onv_dim onv_op_in_dim(const onv_op_ctx *c, uint32_t k, int axis); /* axis may be negative */
 onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k);
 
@@ -188,7 +187,7 @@ const char *onv_op_shape_text(onv_op_ctx *c, const onv_type *type);
 onv_scalar onv_scalar_unknown(void);
 onv_scalar onv_scalar_int(onv_dim value);
 onv_scalar onv_scalar_real(double value);
-bool onv_scalar_is_real(onv_scalar s);  /* a plain number of a float type: s.f, with i = 1 */
+bool onv_scalar_is_real(onv_scalar s); /* a plain number of a float type: s.f, with i = 1 */
 bool onv_scalar_is_known(onv_dtype dtype, onv_scalar s);
 
 #endif

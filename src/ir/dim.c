@@ -1,0 +1,509 @@
+#include "ir/dim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/strings.h"
+#include "ir/dim_expr.h"
+
+void onv_dims_init(onv_dims *pool, onv_arena *arena)
+{
+    *pool = (onv_dims){.arena = arena};
+}
+
+void onv_dims_cleanup(onv_dims *pool)
+{
+    onv_heap_free(pool->exprs);
+    onv_heap_free(pool->slots);
+    *pool = (onv_dims){.arena = pool->arena};
+}
+
+int64_t onv_sat_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (a == ONV_DIM_INFINITY_RAW || b == ONV_DIM_INFINITY_RAW) return ONV_DIM_INFINITY_RAW;
+    if (a == -ONV_DIM_INFINITY_RAW || b == -ONV_DIM_INFINITY_RAW) return -ONV_DIM_INFINITY_RAW;
+    sum = a + b; /* both below 2^61: cannot wrap */
+    return onv_dim_const(sum).raw;
+}
+
+int64_t onv_sat_mul(int64_t a, int64_t b)
+{
+    int64_t product;
+    if (a == 0 || b == 0) return 0;
+    if (__builtin_mul_overflow(a, b, &product))
+        return (a < 0) == (b < 0) ? ONV_DIM_INFINITY_RAW : -ONV_DIM_INFINITY_RAW;
+    return onv_dim_const(product).raw;
+}
+
+/* --- Interning --------------------------------------------------------------------------------- */
+
+static uint64_t hash_expr(onv_dim_kind kind, int64_t c, const onv_dim_term *terms, uint32_t n)
+{
+    uint64_t hash = onv_hash_u64((uint64_t)kind + 1) ^ (uint64_t)c;
+    for (uint32_t i = 0; i < n; i++) {
+        hash = onv_hash_u64(hash + (uint64_t)terms[i].coef);
+        hash = onv_hash_u64(hash + (uint64_t)terms[i].d.raw);
+    }
+    return onv_hash_u64(hash);
+}
+
+static bool same_expr(const onv_dim_expr *e, onv_dim_kind kind, int64_t c,
+                      const onv_dim_term *terms, uint32_t n)
+{
+    if (e->kind != kind || e->c != c || e->n != n) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (e->terms[i].coef != terms[i].coef || e->terms[i].d.raw != terms[i].d.raw) return false;
+    return true;
+}
+
+static bool grow_table(onv_dims *pool)
+{
+    uint32_t n_slots = pool->n_slots == 0 ? 64 : pool->n_slots * 2;
+    uint32_t *slots = onv_heap_calloc(n_slots, sizeof *slots);
+    if (slots == NULL) return false;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        uint32_t slot = (uint32_t)pool->exprs[i].hash & (n_slots - 1);
+        while (slots[slot] != 0) slot = (slot + 1) & (n_slots - 1);
+        slots[slot] = i + 1;
+    }
+    onv_heap_free(pool->slots);
+    pool->slots = slots;
+    pool->n_slots = n_slots;
+    return true;
+}
+
+static bool make_room(onv_dims *pool)
+{
+    if (pool->count == pool->capacity) {
+        uint32_t capacity = pool->capacity == 0 ? 32 : pool->capacity * 2;
+        if (capacity < pool->capacity) return false;
+        onv_dim_expr *exprs = onv_heap_realloc(pool->exprs, capacity * sizeof *exprs);
+        if (exprs == NULL) return false;
+        pool->exprs = exprs;
+        pool->capacity = capacity;
+    }
+    return (pool->count + 1) * 2 <= pool->n_slots || grow_table(pool);
+}
+
+static onv_dim append(onv_dims *pool, const onv_dim_expr *e)
+{
+    if (!make_room(pool)) {
+        pool->failed = true;
+        return ONV_DIM_UNKNOWN;
+    }
+    uint32_t slot = (uint32_t)e->hash & (pool->n_slots - 1);
+    while (pool->slots[slot] != 0) slot = (slot + 1) & (pool->n_slots - 1);
+    pool->exprs[pool->count] = *e;
+    pool->slots[slot] = ++pool->count;
+    return (onv_dim){ONV_DIM_INFINITY_RAW + pool->count};
+}
+
+static int64_t low_of(const onv_dims *pool, onv_dim d)
+{
+    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->low : d.raw;
+}
+
+static int64_t high_of(const onv_dims *pool, onv_dim d)
+{
+    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->high : d.raw;
+}
+
+static void bounds_of_sum(const onv_dims *pool, onv_dim_expr *e)
+{
+    e->low = e->high = e->c;
+    for (uint32_t i = 0; i < e->n; i++) {
+        int64_t coef = e->terms[i].coef;
+        int64_t low = low_of(pool, e->terms[i].d), high = high_of(pool, e->terms[i].d);
+        e->low = onv_sat_add(e->low, onv_sat_mul(coef, coef > 0 ? low : high));
+        e->high = onv_sat_add(e->high, onv_sat_mul(coef, coef > 0 ? high : low));
+    }
+}
+
+static void bounds_of_product(const onv_dims *pool, onv_dim_expr *e)
+{
+    e->low = e->high = 1;
+    for (uint32_t i = 0; i < e->n; i++) {
+        int64_t low = low_of(pool, e->terms[i].d);
+        if (low < 0) {
+            e->low = -ONV_DIM_INFINITY_RAW;
+            e->high = ONV_DIM_INFINITY_RAW;
+            return;
+        }
+        e->low = onv_sat_mul(e->low, low);
+        e->high = onv_sat_mul(e->high, high_of(pool, e->terms[i].d));
+    }
+}
+
+/* A divisor is a size that is not 0, so it is at least 1. */
+static void bounds_of_floor(const onv_dims *pool, onv_dim_expr *e)
+{
+    int64_t al = low_of(pool, e->terms[0].d), ah = high_of(pool, e->terms[0].d);
+    int64_t bl = low_of(pool, e->terms[1].d), bh = high_of(pool, e->terms[1].d);
+    e->low = -ONV_DIM_INFINITY_RAW;
+    e->high = ONV_DIM_INFINITY_RAW;
+    if (bl < 0) return;
+    if (bl == 0) bl = 1;
+    if (al >= 0)
+        e->low = onv_dim_fits(bh) && onv_dim_fits(al) ? al / bh : 0;
+    else if (onv_dim_fits(al))
+        e->low = onv_i64_floordiv(al, bl);
+    if (ah < 0)
+        e->high = -1;
+    else if (onv_dim_fits(ah))
+        e->high = ah / bl;
+}
+
+static void bounds_of_extremum(const onv_dims *pool, onv_dim_expr *e)
+{
+    e->low = low_of(pool, e->terms[0].d);
+    e->high = high_of(pool, e->terms[0].d);
+    for (uint32_t i = 1; i < e->n; i++) {
+        int64_t low = low_of(pool, e->terms[i].d), high = high_of(pool, e->terms[i].d);
+        bool wins_low = e->kind == ONV_DIM_MIN ? low < e->low : low > e->low;
+        bool wins_high = e->kind == ONV_DIM_MIN ? high < e->high : high > e->high;
+        if (wins_low) e->low = low;
+        if (wins_high) e->high = high;
+    }
+}
+
+static void set_bounds(const onv_dims *pool, onv_dim_expr *e)
+{
+    switch ((onv_dim_kind)e->kind) {
+    case ONV_DIM_SYMBOL: break;
+    case ONV_DIM_SUM: bounds_of_sum(pool, e); break;
+    case ONV_DIM_PRODUCT: bounds_of_product(pool, e); break;
+    case ONV_DIM_FLOOR: bounds_of_floor(pool, e); break;
+    case ONV_DIM_MOD:
+        e->low = low_of(pool, e->terms[1].d) >= 0 ? 0 : -ONV_DIM_INFINITY_RAW;
+        e->high = onv_sat_add(high_of(pool, e->terms[1].d), -1);
+        break;
+    case ONV_DIM_MIN:
+    case ONV_DIM_MAX: bounds_of_extremum(pool, e); break;
+    }
+}
+
+onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_dim_term *terms,
+                       uint32_t n)
+{
+    uint64_t hash = hash_expr(kind, c, terms, n);
+    if (pool->n_slots > 0) {
+        uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
+        for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
+            uint32_t index = pool->slots[slot] - 1;
+            if (pool->exprs[index].hash == hash &&
+                same_expr(&pool->exprs[index], kind, c, terms, n))
+                return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + index};
+        }
+    }
+    onv_dim_expr e = {.kind = (uint8_t)kind, .n = n, .tree_size = 1, .hash = hash, .c = c};
+    e.bound = ONV_DIM_UNKNOWN;
+    bool is_atom = kind != ONV_DIM_SUM && kind != ONV_DIM_PRODUCT;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!onv_dim_is_expr(terms[i].d)) continue;
+        const onv_dim_expr *child = onv_dim_get(pool, terms[i].d);
+        uint8_t depth = (uint8_t)(child->depth + is_atom);
+        if (depth > e.depth) e.depth = depth;
+        e.tree_size += child->tree_size;
+        e.data |= child->data;
+    }
+    if (e.depth > ONV_DIM_MAX_DEPTH || e.tree_size > ONV_DIM_MAX_TREE) {
+        pool->too_large++;
+        return ONV_DIM_UNKNOWN;
+    }
+    e.terms = onv_arena_copy(pool->arena, terms, n * sizeof *terms);
+    if (e.terms == NULL) {
+        pool->failed = true;
+        return ONV_DIM_UNKNOWN;
+    }
+    set_bounds(pool, &e);
+    return append(pool, &e);
+}
+
+/* --- Symbols ----------------------------------------------------------------------------------- */
+
+static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim bound)
+{
+    onv_dim_expr e = {.kind = ONV_DIM_SYMBOL, .tree_size = 1, .data = data};
+    e.symbol = pool->n_symbols;
+    e.hash = onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL);
+    e.name = name;
+    e.bound = bound;
+    e.high = ONV_DIM_INFINITY_RAW;
+    if (data && onv_dim_is_known(bound)) e.high = high_of(pool, bound);
+    onv_dim symbol = append(pool, &e);
+    if (onv_dim_is_known(symbol)) pool->n_symbols++;
+    return symbol;
+}
+
+onv_dim onv_dim_symbol(onv_dims *pool, const char *name)
+{
+    uint64_t hash = onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL);
+    if (pool->n_slots > 0) {
+        uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
+        for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
+            const onv_dim_expr *e = &pool->exprs[pool->slots[slot] - 1];
+            if (e->kind == ONV_DIM_SYMBOL && e->hash == hash && strcmp(e->name, name) == 0)
+                return (onv_dim){ONV_DIM_INFINITY_RAW + pool->slots[slot]};
+        }
+    }
+    const char *copy = onv_arena_strndup(pool->arena, name, strlen(name));
+    if (copy == NULL) {
+        pool->failed = true;
+        return ONV_DIM_UNKNOWN;
+    }
+    return new_symbol(pool, copy, false, ONV_DIM_UNKNOWN);
+}
+
+onv_dim onv_dim_fresh(onv_dims *pool, const char *name, onv_dim bound)
+{
+    const char *full = onv_arena_printf(pool->arena, "%s#%u", name, pool->n_symbols);
+    if (full == NULL) {
+        pool->failed = true;
+        return ONV_DIM_UNKNOWN;
+    }
+    return new_symbol(pool, full, true, bound);
+}
+
+bool onv_dim_is_symbol(const onv_dims *pool, onv_dim d)
+{
+    return onv_dim_is_expr(d) && onv_dim_get(pool, d)->kind == ONV_DIM_SYMBOL;
+}
+
+const char *onv_dim_symbol_name(const onv_dims *pool, onv_dim symbol)
+{
+    return onv_dim_is_symbol(pool, symbol) ? onv_dim_get(pool, symbol)->name : NULL;
+}
+
+uint32_t onv_dim_symbol_index(const onv_dims *pool, onv_dim symbol)
+{
+    return onv_dim_is_symbol(pool, symbol) ? onv_dim_get(pool, symbol)->symbol : UINT32_MAX;
+}
+
+onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index)
+{
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (pool->exprs[i].kind == ONV_DIM_SYMBOL && pool->exprs[i].symbol == index)
+            return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + i};
+    return ONV_DIM_UNKNOWN;
+}
+
+/* --- Polynomials ------------------------------------------------------------------------------- */
+
+void onv_poly_init(onv_poly *poly, const onv_dims *pool, onv_dim d)
+{
+    poly->c = 0;
+    poly->n = 0;
+    poly->bad = false;
+    if (!onv_dim_is_expr(d)) {
+        poly->c = d.raw;
+        return;
+    }
+    const onv_dim_expr *e = onv_dim_get(pool, d);
+    if (e->kind != ONV_DIM_SUM) {
+        poly->terms[0] = (onv_dim_term){1, d};
+        poly->n = 1;
+        return;
+    }
+    poly->c = e->c;
+    poly->n = e->n;
+    memcpy(poly->terms, e->terms, e->n * sizeof *e->terms);
+}
+
+/* sum += coef * constant; marks the sum bad when that does not fit. */
+static void add_constant(onv_poly *sum, int64_t coef, int64_t constant)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(coef, constant, &product) || !onv_dim_fits(product) ||
+        !onv_dim_fits(sum->c + product))
+        sum->bad = true;
+    else
+        sum->c += product;
+}
+
+void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d)
+{
+    if (coef == 0 || sum->bad) return;
+    for (uint32_t i = 0; i < sum->n; i++) {
+        if (sum->terms[i].d.raw != d.raw) continue;
+        sum->terms[i].coef += coef;
+        if (!onv_dim_fits(sum->terms[i].coef)) sum->bad = true;
+        return;
+    }
+    if (sum->n == ONV_DIM_MAX_TERMS || !onv_dim_fits(coef)) {
+        sum->bad = true;
+        return;
+    }
+    sum->terms[sum->n++] = (onv_dim_term){coef, d};
+}
+
+void onv_poly_add(onv_poly *sum, int64_t factor, const onv_poly *other)
+{
+    add_constant(sum, factor, other->c);
+    for (uint32_t i = 0; i < other->n; i++) {
+        int64_t coef;
+        if (__builtin_mul_overflow(factor, other->terms[i].coef, &coef))
+            sum->bad = true;
+        else
+            onv_poly_add_term(sum, coef, other->terms[i].d);
+    }
+    sum->bad |= other->bad;
+}
+
+static int compare_terms(const void *a, const void *b)
+{
+    int64_t x = ((const onv_dim_term *)a)->d.raw, y = ((const onv_dim_term *)b)->d.raw;
+    return (x > y) - (x < y);
+}
+
+static int compare_dims(const void *a, const void *b)
+{
+    int64_t x = ((const onv_dim *)a)->raw, y = ((const onv_dim *)b)->raw;
+    return (x > y) - (x < y);
+}
+
+void onv_poly_normalise(onv_poly *poly)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < poly->n; i++)
+        if (poly->terms[i].coef != 0) poly->terms[n++] = poly->terms[i];
+    poly->n = n;
+    qsort(poly->terms, n, sizeof poly->terms[0], compare_terms);
+}
+
+onv_dim onv_poly_intern(onv_dims *pool, onv_poly *poly)
+{
+    if (poly->bad) {
+        pool->too_large++;
+        return ONV_DIM_UNKNOWN;
+    }
+    onv_poly_normalise(poly);
+    if (poly->n == 0) return onv_dim_const(poly->c);
+    if (poly->n == 1 && poly->c == 0 && poly->terms[0].coef == 1) return poly->terms[0].d;
+    return onv_dim_intern(pool, ONV_DIM_SUM, poly->c, poly->terms, poly->n);
+}
+
+int64_t onv_poly_low(const onv_poly *poly, const onv_dims *pool)
+{
+    if (poly->bad) return -ONV_DIM_INFINITY_RAW;
+    int64_t low = poly->c;
+    for (uint32_t i = 0; i < poly->n; i++) {
+        int64_t coef = poly->terms[i].coef;
+        int64_t part = coef > 0 ? low_of(pool, poly->terms[i].d) : high_of(pool, poly->terms[i].d);
+        low = onv_sat_add(low, onv_sat_mul(coef, part));
+    }
+    return low;
+}
+
+uint32_t onv_dim_atoms(const onv_dims *pool, const onv_dim *monomial, onv_dim *atoms)
+{
+    const onv_dim_expr *e = onv_dim_get(pool, *monomial);
+    if (e->kind != ONV_DIM_PRODUCT) {
+        atoms[0] = *monomial;
+        return 1;
+    }
+    for (uint32_t i = 0; i < e->n; i++) atoms[i] = e->terms[i].d;
+    return e->n;
+}
+
+onv_dim onv_dim_product(onv_dims *pool, onv_dim *atoms, uint32_t n)
+{
+    if (n == 1) return atoms[0];
+    if (n > ONV_DIM_MAX_TERMS) {
+        pool->too_large++;
+        return ONV_DIM_UNKNOWN;
+    }
+    qsort(atoms, n, sizeof *atoms, compare_dims);
+    onv_dim_term terms[ONV_DIM_MAX_TERMS];
+    for (uint32_t i = 0; i < n; i++) terms[i] = (onv_dim_term){1, atoms[i]};
+    return onv_dim_intern(pool, ONV_DIM_PRODUCT, 0, terms, n);
+}
+
+/* --- Sums and products ------------------------------------------------------------------------- */
+
+static bool either_unknown(onv_dim a, onv_dim b)
+{
+    return !onv_dim_is_known(a) || !onv_dim_is_known(b);
+}
+
+static onv_dim checked_const(onv_dims *pool, int64_t value, bool overflow)
+{
+    if (!overflow && onv_dim_fits(value)) return (onv_dim){value};
+    pool->overflows++;
+    return ONV_DIM_UNKNOWN;
+}
+
+onv_dim onv_dim_add(onv_dims *pool, onv_dim a, onv_dim b)
+{
+    if (onv_dim_is_const(a) && onv_dim_is_const(b))
+        return checked_const(pool, a.raw + b.raw, false);
+    if (either_unknown(a, b)) return ONV_DIM_UNKNOWN;
+    if (onv_dim_is_infinite(a) && onv_dim_is_infinite(b))
+        return a.raw == b.raw ? a : ONV_DIM_UNKNOWN;
+    if (onv_dim_is_infinite(a)) return a;
+    if (onv_dim_is_infinite(b)) return b;
+    onv_poly sum, other;
+    onv_poly_init(&sum, pool, a);
+    onv_poly_init(&other, pool, b);
+    onv_poly_add(&sum, 1, &other);
+    return onv_poly_intern(pool, &sum);
+}
+
+onv_dim onv_dim_neg(onv_dims *pool, onv_dim a)
+{
+    return onv_dim_mul(pool, a, onv_dim_const(-1));
+}
+
+onv_dim onv_dim_sub(onv_dims *pool, onv_dim a, onv_dim b)
+{
+    return onv_dim_add(pool, a, onv_dim_neg(pool, b));
+}
+
+static onv_dim multiply_monomials(onv_dims *pool, onv_dim a, onv_dim b)
+{
+    onv_dim atoms[2 * ONV_DIM_MAX_TERMS];
+    uint32_t n = onv_dim_atoms(pool, &a, atoms);
+    n += onv_dim_atoms(pool, &b, atoms + n);
+    return onv_dim_product(pool, atoms, n);
+}
+
+static onv_dim multiply_polys(onv_dims *pool, const onv_poly *a, const onv_poly *b)
+{
+    onv_poly product = {.n = 0};
+    add_constant(&product, a->c, b->c);
+    for (uint32_t i = 0; i < a->n; i++)
+        onv_poly_add_term(&product, onv_sat_mul(a->terms[i].coef, b->c), a->terms[i].d);
+    for (uint32_t i = 0; i < b->n; i++)
+        onv_poly_add_term(&product, onv_sat_mul(b->terms[i].coef, a->c), b->terms[i].d);
+    for (uint32_t i = 0; i < a->n && !product.bad; i++) {
+        for (uint32_t j = 0; j < b->n; j++) {
+            onv_dim d = multiply_monomials(pool, a->terms[i].d, b->terms[j].d);
+            if (!onv_dim_is_known(d)) return d;
+            onv_poly_add_term(&product, onv_sat_mul(a->terms[i].coef, b->terms[j].coef), d);
+        }
+    }
+    return onv_poly_intern(pool, &product);
+}
+
+onv_dim onv_dim_mul(onv_dims *pool, onv_dim a, onv_dim b)
+{
+    if (onv_dim_is_const(a) && onv_dim_is_const(b)) {
+        int64_t product = 0;
+        bool overflow = __builtin_mul_overflow(a.raw, b.raw, &product);
+        return checked_const(pool, product, overflow);
+    }
+    if (either_unknown(a, b)) return ONV_DIM_UNKNOWN;
+    if (onv_dim_is(a, 0) || onv_dim_is(b, 0)) return onv_dim_const(0);
+    if (onv_dim_is(a, 1)) return b;
+    if (onv_dim_is(b, 1)) return a;
+    if (onv_dim_is_infinite(a) || onv_dim_is_infinite(b)) {
+        bool finite_sign = onv_dim_is_const(a) || onv_dim_is_const(b);
+        if (!finite_sign) return ONV_DIM_UNKNOWN;
+        return (onv_dim){(a.raw < 0) == (b.raw < 0) ? ONV_DIM_INFINITY_RAW : -ONV_DIM_INFINITY_RAW};
+    }
+    onv_poly x, y;
+    onv_poly_init(&x, pool, a);
+    onv_poly_init(&y, pool, b);
+    return multiply_polys(pool, &x, &y);
+}
