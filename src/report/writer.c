@@ -1,0 +1,69 @@
+#include "report/writer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context)
+{
+    writer->write = write;
+    writer->context = context;
+    writer->failed = false;
+    writer->used = 0;
+}
+
+static void flush(onv_writer *writer)
+{
+    if (writer->used > 0 && !writer->failed)
+        writer->failed = !writer->write(writer->context, writer->buffer, writer->used);
+    writer->used = 0;
+}
+
+onv_status onv_writer_finish(onv_writer *writer, onv_error *err)
+{
+    flush(writer);
+    if (writer->failed) return onv_fail(err, ONV_ERR_IO, "the report could not be written");
+    return ONV_OK;
+}
+
+void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes)
+{
+    while (bytes > 0 && !writer->failed) {
+        size_t room = sizeof writer->buffer - writer->used;
+        size_t part = bytes < room ? bytes : room;
+        memcpy(writer->buffer + writer->used, text, part);
+        writer->used += part;
+        text += part;
+        bytes -= part;
+        if (writer->used == sizeof writer->buffer) flush(writer);
+    }
+}
+
+void onv_write_text(onv_writer *writer, const char *text)
+{
+    onv_write_bytes(writer, text, strlen(text));
+}
+
+void onv_write_char(onv_writer *writer, char c)
+{
+    onv_write_bytes(writer, &c, 1);
+}
+
+void onv_write_format(onv_writer *writer, const char *format, ...)
+{
+    if (writer->failed) return;
+    if (sizeof writer->buffer - writer->used < 256) flush(writer);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        size_t room = sizeof writer->buffer - writer->used;
+        va_list args;
+        va_start(args, format);
+        int length = vsnprintf(writer->buffer + writer->used, room, format, args);
+        va_end(args);
+        if (length >= 0 && (size_t)length < room) {
+            writer->used += (size_t)length;
+            return;
+        }
+        flush(writer);
+    }
+    writer->failed = true;
+}

@@ -1,0 +1,33 @@
+/* A writer: the buffer between a report and the caller's onv_write_fn.
+ *
+ * Failure is sticky: after the callback has refused once nothing more is written, and
+ * onv_writer_finish reports it. So a report writes on without looking and checks once, at its end
+ * (long loops may look at `failed` to stop early).
+ */
+#ifndef ONV_REPORT_WRITER_H
+#define ONV_REPORT_WRITER_H
+
+#include "base/status.h"
+
+typedef struct onv_writer {
+    onv_write_fn write;
+    void *context;
+    bool failed;
+    size_t used;
+    char buffer[8192];
+} onv_writer;
+
+void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context);
+
+/* Hands over what is buffered; ONV_ERR_IO if the callback refused anything. */
+onv_status onv_writer_finish(onv_writer *writer, onv_error *err);
+
+void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes);
+void onv_write_text(onv_writer *writer, const char *text);
+void onv_write_char(onv_writer *writer, char c);
+
+/* For numbers and fixed text: a result longer than the buffer fails. */
+void onv_write_format(onv_writer *writer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
