@@ -140,6 +140,10 @@ def faster_rcnn(path):
                 {"image": {1: "height", 2: "width"}}, ["image"], ["boxes", "labels", "scores"])
 
 
+def small_vit_train(path):
+    image_net(nets.small_vit(), path, training=True, size=96)
+
+
 def unet(training=False):
     def build(path):
         image_net(nets.UNet(), path, training=training, size=64, dynamic=("batch", "height", "width"))
@@ -391,6 +395,7 @@ SAMPLES = [
     Sample("resnet18-train", vision("resnet18", training=True), "torchvision `resnet18()`, training mode"),
     Sample("mobilenet_v2-train", vision("mobilenet_v2", training=True), "torchvision `mobilenet_v2()`, training mode",
            binds=ONE),
+    Sample("vit-small-train", small_vit_train, "`nets.small_vit()`, training mode"),
     Sample("unet-train", unet(training=True), "`nets.UNet()`, training mode", binds=(image(2, 64, 64),)),
     Sample("control-flow", refiner, "`torch.jit.script(nets.Refiner())`: Loop and If", values={"steps": 3}),
     Sample("scan", scan, "`scan()` in `export.py`: Scan", "onnx.helper", binds=TEXT),

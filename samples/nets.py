@@ -18,6 +18,12 @@ class ResNet50Batch1(torchvision.models.ResNet):
         return self.fc(self.avgpool(x).view(1, 2048))
 
 
+def small_vit():
+    """A Vision Transformer of four layers with dropout between them."""
+    return torchvision.models.VisionTransformer(image_size=96, patch_size=16, num_layers=4, num_heads=4,
+                                                hidden_dim=256, mlp_dim=1024, dropout=0.1)
+
+
 def double_conv(inputs, outputs):
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True),
