@@ -15,8 +15,8 @@
 
 /* One binding as it took effect, for the report. */
 typedef struct onv_bound {
-    const char *name; /* "batch", "seq", or the input whose shape was given */
-    int64_t size; /* ONV_SIZE of the symbol; for a shape its element count is not meaningful: -1 */
+    const char *name; /* a symbolic dim, "batch", or the input whose shape was given */
+    int64_t size;     /* -1: `name` is an input, its type tells its shape */
 } onv_bound;
 
 /* A symbol left free and what would bind it. */

@@ -16,6 +16,7 @@ void onv_dims_cleanup(onv_dims *pool)
 {
     onv_heap_free(pool->exprs);
     onv_heap_free(pool->slots);
+    onv_heap_free(pool->symbols);
     *pool = (onv_dims){.arena = pool->arena};
 }
 
@@ -225,6 +226,16 @@ onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_d
 
 static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim bound)
 {
+    if (pool->n_symbols == pool->symbol_capacity) {
+        uint32_t capacity = pool->symbol_capacity == 0 ? 16 : pool->symbol_capacity * 2;
+        uint32_t *symbols = onv_heap_realloc(pool->symbols, capacity * sizeof *symbols);
+        if (symbols == NULL) {
+            pool->failed = true;
+            return ONV_DIM_UNKNOWN;
+        }
+        pool->symbols = symbols;
+        pool->symbol_capacity = capacity;
+    }
     onv_dim_expr e = {.kind = ONV_DIM_SYMBOL, .tree_size = 1, .data = data};
     e.symbol = pool->n_symbols;
     e.hash = onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL);
@@ -233,7 +244,7 @@ static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim b
     e.high = ONV_DIM_INFINITY_RAW;
     if (data && onv_dim_is_known(bound)) e.high = high_of(pool, bound);
     onv_dim symbol = append(pool, &e);
-    if (onv_dim_is_known(symbol)) pool->n_symbols++;
+    if (onv_dim_is_known(symbol)) pool->symbols[pool->n_symbols++] = pool->count - 1;
     return symbol;
 }
 
@@ -283,10 +294,8 @@ uint32_t onv_dim_symbol_index(const onv_dims *pool, onv_dim symbol)
 
 onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index)
 {
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->exprs[i].kind == ONV_DIM_SYMBOL && pool->exprs[i].symbol == index)
-            return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + i};
-    return ONV_DIM_UNKNOWN;
+    if (index >= pool->n_symbols) return ONV_DIM_UNKNOWN;
+    return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + pool->symbols[index]};
 }
 
 /* --- Polynomials ------------------------------------------------------------------------------- */

@@ -52,7 +52,8 @@ typedef struct onv_dims {
     uint32_t count, capacity;
     uint32_t *slots; /* hash-consing table: index + 1 of the expression, 0 where empty */
     uint32_t n_slots;
-    uint32_t n_symbols;
+    uint32_t *symbols; /* by symbol number: index of its expression */
+    uint32_t n_symbols, symbol_capacity;
     uint64_t overflows; /* constants that did not fit */
     uint64_t too_large; /* expressions beyond the limits */
     bool failed;        /* memory ran out: results since then are unknown */

@@ -134,6 +134,7 @@ typedef struct onv_value {
     bool is_output;   /* of its graph */
     bool overridable; /* an initializer that is also a graph input */
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
+    bool known_tried; /* set by inference: the contents of `tensor` were asked for */
     onv_graph_id graph;
     onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
     uint32_t output_index;    /* which output of the producer */

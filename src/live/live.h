@@ -35,9 +35,10 @@ typedef struct onv_live {
     /* Sums, for reports */
     uint64_t input_bytes, output_bytes, activation_bytes; /* activations: all node outputs */
     uint64_t weight_bytes, weight_elems;                  /* initializers; shared ones once */
-    uint64_t constant_bytes, constant_elems;              /* Constant nodes */
+    uint64_t trainable_elems; /* of them: float, and no running statistics of a normalisation */
+    uint64_t constant_bytes, constant_elems; /* Constant nodes */
     uint64_t macs, element_ops;
-    bool macs_known;
+    bool macs_known;  /* of every node */
     uint64_t unknown; /* rows of unknown size */
     uint64_t bounded; /* rows whose size is an upper bound */
 } onv_live;

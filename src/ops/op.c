@@ -103,9 +103,11 @@ onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k)
     return onv_type_elems(c->dims, onv_op_in(c, k));
 }
 
-const onv_known *onv_op_in_known(const onv_op_ctx *c, uint32_t k)
+const onv_known *onv_op_in_known(onv_op_ctx *c, uint32_t k)
 {
-    return onv_op_has_in(c, k) ? c->in[k].known : NULL;
+    if (!onv_op_has_in(c, k)) return NULL;
+    if (c->in[k].known == NULL && c->load_known != NULL) c->load_known(c, k);
+    return c->in[k].known;
 }
 
 static bool holds_integers(onv_dtype dtype)
@@ -113,7 +115,7 @@ static bool holds_integers(onv_dtype dtype)
     return onv_dtype_is_integer(dtype) || dtype == ONV_BOOL;
 }
 
-bool onv_op_in_ints(const onv_op_ctx *c, uint32_t k, uint32_t *count)
+bool onv_op_in_ints(onv_op_ctx *c, uint32_t k, uint32_t *count)
 {
     const onv_known *known = onv_op_in_known(c, k);
     *count = 0;
@@ -122,14 +124,14 @@ bool onv_op_in_ints(const onv_op_ctx *c, uint32_t k, uint32_t *count)
     return true;
 }
 
-onv_dim onv_op_in_int(const onv_op_ctx *c, uint32_t k, uint32_t i)
+onv_dim onv_op_in_int(onv_op_ctx *c, uint32_t k, uint32_t i)
 {
     const onv_known *known = onv_op_in_known(c, k);
     if (known == NULL || !holds_integers(known->dtype) || i >= known->count) return ONV_DIM_UNKNOWN;
     return known->elems[i].i;
 }
 
-onv_dim onv_op_in_scalar(const onv_op_ctx *c, uint32_t k)
+onv_dim onv_op_in_scalar(onv_op_ctx *c, uint32_t k)
 {
     const onv_known *known = onv_op_in_known(c, k);
     if (known == NULL || known->count != 1) return ONV_DIM_UNKNOWN;

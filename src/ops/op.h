@@ -88,15 +88,19 @@ const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const c
 extern const onv_op_family *const onv_op_families[];
 extern const size_t onv_n_op_families;
 
-/* Runs the body of a control-flow operator: gives `n_in` types and contents to the inputs of the
- * subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs.
- * Provided by the floor above. */
 typedef struct onv_op_value {
     onv_type type;
     const onv_known *known;
     bool bound; /* some dims are upper bounds */
 } onv_op_value;
 
+/* Reads the contents of constant input k when a rule first asks for them, so that a weight that no
+ * rule looks at is never touched. Provided by the floor above. */
+typedef void (*onv_op_load_known)(onv_op_ctx *c, uint32_t k);
+
+/* Runs the body of a control-flow operator: gives `n_in` types and contents to the inputs of the
+ * subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs.
+ * Provided by the floor above. */
 typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
                                           uint32_t n_in, onv_op_value *out, uint32_t n_out);
 
@@ -108,11 +112,12 @@ struct onv_op_ctx {
     onv_dims *dims;   /* where expressions live */
     onv_arena *arena; /* for results; failure is sticky */
     uint32_t n_in, n_out;
-    const onv_op_value *in; /* inputs; kind ONV_TYPE_UNKNOWN for absent or unknown ones */
+    onv_op_value *in; /* inputs; kind ONV_TYPE_UNKNOWN for absent or unknown ones */
     const bool *in_present;
     onv_op_value *out; /* outputs, to be set */
     onv_op_run_subgraph run_subgraph;
-    void *driver; /* of the floor above */
+    onv_op_load_known load_known; /* NULL: contents are all in `in` */
+    void *driver;                 /* of the floor above */
     onv_error *err;
 };
 
@@ -129,14 +134,14 @@ onv_dim onv_op_in_dim(const onv_op_ctx *c, uint32_t k, int axis); /* axis may be
 onv_dim onv_op_in_elems(const onv_op_ctx *c, uint32_t k);
 
 /* Known contents, or NULL. */
-const onv_known *onv_op_in_known(const onv_op_ctx *c, uint32_t k);
+const onv_known *onv_op_in_known(onv_op_ctx *c, uint32_t k);
 
 /* Contents as integer expressions: count and element i (unknown where not known or not integer). */
-bool onv_op_in_ints(const onv_op_ctx *c, uint32_t k, uint32_t *count);
-onv_dim onv_op_in_int(const onv_op_ctx *c, uint32_t k, uint32_t i);
+bool onv_op_in_ints(onv_op_ctx *c, uint32_t k, uint32_t *count);
+onv_dim onv_op_in_int(onv_op_ctx *c, uint32_t k, uint32_t i);
 
 /* The single integer of a 0- or 1-element input; unknown where not known. */
-onv_dim onv_op_in_scalar(const onv_op_ctx *c, uint32_t k);
+onv_dim onv_op_in_scalar(onv_op_ctx *c, uint32_t k);
 
 /* --- Attributes -------------------------------------------------------------------------------- */
 

@@ -1,0 +1,380 @@
+/* Bindings: the options become dims of the graph inputs. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "infer/driver.h"
+#include "load/load.h"
+
+static onv_graph *main_graph(const onv_driver *driver)
+{
+    return onv_model_graph(driver->model, (onv_graph_id){0});
+}
+
+static onv_value *input_at(const onv_driver *driver, uint32_t i)
+{
+    return onv_model_value(driver->model, main_graph(driver)->inputs[i]);
+}
+
+onv_dim onv_bind_dim(onv_driver *driver, onv_dim d)
+{
+    if (!onv_dim_is_expr(d)) return d;
+    /* Declared types may name symbols that came after the inputs; those stay free. */
+    if (onv_dim_is_symbol(&driver->model->dims, d) &&
+        onv_dim_symbol_index(&driver->model->dims, d) >= driver->n_symbol_values)
+        return d;
+    return onv_dim_eval(&driver->model->dims, d, driver->symbol_values);
+}
+
+onv_status onv_bind_type(onv_driver *driver, onv_type *type)
+{
+    if (!onv_type_has_rank(type)) return ONV_OK;
+    bool changes = false;
+    for (int i = 0; i < type->rank; i++) changes |= onv_dim_is_expr(type->dims[i]);
+    if (!changes) return ONV_OK;
+    onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, (size_t)type->rank);
+    if (dims == NULL) return onv_fail_memory(driver->err);
+    for (int i = 0; i < type->rank; i++) dims[i] = onv_bind_dim(driver, type->dims[i]);
+    type->dims = dims;
+    return ONV_OK;
+}
+
+static onv_status set_dim(onv_driver *driver, onv_value *input, int axis, onv_dim value)
+{
+    onv_dim *dims = onv_arena_copy(&driver->model->arena, input->type.dims,
+                                   (size_t)input->type.rank * sizeof *dims);
+    if (dims == NULL) return onv_fail_memory(driver->err);
+    dims[axis] = value;
+    input->type.dims = dims;
+    return ONV_OK;
+}
+
+/* --- Symbols ----------------------------------------------------------------------------------- */
+
+static onv_status bind_symbol(onv_driver *driver, onv_dim symbol, int64_t size)
+{
+    onv_model *model = driver->model;
+    onv_dim *slot = &driver->symbol_values[onv_dim_symbol_index(&model->dims, symbol)];
+    const char *name = onv_dim_symbol_name(&model->dims, symbol);
+    if (onv_dim_is_const(*slot)) {
+        if (onv_dim_is(*slot, size)) return ONV_OK;
+        return onv_fail(driver->err, ONV_ERR_USAGE, "dimension '%s' is bound to both %lld and %lld",
+                        name, (long long)slot->raw, (long long)size);
+    }
+    *slot = onv_dim_const(size);
+    onv_bound bound = {.name = name, .size = size};
+    if (!onv_vec_push(&driver->info->bounds, bound)) return onv_fail_memory(driver->err);
+    return ONV_OK;
+}
+
+static void list_symbols(const onv_driver *driver, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t s = 0; s < driver->n_symbol_values && length < size; s++) {
+        const char *name =
+            onv_dim_symbol_name(&driver->model->dims, onv_dim_symbol_at(&driver->model->dims, s));
+        length += (size_t)snprintf(text + length, size - length, "%s%s", s > 0 ? ", " : "", name);
+    }
+    if (text[0] == '\0') snprintf(text, size, "none");
+}
+
+static onv_status bind_named_dims(onv_driver *driver)
+{
+    const onv_options *options = driver->options;
+    for (size_t i = 0; i < options->n_dims; i++) {
+        const onv_dim_binding *binding = &options->dims[i];
+        if (binding->size < 0)
+            return onv_fail(driver->err, ONV_ERR_USAGE, "dimension '%s' cannot be %lld",
+                            binding->name, (long long)binding->size);
+        onv_dim found = ONV_DIM_UNKNOWN;
+        for (uint32_t s = 0; s < driver->n_symbol_values; s++) {
+            onv_dim symbol = onv_dim_symbol_at(&driver->model->dims, s);
+            if (strcmp(onv_dim_symbol_name(&driver->model->dims, symbol), binding->name) == 0)
+                found = symbol;
+        }
+        if (!onv_dim_is_known(found)) {
+            char names[256];
+            list_symbols(driver, names, sizeof names);
+            return onv_fail(driver->err, ONV_ERR_USAGE,
+                            "no dimension is named '%s' (symbolic dimensions: %s)", binding->name,
+                            names);
+        }
+        ONV_TRY(bind_symbol(driver, found, binding->size));
+    }
+    return ONV_OK;
+}
+
+/* --- Whole shapes ------------------------------------------------------------------------------ */
+
+static onv_status find_input(const onv_driver *driver, const char *name, onv_value **input)
+{
+    const onv_graph *graph = main_graph(driver);
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        *input = input_at(driver, i);
+        if (strcmp((*input)->name, name) == 0) return ONV_OK;
+    }
+    char names[256] = "";
+    size_t length = 0;
+    for (uint32_t i = 0; i < graph->n_inputs && length < sizeof names; i++)
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
+                                   input_at(driver, i)->name);
+    return onv_fail(driver->err, ONV_ERR_USAGE, "no input is named '%s' (inputs: %s)", name, names);
+}
+
+static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *binding)
+{
+    onv_value *input;
+    ONV_TRY(find_input(driver, binding->name, &input));
+    onv_type *type = &input->type;
+    if (binding->rank > ONV_MAX_RANK)
+        return onv_fail(driver->err, ONV_ERR_LIMIT, "input '%s': rank %zu is beyond %d",
+                        input->name, binding->rank, ONV_MAX_RANK);
+    if (type->kind != ONV_TYPE_TENSOR && type->kind != ONV_TYPE_UNKNOWN)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' is no tensor", input->name);
+    if (type->rank >= 0 && (size_t)type->rank != binding->rank)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' has rank %d, --shape gives %zu",
+                        input->name, type->rank, binding->rank);
+    onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, binding->rank);
+    if (dims == NULL) return onv_fail_memory(driver->err);
+    for (size_t i = 0; i < binding->rank; i++) {
+        if (binding->dims[i] < 0)
+            return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s': a dimension cannot be %lld",
+                            input->name, (long long)binding->dims[i]);
+        dims[i] = onv_dim_const(binding->dims[i]);
+        if (type->rank < 0) continue;
+        if (onv_dim_is_symbol(&driver->model->dims, type->dims[i]))
+            ONV_TRY(bind_symbol(driver, type->dims[i], binding->dims[i]));
+        else if (!onv_dim_same(type->dims[i], dims[i]))
+            driver->distrust_declared = true;
+    }
+    type->kind = ONV_TYPE_TENSOR;
+    type->dims = dims;
+    type->rank = (int16_t)binding->rank;
+    onv_bound bound = {.name = input->name, .size = -1};
+    return onv_vec_push(&driver->info->bounds, bound) ? ONV_OK : onv_fail_memory(driver->err);
+}
+
+/* --- The batch --------------------------------------------------------------------------------- */
+
+static bool is_batch_name(const char *name)
+{
+    static const char *const names[] = {"n", "b", "bs", "bsz", "nb"};
+    if (strcasestr(name, "batch") != NULL) return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Whether the symbol stands anywhere but first in an input's shape: then it is a length that some
+ * input merely begins with. */
+static bool stands_inside(const onv_driver *driver, onv_dim symbol)
+{
+    const onv_graph *graph = main_graph(driver);
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_type *type = &input_at(driver, i)->type;
+        for (int axis = 1; onv_type_has_rank(type) && axis < type->rank; axis++)
+            if (onv_dim_same(type->dims[axis], symbol)) return true;
+    }
+    return false;
+}
+
+/* Binds the symbols that are a batch: those named so anywhere in the inputs, else the first dim of
+ * the first input that has a symbolic one and every other first dim that is not used as a length. */
+static onv_status bind_symbolic_batch(onv_driver *driver, bool *any)
+{
+    const onv_graph *graph = main_graph(driver);
+    for (int pass = 0; pass < 2 && !*any; pass++) {
+        for (uint32_t i = 0; i < graph->n_inputs; i++) {
+            const onv_type *type = &input_at(driver, i)->type;
+            if (!onv_type_has_rank(type) || type->rank == 0) continue;
+            for (int axis = 0; axis < (pass == 0 ? type->rank : 1); axis++) {
+                onv_dim d = type->dims[axis];
+                if (!onv_dim_is_symbol(&driver->model->dims, d)) continue;
+                const char *name = onv_dim_symbol_name(&driver->model->dims, d);
+                bool is_batch =
+                    pass == 0 ? is_batch_name(name) : !*any || !stands_inside(driver, d);
+                if (!is_batch) continue;
+                ONV_TRY(bind_symbol(driver, d, driver->options->batch));
+                *any = true;
+            }
+        }
+    }
+    return ONV_OK;
+}
+
+static onv_status bind_fixed_batch(onv_driver *driver)
+{
+    const onv_graph *graph = main_graph(driver);
+    int64_t batch = driver->options->batch, old = -1;
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_type *type = &input_at(driver, i)->type;
+        if (!onv_type_has_rank(type) || type->rank == 0 || !onv_dim_is_const(type->dims[0]))
+            continue;
+        if (old < 0) old = type->dims[0].raw;
+    }
+    if (old < 0)
+        return onv_fail(driver->err, ONV_ERR_USAGE,
+                        "--batch: no input has a first dimension that could be the batch");
+    onv_bound bound = {.name = "batch", .size = batch};
+    if (!onv_vec_push(&driver->info->bounds, bound)) return onv_fail_memory(driver->err);
+    if (old == batch) return ONV_OK;
+    if (old == 0)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "--batch: the export has an empty batch");
+    driver->distrust_declared = true;
+    driver->rebatch.active = true;
+    driver->rebatch.old = old;
+    driver->rebatch.symbol = onv_dim_symbol(&driver->model->dims, "batch");
+    if (!onv_dim_is_known(driver->rebatch.symbol)) return onv_fail_memory(driver->err);
+    return ONV_OK;
+}
+
+static onv_status bind_batch(onv_driver *driver)
+{
+    if (driver->options->batch == 0) return ONV_OK;
+    if (driver->options->batch < 0)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "--batch cannot be %lld",
+                        (long long)driver->options->batch);
+    bool any = false;
+    ONV_TRY(bind_symbolic_batch(driver, &any));
+    return any ? ONV_OK : bind_fixed_batch(driver);
+}
+
+/* --- Contents of inputs ------------------------------------------------------------------------ */
+
+static onv_status known_from_numbers(onv_driver *driver, const onv_value *input,
+                                     const onv_input_value *given, const onv_known **result)
+{
+    onv_model *model = driver->model;
+    if (given->count > ONV_KNOWN_MAX_ELEMS)
+        return onv_fail(driver->err, ONV_ERR_LIMIT, "input '%s': more than %d numbers", given->name,
+                        ONV_KNOWN_MAX_ELEMS);
+    onv_known *known = ONV_ARENA_ARRAY(&model->arena, onv_known, 1);
+    onv_scalar *elems = ONV_ARENA_ARRAY(&model->arena, onv_scalar, given->count);
+    int64_t *dims = ONV_ARENA_ARRAY(&model->arena, int64_t, ONV_MAX_RANK);
+    if (known == NULL || elems == NULL || dims == NULL) return onv_fail_memory(driver->err);
+    bool is_float = onv_dtype_is_float((onv_dtype)input->type.dtype);
+    for (size_t i = 0; i < given->count; i++) {
+        double number = given->numbers[i];
+        if (is_float) {
+            elems[i] = onv_scalar_real(number);
+        } else if (number != floor(number) || fabs(number) > 9007199254740992.0) {
+            return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' takes integers", given->name);
+        } else {
+            elems[i] = onv_scalar_int(onv_dim_const((int64_t)number));
+        }
+    }
+    *known = (onv_known){.dtype = input->type.dtype, .count = (uint32_t)given->count};
+    known->dims = dims;
+    known->elems = elems;
+    /* The input's own shape where it is known, else a vector. */
+    known->rank = onv_type_has_rank(&input->type) ? input->type.rank : 1;
+    for (int i = 0; i < known->rank; i++)
+        dims[i] = onv_type_has_rank(&input->type) && onv_dim_is_const(input->type.dims[i])
+                      ? input->type.dims[i].raw
+                      : (int64_t)given->count;
+    *result = known;
+    return ONV_OK;
+}
+
+/* The contents fix the shape: free dims of the input take the sizes of the contents. */
+static onv_status adopt_shape(onv_driver *driver, onv_value *input, const onv_known *known)
+{
+    int64_t elems = 1;
+    if (onv_type_has_rank(&input->type) && input->type.rank != known->rank)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' has rank %d, its value %d",
+                        input->name, input->type.rank, known->rank);
+    onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, (size_t)known->rank);
+    if (dims == NULL) return onv_fail_memory(driver->err);
+    for (int i = 0; i < known->rank; i++) {
+        if (onv_type_has_rank(&input->type)) {
+            onv_dim own = input->type.dims[i];
+            if (onv_dim_is_symbol(&driver->model->dims, own))
+                ONV_TRY(bind_symbol(driver, own, known->dims[i]));
+            else if (onv_dim_is_const(own) && own.raw != known->dims[i])
+                return onv_fail(driver->err, ONV_ERR_USAGE,
+                                "input '%s': dimension %d is %lld, its value has %lld", input->name,
+                                i, (long long)own.raw, (long long)known->dims[i]);
+        }
+        dims[i] = onv_dim_const(known->dims[i]);
+        if (__builtin_mul_overflow(elems, known->dims[i], &elems)) elems = -1;
+    }
+    if (elems != (int64_t)known->count)
+        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' takes %lld numbers, not %u",
+                        input->name, (long long)elems, known->count);
+    input->type.kind = ONV_TYPE_TENSOR;
+    input->type.dtype = known->dtype;
+    input->type.rank = known->rank;
+    input->type.dims = dims;
+    input->known = known;
+    return ONV_OK;
+}
+
+static onv_status bind_input_values(onv_driver *driver)
+{
+    const onv_options *options = driver->options;
+    for (size_t i = 0; i < options->n_input_values; i++) {
+        const onv_input_value *given = &options->input_values[i];
+        onv_value *input;
+        const onv_known *known = NULL;
+        ONV_TRY(find_input(driver, given->name, &input));
+        if (given->file != NULL)
+            ONV_TRY(onv_load_tensor_file(driver->model, given->file, &known, driver->err));
+        else
+            ONV_TRY(known_from_numbers(driver, input, given, &known));
+        if (known == NULL)
+            return onv_fail(driver->err, ONV_ERR_LIMIT,
+                            "input '%s': the value is too large, or not of numbers", given->name);
+        ONV_TRY(adopt_shape(driver, input, known));
+    }
+    return ONV_OK;
+}
+
+/* --- All together ------------------------------------------------------------------------------ */
+
+static onv_status note_free_dims(onv_driver *driver)
+{
+    const onv_graph *graph = main_graph(driver);
+    bool *noted = ONV_ARENA_ARRAY(&driver->scratch, bool, driver->n_symbol_values);
+    if (noted == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_value *input = input_at(driver, i);
+        for (int axis = 0; onv_type_has_rank(&input->type) && axis < input->type.rank; axis++) {
+            onv_dim d = input->type.dims[axis];
+            if (!onv_dim_is_symbol(&driver->model->dims, d)) continue;
+            uint32_t s = onv_dim_symbol_index(&driver->model->dims, d);
+            if (s >= driver->n_symbol_values || noted[s]) continue;
+            noted[s] = true;
+            onv_free_dim entry = {onv_dim_symbol_name(&driver->model->dims, d), input->name, axis};
+            if (!onv_vec_push(&driver->info->free_dims, entry)) return onv_fail_memory(driver->err);
+        }
+    }
+    return ONV_OK;
+}
+
+onv_status onv_bind_inputs(onv_driver *driver)
+{
+    onv_model *model = driver->model;
+    const onv_graph *graph = main_graph(driver);
+    driver->n_symbol_values = model->dims.n_symbols;
+    driver->symbol_values = ONV_ARENA_ARRAY(&model->arena, onv_dim, driver->n_symbol_values);
+    if (driver->symbol_values == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t s = 0; s < driver->n_symbol_values; s++)
+        driver->symbol_values[s] = onv_dim_symbol_at(&model->dims, s);
+
+    ONV_TRY(bind_named_dims(driver));
+    for (size_t i = 0; i < driver->options->n_shapes; i++)
+        ONV_TRY(bind_shape(driver, &driver->options->shapes[i]));
+    ONV_TRY(bind_batch(driver));
+    ONV_TRY(bind_input_values(driver));
+
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        onv_value *input = input_at(driver, i);
+        ONV_TRY(onv_bind_type(driver, &input->type));
+        if (driver->rebatch.active && onv_type_has_rank(&input->type) && input->type.rank > 0 &&
+            onv_dim_is(input->type.dims[0], driver->rebatch.old))
+            ONV_TRY(set_dim(driver, input, 0, driver->rebatch.symbol));
+    }
+    return note_free_dims(driver);
+}

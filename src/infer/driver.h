@@ -1,0 +1,64 @@
+/* The inside of inference: what its files share. */
+#ifndef ONV_INFER_DRIVER_H
+#define ONV_INFER_DRIVER_H
+
+#include "infer/infer.h"
+#include "ops/op.h"
+
+/* A constant that decides a shape for one node, replaced because it carries the old batch. */
+typedef struct onv_rewrite {
+    uint32_t node;
+    uint32_t input;
+    onv_known *known;
+    int32_t next; /* of the same node, -1: none */
+} onv_rewrite;
+
+/* Changing a batch that the export fixed; see rebatch.c. */
+typedef struct onv_rebatch {
+    bool active; /* the inputs carry `symbol`, constants are looked at */
+    int64_t old; /* the batch of the export */
+    onv_dim symbol;
+    ONV_VEC(onv_rewrite) rewrites;
+    int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */
+} onv_rebatch;
+
+typedef struct onv_driver {
+    onv_model *model;
+    const onv_options *options;
+    onv_infer_info *info;
+    onv_op_index index;
+    onv_arena scratch;      /* what one node needs */
+    onv_dim *symbol_values; /* by symbol: its binding, or the symbol itself */
+    uint32_t n_symbol_values;
+    bool distrust_declared;  /* declared dims may carry the batch or shape of the export */
+    uint64_t runs, max_runs; /* of nodes; loops run their bodies again */
+    onv_rebatch rebatch;
+    ONV_VEC(const char *) unknown_ops; /* op types already reported */
+    onv_node_id failed_node;           /* where onv_driver_run stopped */
+    onv_status load_status;            /* sticky: contents that could not be read */
+    onv_error *err;
+} onv_driver;
+
+/* Infers every node of a graph, in order. */
+onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id graph);
+
+/* Contents of a constant value, read on first use; NULL where they are not tracked. */
+onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_known **known);
+
+/* Applies the options to the types of the graph inputs and fills symbol_values. */
+onv_status onv_bind_inputs(onv_driver *driver);
+
+/* A dim or a type with the bound symbols replaced. */
+onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);
+onv_status onv_bind_type(onv_driver *driver, onv_type *type);
+
+/* While the rebatch is active: replaces contents of input 1 of `c` where they carry the old batch.
+ * Later: supplies what was found. */
+onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c);
+
+/* Finds which constants carry the old batch, by running the model with a symbolic batch. */
+onv_status onv_rebatch_find(onv_driver *driver);
+
+void onv_rebatch_cleanup(onv_rebatch *rebatch);
+
+#endif

@@ -1,0 +1,92 @@
+#include "infer/infer.h"
+
+#include "infer/driver.h"
+#include "load/load.h"
+
+/* Inference may run bodies of loops again, a few times per level of nesting; this many node runs
+ * per node end a hostile nest. */
+enum { RUNS_PER_NODE = 64, RUNS_BASE = 1 << 20 };
+
+void onv_infer_info_cleanup(onv_infer_info *info)
+{
+    onv_vec_cleanup(&info->bounds);
+    onv_vec_cleanup(&info->free_dims);
+}
+
+/* A Constant's or an initializer's type is that of its tensor. */
+static void type_constants(onv_model *model)
+{
+    for (size_t i = 0; i < model->values.count; i++) {
+        onv_value *value = &model->values.at[i];
+        if (value->tensor != NULL) value->type = value->tensor->type;
+    }
+}
+
+static bool is_sized(onv_model *model, const onv_type *type)
+{
+    if (type->kind != ONV_TYPE_TENSOR && type->kind != ONV_TYPE_SPARSE_TENSOR)
+        return type->kind != ONV_TYPE_UNKNOWN;
+    onv_dim elems = onv_type_elems(&model->dims, type);
+    return onv_dim_is_known(elems) &&
+           onv_dim_is_known(onv_dim_substitute_bounds(&model->dims, elems));
+}
+
+/* The first node (in order) that had sized inputs and gave an output without a size is the cause
+ * of those that hang on it. */
+static void find_unknown(onv_model *model, onv_infer_info *info)
+{
+    for (size_t g = 0; g < model->graphs.count; g++) {
+        const onv_graph *graph = &model->graphs.at[g];
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+            const onv_node *node = onv_model_node(model, graph->nodes[i]);
+            for (uint32_t k = 0; k < node->n_outputs; k++) {
+                if (!onv_is_value(node->outputs[k])) continue;
+                onv_value *value = onv_model_value(model, node->outputs[k]);
+                if (is_sized(model, &value->type)) continue;
+                info->unknown_values++;
+                if (info->unknown_cause != NULL) continue;
+                info->unknown_cause = node->op_type;
+                info->unknown_node = node->name;
+            }
+        }
+    }
+}
+
+static onv_status run(onv_driver *driver)
+{
+    onv_model *model = driver->model;
+    if (!onv_op_index_init(&driver->index, &model->arena)) return onv_fail_memory(driver->err);
+    driver->max_runs = RUNS_BASE + (uint64_t)model->nodes.count * RUNS_PER_NODE;
+    type_constants(model);
+    ONV_TRY(onv_bind_inputs(driver));
+    if (driver->rebatch.active) {
+        ONV_TRY(onv_rebatch_find(driver));
+        driver->runs = 0;
+        driver->failed_node = ONV_NO_NODE;
+    }
+    ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
+    find_unknown(model, driver->info);
+    if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
+    return ONV_OK;
+}
+
+onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
+                     onv_error *err)
+{
+    onv_error local = {0}; /* rules need somewhere to fail into */
+    onv_driver driver = {
+        .model = model,
+        .options = options,
+        .info = info,
+        .failed_node = ONV_NO_NODE,
+        .err = err != NULL ? err : &local,
+    };
+    *info = (onv_infer_info){0};
+    onv_arena_init(&driver.scratch, model->arena.limit_bytes);
+    onv_status status = run(&driver);
+    onv_arena_cleanup(&driver.scratch);
+    onv_vec_cleanup(&driver.unknown_ops);
+    onv_rebatch_cleanup(&driver.rebatch);
+    if (status != ONV_OK) onv_infer_info_cleanup(info);
+    return status;
+}

@@ -1,0 +1,293 @@
+/* Changing a batch that the export fixed.
+ *
+ * An export with a fixed batch carries it in constants: the target of a Reshape ([1, 2048]), of an
+ * Expand, the shape of a ConstantOfShape. To find them, the model is inferred once with a symbol for
+ * the batch. A Reshape whose target no longer matches its input names itself, and the entry to
+ * change follows from where the batch stands in the row-major order. The others show later, as a
+ * mismatch of the symbol against the old batch somewhere downstream: then the nearest constant
+ * upstream that holds the old batch is changed and inference starts again. What was found is then
+ * applied to the run with numbers.
+ *
+ * Constants are replaced per reader, not in place: two Reshapes may share one initializer.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "infer/driver.h"
+
+/* How far upstream of a mismatch a constant is looked for, in nodes. */
+enum { MAX_SEARCH = 4096 };
+
+static onv_known *copy_known(onv_model *model, const onv_known *known)
+{
+    onv_known *copy = onv_arena_copy(&model->arena, known, sizeof *known);
+    if (copy == NULL) return NULL;
+    copy->elems = onv_arena_copy(&model->arena, known->elems, known->count * sizeof *known->elems);
+    return copy->elems != NULL ? copy : NULL;
+}
+
+static onv_rewrite *find_rewrite(onv_rebatch *rebatch, uint32_t node, uint32_t input)
+{
+    if (rebatch->first == NULL) return NULL;
+    for (int32_t i = rebatch->first[node]; i >= 0; i = rebatch->rewrites.at[i].next)
+        if (rebatch->rewrites.at[i].input == input) return &rebatch->rewrites.at[i];
+    return NULL;
+}
+
+static onv_status add_rewrite(onv_driver *driver, uint32_t node, uint32_t input, onv_known *known)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    if (rebatch->first == NULL) {
+        size_t n = driver->model->nodes.count;
+        rebatch->first = onv_heap_alloc(n * sizeof *rebatch->first);
+        if (rebatch->first == NULL) return onv_fail_memory(driver->err);
+        for (size_t i = 0; i < n; i++) rebatch->first[i] = -1;
+    }
+    onv_rewrite rewrite = {node, input, known, rebatch->first[node]};
+    if (!onv_vec_push(&rebatch->rewrites, rewrite)) return onv_fail_memory(driver->err);
+    rebatch->first[node] = (int32_t)rebatch->rewrites.count - 1;
+    return ONV_OK;
+}
+
+/* An entry that holds the old batch (or a multiple), for the new one. */
+static onv_dim carried(onv_driver *driver, int64_t entry)
+{
+    return onv_dim_mul(&driver->model->dims, driver->rebatch.symbol,
+                       onv_dim_const(entry / driver->rebatch.old));
+}
+
+/* --- Reshape ----------------------------------------------------------------------------------- */
+
+/* The elements before the dim that holds the batch; -1 where it holds none or they are symbolic. */
+static int64_t elements_before_batch(onv_driver *driver, const onv_type *type)
+{
+    int64_t before = 1;
+    for (int axis = 0; axis < type->rank; axis++) {
+        if (onv_dim_contains(&driver->model->dims, type->dims[axis], driver->rebatch.symbol))
+            return before;
+        if (!onv_dim_is_const(type->dims[axis]) ||
+            __builtin_mul_overflow(before, type->dims[axis].raw, &before))
+            return -1;
+    }
+    return -1;
+}
+
+/* Whether the target with entry `j` changed holds as many elements as the input. */
+static bool target_matches(onv_driver *driver, const onv_dim *target, uint32_t count, uint32_t j,
+                           onv_dim elems)
+{
+    onv_dims *dims = &driver->model->dims;
+    onv_dim product = onv_dim_const(1);
+    for (uint32_t i = 0; i < count; i++)
+        product = onv_dim_mul(dims, product, i == j ? carried(driver, target[i].raw) : target[i]);
+    return onv_dim_same(product, elems);
+}
+
+/* Which entry of a constant target must change: -1 none, -2 none can. */
+static int entry_to_change(onv_driver *driver, const onv_dim *target, uint32_t count,
+                           const onv_type *input, onv_dim elems)
+{
+    onv_dims *dims = &driver->model->dims;
+    int64_t before = elements_before_batch(driver, input), prefix = 1;
+    bool open = false; /* holds a -1 */
+    for (uint32_t i = 0; i < count; i++) open |= onv_dim_is(target[i], -1);
+    onv_dim product = onv_dim_const(1);
+    for (uint32_t i = 0; i < count; i++) product = onv_dim_mul(dims, product, target[i]);
+    if (!open && onv_dim_same(product, elems)) return -1;
+
+    for (uint32_t i = 0; i < count && onv_dim_is_const(target[i]); i++) {
+        int64_t entry = target[i].raw;
+        if (prefix == before && entry == -1) return -1;
+        bool divisible = entry > 0 && entry % driver->rebatch.old == 0;
+        if (prefix == before && divisible) {
+            if (open && entry == driver->rebatch.old) return (int)i;
+            if (!open && target_matches(driver, target, count, i, elems)) return (int)i;
+        }
+        if (entry <= 0 || __builtin_mul_overflow(prefix, entry, &prefix)) break;
+    }
+    if (open) return -1;
+    for (uint32_t i = 0; i < count; i++)
+        if (onv_dim_is_const(target[i]) && target[i].raw > 0 &&
+            target[i].raw % driver->rebatch.old == 0 &&
+            target_matches(driver, target, count, i, elems))
+            return (int)i;
+    return -2;
+}
+
+static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_ctx *c)
+{
+    const onv_type *input = onv_op_in(c, 0);
+    uint32_t count;
+    if (!onv_op_in_ints(c, 1, &count) || count > ONV_MAX_RANK) return ONV_OK;
+    onv_dim elems = onv_type_elems(c->dims, input);
+    if (!onv_dim_contains(c->dims, elems, driver->rebatch.symbol)) return ONV_OK;
+    onv_dim target[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < count; i++) {
+        target[i] = onv_op_in_int(c, 1, i);
+        if (onv_dim_is(target[i], 0)) target[i] = onv_op_in_dim(c, 0, (int)i);
+    }
+    int change = entry_to_change(driver, target, count, input, elems);
+    if (change < 0) return ONV_OK; /* -2: the rule itself fails, with both shapes */
+    onv_known *known = copy_known(driver->model, onv_op_in_known(c, 1));
+    if (known == NULL) return onv_fail_memory(driver->err);
+    known->elems[change].i = carried(driver, target[change].raw);
+    c->in[1].known = known;
+    return add_rewrite(driver, node.index, 1, known);
+}
+
+onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    if (rebatch->first != NULL && rebatch->first[node.index] >= 0) {
+        for (uint32_t k = 0; k < c->n_in; k++) {
+            onv_rewrite *rewrite = find_rewrite(rebatch, node.index, k);
+            if (rewrite != NULL) c->in[k].known = rewrite->known;
+        }
+        return ONV_OK;
+    }
+    if (!rebatch->active || strcmp(c->node->op_type, "Reshape") != 0 || c->n_in < 2) return ONV_OK;
+    return rebatch_reshape(driver, node, c);
+}
+
+/* --- Constants upstream ------------------------------------------------------------------------ */
+
+/* The input of an operator that gives the shape of its output. */
+static int shape_input(const onv_node *node)
+{
+    if (strcmp(node->op_type, "Expand") == 0) return 1;
+    if (strcmp(node->op_type, "ConstantOfShape") == 0) return 0;
+    if (strcmp(node->op_type, "Tile") == 0) return 1;
+    if (strcmp(node->op_type, "Concat") == 0) return 0; /* of shape vectors */
+    return -1;
+}
+
+/* Changes the first entry of that input if it is the old batch and not changed yet. */
+static onv_status change_constant(onv_driver *driver, uint32_t index, bool *changed)
+{
+    onv_node *node = &driver->model->nodes.at[index];
+    int k = shape_input(node);
+    if (k < 0 || (uint32_t)k >= node->n_inputs || !onv_is_value(node->inputs[k])) return ONV_OK;
+    if (find_rewrite(&driver->rebatch, index, (uint32_t)k) != NULL) return ONV_OK;
+    onv_value *value = onv_model_value(driver->model, node->inputs[k]);
+    const onv_known *known = NULL;
+    if (!onv_value_is_weight(value)) return ONV_OK;
+    ONV_TRY(onv_driver_constant(driver, value, &known));
+    if (known == NULL || !onv_dtype_is_integer((onv_dtype)known->dtype) || known->count == 0 ||
+        !onv_dim_is(known->elems[0].i, driver->rebatch.old))
+        return ONV_OK;
+    onv_known *copy = copy_known(driver->model, known);
+    if (copy == NULL) return onv_fail_memory(driver->err);
+    copy->elems[0].i = driver->rebatch.symbol;
+    *changed = true;
+    return add_rewrite(driver, index, (uint32_t)k, copy);
+}
+
+/* Breadth first from the node that failed, against the edges. */
+static onv_status change_upstream(onv_driver *driver, bool *changed)
+{
+    onv_model *model = driver->model;
+    uint32_t *queue = onv_heap_alloc(MAX_SEARCH * sizeof *queue);
+    bool *seen = onv_heap_calloc(model->nodes.count, sizeof *seen);
+    onv_status status = queue != NULL && seen != NULL ? ONV_OK : onv_fail_memory(driver->err);
+    size_t count = 0;
+    if (status == ONV_OK) {
+        queue[count++] = driver->failed_node.index;
+        seen[driver->failed_node.index] = true;
+    }
+    for (size_t at = 0; at < count && status == ONV_OK && !*changed; at++) {
+        status = change_constant(driver, queue[at], changed);
+        const onv_node *node = &model->nodes.at[queue[at]];
+        for (uint32_t k = 0; k < node->n_inputs && count < MAX_SEARCH; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            onv_node_id producer = onv_model_value(model, node->inputs[k])->producer;
+            if (!onv_is_node(producer) || seen[producer.index]) continue;
+            seen[producer.index] = true;
+            queue[count++] = producer.index;
+        }
+    }
+    onv_heap_free(queue);
+    onv_heap_free(seen);
+    return status;
+}
+
+/* A constant that feeds the node directly, for the message. */
+static const char *constant_of(const onv_model *model, onv_node_id id)
+{
+    const onv_node *node = onv_model_node(model, id);
+    for (uint32_t k = node->n_inputs; k-- > 0;) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_value *value = onv_model_value(model, node->inputs[k]);
+        if (onv_value_is_weight(value)) return value->name;
+    }
+    return NULL;
+}
+
+static onv_status explain(onv_driver *driver, const onv_error *cause)
+{
+    const char *constant = constant_of(driver->model, driver->failed_node);
+    onv_status status = onv_fail(
+        driver->err, ONV_ERR_USAGE,
+        "the export fixed the batch to %lld and it cannot be changed: %.300s%s%.100s%s",
+        (long long)driver->rebatch.old, cause->message, constant != NULL ? " (constant '" : "",
+        constant != NULL ? constant : "", constant != NULL ? "')" : "");
+    onv_error_at(driver->err, cause->node, cause->op_type);
+    return status;
+}
+
+onv_status onv_rebatch_find(onv_driver *driver)
+{
+    onv_error *report = driver->err;
+    onv_error cause = {0};
+    size_t n_diags = driver->model->diags.count;
+    onv_status status;
+    for (;;) {
+        cause = (onv_error){0};
+        driver->err = &cause;
+        driver->failed_node = ONV_NO_NODE;
+        status = onv_driver_run_graph(driver, (onv_graph_id){0});
+        onv_arena_reset(&driver->scratch);
+        driver->model->diags.count = n_diags; /* the run with numbers says them again */
+        driver->unknown_ops.count = 0;
+        bool changed = false;
+        if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) {
+            onv_status search = change_upstream(driver, &changed);
+            if (search != ONV_OK) status = search;
+        }
+        if (!changed) break;
+    }
+    driver->err = report;
+    if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) return explain(driver, &cause);
+    if (status != ONV_OK && report != NULL) *report = cause;
+    ONV_TRY(status);
+
+    /* From here on the batch is a number. */
+    onv_dim batch = onv_dim_const(driver->options->batch);
+    for (size_t i = 0; i < driver->rebatch.rewrites.count; i++) {
+        onv_known *known = driver->rebatch.rewrites.at[i].known;
+        for (uint32_t e = 0; e < known->count; e++)
+            known->elems[e].i = onv_dim_substitute(&driver->model->dims, known->elems[e].i,
+                                                   driver->rebatch.symbol, batch);
+    }
+    const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        onv_type *type = &onv_model_value(driver->model, graph->inputs[i])->type;
+        if (!onv_type_has_rank(type) || type->rank == 0 ||
+            !onv_dim_same(type->dims[0], driver->rebatch.symbol))
+            continue;
+        onv_dim *dims =
+            onv_arena_copy(&driver->model->arena, type->dims, (size_t)type->rank * sizeof *dims);
+        if (dims == NULL) return onv_fail_memory(driver->err);
+        dims[0] = batch;
+        type->dims = dims;
+    }
+    driver->rebatch.active = false;
+    return ONV_OK;
+}
+
+void onv_rebatch_cleanup(onv_rebatch *rebatch)
+{
+    onv_vec_cleanup(&rebatch->rewrites);
+    onv_heap_free(rebatch->first);
+    rebatch->first = NULL;
+}

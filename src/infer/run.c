@@ -1,0 +1,269 @@
+/* Running the rules: one node at a time. */
+#include <string.h>
+
+#include "base/heap.h"
+#include "infer/driver.h"
+#include "load/load.h"
+
+/* Float constants are small when they decide a shape (scales, limits of a range). */
+enum { MAX_FLOAT_CONTENTS = 256 };
+
+onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_known **known)
+{
+    if (!value->known_tried && value->known == NULL && value->tensor != NULL) {
+        value->known_tried = true;
+        uint64_t limit = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)
+                             ? MAX_FLOAT_CONTENTS
+                             : ONV_KNOWN_MAX_ELEMS;
+        if (value->tensor->type.kind == ONV_TYPE_TENSOR && value->tensor->elems <= limit)
+            ONV_TRY(onv_load_known(driver->model, value->tensor, &value->known, driver->err));
+    }
+    *known = value->known;
+    return ONV_OK;
+}
+
+static void load_known(onv_op_ctx *c, uint32_t k)
+{
+    onv_driver *driver = c->driver;
+    onv_value *value = onv_model_value(driver->model, c->node->inputs[k]);
+    if (!onv_value_is_weight(value) || driver->load_status != ONV_OK) return;
+    driver->load_status = onv_driver_constant(driver, value, &c->in[k].known);
+}
+
+/* --- Subgraphs --------------------------------------------------------------------------------- */
+
+static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_value *in,
+                               uint32_t n_in, onv_op_value *out, uint32_t n_out)
+{
+    onv_driver *driver = c->driver;
+    onv_graph *graph = onv_model_graph(driver->model, id);
+    if (n_in != graph->n_inputs)
+        return onv_op_fail(c, "its subgraph '%s' takes %u inputs, not %u", graph->owner_attr,
+                           graph->n_inputs, n_in);
+    if (n_out > graph->n_outputs)
+        return onv_op_fail(c, "its subgraph '%s' gives %u outputs, not %u", graph->owner_attr,
+                           graph->n_outputs, n_out);
+    for (uint32_t i = 0; i < n_in; i++) {
+        onv_value *value = onv_model_value(driver->model, graph->inputs[i]);
+        if (in[i].type.kind != ONV_TYPE_UNKNOWN) value->type = in[i].type;
+        value->known = in[i].known;
+        value->bound_used = in[i].bound;
+    }
+    ONV_TRY(onv_driver_run_graph(driver, id));
+    for (uint32_t i = 0; i < n_out; i++) {
+        onv_value *value = onv_model_value(driver->model, graph->outputs[i]);
+        const onv_known *known = value->known;
+        if (onv_value_is_weight(value)) ONV_TRY(onv_driver_constant(driver, value, &known));
+        out[i] = (onv_op_value){value->type, known, value->bound_used};
+    }
+    return ONV_OK;
+}
+
+/* --- Declared types ---------------------------------------------------------------------------- */
+
+static bool is_tensor_like(const onv_type *type)
+{
+    return type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR;
+}
+
+static void note_conflict(onv_driver *driver, const onv_value *value, int axis, onv_dim inferred,
+                          onv_dim declared)
+{
+    const char *node =
+        onv_is_node(value->producer) ? onv_model_node(driver->model, value->producer)->name : NULL;
+    onv_model_diag(driver->model, ONV_WARNING, "declared-shape", node,
+                   "the file declares dimension %d of '%s' as %lld, it is %lld", axis, value->name,
+                   (long long)declared.raw, (long long)inferred.raw);
+}
+
+/* Fills what a rule left unknown from the model's own value_info. */
+static onv_status merge_declared(onv_driver *driver, onv_value *value)
+{
+    if (value->declared == NULL) return ONV_OK;
+    onv_type declared = *value->declared;
+    onv_type *type = &value->type;
+    if (declared.kind == ONV_TYPE_UNKNOWN) return ONV_OK;
+    if (driver->distrust_declared && is_tensor_like(&declared)) {
+        declared.rank = -1;
+        declared.dims = NULL;
+    }
+    if (type->kind == ONV_TYPE_UNKNOWN) {
+        ONV_TRY(onv_bind_type(driver, &declared));
+        *type = declared;
+        return ONV_OK;
+    }
+    if (type->kind != declared.kind || !is_tensor_like(type)) return ONV_OK;
+    if (type->dtype == ONV_UNDEFINED) type->dtype = declared.dtype;
+    if (declared.rank < 0 || (type->rank >= 0 && type->rank != declared.rank)) return ONV_OK;
+    bool missing = type->rank < 0;
+    for (int i = 0; i < declared.rank && !missing; i++)
+        missing = !onv_dim_is_known(type->dims[i]) && onv_dim_is_known(declared.dims[i]);
+    if (missing) {
+        ONV_TRY(onv_bind_type(driver, &declared));
+        onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, (size_t)declared.rank);
+        if (dims == NULL) return onv_fail_memory(driver->err);
+        for (int i = 0; i < declared.rank; i++) {
+            bool inferred = type->rank >= 0 && onv_dim_is_known(type->dims[i]);
+            dims[i] = inferred ? type->dims[i] : declared.dims[i];
+        }
+        type->dims = dims;
+        type->rank = declared.rank;
+    }
+    for (int i = 0; i < declared.rank; i++)
+        if (onv_dim_is_const(type->dims[i]) && onv_dim_is_const(declared.dims[i]) &&
+            !onv_dim_same(type->dims[i], declared.dims[i]) && !driver->rebatch.active)
+            note_conflict(driver, value, i, type->dims[i], declared.dims[i]);
+    return ONV_OK;
+}
+
+static bool type_has_bound(const onv_dims *dims, const onv_type *type)
+{
+    if (!onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (onv_dim_has_bound(dims, type->dims[i])) return true;
+    return false;
+}
+
+/* --- One node ---------------------------------------------------------------------------------- */
+
+static onv_status check_arity(const onv_op *op, const onv_node *node, onv_error *err)
+{
+    if (node->n_inputs < (uint32_t)op->in.min || node->n_inputs > (uint32_t)op->in.max)
+        return onv_fail(err, ONV_ERR_MODEL, "%s of opset %d takes %d to %d inputs, the node has %u",
+                        op->name, op->since, op->in.min, op->in.max, node->n_inputs);
+    if (node->n_outputs > (uint32_t)op->out.max)
+        return onv_fail(err, ONV_ERR_MODEL, "%s of opset %d gives at most %d outputs, not %u",
+                        op->name, op->since, op->out.max, node->n_outputs);
+    return ONV_OK;
+}
+
+static onv_status report_unknown_op(onv_driver *driver, const onv_node *node)
+{
+    for (size_t i = 0; i < driver->unknown_ops.count; i++)
+        if (driver->unknown_ops.at[i] == node->op_type) return ONV_OK;
+    if (!onv_vec_push(&driver->unknown_ops, node->op_type)) return onv_fail_memory(driver->err);
+    const char *domain = node->domain[0] != '\0' ? node->domain : "ai.onnx";
+    onv_model_diag(driver->model, ONV_WARNING, "unknown-op", node->name,
+                   "operator '%s' of domain '%s' (opset %d) is not known: its outputs have only "
+                   "the shapes that the file declares",
+                   node->op_type, domain, node->version);
+    return ONV_OK;
+}
+
+/* Limits and memory that rules leave to their caller. */
+static onv_status check_sticky(onv_driver *driver, uint64_t overflows, uint64_t too_large,
+                               const onv_node *node)
+{
+    onv_model *model = driver->model;
+    ONV_TRY(driver->load_status);
+    if (model->arena.failed || model->dims.failed || driver->scratch.failed)
+        return onv_fail_memory(driver->err);
+    if (model->dims.overflows != overflows)
+        return onv_fail(driver->err, ONV_ERR_OVERFLOW, "a size does not fit 61 bits");
+    if (model->dims.too_large != too_large)
+        onv_model_diag(model, ONV_WARNING, "expression-too-large", node->name,
+                       "the expression of a size grew too large to follow; bind more dimensions");
+    return ONV_OK;
+}
+
+static onv_status apply_row(onv_driver *driver, onv_op_ctx *c, onv_node *node)
+{
+    uint64_t overflows = c->dims->overflows, too_large = c->dims->too_large;
+    ONV_TRY(check_arity(c->op, node, driver->err));
+    ONV_TRY(c->op->infer(c));
+    if (c->op->fold != NULL) ONV_TRY(c->op->fold(c));
+    if (c->op->macs != NULL) {
+        node->macs = c->op->macs(c);
+    } else if ((c->op->flags & ONV_OP_HOST) == 0 && c->op->traits.view_of == 0 && c->n_out > 0) {
+        node->element_ops = onv_type_elems(c->dims, &c->out[0].type);
+    }
+    return check_sticky(driver, overflows, too_large, node);
+}
+
+static onv_status check_dims(onv_driver *driver, const onv_value *value)
+{
+    for (int i = 0; onv_type_has_rank(&value->type) && i < value->type.rank; i++)
+        if (onv_dim_is_known(value->type.dims[i]) && value->type.dims[i].raw < 0)
+            return onv_fail(driver->err, ONV_ERR_MODEL, "output '%s' would have the dimension %lld",
+                            value->name, (long long)value->type.dims[i].raw);
+    return ONV_OK;
+}
+
+static onv_status store_outputs(onv_driver *driver, const onv_op_ctx *c)
+{
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        if (!onv_op_has_out(c, k)) continue;
+        onv_value *value = onv_model_value(driver->model, c->node->outputs[k]);
+        if (value->kind == ONV_VALUE_CONSTANT) continue; /* the loader knows it better */
+        value->type = c->out[k].type;
+        value->known = c->out[k].known;
+        ONV_TRY(check_dims(driver, value));
+        ONV_TRY(merge_declared(driver, value));
+        value->bound_used = c->out[k].bound || type_has_bound(c->dims, &value->type);
+    }
+    return ONV_OK;
+}
+
+static onv_status run_node(onv_driver *driver, onv_node_id id)
+{
+    onv_model *model = driver->model;
+    onv_node *node = onv_model_node(model, id);
+    if (++driver->runs > driver->max_runs)
+        return onv_fail(driver->err, ONV_ERR_LIMIT, "nested loops make inference too long");
+    /* Nested subgraphs run while this node's arrays are in use, so the scratch arena is not reset
+     * here but by the outermost node. */
+    onv_op_ctx c = {
+        .model = model,
+        .node = node,
+        .version = node->version,
+        .dims = &model->dims,
+        .arena = &model->arena,
+        .n_in = node->n_inputs,
+        .n_out = node->n_outputs,
+        .run_subgraph = run_subgraph,
+        .load_known = load_known,
+        .driver = driver,
+        .err = driver->err,
+    };
+    onv_op_value *in = ONV_ARENA_ARRAY(&driver->scratch, onv_op_value, node->n_inputs);
+    bool *present = ONV_ARENA_ARRAY(&driver->scratch, bool, node->n_inputs);
+    c.out = ONV_ARENA_ARRAY(&driver->scratch, onv_op_value, node->n_outputs);
+    if (in == NULL || present == NULL || c.out == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        in[k].type.rank = -1;
+        present[k] = onv_is_value(node->inputs[k]);
+        if (!present[k]) continue;
+        const onv_value *value = onv_model_value(model, node->inputs[k]);
+        in[k] = (onv_op_value){value->type, value->known, value->bound_used};
+    }
+    for (uint32_t k = 0; k < node->n_outputs; k++) c.out[k].type.rank = -1;
+    c.in = in;
+    c.in_present = present;
+
+    node->macs = onv_dim_const(0);
+    node->element_ops = onv_dim_const(0);
+    node->op = c.op = onv_op_find(&driver->index, node->domain, node->op_type, node->version);
+    if (c.op == NULL) {
+        ONV_TRY(report_unknown_op(driver, node));
+    } else {
+        ONV_TRY(onv_rebatch_inputs(driver, id, &c));
+        ONV_TRY(apply_row(driver, &c, node));
+    }
+    return store_outputs(driver, &c);
+}
+
+onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id)
+{
+    const onv_graph *graph = onv_model_graph(driver->model, id);
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        onv_status status = run_node(driver, graph->nodes[i]);
+        if (status != ONV_OK) {
+            const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
+            if (driver->failed_node.index == UINT32_MAX) driver->failed_node = graph->nodes[i];
+            onv_error_at(driver->err, node->name, node->op_type);
+            return status;
+        }
+        if (id.index == 0) onv_arena_reset(&driver->scratch);
+    }
+    return ONV_OK;
+}
