@@ -1,6 +1,6 @@
 /* onnxvram: how much GPU memory an ONNX model needs, and why.
  *
- *     onv_options options = ONV_OPTIONS_INIT;
+ *     onv_options options = onv_options_default();
  *     options.batch = 256;
  *     onv_analysis *analysis;
  *     onv_error error = {0};
@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -94,7 +95,7 @@ typedef struct onv_input_value {
 /* All pointers stay the caller's and must live until the call returns. Zero means "default"
  * throughout, so that a struct of an older header keeps its meaning. */
 typedef struct onv_options {
-    size_t struct_size; /* sizeof(onv_options), set by ONV_OPTIONS_INIT */
+    size_t struct_size; /* sizeof(onv_options), set by onv_options_default() */
     onv_limits limits;
     int64_t batch; /* 0: not bound */
     const onv_dim_binding *dims;
@@ -105,10 +106,13 @@ typedef struct onv_options {
     size_t n_input_values;
 } onv_options;
 
-#define ONV_OPTIONS_INIT                                                                           \
-    {                                                                                              \
-        sizeof(onv_options)                                                                        \
-    }
+static inline onv_options onv_options_default(void)
+{
+    onv_options options;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    return options;
+}
 
 /* --- Analysis --------------------------------------------------------------------------------- */
 
@@ -202,10 +206,13 @@ typedef struct onv_report_options {
     int verbosity;        /* -1 quiet, 0, 1 verbose */
 } onv_report_options;
 
-#define ONV_REPORT_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        sizeof(onv_report_options)                                                                 \
-    }
+static inline onv_report_options onv_report_options_default(void)
+{
+    onv_report_options options;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    return options;
+}
 
 /* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
 typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);

@@ -22,7 +22,7 @@ const char *onv_version(void)
 /* Options of an older header are shorter; what they lack is zero, the default. */
 static onv_options complete_options(const onv_options *given)
 {
-    onv_options options = ONV_OPTIONS_INIT;
+    onv_options options = onv_options_default();
     if (given == NULL) return options;
     size_t size = given->struct_size < sizeof options ? given->struct_size : sizeof options;
     memcpy(&options, given, size);
@@ -184,7 +184,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                       onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = ONV_REPORT_OPTIONS_INIT;
+    onv_report_options complete = onv_report_options_default();
     if (options != NULL) {
         size_t size =
             options->struct_size < sizeof complete ? options->struct_size : sizeof complete;
