@@ -58,6 +58,11 @@ typedef struct onv_error {
 ONV_API const char *onv_status_name(onv_status status);
 ONV_API const char *onv_version(void);
 
+/* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
+ * terminal: control characters, bidirectional overrides and ill-formed UTF-8 become escapes like
+ * \x1b. Cut to what fits; always NUL-terminated if size > 0. Returns the length written. */
+ONV_API size_t onv_printable(const char *text, char *out, size_t size);
+
 /* --- Options ---------------------------------------------------------------------------------- */
 
 /* Limits that hostile input meets. 0 in any field means its default. */

@@ -1,0 +1,107 @@
+/* The program: options in, analyses, reports out. It uses the public header only. */
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+
+enum { EXIT_DONE = 0, EXIT_UNUSABLE = 1, EXIT_USAGE = 2 };
+
+static int exit_status(onv_status status)
+{
+    return status == ONV_OK ? EXIT_DONE : status == ONV_ERR_USAGE ? EXIT_USAGE : EXIT_UNUSABLE;
+}
+
+/* One line: file, node and cause. */
+static int complain(const char *path, const onv_error *error)
+{
+    char text[1024], clean[2048];
+    if (error->node[0] != '\0' && error->op_type[0] != '\0')
+        snprintf(text, sizeof text, "%s: node '%s' (%s): %s", path, error->node, error->op_type,
+                 error->message);
+    else if (error->op_type[0] != '\0')
+        snprintf(text, sizeof text, "%s: node %s: %s", path, error->op_type, error->message);
+    else
+        snprintf(text, sizeof text, "%s: %s", path, error->message);
+    onv_printable(text, clean, sizeof clean);
+    fprintf(stderr, "onnxvram: %s\n", clean);
+    return exit_status(error->code);
+}
+
+/* What the terminal can show. */
+static void fit_terminal(onv_cli *cli)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool colorless =
+        (no_color != NULL && no_color[0] != '\0') || (term != NULL && strcmp(term, "dumb") == 0);
+    cli->report.color =
+        cli->color == ONV_COLOR_ALWAYS || (cli->color == ONV_COLOR_AUTO && terminal && !colorless);
+    cli->report.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    struct winsize size;
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        cli->report.width = size.ws_col < 120 ? size.ws_col : 120;
+}
+
+static int write_output(const onv_cli *cli, const onv_cli_output *output,
+                        const onv_analysis *const *analyses, size_t count)
+{
+    onv_cli_sink sink;
+    if (!onv_cli_open(&sink, output->file)) return EXIT_UNUSABLE;
+    onv_error error = {0};
+    onv_status status =
+        onv_report(analyses, count, output->format, &cli->report, onv_cli_write, &sink, &error);
+    bool kept = onv_cli_close(&sink, status == ONV_OK);
+    if (status == ONV_OK) return kept ? EXIT_DONE : EXIT_UNUSABLE;
+    return complain(output->file, &error);
+}
+
+static int run(const onv_cli *cli)
+{
+    int worst = EXIT_DONE;
+    size_t count = 0;
+    onv_analysis **analyses = calloc(cli->n_models, sizeof *analyses);
+    if (analyses == NULL) {
+        fputs("onnxvram: out of memory\n", stderr);
+        return EXIT_UNUSABLE;
+    }
+    for (size_t i = 0; i < cli->n_models; i++) {
+        onv_error error;
+        if (onv_analysis_new(cli->models[i], &cli->analysis, &analyses[count], &error) == ONV_OK) {
+            count++;
+            continue;
+        }
+        int status = complain(cli->models[i], &error);
+        if (status > worst) worst = status;
+    }
+    for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
+        int status =
+            write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
+        if (status > worst) worst = status;
+    }
+    for (size_t i = 0; i < count; i++) onv_analysis_destroy(analyses[i]);
+    free(analyses);
+    return worst;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    onv_cli cli;
+    int status = EXIT_USAGE;
+    switch (onv_cli_parse(&cli, argc, argv)) {
+    case ONV_CLI_RUN:
+        fit_terminal(&cli);
+        status = run(&cli);
+        break;
+    case ONV_CLI_DONE: status = fflush(stdout) == 0 ? EXIT_DONE : EXIT_UNUSABLE; break;
+    case ONV_CLI_USAGE: break;
+    }
+    onv_cli_cleanup(&cli);
+    return status;
+}

@@ -1,0 +1,361 @@
+#include "cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Long options without a letter get a number beyond the characters. */
+enum {
+    OPT_JSON = 256,
+    OPT_CSV,
+    OPT_LAYERS,
+    OPT_DUMP,
+    OPT_TOP,
+    OPT_COLOR,
+    OPT_VERSION,
+};
+
+typedef struct option_row {
+    int code; /* a letter, or OPT_... */
+    const char *name;
+    int has_arg;
+    const char *arg; /* as --help shows it */
+    const char *help;
+} option_row;
+
+static const option_row rows[] = {
+    {'b', "batch", required_argument, "N", "the batch size: the first dimension of the inputs"},
+    {'d', "dim", required_argument, "NAME=N", "bind a symbolic dimension; repeatable"},
+    {'s', "shape", required_argument, "INPUT=AxBxC", "give an input's whole shape; repeatable"},
+    {'i', "input-value", required_argument, "NAME=V,V,...",
+     "give the value of an input that decides shapes; or NAME=@FILE.pb"},
+    {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
+    {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
+    {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
+    {OPT_DUMP, "dump", required_argument, "WHAT",
+     "what stands between the passes: graph, intervals, trace"},
+    {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
+    {OPT_COLOR, "color", required_argument, "WHEN", "auto, always or never"},
+    {'q', "quiet", no_argument, NULL, "only the figures, no advice and no diagnostics"},
+    {'v', "verbose", no_argument, NULL, "every diagnostic and every row"},
+    {OPT_VERSION, "version", no_argument, NULL, "print the version"},
+    {'h', "help", no_argument, NULL, "print this"},
+};
+
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+void onv_cli_help(FILE *to)
+{
+    fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "\n"
+          "Says how much GPU memory an exported ONNX model needs, and why.\n"
+          "\n"
+          "Options:\n",
+          to);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        char left[48];
+        const char *arg = rows[i].arg != NULL ? rows[i].arg : "";
+        const char *gap = rows[i].has_arg == required_argument ? " " : "";
+        if (rows[i].code < 256)
+            snprintf(left, sizeof left, "-%c, --%s%s%s", rows[i].code, rows[i].name, gap, arg);
+        else
+            snprintf(left, sizeof left, "    --%s%s%s", rows[i].name, gap, arg);
+        /* What does not fit its column gets a line of its own. */
+        if (strlen(left) > 30)
+            fprintf(to, "  %s\n  %-30s  %s\n", left, "", rows[i].help);
+        else
+            fprintf(to, "  %-30s  %s\n", left, rows[i].help);
+    }
+    fputs("\n"
+          "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage.\n",
+          to);
+}
+
+/* --- Messages ---------------------------------------------------------------------------------- */
+
+static onv_cli_verdict usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static onv_cli_verdict usage(const char *format, ...)
+{
+    char message[512], clean[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    onv_printable(message, clean, sizeof clean);
+    fprintf(stderr, "onnxvram: %s (see onnxvram --help)\n", clean);
+    return ONV_CLI_USAGE;
+}
+
+static onv_cli_verdict no_memory(void)
+{
+    return usage("out of memory");
+}
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+static bool parse_count(const char *text, int64_t *value, const char **end)
+{
+    if (*text < '0' || *text > '9') return false;
+    errno = 0;
+    char *stop;
+    long long number = strtoll(text, &stop, 10);
+    if (errno != 0) return false;
+    *value = number;
+    *end = stop;
+    return true;
+}
+
+static bool parse_whole(const char *text, int64_t *value)
+{
+    const char *end;
+    return parse_count(text, value, &end) && *end == '\0';
+}
+
+/* Splits NAME=VALUE at the last '=' (names may hold one); the name is a copy on the heap. */
+static char *split(const char *text, const char **value)
+{
+    const char *equals = strrchr(text, '=');
+    if (equals == NULL || equals == text) return NULL;
+    *value = equals + 1;
+    return strndup(text, (size_t)(equals - text));
+}
+
+static onv_cli_verdict add_dim(onv_cli *cli, const char *text)
+{
+    const char *value;
+    int64_t size;
+    char *name = split(text, &value);
+    if (name == NULL || !parse_whole(value, &size)) {
+        free(name);
+        return usage("--dim takes NAME=N, not '%s'", text);
+    }
+    cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, size};
+    return ONV_CLI_RUN;
+}
+
+/* AxBxC; an empty text is the shape of a scalar. */
+static int64_t *parse_shape(const char *text, size_t *rank)
+{
+    *rank = 0;
+    int64_t *dims = calloc(strlen(text) / 2 + 1, sizeof *dims);
+    if (dims == NULL || *text == '\0') return dims;
+    for (;;) {
+        const char *end;
+        if (!parse_count(text, &dims[(*rank)++], &end)) break;
+        if (*end == '\0') return dims;
+        if (*end != 'x' && *end != 'X' && *end != ',') break;
+        text = end + 1;
+    }
+    free(dims);
+    return NULL;
+}
+
+static onv_cli_verdict add_shape(onv_cli *cli, const char *text)
+{
+    const char *value;
+    size_t rank;
+    char *name = split(text, &value);
+    int64_t *dims = name != NULL ? parse_shape(value, &rank) : NULL;
+    if (dims == NULL) {
+        free(name);
+        return usage("--shape takes INPUT=AxBxC, not '%s'", text);
+    }
+    cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
+    return ONV_CLI_RUN;
+}
+
+static double *parse_numbers(const char *text, size_t *count)
+{
+    *count = 0;
+    double *numbers = calloc(strlen(text) / 2 + 1, sizeof *numbers);
+    if (numbers == NULL) return NULL;
+    for (;;) {
+        char *end;
+        double number = strtod(text, &end);
+        if (end == text || number != number) break;
+        numbers[(*count)++] = number;
+        if (*end == '\0') return numbers;
+        if (*end != ',') break;
+        text = end + 1;
+    }
+    free(numbers);
+    return NULL;
+}
+
+static onv_cli_verdict add_input_value(onv_cli *cli, const char *text)
+{
+    onv_input_value given = {0};
+    const char *at = strstr(text, "=@"), *value;
+    if (at != NULL && at > text) {
+        given.name = strndup(text, (size_t)(at - text));
+        given.file = at + 2;
+        if (given.name == NULL) return no_memory();
+    } else {
+        char *name = split(text, &value);
+        given.numbers = name != NULL ? parse_numbers(value, &given.count) : NULL;
+        given.name = name;
+        if (given.numbers == NULL) {
+            free(name);
+            return usage("--input-value takes NAME=V,V,... or NAME=@FILE.pb, not '%s'", text);
+        }
+    }
+    cli->input_values[cli->analysis.n_input_values++] = given;
+    return ONV_CLI_RUN;
+}
+
+static onv_cli_verdict add_output(onv_cli *cli, onv_format format, const char *file)
+{
+    for (size_t i = 0; i < cli->n_outputs; i++)
+        if (cli->outputs[i].format == format) return usage("one output is asked for twice");
+    if (cli->n_outputs == ONV_CLI_MAX_OUTPUTS) return usage("too many outputs");
+    cli->outputs[cli->n_outputs++] = (onv_cli_output){format, file != NULL ? file : "-"};
+    return ONV_CLI_RUN;
+}
+
+static onv_cli_verdict add_dump(onv_cli *cli, const char *what)
+{
+    static const struct {
+        const char *name;
+        onv_format format;
+    } dumps[] = {
+        {"graph", ONV_FORMAT_DUMP_GRAPH},
+        {"intervals", ONV_FORMAT_DUMP_INTERVALS},
+        {"trace", ONV_FORMAT_DUMP_TRACE},
+    };
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
+        if (strcmp(dumps[i].name, what) == 0) return add_output(cli, dumps[i].format, NULL);
+    return usage("--dump takes graph, intervals or trace, not '%s'", what);
+}
+
+static onv_cli_verdict set_color(onv_cli *cli, const char *when)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(names[i], when) != 0) continue;
+        cli->color = (onv_cli_color)i;
+        return ONV_CLI_RUN;
+    }
+    return usage("--color takes auto, always or never, not '%s'", when);
+}
+
+static onv_cli_verdict set_unsigned(unsigned *to, const char *name, const char *text, int64_t least)
+{
+    int64_t value;
+    if (!parse_whole(text, &value) || value < least || value > INT_MAX)
+        return usage("--%s takes a number of at least %lld, not '%s'", name, (long long)least,
+                     text);
+    *to = (unsigned)value;
+    return ONV_CLI_RUN;
+}
+
+static onv_cli_verdict set_batch(onv_cli *cli, const char *text)
+{
+    if (!parse_whole(text, &cli->analysis.batch) || cli->analysis.batch < 1)
+        return usage("--batch takes a number of at least 1, not '%s'", text);
+    return ONV_CLI_RUN;
+}
+
+/* --- Parsing ----------------------------------------------------------------------------------- */
+
+static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
+{
+    switch (code) {
+    case 'b': return set_batch(cli, arg);
+    case 'd': return add_dim(cli, arg);
+    case 's': return add_shape(cli, arg);
+    case 'i': return add_input_value(cli, arg);
+    case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
+    case OPT_CSV: return add_output(cli, ONV_FORMAT_CSV, arg);
+    case OPT_LAYERS:
+        if (arg != NULL && set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
+            return ONV_CLI_USAGE;
+        return add_output(cli, ONV_FORMAT_LAYERS, NULL);
+    case OPT_DUMP: return add_dump(cli, arg);
+    case OPT_TOP: return set_unsigned(&cli->report.top, "top", arg, 1);
+    case OPT_COLOR: return set_color(cli, arg);
+    case 'q': cli->report.verbosity = -1; return ONV_CLI_RUN;
+    case 'v': cli->report.verbosity = 1; return ONV_CLI_RUN;
+    case OPT_VERSION: printf("onnxvram %s\n", onv_version()); return ONV_CLI_DONE;
+    case 'h': onv_cli_help(stdout); return ONV_CLI_DONE;
+    default: break;
+    }
+    return ONV_CLI_USAGE;
+}
+
+static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
+{
+    struct option longs[N_ROWS + 1] = {{0}};
+    char shorts[3 * N_ROWS + 2] = ":", *to = shorts + 1;
+    for (size_t i = 0; i < N_ROWS; i++) {
+        longs[i] = (struct option){rows[i].name, rows[i].has_arg, NULL, rows[i].code};
+        if (rows[i].code >= 256) continue;
+        *to++ = (char)rows[i].code;
+        if (rows[i].has_arg == required_argument) *to++ = ':';
+    }
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int code = getopt_long(argc, argv, shorts, longs, NULL);
+        if (code == -1) break;
+        if (code == ':') return usage("option '%s' needs a value", argv[optind - 1]);
+        if (code == '?' && optopt > 0 && optopt < 256 && strchr(shorts, optopt) == NULL)
+            return usage("there is no option '-%c'", optopt);
+        if (code == '?')
+            return usage("option '%s' is unknown, ambiguous or takes no value", argv[optind - 1]);
+        onv_cli_verdict verdict = apply(cli, code, optarg);
+        if (verdict != ONV_CLI_RUN) return verdict;
+    }
+    for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
+    if (cli->n_models == 0) return usage("no model is given");
+    size_t on_stdout = 0;
+    for (size_t i = 0; i < cli->n_outputs; i++) on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
+    if (on_stdout > 1) return usage("only one output can go to standard output");
+    /* The report for people, unless something else takes its place. */
+    if (on_stdout == 0) return add_output(cli, ONV_FORMAT_TEXT, NULL);
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
+{
+    *cli = (onv_cli){0};
+    cli->analysis = onv_options_default();
+    cli->report = onv_report_options_default();
+    /* No list is longer than the command line. */
+    size_t most = (size_t)argc + 1;
+    cli->models = calloc(most, sizeof *cli->models);
+    cli->dims = calloc(most, sizeof *cli->dims);
+    cli->shapes = calloc(most, sizeof *cli->shapes);
+    cli->input_values = calloc(most, sizeof *cli->input_values);
+    onv_cli_verdict verdict;
+    if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
+        cli->input_values == NULL)
+        verdict = no_memory();
+    else
+        verdict = parse(cli, argc, argv);
+    cli->analysis.dims = cli->dims;
+    cli->analysis.shapes = cli->shapes;
+    cli->analysis.input_values = cli->input_values;
+    return verdict;
+}
+
+void onv_cli_cleanup(onv_cli *cli)
+{
+    /* The names and arrays were allocated here; the public structs hold them as const. */
+    for (size_t i = 0; i < cli->analysis.n_dims; i++) free((char *)(uintptr_t)cli->dims[i].name);
+    for (size_t i = 0; i < cli->analysis.n_shapes; i++) {
+        free((char *)(uintptr_t)cli->shapes[i].name);
+        free((int64_t *)(uintptr_t)cli->shapes[i].dims);
+    }
+    for (size_t i = 0; i < cli->analysis.n_input_values; i++) {
+        free((char *)(uintptr_t)cli->input_values[i].name);
+        free((double *)(uintptr_t)cli->input_values[i].numbers);
+    }
+    free(cli->models);
+    free(cli->dims);
+    free(cli->shapes);
+    free(cli->input_values);
+}

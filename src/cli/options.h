@@ -1,0 +1,45 @@
+/* The command line. One table (options.c) says what options there are; parsing, --help and the
+ * checks all read it. */
+#ifndef ONV_CLI_OPTIONS_H
+#define ONV_CLI_OPTIONS_H
+
+#include <stdio.h>
+
+#include "onnxvram/onnxvram.h"
+
+typedef enum onv_cli_color { ONV_COLOR_AUTO, ONV_COLOR_ALWAYS, ONV_COLOR_NEVER } onv_cli_color;
+
+/* One kind of output and where it goes: "-" is standard output. */
+typedef struct onv_cli_output {
+    onv_format format;
+    const char *file;
+} onv_cli_output;
+
+enum { ONV_CLI_MAX_OUTPUTS = 8 };
+
+typedef struct onv_cli {
+    onv_options analysis; /* its arrays are owned by this struct */
+    onv_report_options report;
+    onv_cli_color color;
+    onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];
+    size_t n_outputs;
+    const char **models;
+    size_t n_models;
+    onv_dim_binding *dims;
+    onv_shape_binding *shapes;
+    onv_input_value *input_values;
+} onv_cli;
+
+typedef enum onv_cli_verdict {
+    ONV_CLI_RUN,   /* go on */
+    ONV_CLI_DONE,  /* --help or --version was answered */
+    ONV_CLI_USAGE, /* a message was written to standard error */
+} onv_cli_verdict;
+
+onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv);
+void onv_cli_cleanup(onv_cli *cli);
+
+/* Every option of the table, for --help. */
+void onv_cli_help(FILE *to);
+
+#endif

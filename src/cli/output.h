@@ -1,0 +1,24 @@
+/* Where reports go: standard output, or a file that appears only when it is complete. */
+#ifndef ONV_CLI_OUTPUT_H
+#define ONV_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct onv_cli_sink {
+    FILE *stream;
+    const char *file;
+    char *temporary; /* beside `file`; NULL for standard output */
+} onv_cli_sink;
+
+/* Opens `file` ("-": standard output); false with a message on standard error. */
+bool onv_cli_open(onv_cli_sink *sink, const char *file);
+
+/* An onv_write_fn over a sink. */
+bool onv_cli_write(void *sink, const char *text, size_t bytes);
+
+/* Closes; the file takes its name if `keep`, else it vanishes. False with a message if what was
+ * written could not be kept. */
+bool onv_cli_close(onv_cli_sink *sink, bool keep);
+
+#endif
