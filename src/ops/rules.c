@@ -45,7 +45,14 @@ onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv
     return ONV_OK;
 }
 
-static onv_status infer_broadcast_as(onv_op_ctx *c, onv_dtype dtype)
+onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count)
+{
+    for (uint32_t k = first; k < first + count; k++)
+        if (onv_op_in_dtype(c, k) != ONV_UNDEFINED) return onv_op_in_dtype(c, k);
+    return ONV_UNDEFINED;
+}
+
+onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype)
 {
     onv_dim dims[ONV_MAX_RANK];
     int rank;
@@ -62,12 +69,12 @@ onv_status onv_infer_same(onv_op_ctx *c)
 
 onv_status onv_infer_broadcast(onv_op_ctx *c)
 {
-    return infer_broadcast_as(c, onv_op_in_dtype(c, 0));
+    return onv_rule_broadcast_as(c, onv_rule_dtype(c, 0, c->n_in));
 }
 
 onv_status onv_infer_compare(onv_op_ctx *c)
 {
-    return infer_broadcast_as(c, ONV_BOOL);
+    return onv_rule_broadcast_as(c, ONV_BOOL);
 }
 
 onv_dim onv_count_out_elems(onv_op_ctx *c)

@@ -14,9 +14,13 @@ onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *
 onv_status onv_rule_broadcast(onv_op_ctx *c, uint32_t first, uint32_t count, onv_dim *dims,
                               int *rank);
 
+/* The dtype that inputs [first, first + count) share: the first one that is known. */
+onv_dtype onv_rule_dtype(const onv_op_ctx *c, uint32_t first, uint32_t count);
+
 /* Whole rules. */
-onv_status onv_infer_same(onv_op_ctx *c);      /* output 0 like input 0 */
-onv_status onv_infer_broadcast(onv_op_ctx *c); /* all inputs broadcast, dtype of input 0 */
+onv_status onv_rule_broadcast_as(onv_op_ctx *c, onv_dtype dtype); /* all inputs broadcast */
+onv_status onv_infer_same(onv_op_ctx *c);                         /* output 0 like input 0 */
+onv_status onv_infer_broadcast(onv_op_ctx *c); /* the same, with the inputs' dtype */
 onv_status onv_infer_compare(onv_op_ctx *c);   /* all inputs broadcast, bool */
 
 /* Elements of output 0: the element operations of a pointwise operator. */

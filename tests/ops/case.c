@@ -227,7 +227,6 @@ static bool compare_macs(runner *r, onv_dim macs)
 static bool run(runner *r)
 {
     const onv_op *op = r->c.op;
-    onv_op_traits traits = op->traits_fn != NULL ? op->traits_fn(&r->c) : op->traits;
     onv_status status = op->infer(&r->c);
     if (status == ONV_OK && op->fold != NULL) status = op->fold(&r->c);
     if (r->model.arena.failed) return wrong(r, "the arena failed");
@@ -240,6 +239,7 @@ static bool run(runner *r)
     if (status != ONV_OK) return wrong(r, "failed: %s", r->error.message);
     for (uint32_t k = 0; k < r->c.n_out; k++)
         if (!compare_output(r, k)) return false;
+    onv_op_traits traits = op->traits_fn != NULL ? op->traits_fn(&r->c) : op->traits;
     onv_dim macs = op->macs != NULL ? op->macs(&r->c) : onv_dim_const(0);
     if (op->scratch != NULL) (void)op->scratch(&r->c);
     return compare_macs(r, macs) && compare_traits(r, &traits);

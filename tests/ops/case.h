@@ -27,7 +27,7 @@
  * symbols take their bounds. "!text": the rule must fail with a message that holds the text.
  *
  * Every case gets a model, an operator row found by name and version ("com.microsoft:Gelu": with a
- * domain), and runs traits_fn, infer, fold, macs and scratch.
+ * domain), and runs infer, fold, traits_fn, macs and scratch.
  */
 #ifndef ONV_TESTS_OPS_CASE_H
 #define ONV_TESTS_OPS_CASE_H

@@ -1,0 +1,38 @@
+/* What the families of pointwise operators share: shapes that must agree, and which inputs have the
+ * output's shape. */
+#ifndef ONV_OPS_MATH_H
+#define ONV_OPS_MATH_H
+
+#include "ops/fold.h"
+
+/* Output 0 has the shape that all inputs share, as before broadcasting came; fails where they
+ * differ. */
+onv_status onv_math_same_as(onv_op_ctx *c, onv_dtype dtype);
+
+/* Broadcasting before opset 7: output 0 has the shape of the first input; the second one has the
+ * same, or with `broadcast` set a part of it that starts at `axis`, or one element. */
+onv_status onv_math_legacy_as(onv_op_ctx *c, onv_dtype dtype);
+onv_status onv_infer_legacy(onv_op_ctx *c);         /* with the inputs' dtype */
+onv_status onv_infer_legacy_compare(onv_op_ctx *c); /* bool */
+
+/* The row's traits, `inplace` reduced to the inputs that have the shape of the broadcast result. */
+onv_op_traits onv_math_broadcast_traits(onv_op_ctx *c);
+
+/* Two dims that must be equal: the one that says more. Fails on two numbers that differ. */
+onv_status onv_math_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out);
+
+/* fold_<name>: the fold of a pointwise operator whose element is `expression` of the elements `in`,
+ * their dtype `t` and the pool. */
+#define ONV_FOLD(name, expression)                                                                 \
+    static onv_scalar name##_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)      \
+    {                                                                                              \
+        onv_dims *pool = c->dims;                                                                  \
+        (void)pool, (void)t, (void)n;                                                              \
+        return expression;                                                                         \
+    }                                                                                              \
+    static onv_status fold_##name(onv_op_ctx *c)                                                   \
+    {                                                                                              \
+        return onv_fold_elementwise(c, name##_of);                                                 \
+    }
+
+#endif

@@ -1,0 +1,282 @@
+/* Pointwise operators: one input, two, or any number. */
+#include <math.h>
+
+#include "ops/math.h"
+#include "ops/rules.h"
+
+/* --- Unary ------------------------------------------------------------------------------------- */
+
+static onv_scalar by_number(onv_dtype dtype, onv_scalar s, double (*function)(double))
+{
+    if (!onv_scalar_is_real(s) || !onv_dtype_is_float(dtype)) return onv_scalar_unknown();
+    return onv_scalar_real(onv_dtype_round(dtype, function(s.f)));
+}
+
+static onv_scalar none(onv_dtype dtype)
+{
+    return onv_dtype_is_float(dtype) ? onv_scalar_real(0) : onv_scalar_int(onv_dim_const(0));
+}
+
+ONV_FOLD(abs, onv_scalar_abs(pool, t, in[0]))
+ONV_FOLD(neg, onv_scalar_neg(pool, t, in[0]))
+ONV_FOLD(sign, onv_scalar_sign(pool, t, in[0]))
+ONV_FOLD(floor, onv_scalar_floor(pool, t, in[0]))
+ONV_FOLD(ceil, onv_scalar_ceil(pool, t, in[0]))
+ONV_FOLD(round, onv_scalar_round(pool, t, in[0]))
+ONV_FOLD(relu, onv_scalar_max(pool, t, in[0], none(t)))
+ONV_FOLD(reciprocal, onv_scalar_div(pool, t, onv_scalar_real(1), in[0]))
+ONV_FOLD(sqrt, by_number(t, in[0], sqrt))
+ONV_FOLD(exp, by_number(t, in[0], exp))
+ONV_FOLD(log, by_number(t, in[0], log))
+
+/* A NaN is not tracked, so an element that is known is none. */
+ONV_FOLD(isnan,
+         onv_scalar_is_known(t, in[0]) ? onv_scalar_int(onv_dim_const(0)) : onv_scalar_unknown())
+
+static onv_scalar isinf_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
+{
+    (void)n;
+    if (!onv_scalar_is_known(t, in[0])) return onv_scalar_unknown();
+    bool wanted = onv_op_attr_int(c, in[0].f < 0 ? "detect_negative" : "detect_positive", 1) != 0;
+    return onv_scalar_int(onv_dim_const(wanted && isinf(in[0].f)));
+}
+
+static onv_status fold_isinf(onv_op_ctx *c)
+{
+    return onv_fold_elementwise(c, isinf_of);
+}
+
+static onv_status infer_test(onv_op_ctx *c)
+{
+    onv_op_set_out_like(c, 0, 0, ONV_BOOL);
+    return ONV_OK;
+}
+
+/* --- Binary and variadic ----------------------------------------------------------------------- */
+
+ONV_FOLD(add, onv_scalar_add(pool, t, in[0], in[1]))
+ONV_FOLD(sub, onv_scalar_sub(pool, t, in[0], in[1]))
+ONV_FOLD(mul, onv_scalar_mul(pool, t, in[0], in[1]))
+ONV_FOLD(div, onv_scalar_div(pool, t, in[0], in[1]))
+ONV_FOLD(pow, onv_scalar_pow(pool, onv_op_in_dtype(c, 0), in[0], in[1]))
+ONV_FOLD(mod, onv_scalar_mod(pool, t, in[0], in[1], onv_op_attr_int(c, "fmod", 0) != 0))
+
+typedef onv_scalar (*binary)(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
+
+static onv_scalar over_all(onv_dims *pool, onv_dtype dtype, const onv_scalar *in, uint32_t n,
+                           binary op)
+{
+    onv_scalar sum = in[0];
+    for (uint32_t k = 1; k < n; k++) sum = op(pool, dtype, sum, in[k]);
+    return sum;
+}
+
+static onv_scalar mean_of_all(onv_dims *pool, onv_dtype dtype, const onv_scalar *in, uint32_t n)
+{
+    onv_scalar sum = over_all(pool, dtype, in, n, onv_scalar_add);
+    return onv_scalar_div(pool, dtype, sum, onv_scalar_real(n));
+}
+
+ONV_FOLD(sum, over_all(pool, t, in, n, onv_scalar_add))
+ONV_FOLD(min, over_all(pool, t, in, n, onv_scalar_min))
+ONV_FOLD(max, over_all(pool, t, in, n, onv_scalar_max))
+ONV_FOLD(mean, mean_of_all(pool, t, in, n))
+
+/* The exponent has a type of its own. */
+static onv_status infer_pow(onv_op_ctx *c)
+{
+    return onv_rule_broadcast_as(c, onv_op_in_dtype(c, 0));
+}
+
+static onv_status infer_legacy_pow(onv_op_ctx *c)
+{
+    return onv_math_legacy_as(c, onv_op_in_dtype(c, 0));
+}
+
+/* A scalar exponent keeps the base; a tensor keeps all. */
+static onv_op_traits pow_traits(onv_op_ctx *c)
+{
+    onv_op_traits traits = onv_math_broadcast_traits(c);
+    if (!onv_dim_is(onv_op_in_elems(c, 1), 1)) {
+        traits.save_in |= ONV_BIT(1);
+        traits.save_out |= ONV_BIT(0);
+    }
+    return traits;
+}
+
+static onv_status infer_same_all(onv_op_ctx *c)
+{
+    return onv_math_same_as(c, onv_rule_dtype(c, 0, c->n_in));
+}
+
+/* --- Clip, PRelu ------------------------------------------------------------------------------- */
+
+static onv_scalar limit_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n, uint32_t k)
+{
+    if (n > 1) return k < n ? in[k] : onv_scalar_unknown();
+    double limit = onv_op_attr_float(c, k == 1 ? "min" : "max", NAN);
+    return onv_scalar_real(onv_dtype_round(t, limit));
+}
+
+static bool has_limit(onv_op_ctx *c, uint32_t k)
+{
+    return onv_op_has_in(c, k) || onv_op_attr(c, k == 1 ? "min" : "max") != NULL;
+}
+
+static onv_scalar clip_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n)
+{
+    onv_scalar s = in[0];
+    if (has_limit(c, 1)) s = onv_scalar_max(c->dims, t, s, limit_of(c, t, in, n, 1));
+    if (has_limit(c, 2)) s = onv_scalar_min(c->dims, t, s, limit_of(c, t, in, n, 2));
+    return s;
+}
+
+static onv_status fold_clip(onv_op_ctx *c)
+{
+    return onv_fold_elementwise(c, clip_of);
+}
+
+static onv_status infer_prelu(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), slope = onv_op_in_rank(c, 1);
+    onv_op_set_out_like(c, 0, 0, onv_rule_dtype(c, 0, 2));
+    /* Before opset 7 the slope was one number, or one per channel. */
+    if (c->version < 7 || rank < 0 || slope < 0) return ONV_OK;
+    bool fits = slope <= rank;
+    for (int axis = 1; fits && axis <= slope; axis++) {
+        onv_dim a = onv_op_in_dim(c, 0, -axis), b = onv_op_in_dim(c, 1, -axis);
+        fits =
+            !onv_dim_is_const(a) || !onv_dim_is_const(b) || onv_dim_is(b, 1) || onv_dim_same(a, b);
+    }
+    if (fits) return ONV_OK;
+    return onv_op_fail(c, "slope %s does not broadcast to %s",
+                       onv_op_shape_text(c, onv_op_in(c, 1)),
+                       onv_op_shape_text(c, onv_op_in(c, 0)));
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+/* Which tensors eager PyTorch keeps for backward. */
+#define KEEP_NONE .inplace = ONV_ALL
+#define KEEP_IN   .inplace = ONV_ALL, .save_in = ONV_BIT(0)
+#define KEEP_OUT  .inplace = ONV_ALL, .save_out = ONV_BIT(0)
+#define KEEP_BOTH .inplace = ONV_ALL, .save_in = ONV_BIT(0) | ONV_BIT(1)
+/* One more tensor of the output's size is kept than the graph has: the output stands for it. */
+#define KEEP_IN_AND_MORE .inplace = ONV_ALL, .save_in = ONV_BIT(0), .save_out = ONV_BIT(0)
+#define KEEP_BOTH_AND_MORE                                                                         \
+    .inplace = ONV_ALL, .save_in = ONV_BIT(0) | ONV_BIT(1), .save_out = ONV_BIT(0)
+
+#define UNARY(op, version, keep, ...)                                                              \
+    {                                                                                              \
+        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = onv_infer_same,        \
+        .traits = {keep}, .traits_fn = onv_math_broadcast_traits, __VA_ARGS__                      \
+    }
+#define BINARY(op, version, rule, fold_rule, keep)                                                 \
+    {                                                                                              \
+        .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,                  \
+        .fold = fold_rule, .traits = {keep}, .traits_fn = onv_math_broadcast_traits                \
+    }
+#define VARIADIC(op, version, rule, fold_rule, keep)                                               \
+    {                                                                                              \
+        .name = op, .since = version, .in = {1, ONV_OP_MAX_ARITY}, .out = {1, 1}, .infer = rule,   \
+        .fold = fold_rule, .traits = {keep}, .traits_fn = onv_math_broadcast_traits                \
+    }
+#define POW(version, rule)                                                                         \
+    {                                                                                              \
+        .name = "Pow", .since = version, .in = {2, 2}, .out = {1, 1}, .infer = rule,               \
+        .fold = fold_pow, .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0)},                \
+        .traits_fn = pow_traits                                                                    \
+    }
+
+static const onv_op rows[] = {
+    UNARY("Abs", 1, KEEP_IN, .fold = fold_abs),
+    UNARY("Acos", 7, KEEP_IN),
+    UNARY("Acosh", 9, KEEP_IN),
+    UNARY("Asin", 7, KEEP_IN),
+    UNARY("Asinh", 9, KEEP_IN),
+    UNARY("Atan", 7, KEEP_IN),
+    UNARY("Atanh", 9, KEEP_IN),
+    UNARY("Ceil", 1, KEEP_NONE, .fold = fold_ceil),
+    UNARY("Celu", 12, KEEP_IN),
+    UNARY("Cos", 7, KEEP_IN),
+    UNARY("Cosh", 9, KEEP_IN),
+    UNARY("Elu", 1, KEEP_IN),
+    UNARY("Erf", 9, KEEP_IN),
+    UNARY("Exp", 1, KEEP_OUT, .fold = fold_exp),
+    UNARY("Floor", 1, KEEP_NONE, .fold = fold_floor),
+    UNARY("Gelu", 20, KEEP_IN),
+    UNARY("HardSigmoid", 1, KEEP_IN),
+    UNARY("HardSwish", 14, KEEP_IN),
+    UNARY("LeakyRelu", 1, KEEP_IN),
+    UNARY("Log", 1, KEEP_IN, .fold = fold_log),
+    UNARY("Mish", 18, KEEP_IN),
+    UNARY("Neg", 1, KEEP_NONE, .fold = fold_neg),
+    UNARY("Reciprocal", 1, KEEP_OUT, .fold = fold_reciprocal),
+    UNARY("Relu", 1, KEEP_OUT, .fold = fold_relu),
+    UNARY("Round", 11, KEEP_NONE, .fold = fold_round),
+    UNARY("Selu", 1, KEEP_IN),
+    UNARY("Sigmoid", 1, KEEP_OUT),
+    UNARY("Sign", 9, KEEP_NONE, .fold = fold_sign),
+    UNARY("Sin", 7, KEEP_IN),
+    UNARY("Sinh", 9, KEEP_IN),
+    UNARY("Softplus", 1, KEEP_IN),
+    /* x / (1 + |x|) by two operators: the second one keeps 1 + |x| too. */
+    UNARY("Softsign", 1, KEEP_IN_AND_MORE),
+    UNARY("Sqrt", 1, KEEP_OUT, .fold = fold_sqrt),
+    UNARY("Swish", 24, KEEP_IN),
+    UNARY("Tan", 7, KEEP_OUT),
+    UNARY("Tanh", 1, KEEP_OUT),
+    UNARY("ThresholdedRelu", 10, KEEP_IN),
+    {.name = "IsNaN",
+     .since = 9,
+     .in = {1, 1},
+     .out = {1, 1},
+     .infer = infer_test,
+     .fold = fold_isnan},
+    {.name = "IsInf",
+     .since = 10,
+     .in = {1, 1},
+     .out = {1, 1},
+     .infer = infer_test,
+     .fold = fold_isinf},
+
+    BINARY("Add", 1, onv_infer_legacy, fold_add, KEEP_NONE),
+    BINARY("Add", 7, onv_infer_broadcast, fold_add, KEEP_NONE),
+    BINARY("Sub", 1, onv_infer_legacy, fold_sub, KEEP_NONE),
+    BINARY("Sub", 7, onv_infer_broadcast, fold_sub, KEEP_NONE),
+    BINARY("Mul", 1, onv_infer_legacy, fold_mul, KEEP_BOTH),
+    BINARY("Mul", 7, onv_infer_broadcast, fold_mul, KEEP_BOTH),
+    BINARY("Div", 1, onv_infer_legacy, fold_div, KEEP_BOTH),
+    BINARY("Div", 7, onv_infer_broadcast, fold_div, KEEP_BOTH),
+    BINARY("Mod", 10, onv_infer_broadcast, fold_mod, KEEP_NONE),
+    POW(1, infer_legacy_pow),
+    POW(7, infer_pow),
+    /* Silu(A) is kept beside A and B. */
+    BINARY("SwiGLU", 28, infer_same_all, NULL, KEEP_BOTH_AND_MORE),
+
+    VARIADIC("Sum", 1, infer_same_all, fold_sum, KEEP_NONE),
+    VARIADIC("Sum", 8, onv_infer_broadcast, fold_sum, KEEP_NONE),
+    VARIADIC("Mean", 1, infer_same_all, fold_mean, KEEP_NONE),
+    VARIADIC("Mean", 8, onv_infer_broadcast, fold_mean, KEEP_NONE),
+    VARIADIC("Max", 1, infer_same_all, fold_max, KEEP_BOTH),
+    VARIADIC("Max", 8, onv_infer_broadcast, fold_max, KEEP_BOTH),
+    VARIADIC("Min", 1, infer_same_all, fold_min, KEEP_BOTH),
+    VARIADIC("Min", 8, onv_infer_broadcast, fold_min, KEEP_BOTH),
+
+    UNARY("Clip", 1, KEEP_IN, .fold = fold_clip),
+    {.name = "Clip",
+     .since = 11,
+     .in = {1, 3},
+     .out = {1, 1},
+     .infer = onv_infer_same,
+     .fold = fold_clip,
+     .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0)}},
+    {.name = "PRelu",
+     .since = 1,
+     .in = {2, 2},
+     .out = {1, 1},
+     .infer = infer_prelu,
+     .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(0) | ONV_BIT(1)}},
+};
+
+const onv_op_family onv_ops_math_pointwise = {"", rows, sizeof rows / sizeof rows[0]};
