@@ -140,6 +140,7 @@ typedef struct onv_summary {
     size_t struct_size; /* set by the caller to sizeof(onv_summary) */
     uint64_t nodes;
     uint64_t parameters; /* elements of the weights, shared ones once */
+    uint64_t trainable;  /* of the parameters: float, and no running statistics */
     uint64_t parameter_bytes;
     uint64_t macs; /* multiply-accumulates; 0 while dims are free, see sized */
     uint64_t input_bytes, output_bytes;

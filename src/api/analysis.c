@@ -98,6 +98,7 @@ void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
         .struct_size = sizeof full,
         .nodes = live->n_steps,
         .parameters = live->weight_elems,
+        .trainable = live->trainable_elems,
         .parameter_bytes = live->weight_bytes,
         .macs = live->macs_known ? live->macs : 0,
         .input_bytes = live->input_bytes,

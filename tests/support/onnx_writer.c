@@ -1,0 +1,301 @@
+#include "support/onnx_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct buffer {
+    unsigned char *at;
+    size_t size, capacity;
+} buffer;
+
+struct model {
+    buffer graph, file;
+    int64_t opset;
+};
+
+enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
+
+static void put(buffer *b, const void *data, size_t size)
+{
+    if (b->size + size > b->capacity) {
+        b->capacity = (b->size + size) * 2 + 64;
+        b->at = realloc(b->at, b->capacity);
+        assert_non_null(b->at);
+    }
+    if (size > 0) memcpy(b->at + b->size, data, size);
+    b->size += size;
+}
+
+static void put_varint(buffer *b, uint64_t value)
+{
+    do {
+        unsigned char byte = value & 0x7f;
+        value >>= 7;
+        if (value != 0) byte |= 0x80;
+        put(b, &byte, 1);
+    } while (value != 0);
+}
+
+static void put_number(buffer *b, unsigned field, int64_t value)
+{
+    put_varint(b, field << 3 | VARINT);
+    put_varint(b, (uint64_t)value);
+}
+
+static void put_field(buffer *b, unsigned field, const void *data, size_t size)
+{
+    put_varint(b, field << 3 | BYTES);
+    put_varint(b, size);
+    put(b, data, size);
+}
+
+static void put_text(buffer *b, unsigned field, const char *text)
+{
+    put_field(b, field, text, strlen(text));
+}
+
+static void put_message(buffer *b, unsigned field, buffer *message)
+{
+    put_field(b, field, message->at, message->size);
+    free(message->at);
+    *message = (buffer){0};
+}
+
+/* --- Types ------------------------------------------------------------------------------------- */
+
+static int64_t parse_dtype(const char **type)
+{
+    static const struct {
+        const char *name;
+        int64_t number;
+    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7},
+                 {"i32", 6}, {"i8", 3},   {"u8", 2},   {"bool", 9}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t length = strlen(names[i].name);
+        if (strncmp(*type, names[i].name, length) != 0) continue;
+        *type += length;
+        return names[i].number;
+    }
+    fail_msg("unknown type '%s'", *type);
+    return 0;
+}
+
+/* Calls back for each dim of "[a,b,c]". */
+static void each_dim(const char *text, void (*use)(buffer *, const char *, size_t), buffer *to)
+{
+    if (*text != '[') return;
+    text++;
+    while (*text != ']' && *text != '\0') {
+        size_t length = strcspn(text, ",]");
+        use(to, text, length);
+        text += length;
+        if (*text == ',') text++;
+    }
+}
+
+static void add_shape_dim(buffer *shape, const char *text, size_t length)
+{
+    buffer dim = {0};
+    if (*text >= '0' && *text <= '9')
+        put_number(&dim, 1, strtoll(text, NULL, 10));
+    else if (*text != '?')
+        put_field(&dim, 2, text, length);
+    put_message(shape, 1, &dim);
+}
+
+static void put_value_info(buffer *to, unsigned field, const char *name, const char *type)
+{
+    buffer info = {0}, outer = {0}, tensor = {0}, shape = {0};
+    put_text(&info, 1, name);
+    put_number(&tensor, 1, parse_dtype(&type));
+    if (*type == '[') {
+        each_dim(type, add_shape_dim, &shape);
+        put_message(&tensor, 2, &shape);
+    }
+    put_message(&outer, 1, &tensor);
+    put_message(&info, 2, &outer);
+    put_message(to, field, &info);
+}
+
+void model_input(model *m, const char *name, const char *type)
+{
+    put_value_info(&m->graph, 11, name, type);
+}
+
+void model_output(model *m, const char *name, const char *type)
+{
+    put_value_info(&m->graph, 12, name, type);
+}
+
+void model_value_info(model *m, const char *name, const char *type)
+{
+    put_value_info(&m->graph, 13, name, type);
+}
+
+/* --- Tensors ----------------------------------------------------------------------------------- */
+
+static void add_tensor_dim(buffer *tensor, const char *text, size_t length)
+{
+    (void)length;
+    put_number(tensor, 1, strtoll(text, NULL, 10));
+}
+
+void model_weight(model *m, const char *name, const char *type)
+{
+    buffer tensor = {0}, entry = {0};
+    int64_t dtype = parse_dtype(&type);
+    each_dim(type, add_tensor_dim, &tensor);
+    put_number(&tensor, 2, dtype);
+    put_text(&tensor, 8, name);
+    put_text(&entry, 1, "location");
+    put_text(&entry, 2, "weights.bin");
+    put_message(&tensor, 13, &entry);
+    put_number(&tensor, 14, 1);
+    put_message(&m->graph, 5, &tensor);
+}
+
+static void put_ints(model *m, const char *name, size_t count, const int64_t *values, int rank)
+{
+    buffer tensor = {0};
+    if (rank == 1) put_number(&tensor, 1, (int64_t)count);
+    put_number(&tensor, 2, 7);
+    put_text(&tensor, 8, name);
+    put_field(&tensor, 9, values, count * sizeof *values); /* the host is little-endian */
+    put_message(&m->graph, 5, &tensor);
+}
+
+void model_ints(model *m, const char *name, size_t count, const int64_t *values)
+{
+    put_ints(m, name, count, values, 1);
+}
+
+void model_int(model *m, const char *name, int64_t value)
+{
+    put_ints(m, name, 1, &value, 0);
+}
+
+/* --- Nodes ------------------------------------------------------------------------------------- */
+
+static void put_names(buffer *node, unsigned field, const char *names)
+{
+    while (*names != '\0') {
+        size_t length = strcspn(names, " ");
+        bool absent = length == 1 && *names == '-';
+        put_field(node, field, names, absent ? 0 : length);
+        names += length;
+        while (*names == ' ') names++;
+    }
+}
+
+static void put_float(buffer *b, unsigned field, float value)
+{
+    put_varint(b, field << 3 | FIXED32);
+    put(b, &value, sizeof value);
+}
+
+/* A list, a string or a number; returns where it ends. */
+static const char *put_attribute_value(buffer *attribute, const char *text)
+{
+    char *end = NULL;
+    if (*text == '\'') {
+        size_t length = strcspn(text + 1, "'");
+        put_field(attribute, 4, text + 1, length);
+        put_number(attribute, 20, 3);
+        return text + length + 2;
+    }
+    if (*text == '[') {
+        for (text++; *text != ']'; text = *end == ',' ? end + 1 : end)
+            put_number(attribute, 8, strtoll(text, &end, 10));
+        put_number(attribute, 20, 7);
+        return text + 1;
+    }
+    size_t length = strcspn(text, " ");
+    if (memchr(text, '.', length) != NULL) {
+        put_float(attribute, 2, strtof(text, &end));
+        put_number(attribute, 20, 1);
+    } else {
+        put_number(attribute, 3, strtoll(text, &end, 10));
+        put_number(attribute, 20, 2);
+    }
+    return end;
+}
+
+void model_node(model *m, const char *op_type, const char *name, const char *inputs,
+                const char *outputs, const char *attributes)
+{
+    buffer node = {0};
+    put_names(&node, 1, inputs);
+    put_names(&node, 2, outputs);
+    put_text(&node, 3, name);
+    put_text(&node, 4, op_type);
+    while (*attributes != '\0') {
+        buffer attribute = {0};
+        size_t length = strcspn(attributes, "=");
+        put_field(&attribute, 1, attributes, length);
+        attributes = put_attribute_value(&attribute, attributes + length + 1);
+        put_message(&node, 5, &attribute);
+        while (*attributes == ' ') attributes++;
+    }
+    put_message(&m->graph, 1, &node);
+}
+
+/* --- Models ------------------------------------------------------------------------------------ */
+
+model *model_new(int64_t opset)
+{
+    model *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->opset = opset;
+    return m;
+}
+
+void model_free(model *m)
+{
+    free(m->graph.at);
+    free(m->file.at);
+    free(m);
+}
+
+const unsigned char *model_bytes(model *m, size_t *size)
+{
+    buffer opset = {0};
+    m->file.size = 0;
+    put_number(&m->file, 1, 8);
+    put_text(&m->file, 2, "onnx_writer");
+    put_field(&m->file, 7, m->graph.at, m->graph.size);
+    put_number(&opset, 2, m->opset);
+    put_message(&m->file, 8, &opset);
+    *size = m->file.size;
+    return m->file.at;
+}
+
+onv_status model_try(model *m, const onv_options *options, onv_analysis **analysis,
+                     onv_error *error)
+{
+    size_t size;
+    const unsigned char *bytes = model_bytes(m, &size);
+    return onv_analysis_new_from_memory(bytes, size, "test.onnx", options, analysis, error);
+}
+
+onv_analysis *model_analyse(model *m, const onv_options *options)
+{
+    onv_analysis *analysis;
+    onv_error error;
+    if (model_try(m, options, &analysis, &error) != ONV_OK)
+        fail_msg("node '%s' (%s): %s", error.node, error.op_type, error.message);
+    return analysis;
+}
+
+const char *model_shape(const onv_analysis *analysis, const char *name)
+{
+    onv_tensor_info info;
+    for (size_t i = 0; onv_analysis_tensor(analysis, i, &info); i++)
+        if (strcmp(info.name, name) == 0) return info.shape;
+    fail_msg("no tensor '%s'", name);
+    return "";
+}

@@ -1,0 +1,52 @@
+/* Small ONNX models for tests, encoded by hand: nothing of the program under test is used.
+ *
+ *     model *m = model_new(17);
+ *     model_input(m, "x", "f32[batch,3,224,224]");
+ *     model_weight(m, "w", "f32[64,3,7,7]");
+ *     model_node(m, "Conv", "conv1", "x w", "y", "strides=[2,2] pads=[3,3,3,3]");
+ *     model_output(m, "y", "f32");
+ *     onv_analysis *a = model_analyse(m, &options);   // fails the test where it fails
+ *     model_free(m);
+ *
+ * Types: f32 f16 f64 i64 i32 i8 u8 bool, then dims: numbers, symbols, ? for none; without brackets
+ * there is no shape. In lists of names "-" is an absent optional one.
+ */
+#ifndef ONV_TESTS_ONNX_WRITER_H
+#define ONV_TESTS_ONNX_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "onnxvram/onnxvram.h"
+
+typedef struct model model;
+
+model *model_new(int64_t opset);
+void model_free(model *m);
+
+void model_input(model *m, const char *name, const char *type);
+void model_output(model *m, const char *name, const char *type);
+void model_value_info(model *m, const char *name, const char *type);
+
+/* An initializer whose data is in a file that is not there. */
+void model_weight(model *m, const char *name, const char *type);
+
+/* An int64 vector, inline; a scalar with model_int. */
+void model_ints(model *m, const char *name, size_t count, const int64_t *values);
+void model_int(model *m, const char *name, int64_t value);
+
+/* Attributes: "axis=1 alpha=0.5 mode='linear' pads=[1,1,1,1]"; numbers with a point are floats. */
+void model_node(model *m, const char *op_type, const char *name, const char *inputs,
+                const char *outputs, const char *attributes);
+
+/* The file; belongs to the model. */
+const unsigned char *model_bytes(model *m, size_t *size);
+
+onv_status model_try(model *m, const onv_options *options, onv_analysis **analysis,
+                     onv_error *error);
+onv_analysis *model_analyse(model *m, const onv_options *options);
+
+/* The shape of a tensor as text; fails the test where there is none of that name. */
+const char *model_shape(const onv_analysis *analysis, const char *name);
+
+#endif
