@@ -1,0 +1,355 @@
+#include "alloc/alloc.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "alloc/alloc_model.h"
+#include "base/heap.h"
+
+const onv_alloc_model *const onv_alloc_models[] = {
+    &onv_alloc_ideal, &onv_alloc_torch,    &onv_alloc_torch_expandable,
+    &onv_alloc_bfc,   &onv_alloc_bfc_same, &onv_alloc_pattern,
+    &onv_alloc_async, &onv_alloc_raw,
+};
+
+const size_t onv_n_alloc_models = sizeof onv_alloc_models / sizeof onv_alloc_models[0];
+
+const onv_alloc_model *onv_alloc_model_find(const char *name)
+{
+    for (size_t i = 0; i < onv_n_alloc_models; i++) {
+        const onv_alloc_model *m = onv_alloc_models[i];
+        if (strcmp(m->name, name) == 0 || (m->alias != NULL && strcmp(m->alias, name) == 0))
+            return m;
+    }
+    return NULL;
+}
+
+/* --- Life -------------------------------------------------------------------------------------- */
+
+onv_status onv_allocator_init(onv_allocator *a, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_error *err)
+{
+    *a = (onv_allocator){.model = model};
+    if (options != NULL) a->options = *options;
+    onv_space_init(&a->space);
+    if (a->options.capacity_bytes > ONV_ALLOC_MAX_BYTES)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "a capacity of %" PRIu64 " bytes is more than any device",
+                        a->options.capacity_bytes);
+    a->state = onv_heap_calloc(1, model->state_bytes);
+    if (a->state == NULL) return onv_fail_memory(err);
+    if (model->preset != NULL) model->preset(&a->options);
+    onv_status status = model->init != NULL ? model->init(a, err) : ONV_OK;
+    if (status != ONV_OK) onv_allocator_cleanup(a);
+    return status;
+}
+
+void onv_allocator_cleanup(onv_allocator *a)
+{
+    onv_heap_free(a->state);
+    a->state = NULL;
+    onv_vec_cleanup(&a->owned);
+    onv_space_cleanup(&a->space);
+}
+
+/* --- What models share ------------------------------------------------------------------------- */
+
+static void tell(const onv_allocator *a, onv_alloc_action action)
+{
+    if (a->options.hook == NULL) return;
+    action.event = a->n_events == 0 ? 0 : a->n_events - 1;
+    a->options.hook(a->options.hook_context, &action);
+}
+
+void onv_allocator_tell(const onv_allocator *a, onv_alloc_act act, uint64_t address, uint64_t bytes)
+{
+    tell(a, (onv_alloc_action){.act = act, .address = address, .bytes = bytes});
+}
+
+onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,
+                            onv_error *err)
+{
+    if (!onv_device_has(a, bytes)) return ONV_OK;
+    ONV_TRY(onv_space_add_segment(&a->space, bytes, ONV_BLOCK_FREE, block, err));
+    onv_space_segment_of(&a->space, *block)->pool = (uint8_t)pool;
+    onv_stats_add(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
+    onv_stats_add(&a->stats, ONV_STAT_RESERVED_BYTES, pool, bytes);
+    a->stats.device_allocs++;
+    onv_allocator_tell(a, ONV_ACT_SEGMENT_ALLOC, onv_space_block(&a->space, *block)->address,
+                       bytes);
+    return ONV_OK;
+}
+
+void onv_device_free(onv_allocator *a, uint32_t block)
+{
+    const onv_block *b = onv_space_block(&a->space, block);
+    unsigned pool = onv_space_segment_of(&a->space, block)->pool;
+    onv_stats_remove(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
+    onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool, b->bytes);
+    a->stats.device_frees++;
+    onv_allocator_tell(a, ONV_ACT_SEGMENT_FREE, b->address, b->bytes);
+    onv_space_remove_segment(&a->space, block);
+}
+
+uint32_t onv_coalesce(onv_allocator *a, onv_block_set *set, uint32_t block)
+{
+    onv_block *blocks = a->space.blocks.at;
+    uint32_t prev = blocks[block].prev, next = blocks[block].next;
+    if (next != ONV_NO_BLOCK && blocks[next].state == blocks[block].state) {
+        onv_block_set_remove(set, &a->space, next);
+        onv_space_merge(&a->space, block);
+    }
+    if (prev == ONV_NO_BLOCK || blocks[prev].state != blocks[block].state) return block;
+    onv_block_set_remove(set, &a->space, prev);
+    onv_space_merge(&a->space, prev);
+    return prev;
+}
+
+/* --- Events ------------------------------------------------------------------------------------ */
+
+/* Room in the table for this id. */
+static onv_status know_id(onv_allocator *a, uint32_t id, onv_error *err)
+{
+    if (id < a->owned.count) return ONV_OK;
+    size_t extra = (size_t)id + 1 - a->owned.count;
+    if (!onv_vec_reserve(&a->owned, extra)) return onv_fail_memory(err);
+    memset(a->owned.at + a->owned.count, 0xff, extra * sizeof *a->owned.at);
+    a->owned.count += extra;
+    return ONV_OK;
+}
+
+static uint64_t counted_bytes(const onv_allocator *a, const onv_block *b)
+{
+    return a->model->counts_requested ? b->requested : b->bytes;
+}
+
+static unsigned pool_of(const onv_allocator *a, const onv_block *b)
+{
+    return b->segment == ONV_NO_BLOCK ? ONV_POOL_ALL : a->space.segments.at[b->segment].pool;
+}
+
+static void grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block)
+{
+    onv_block *b = onv_space_block(&a->space, block);
+    b->state = ONV_BLOCK_USED;
+    b->requested = bytes;
+    b->id = id;
+    a->owned.at[id] = block;
+    unsigned pool = pool_of(a, b);
+    onv_stats_add(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
+    onv_stats_add(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, bytes);
+    onv_stats_add(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
+    tell(a, (onv_alloc_action){.act = ONV_ACT_ALLOC,
+                               .id = id,
+                               .address = b->address,
+                               .bytes = b->bytes,
+                               .requested = bytes});
+}
+
+static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool reserve,
+                           onv_error *err)
+{
+    size_t event = a->n_events++;
+    if (a->out_of_memory) return ONV_OK;
+    if (bytes > ONV_ALLOC_MAX_BYTES)
+        return onv_fail(err, ONV_ERR_LIMIT, "event %zu: %" PRIu64 " bytes are more than any device",
+                        event, bytes);
+    ONV_TRY(know_id(a, id, err));
+    if (a->owned.at[id] != ONV_OWNS_NOTHING)
+        return onv_fail(err, ONV_ERR_USAGE, "event %zu: id %" PRIu32 " is allocated already", event,
+                        id);
+    if (bytes == 0) { /* no runtime makes a block for nothing */
+        a->owned.at[id] = ONV_OWNS_ZERO_BYTES;
+        return ONV_OK;
+    }
+    uint32_t block = ONV_NO_BLOCK;
+    if (reserve && a->model->reserve != NULL)
+        ONV_TRY(a->model->reserve(a, bytes, &block, err));
+    else
+        ONV_TRY(a->model->alloc(a, bytes, &block, err));
+    if (block == ONV_NO_BLOCK) {
+        a->out_of_memory = true;
+        a->oom_event = event;
+        a->oom_id = id;
+        a->oom_bytes = bytes;
+        tell(a, (onv_alloc_action){.act = ONV_ACT_OUT_OF_MEMORY, .id = id, .bytes = bytes});
+        return ONV_OK;
+    }
+    grant(a, id, bytes, block);
+    if (a->stats.overflow)
+        return onv_fail(err, ONV_ERR_OVERFLOW, "event %zu: the sum of all sizes passes 64 bits",
+                        event);
+    return ONV_OK;
+}
+
+onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
+{
+    return allocate(a, id, bytes, false, err);
+}
+
+onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
+{
+    return allocate(a, id, bytes, true, err);
+}
+
+onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
+{
+    size_t event = a->n_events++;
+    if (a->out_of_memory) return ONV_OK;
+    uint32_t block = id < a->owned.count ? a->owned.at[id] : ONV_OWNS_NOTHING;
+    if (block == ONV_OWNS_NOTHING)
+        return onv_fail(err, ONV_ERR_USAGE, "event %zu: id %" PRIu32 " is freed but not allocated",
+                        event, id);
+    a->owned.at[id] = ONV_OWNS_NOTHING;
+    if (block == ONV_OWNS_ZERO_BYTES) return ONV_OK;
+    onv_block *b = onv_space_block(&a->space, block);
+    unsigned pool = pool_of(a, b);
+    onv_stats_remove(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
+    onv_stats_remove(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, b->requested);
+    onv_stats_remove(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
+    tell(a, (onv_alloc_action){.act = ONV_ACT_FREE,
+                               .id = id,
+                               .address = b->address,
+                               .bytes = b->bytes,
+                               .requested = b->requested});
+    b->state = ONV_BLOCK_FREE;
+    a->model->free(a, block);
+    return ONV_OK;
+}
+
+onv_status onv_allocator_feed(onv_allocator *a, const onv_event *event, onv_error *err)
+{
+    return event->is_free ? onv_allocator_free(a, event->id, err)
+                          : allocate(a, event->id, event->bytes, false, err);
+}
+
+onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err)
+{
+    if (a->out_of_memory || a->model->release_cached == NULL) return ONV_OK;
+    return a->model->release_cached(a, err);
+}
+
+/* --- Looking ----------------------------------------------------------------------------------- */
+
+const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id)
+{
+    if (id >= a->owned.count || a->owned.at[id] >= ONV_OWNS_ZERO_BYTES) return NULL;
+    return onv_space_block(&a->space, a->owned.at[id]);
+}
+
+const onv_segment *onv_allocator_next_segment(const onv_allocator *a, const onv_segment *after)
+{
+    uint32_t next = after == NULL ? a->space.first_segment : after->next;
+    return next == ONV_NO_BLOCK ? NULL : &a->space.segments.at[next];
+}
+
+const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segment *segment,
+                                          const onv_block *after)
+{
+    uint32_t next = after == NULL ? segment->first : after->next;
+    return next == ONV_NO_BLOCK ? NULL : onv_space_block(&a->space, next);
+}
+
+void onv_allocator_result(const onv_allocator *a, onv_alloc_result *result)
+{
+    const onv_stat *allocated = &a->stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_ALL];
+    const onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
+    const onv_stat *requested = &a->stats.of[ONV_STAT_REQUESTED_BYTES][ONV_POOL_ALL];
+    const onv_stat *segments = &a->stats.of[ONV_STAT_SEGMENTS][ONV_POOL_ALL];
+    *result = (onv_alloc_result){.runtime = a->model->name,
+                                 .allocated_peak = allocated->peak,
+                                 .reserved_peak = reserved->peak,
+                                 .requested_peak = requested->peak,
+                                 .allocated_end = allocated->current,
+                                 .reserved_end = reserved->current,
+                                 .requested_end = requested->current,
+                                 .segments = segments->current,
+                                 .segments_peak = segments->peak,
+                                 .out_of_memory = a->out_of_memory,
+                                 .oom_event = a->oom_event,
+                                 .oom_bytes = a->oom_bytes};
+}
+
+onv_status onv_alloc_simulate(const onv_trace *trace, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_alloc_result *result,
+                              onv_error *err)
+{
+    onv_allocator a;
+    ONV_TRY(onv_allocator_init(&a, model, options, err));
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < trace->count && status == ONV_OK && !a.out_of_memory; i++)
+        status = onv_allocator_feed(&a, &trace->events[i], err);
+    if (status == ONV_OK) onv_allocator_result(&a, result);
+    onv_allocator_cleanup(&a);
+    return status;
+}
+
+/* --- Check ------------------------------------------------------------------------------------- */
+
+typedef struct sums {
+    uint64_t mapped, used, requested, n_used, inactive, n_inactive;
+} sums;
+
+static void sum_block(const onv_allocator *a, const onv_segment *s, uint32_t index, sums *sum)
+{
+    const onv_block *b = onv_space_block(&a->space, index);
+    if (b->state != ONV_BLOCK_UNMAPPED) sum->mapped += b->bytes;
+    if (b->state == ONV_BLOCK_USED) {
+        sum->used += counted_bytes(a, b);
+        sum->requested += b->requested;
+        sum->n_used++;
+    } else if (b->state == ONV_BLOCK_FREE && !s->expandable &&
+               !onv_space_is_whole(&a->space, index)) {
+        sum->inactive += b->bytes;
+        sum->n_inactive++;
+    }
+}
+
+static uint64_t current(const onv_allocator *a, onv_alloc_metric metric, onv_alloc_pool pool)
+{
+    return a->stats.of[metric][pool].current;
+}
+
+/* The statistics of one pool against the sums over its blocks. */
+static bool agrees(const onv_allocator *a, onv_alloc_pool pool, const sums *sum)
+{
+    if (a->model->counts_inactive &&
+        (sum->inactive != current(a, ONV_STAT_INACTIVE_BYTES, pool) ||
+         sum->n_inactive != current(a, ONV_STAT_INACTIVE_BLOCKS, pool)))
+        return false;
+    return sum->mapped == current(a, ONV_STAT_RESERVED_BYTES, pool) &&
+           sum->used == current(a, ONV_STAT_ALLOCATED_BYTES, pool) &&
+           sum->requested == current(a, ONV_STAT_REQUESTED_BYTES, pool) &&
+           sum->n_used == current(a, ONV_STAT_ALLOCATIONS, pool);
+}
+
+onv_status onv_allocator_check(const onv_allocator *a, onv_error *err)
+{
+    ONV_TRY(onv_space_check(&a->space, err));
+    sums pools[ONV_N_POOLS] = {0};
+    for (uint32_t i = a->space.first_segment; i != ONV_NO_BLOCK; i = a->space.segments.at[i].next) {
+        const onv_segment *s = &a->space.segments.at[i];
+        for (uint32_t b = s->first; b != ONV_NO_BLOCK; b = a->space.blocks.at[b].next) {
+            sum_block(a, s, b, &pools[ONV_POOL_ALL]);
+            if (s->pool != ONV_POOL_ALL) sum_block(a, s, b, &pools[s->pool]);
+        }
+    }
+    uint64_t owners = 0;
+    for (uint32_t id = 0; id < a->owned.count; id++) {
+        const onv_block *b = onv_allocator_block(a, id);
+        if (b == NULL) continue;
+        owners++;
+        if (b->state != ONV_BLOCK_USED || b->id != id)
+            return onv_fail(err, ONV_ERR_MODEL, "id %" PRIu32 " owns a block that is not its", id);
+    }
+    if (owners != current(a, ONV_STAT_ALLOCATIONS, ONV_POOL_ALL))
+        return onv_fail(err, ONV_ERR_MODEL, "the count of allocations is not that of owners");
+    if (a->space.first_segment == ONV_NO_BLOCK)
+        return ONV_OK; /* nothing, or blocks without place */
+    for (unsigned p = 0; p < ONV_N_POOLS; p++) {
+        if (!agrees(a, p, &pools[p]))
+            return onv_fail(err, ONV_ERR_MODEL, "pool %u: the statistics disagree with the blocks",
+                            p);
+    }
+    return ONV_OK;
+}

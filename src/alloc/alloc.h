@@ -1,0 +1,243 @@
+/* Allocator models: what a runtime's allocator would hold while a trace runs.
+ *
+ * An onv_allocator is one simulated allocator: an image of its memory (segments and blocks), its
+ * statistics, and for every live id of the trace the block it owns. A model is the policy: how a
+ * request is rounded, which free block it takes, what is split, when the device is asked for more.
+ *
+ *     onv_allocator a;
+ *     ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), NULL, err));
+ *     for (...) status = onv_allocator_feed(&a, &events[i], err);
+ *     onv_allocator_result(&a, &result);
+ *     onv_allocator_cleanup(&a);
+ *
+ * All models assume one stream, so freed memory can be used again at once, and a device that gives
+ * out increasing addresses: a real driver may not, which can change the pick among free blocks of
+ * one size, never a rule. Running out of device memory (a capacity was given) is a result, not an
+ * error: the allocator remembers where it happened and ignores what comes after.
+ */
+#ifndef ONV_ALLOC_ALLOC_H
+#define ONV_ALLOC_ALLOC_H
+
+#include "alloc/space.h"
+#include "live/trace.h"
+
+/* A single request beyond this is no size but a mistake: ONV_ERR_LIMIT. */
+#define ONV_ALLOC_MAX_BYTES (UINT64_C(1) << 56)
+
+/* --- Statistics -------------------------------------------------------------------------------- */
+
+typedef struct onv_stat {
+    uint64_t current, peak;
+    uint64_t added, removed; /* sums over the whole run */
+} onv_stat;
+
+/* "Allocated" is meant as the runtime means it: for torch and bfc the sizes of blocks, for raw and
+ * ideal the sizes asked for. INACTIVE is what torch calls inactive split: free blocks of segments
+ * that are in use in part, which cannot go back to the device. */
+typedef enum onv_alloc_metric {
+    ONV_STAT_ALLOCATED_BYTES,
+    ONV_STAT_REQUESTED_BYTES,
+    ONV_STAT_RESERVED_BYTES,
+    ONV_STAT_INACTIVE_BYTES, /* torch only */
+    ONV_STAT_ALLOCATIONS,
+    ONV_STAT_SEGMENTS,
+    ONV_STAT_INACTIVE_BLOCKS, /* torch only */
+    ONV_N_STATS
+} onv_alloc_metric;
+
+typedef enum onv_alloc_pool {
+    ONV_POOL_ALL,
+    ONV_POOL_LARGE, /* torch only */
+    ONV_POOL_SMALL, /* torch only */
+    ONV_N_POOLS
+} onv_alloc_pool;
+
+typedef struct onv_alloc_stats {
+    onv_stat of[ONV_N_STATS][ONV_N_POOLS];
+    uint64_t device_allocs, device_frees; /* calls that reach the device */
+    uint64_t retries; /* torch: device allocations tried again after a release */
+    bool overflow;    /* a sum passed 64 bits */
+} onv_alloc_stats;
+
+/* --- Options ----------------------------------------------------------------------------------- */
+
+/* Zero in any field means the default, named beside it. */
+
+/* PyTorch's settings of the same names (PYTORCH_ALLOC_CONF), in bytes where they count MB. */
+typedef struct onv_torch_options {
+    bool expandable_segments;
+    uint64_t max_split_bytes;              /* no limit */
+    uint64_t max_non_split_rounding_bytes; /* 20 MiB */
+    uint32_t roundup_power2_divisions[16]; /* off; [k]: sizes from 2^(20 + k) on, [0] also below */
+    double garbage_collection_threshold;   /* off; has an effect only with memory_fraction */
+    double memory_fraction;                /* not set; of capacity_bytes, which it needs */
+} onv_torch_options;
+
+typedef enum onv_bfc_extend {
+    ONV_BFC_NEXT_POWER_OF_TWO,
+    ONV_BFC_SAME_AS_REQUESTED,
+} onv_bfc_extend;
+
+/* ONNX Runtime's arena settings. */
+typedef struct onv_bfc_options {
+    onv_bfc_extend extend;
+    uint64_t limit_bytes;                   /* no limit */
+    uint64_t initial_chunk_bytes;           /* 1 MiB */
+    uint64_t max_dead_bytes;                /* 128 MiB */
+    uint64_t max_power_of_two_extend_bytes; /* 1 GiB */
+} onv_bfc_options;
+
+typedef struct onv_async_options {
+    uint64_t step_bytes;  /* 32 MiB: the pool grows by multiples of this */
+    uint64_t align_bytes; /* 512 */
+} onv_async_options;
+
+typedef enum onv_alloc_act {
+    ONV_ACT_SEGMENT_ALLOC, /* the device gives memory ... */
+    ONV_ACT_SEGMENT_FREE,
+    ONV_ACT_SEGMENT_MAP, /* ... in pages of an address space */
+    ONV_ACT_SEGMENT_UNMAP,
+    ONV_ACT_ALLOC,
+    ONV_ACT_FREE,
+    ONV_ACT_OUT_OF_MEMORY,
+} onv_alloc_act;
+
+/* Something that happened, in the order in which a runtime would report it. */
+typedef struct onv_alloc_action {
+    onv_alloc_act act;
+    size_t event;       /* position in the trace of the event that led to it */
+    uint32_t id;        /* ALLOC, FREE, OUT_OF_MEMORY */
+    uint64_t address;   /* OUT_OF_MEMORY: 0 */
+    uint64_t bytes;     /* of the block or the segment; OUT_OF_MEMORY: requested */
+    uint64_t requested; /* ALLOC, FREE */
+} onv_alloc_action;
+
+typedef void (*onv_alloc_hook)(void *context, const onv_alloc_action *action);
+
+typedef struct onv_alloc_options {
+    uint64_t capacity_bytes; /* of device memory for this allocator; 0: no limit */
+    onv_torch_options torch;
+    onv_bfc_options bfc;
+    onv_async_options async;
+    uint64_t raw_granularity_bytes; /* 2 MiB */
+    uint64_t pattern_align_bytes;   /* 256 */
+    onv_alloc_hook hook;            /* told of everything; may be NULL */
+    void *hook_context;
+} onv_alloc_options;
+
+/* --- Models ------------------------------------------------------------------------------------ */
+
+typedef struct onv_allocator onv_allocator;
+
+typedef struct onv_alloc_model {
+    const char *name;
+    const char *alias;     /* another name for it, or NULL */
+    const char *summary;   /* one line, for help */
+    size_t state_bytes;    /* of the model's own state; zeroed before init */
+    bool counts_requested; /* "allocated" sums what was asked for, not the sizes of blocks */
+    bool counts_inactive;  /* keeps ONV_STAT_INACTIVE_* */
+
+    /* Sets the options by which a variant differs from the model it shares its functions with. */
+    void (*preset)(onv_alloc_options *options);
+    /* Replaces zeros in the options by the defaults, checks them, prepares the state. */
+    onv_status (*init)(onv_allocator *a, onv_error *err);
+    /* Finds memory for `bytes` (1 to ONV_ALLOC_MAX_BYTES); *block stays ONV_NO_BLOCK when the
+     * device has none. The caller fills in the owner and counts the allocation. */
+    onv_status (*alloc)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    /* The same for memory that bypasses the model's pools; NULL: there is no such way. */
+    onv_status (*reserve)(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err);
+    /* Takes back a block, which is in state FREE already. */
+    void (*free)(onv_allocator *a, uint32_t block);
+    /* Gives cached memory back to the device; NULL: never. */
+    onv_status (*release_cached)(onv_allocator *a, onv_error *err);
+} onv_alloc_model;
+
+/* All models, for help and tests. */
+extern const onv_alloc_model *const onv_alloc_models[];
+extern const size_t onv_n_alloc_models;
+
+/* By name or alias; NULL if there is none. */
+const onv_alloc_model *onv_alloc_model_find(const char *name);
+
+/* --- One simulated allocator ------------------------------------------------------------------- */
+
+struct onv_allocator {
+    const onv_alloc_model *model;
+    onv_alloc_options options; /* zeros replaced */
+    onv_alloc_stats stats;
+    onv_space space;
+    ONV_VEC(uint32_t) owned; /* by id: its block, ONV_OWNS_NOTHING, or ONV_OWNS_ZERO_BYTES */
+    size_t n_events;         /* fed so far */
+    bool out_of_memory;
+    size_t oom_event; /* the event that found no memory, its id and bytes */
+    uint32_t oom_id;
+    uint64_t oom_bytes;
+    void *state; /* of the model */
+};
+
+#define ONV_OWNS_NOTHING    UINT32_MAX
+#define ONV_OWNS_ZERO_BYTES (UINT32_MAX - 1)
+
+/* `options` may be NULL: defaults. On failure there is nothing to clean up. */
+onv_status onv_allocator_init(onv_allocator *a, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_error *err);
+void onv_allocator_cleanup(onv_allocator *a);
+
+/* One event: an id must not be allocated twice, nor freed while it is not (ONV_ERR_USAGE). A table
+ * by id is kept, so ids should be dense. After a failure only cleanup is of use. */
+onv_status onv_allocator_feed(onv_allocator *a, const onv_event *event, onv_error *err);
+onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
+onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
+
+/* Memory beside the model's pools, as ONNX Runtime takes it for initializers; like alloc for models
+ * that have no such way. */
+onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
+
+/* What torch.cuda.empty_cache() does; nothing for models that never give memory back. */
+onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err);
+
+/* The block that an id owns; NULL if it is not allocated or of 0 bytes. Valid until the next
+ * event. */
+const onv_block *onv_allocator_block(const onv_allocator *a, uint32_t id);
+
+/* Iteration in address order: segments from first (NULL: the first one) on, blocks in a segment.
+ * Blocks in state ONV_BLOCK_UNMAPPED have no memory behind them. */
+const onv_segment *onv_allocator_next_segment(const onv_allocator *a, const onv_segment *after);
+const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segment *segment,
+                                          const onv_block *after);
+
+/* The image of memory is whole and agrees with the statistics. */
+onv_status onv_allocator_check(const onv_allocator *a, onv_error *err);
+
+/* Segments and blocks as text, one a line. False: `write` stopped. */
+bool onv_allocator_dump(const onv_allocator *a, onv_write_fn write, void *context);
+
+/* A table of current, peak, added and removed for every statistic, in the manner of
+ * torch.cuda.memory_summary(). */
+bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *context);
+
+/* --- Whole traces ------------------------------------------------------------------------------ */
+
+typedef struct onv_alloc_result {
+    const char *runtime; /* the model's name */
+    uint64_t allocated_peak, reserved_peak, requested_peak;
+    uint64_t allocated_end, reserved_end, requested_end;
+    uint64_t segments; /* at the end, as the runtime counts them */
+    uint64_t segments_peak;
+    bool out_of_memory; /* the run ended there; the sizes are those it left */
+    size_t oom_event;
+    uint64_t oom_bytes;
+} onv_alloc_result;
+
+void onv_allocator_result(const onv_allocator *a, onv_alloc_result *result);
+
+/* All of the above for one trace. */
+onv_status onv_alloc_simulate(const onv_trace *trace, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_alloc_result *result,
+                              onv_error *err);
+
+/* "runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments" */
+extern const char onv_alloc_csv_header[];
+bool onv_alloc_result_write_csv(const onv_alloc_result *result, onv_write_fn write, void *context);
+
+#endif

@@ -1,0 +1,151 @@
+/* ONNX Runtime's BFC arena (best fit with coalescing), one stream.
+ *
+ * Regions come from the device and never go back (Shrink() is not modelled). Free chunks are taken
+ * in order of size, then address: the bins of the original are ranges of that order, so one ordered
+ * set stands for all of them.
+ *
+ * Read in source: onnxruntime/core/framework/bfc_arena.{h,cc}; the defaults were measured as well
+ * (log of ONNX Runtime 1.30). The cap on growth, max_power_of_two_extend_bytes, is newer than the
+ * version read: its wording was inferred from measured sequences and read in a copy of the arena for
+ * plug-in execution providers.
+ */
+#include "alloc/alloc_model.h"
+
+#define QUANTUM_BYTES       UINT64_C(256)   /* kMinAllocationSize */
+#define INITIAL_CHUNK_BYTES ONV_MIB         /* DEFAULT_INITIAL_CHUNK_SIZE_BYTES */
+#define MAX_DEAD_BYTES      (128 * ONV_MIB) /* DEFAULT_MAX_DEAD_BYTES_PER_CHUNK */
+#define MAX_EXTEND_BYTES    ONV_GIB         /* DEFAULT_MAX_POWER_OF_TWO_EXTEND_BYTES */
+#define MIN_BACKPEDAL_BYTES (8 * ONV_KIB)   /* Extend gives up below */
+#define BACKPEDAL_FACTOR    0.9f            /* kBackpedalFactor */
+
+typedef struct bfc_state {
+    onv_block_set free;
+    uint64_t region_bytes; /* curr_region_allocation_bytes_: how much to ask for next */
+} bfc_state;
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + QUANTUM_BYTES - 1) / QUANTUM_BYTES * QUANTUM_BYTES;
+}
+
+static onv_status bfc_init(onv_allocator *a, onv_error *err)
+{
+    bfc_state *s = a->state;
+    onv_bfc_options *o = &a->options.bfc;
+    if (o->limit_bytes == 0) o->limit_bytes = UINT64_MAX;
+    if (o->initial_chunk_bytes == 0) o->initial_chunk_bytes = INITIAL_CHUNK_BYTES;
+    if (o->max_dead_bytes == 0) o->max_dead_bytes = MAX_DEAD_BYTES;
+    if (o->max_power_of_two_extend_bytes == 0) o->max_power_of_two_extend_bytes = MAX_EXTEND_BYTES;
+    if (o->initial_chunk_bytes > ONV_ALLOC_MAX_BYTES ||
+        o->max_power_of_two_extend_bytes > ONV_ALLOC_MAX_BYTES)
+        return onv_fail(err, ONV_ERR_USAGE, "bfc: a chunk size is more than any device");
+    uint64_t initial = o->initial_chunk_bytes;
+    s->region_bytes = round_up(initial < o->limit_bytes ? initial : o->limit_bytes);
+    onv_block_set_init(&s->free, false);
+    return ONV_OK;
+}
+
+static uint64_t reserved_bytes(const onv_allocator *a)
+{
+    return a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
+}
+
+/* How much Extend first asks the device for. */
+static uint64_t extension(onv_allocator *a, uint64_t rounded, uint64_t available)
+{
+    bfc_state *s = a->state;
+    if (a->options.bfc.extend == ONV_BFC_SAME_AS_REQUESTED) return rounded;
+    bool increased = false;
+    while (rounded > s->region_bytes) { /* ends: rounded is at most ONV_ALLOC_MAX_BYTES */
+        s->region_bytes *= 2;
+        increased = true;
+    }
+    uint64_t bytes = s->region_bytes < available ? s->region_bytes : available;
+    if (!increased) {
+        uint64_t cap = a->options.bfc.max_power_of_two_extend_bytes;
+        s->region_bytes = s->region_bytes * 2 < cap ? s->region_bytes * 2 : cap;
+    }
+    return bytes;
+}
+
+/* Extend: a new region, smaller than wanted if the device has no more; *block stays ONV_NO_BLOCK if
+ * it has not even what was asked for. */
+static onv_status extend(onv_allocator *a, uint64_t rounded, uint32_t *block, onv_error *err)
+{
+    /* Reserved memory counts against the limit and can pass it; the original then wraps around. */
+    uint64_t limit = a->options.bfc.limit_bytes, reserved = reserved_bytes(a);
+    uint64_t available = limit > reserved ? limit - reserved : 0;
+    available = available / QUANTUM_BYTES * QUANTUM_BYTES;
+    if (rounded > available) return ONV_OK;
+    uint64_t bytes = extension(a, rounded, available);
+    while (!onv_device_has(a, bytes)) {
+        bytes = round_up((uint64_t)((float)bytes * BACKPEDAL_FACTOR));
+        if (bytes < rounded || bytes < MIN_BACKPEDAL_BYTES) return ONV_OK;
+    }
+    return onv_device_alloc(a, bytes, ONV_POOL_ALL, block, err);
+}
+
+static onv_status bfc_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    bfc_state *s = a->state;
+    uint64_t rounded = round_up(bytes);
+    *block = onv_block_set_lower_bound(&s->free, &a->space, rounded, 0);
+    if (*block != ONV_NO_BLOCK)
+        onv_block_set_remove(&s->free, &a->space, *block);
+    else
+        ONV_TRY(extend(a, rounded, block, err));
+    if (*block == ONV_NO_BLOCK) return ONV_OK;
+
+    uint64_t found = onv_space_block(&a->space, *block)->bytes;
+    if (found / 2 < rounded && found - rounded < a->options.bfc.max_dead_bytes) return ONV_OK;
+    uint32_t rest;
+    ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
+    onv_block_set_insert(&s->free, &a->space, rest);
+    return ONV_OK;
+}
+
+/* Reserve: straight from the device, outside of the bins. The limit is not looked at. */
+static onv_status bfc_reserve(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    ONV_TRY(onv_device_alloc(a, bytes, ONV_POOL_ALL, block, err));
+    if (*block != ONV_NO_BLOCK) onv_space_segment_of(&a->space, *block)->direct = true;
+    return ONV_OK;
+}
+
+static void bfc_free(onv_allocator *a, uint32_t block)
+{
+    bfc_state *s = a->state;
+    if (onv_space_segment_of(&a->space, block)->direct) {
+        onv_device_free(a, block);
+        return;
+    }
+    block = onv_coalesce(a, &s->free, block);
+    onv_block_set_insert(&s->free, &a->space, block);
+}
+
+static void preset_same(onv_alloc_options *options)
+{
+    options->bfc.extend = ONV_BFC_SAME_AS_REQUESTED;
+}
+
+const onv_alloc_model onv_alloc_bfc = {
+    .name = "bfc",
+    .alias = "ort",
+    .summary = "ONNX Runtime's arena, which grows by powers of two",
+    .state_bytes = sizeof(bfc_state),
+    .init = bfc_init,
+    .alloc = bfc_alloc,
+    .reserve = bfc_reserve,
+    .free = bfc_free,
+};
+
+const onv_alloc_model onv_alloc_bfc_same = {
+    .name = "bfc-same",
+    .summary = "the same with arena_extend_strategy kSameAsRequested",
+    .state_bytes = sizeof(bfc_state),
+    .preset = preset_same,
+    .init = bfc_init,
+    .alloc = bfc_alloc,
+    .reserve = bfc_reserve,
+    .free = bfc_free,
+};

@@ -1,0 +1,153 @@
+#include "alloc/block_set.h"
+
+#include <string.h>
+
+typedef struct key {
+    uint64_t bytes, address;
+} key;
+
+static bool before(key a, key b)
+{
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.address < b.address;
+}
+
+static key key_of(const onv_block_set *set, const onv_block *b)
+{
+    return (key){set->by_address ? 0 : b->bytes, b->address};
+}
+
+/* Grows with bytes: the position of the top bit, then the three bits below it. */
+static unsigned class_of(uint64_t bytes)
+{
+    if (bytes < 8) return (unsigned)bytes;
+    unsigned top = 63 - (unsigned)__builtin_clzll(bytes);
+    return top * 8 + (unsigned)((bytes >> (top - 3)) & 7);
+}
+
+void onv_block_set_init(onv_block_set *set, bool by_address)
+{
+    *set = (onv_block_set){.by_address = by_address, .random = 0x9e3779b9u};
+    memset(set->roots, 0xff, sizeof set->roots);
+}
+
+/* Xorshift; never 0. */
+static uint32_t next_random(uint32_t *state)
+{
+    uint32_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return *state = x;
+}
+
+void onv_block_set_insert(onv_block_set *set, onv_space *space, uint32_t block)
+{
+    onv_block *blocks = space->blocks.at;
+    key k = key_of(set, &blocks[block]);
+    unsigned class = class_of(k.bytes);
+    blocks[block].priority = next_random(&set->random);
+    uint32_t *link = &set->roots[class];
+    while (*link != ONV_NO_BLOCK && blocks[*link].priority >= blocks[block].priority) {
+        onv_block *at = &blocks[*link];
+        link = before(k, key_of(set, at)) ? &at->left : &at->right;
+    }
+    /* What hangs here goes below the new block, cut in two at its key. */
+    uint32_t below = *link;
+    uint32_t *left = &blocks[block].left, *right = &blocks[block].right;
+    while (below != ONV_NO_BLOCK) {
+        if (before(key_of(set, &blocks[below]), k)) {
+            *left = below;
+            left = &blocks[below].right;
+            below = *left;
+        } else {
+            *right = below;
+            right = &blocks[below].left;
+            below = *right;
+        }
+    }
+    *left = *right = ONV_NO_BLOCK;
+    *link = block;
+    set->filled[class / 64] |= UINT64_C(1) << class % 64;
+    set->count++;
+}
+
+void onv_block_set_remove(onv_block_set *set, onv_space *space, uint32_t block)
+{
+    onv_block *blocks = space->blocks.at;
+    key k = key_of(set, &blocks[block]);
+    unsigned class = class_of(k.bytes);
+    uint32_t *link = &set->roots[class];
+    while (*link != block) {
+        onv_block *at = &blocks[*link];
+        link = before(k, key_of(set, at)) ? &at->left : &at->right;
+    }
+    uint32_t left = blocks[block].left, right = blocks[block].right;
+    while (left != ONV_NO_BLOCK && right != ONV_NO_BLOCK) {
+        if (blocks[left].priority >= blocks[right].priority) {
+            *link = left;
+            link = &blocks[left].right;
+            left = *link;
+        } else {
+            *link = right;
+            link = &blocks[right].left;
+            right = *link;
+        }
+    }
+    *link = left != ONV_NO_BLOCK ? left : right;
+    if (set->roots[class] == ONV_NO_BLOCK) set->filled[class / 64] &= ~(UINT64_C(1) << class % 64);
+    set->count--;
+}
+
+/* The first class from `class` on that is not empty; ONV_BLOCK_SET_CLASSES: none. */
+static unsigned filled_from(const onv_block_set *set, unsigned class)
+{
+    for (unsigned word = class / 64; word < ONV_BLOCK_SET_CLASSES / 64; word++) {
+        uint64_t bits = set->filled[word];
+        if (word == class / 64) bits &= ~UINT64_C(0) << class % 64;
+        if (bits != 0) return word * 64 + (unsigned)__builtin_ctzll(bits);
+    }
+    return ONV_BLOCK_SET_CLASSES;
+}
+
+uint32_t onv_block_set_lower_bound(const onv_block_set *set, const onv_space *space, uint64_t bytes,
+                                   uint64_t address)
+{
+    const onv_block *blocks = space->blocks.at;
+    key k = {set->by_address ? 0 : bytes, address};
+    unsigned class = class_of(k.bytes);
+    uint32_t found = ONV_NO_BLOCK;
+    for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+        if (before(key_of(set, &blocks[at]), k)) {
+            at = blocks[at].right;
+        } else {
+            found = at;
+            at = blocks[at].left;
+        }
+    }
+    if (found != ONV_NO_BLOCK || class + 1 >= ONV_BLOCK_SET_CLASSES) return found;
+    unsigned later = filled_from(set, class + 1);
+    if (later == ONV_BLOCK_SET_CLASSES) return ONV_NO_BLOCK;
+    found = set->roots[later];
+    while (blocks[found].left != ONV_NO_BLOCK) found = blocks[found].left;
+    return found;
+}
+
+uint32_t onv_block_set_before(const onv_block_set *set, const onv_space *space, uint64_t bytes,
+                              uint64_t address)
+{
+    const onv_block *blocks = space->blocks.at;
+    key k = {set->by_address ? 0 : bytes, address};
+    uint32_t found = ONV_NO_BLOCK;
+    for (int class = (int)class_of(k.bytes); class >= 0; class --) {
+        for (uint32_t at = set->roots[class]; at != ONV_NO_BLOCK;) {
+            if (before(key_of(set, &blocks[at]), k)) {
+                found = at;
+                at = blocks[at].right;
+            } else {
+                at = blocks[at].left;
+            }
+        }
+        if (found != ONV_NO_BLOCK) return found;
+    }
+    return ONV_NO_BLOCK;
+}

@@ -1,0 +1,232 @@
+#include "alloc/space.h"
+
+#include "base/checked.h"
+
+void onv_space_init(onv_space *space)
+{
+    *space = (onv_space){.spare_block = ONV_NO_BLOCK,
+                         .spare_segment = ONV_NO_BLOCK,
+                         .first_segment = ONV_NO_BLOCK,
+                         .last_segment = ONV_NO_BLOCK,
+                         .next_address = ONV_SPACE_BASE};
+}
+
+void onv_space_cleanup(onv_space *space)
+{
+    onv_vec_cleanup(&space->blocks);
+    onv_vec_cleanup(&space->segments);
+}
+
+static onv_status new_block(onv_space *space, onv_block value, uint32_t *block, onv_error *err)
+{
+    if (space->spare_block != ONV_NO_BLOCK) {
+        *block = space->spare_block;
+        space->spare_block = space->blocks.at[*block].next;
+        space->blocks.at[*block] = value;
+        return ONV_OK;
+    }
+    /* The last two indices mean "none" and "of no size" in the tables of owners. */
+    if (space->blocks.count >= ONV_NO_BLOCK - 1)
+        return onv_fail(err, ONV_ERR_LIMIT, "more than %u blocks of memory", ONV_NO_BLOCK - 1);
+    *block = (uint32_t)space->blocks.count;
+    if (!onv_vec_push(&space->blocks, value)) return onv_fail_memory(err);
+    return ONV_OK;
+}
+
+static void drop_block(onv_space *space, uint32_t block)
+{
+    space->blocks.at[block].next = space->spare_block;
+    space->spare_block = block;
+}
+
+static onv_status new_segment(onv_space *space, onv_segment value, uint32_t *segment,
+                              onv_error *err)
+{
+    if (space->spare_segment != ONV_NO_BLOCK) {
+        *segment = space->spare_segment;
+        space->spare_segment = space->segments.at[*segment].next;
+        space->segments.at[*segment] = value;
+        return ONV_OK;
+    }
+    /* There are never more segments than blocks, so the index fits. */
+    *segment = (uint32_t)space->segments.count;
+    if (!onv_vec_push(&space->segments, value)) return onv_fail_memory(err);
+    return ONV_OK;
+}
+
+static onv_status take_addresses(onv_space *space, uint64_t bytes, uint64_t *address,
+                                 onv_error *err)
+{
+    uint64_t end;
+    if (!onv_u64_add(space->next_address, bytes, &end) || end > INT64_MAX)
+        return onv_fail(err, ONV_ERR_OVERFLOW, "the memory asked for passes 63 bits of address");
+    *address = space->next_address;
+    space->next_address = end;
+    return ONV_OK;
+}
+
+onv_status onv_space_add_segment(onv_space *space, uint64_t bytes, onv_block_state state,
+                                 uint32_t *block, onv_error *err)
+{
+    uint64_t address = 0;
+    ONV_TRY(take_addresses(space, bytes, &address, err));
+    onv_block b = {.address = address,
+                   .bytes = bytes,
+                   .prev = ONV_NO_BLOCK,
+                   .next = ONV_NO_BLOCK,
+                   .state = (uint8_t)state};
+    ONV_TRY(new_block(space, b, block, err));
+    onv_segment s = {.address = address,
+                     .bytes = bytes,
+                     .first = *block,
+                     .last = *block,
+                     .prev = space->last_segment,
+                     .next = ONV_NO_BLOCK};
+    uint32_t segment;
+    onv_status status = new_segment(space, s, &segment, err);
+    if (status != ONV_OK) {
+        drop_block(space, *block);
+        return status;
+    }
+    space->blocks.at[*block].segment = segment;
+    if (space->last_segment == ONV_NO_BLOCK)
+        space->first_segment = segment;
+    else
+        space->segments.at[space->last_segment].next = segment;
+    space->last_segment = segment;
+    space->n_segments++;
+    return ONV_OK;
+}
+
+onv_status onv_space_extend(onv_space *space, uint32_t segment, uint64_t bytes,
+                            onv_block_state state, uint32_t *block, onv_error *err)
+{
+    uint32_t last = space->segments.at[segment].last;
+    uint64_t address = 0;
+    ONV_TRY(take_addresses(space, bytes, &address, err));
+    onv_block b = {.address = address,
+                   .bytes = bytes,
+                   .segment = segment,
+                   .prev = last,
+                   .next = ONV_NO_BLOCK,
+                   .state = (uint8_t)state};
+    ONV_TRY(new_block(space, b, block, err));
+    space->blocks.at[last].next = *block;
+    space->segments.at[segment].last = *block;
+    space->segments.at[segment].bytes += bytes;
+    return ONV_OK;
+}
+
+void onv_space_remove_segment(onv_space *space, uint32_t block)
+{
+    uint32_t segment = space->blocks.at[block].segment;
+    onv_segment *s = &space->segments.at[segment];
+    if (s->prev == ONV_NO_BLOCK)
+        space->first_segment = s->next;
+    else
+        space->segments.at[s->prev].next = s->next;
+    if (s->next == ONV_NO_BLOCK)
+        space->last_segment = s->prev;
+    else
+        space->segments.at[s->next].prev = s->prev;
+    s->next = space->spare_segment;
+    space->spare_segment = segment;
+    space->n_segments--;
+    drop_block(space, block);
+}
+
+onv_status onv_space_add_loose(onv_space *space, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    onv_block b = {.bytes = bytes,
+                   .segment = ONV_NO_BLOCK,
+                   .prev = ONV_NO_BLOCK,
+                   .next = ONV_NO_BLOCK,
+                   .state = ONV_BLOCK_USED};
+    return new_block(space, b, block, err);
+}
+
+void onv_space_remove_loose(onv_space *space, uint32_t block)
+{
+    drop_block(space, block);
+}
+
+onv_status onv_space_split(onv_space *space, uint32_t block, uint64_t bytes, uint32_t *rest,
+                           onv_error *err)
+{
+    const onv_block *b = &space->blocks.at[block];
+    onv_block high = {.address = b->address + bytes,
+                      .bytes = b->bytes - bytes,
+                      .segment = b->segment,
+                      .prev = block,
+                      .next = b->next,
+                      .state = b->state};
+    ONV_TRY(new_block(space, high, rest, err));
+    onv_block *low = &space->blocks.at[block]; /* the array may have moved */
+    if (low->next != ONV_NO_BLOCK)
+        space->blocks.at[low->next].prev = *rest;
+    else
+        space->segments.at[low->segment].last = *rest;
+    low->next = *rest;
+    low->bytes = bytes;
+    return ONV_OK;
+}
+
+void onv_space_merge(onv_space *space, uint32_t low)
+{
+    onv_block *b = &space->blocks.at[low];
+    uint32_t high = b->next;
+    b->bytes += space->blocks.at[high].bytes;
+    b->next = space->blocks.at[high].next;
+    if (b->next != ONV_NO_BLOCK)
+        space->blocks.at[b->next].prev = low;
+    else
+        space->segments.at[b->segment].last = low;
+    drop_block(space, high);
+}
+
+static onv_status broken(onv_error *err, uint32_t segment, const char *what)
+{
+    return onv_fail(err, ONV_ERR_MODEL, "segment %u: %s", segment, what);
+}
+
+static onv_status check_segment(const onv_space *space, uint32_t segment, onv_error *err)
+{
+    const onv_segment *s = &space->segments.at[segment];
+    uint64_t address = s->address;
+    uint32_t prev = ONV_NO_BLOCK;
+    size_t n = 0;
+    for (uint32_t i = s->first; i != ONV_NO_BLOCK; i = space->blocks.at[i].next) {
+        const onv_block *b = &space->blocks.at[i];
+        if (n++ >= space->blocks.count) return broken(err, segment, "its blocks form a ring");
+        if (b->segment != segment) return broken(err, segment, "a block belongs elsewhere");
+        if (b->prev != prev) return broken(err, segment, "its links disagree");
+        if (b->address != address) return broken(err, segment, "its blocks do not tile it");
+        if (b->bytes == 0) return broken(err, segment, "a block is empty");
+        if (b->state > ONV_BLOCK_UNMAPPED) return broken(err, segment, "a block has no state");
+        if (b->state == ONV_BLOCK_UNMAPPED && !s->expandable)
+            return broken(err, segment, "a block is unmapped where nothing is mapped");
+        address += b->bytes;
+        prev = i;
+    }
+    if (address != s->address + s->bytes) return broken(err, segment, "its blocks do not fill it");
+    if (s->last != prev) return broken(err, segment, "its last block is another");
+    return ONV_OK;
+}
+
+onv_status onv_space_check(const onv_space *space, onv_error *err)
+{
+    uint64_t end = 0;
+    uint32_t prev = ONV_NO_BLOCK, n = 0;
+    for (uint32_t i = space->first_segment; i != ONV_NO_BLOCK; i = space->segments.at[i].next) {
+        const onv_segment *s = &space->segments.at[i];
+        if (n++ >= space->n_segments || s->prev != prev)
+            return broken(err, i, "the list of segments is not whole");
+        if (s->address < end) return broken(err, i, "it overlaps the one before");
+        end = s->address + s->bytes;
+        ONV_TRY(check_segment(space, i, err));
+        prev = i;
+    }
+    if (n != space->n_segments || prev != space->last_segment)
+        return broken(err, prev, "the list of segments is not whole");
+    return ONV_OK;
+}

@@ -1,0 +1,347 @@
+/* PyTorch's CUDA caching allocator, native backend, one stream, no private pools of CUDA graphs.
+ *
+ * Small requests (1 MiB and less after rounding) and large ones live in segments of their own. Best
+ * fit, ties to the lowest address; freed blocks join their free neighbours; segments go back to the
+ * device only when an allocation fails, and only if they are one free block.
+ *
+ * All rules are read in source: c10/cuda/CUDACachingAllocator.cpp (PyTorch 2.6 to 2.9); the
+ * functions of that file are named where one stands for another. That the rules give PyTorch's
+ * numbers was measured against a published memory_allocated() of ResNet-18 (see the tests).
+ */
+#include "alloc/torch.h"
+
+static onv_status torch_init(onv_allocator *a, onv_error *err)
+{
+    onv_torch_state *t = a->state;
+    onv_torch_options *o = &a->options.torch;
+    if (o->max_split_bytes == 0) o->max_split_bytes = UINT64_MAX;
+    if (o->max_non_split_rounding_bytes == 0)
+        o->max_non_split_rounding_bytes = ONV_TORCH_LARGE_SEGMENT_BYTES;
+    /* PyTorch takes whole MB, from the size of a large segment on. With other limits a block could
+     * be oversize and yet a part of a segment. */
+    if (o->max_split_bytes != UINT64_MAX &&
+        (o->max_split_bytes % ONV_MIB != 0 || o->max_split_bytes < ONV_TORCH_LARGE_SEGMENT_BYTES))
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "torch: max_split_size must be whole MiB and at least 20 MiB");
+    for (size_t i = 0; i < sizeof o->roundup_power2_divisions / sizeof(uint32_t); i++) {
+        uint32_t d = o->roundup_power2_divisions[i];
+        if ((d & (d - 1)) != 0)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "torch: roundup_power2_divisions must be a power of 2, not %u", d);
+    }
+    if (!(o->garbage_collection_threshold >= 0 && o->garbage_collection_threshold < 1))
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "torch: garbage_collection_threshold must be in [0, 1)");
+    if (!(o->memory_fraction >= 0 && o->memory_fraction <= 1))
+        return onv_fail(err, ONV_ERR_USAGE, "torch: memory_fraction must be in [0, 1]");
+    if (o->memory_fraction > 0 && a->options.capacity_bytes == 0)
+        return onv_fail(err, ONV_ERR_USAGE, "torch: memory_fraction needs a capacity");
+    t->allowed_bytes = UINT64_MAX;
+    if (o->memory_fraction > 0)
+        t->allowed_bytes = (uint64_t)(o->memory_fraction * (double)a->options.capacity_bytes);
+    t->collects_garbage = o->garbage_collection_threshold > 0 && o->memory_fraction > 0;
+    t->large =
+        (onv_torch_pool){.which = ONV_POOL_LARGE, .page_bytes = ONV_TORCH_LARGE_SEGMENT_BYTES};
+    t->small =
+        (onv_torch_pool){.which = ONV_POOL_SMALL, .page_bytes = ONV_TORCH_SMALL_SEGMENT_BYTES};
+    for (int i = 0; i < 2; i++) {
+        onv_torch_pool *pool = i == 0 ? &t->large : &t->small;
+        onv_block_set_init(&pool->free, false);
+        onv_block_set_init(&pool->unmapped, true);
+    }
+    return ONV_OK;
+}
+
+/* --- Sizes ------------------------------------------------------------------------------------- */
+
+static uint32_t divisions_for(const onv_torch_options *o, uint64_t bytes)
+{
+    unsigned top = 63 - (unsigned)__builtin_clzll(bytes);
+    unsigned k = top > 20 ? top - 20 : 0;
+    return o->roundup_power2_divisions[k < 16 ? k : 15];
+}
+
+/* round_size. `bytes` is at most ONV_ALLOC_MAX_BYTES, so no sum wraps. */
+static uint64_t round_size(const onv_torch_options *o, uint64_t bytes)
+{
+    if (bytes < ONV_TORCH_QUANTUM_BYTES) return ONV_TORCH_QUANTUM_BYTES;
+    uint64_t quantum = ONV_TORCH_QUANTUM_BYTES;
+    uint32_t divisions = divisions_for(o, bytes);
+    if (divisions > 1 && bytes > ONV_TORCH_QUANTUM_BYTES * divisions)
+        quantum = (UINT64_C(1) << (63 - __builtin_clzll(bytes))) / divisions;
+    return (bytes + quantum - 1) / quantum * quantum;
+}
+
+/* get_allocation_size */
+static uint64_t segment_size(uint64_t rounded)
+{
+    if (rounded <= ONV_TORCH_SMALL_BYTES) return ONV_TORCH_SMALL_SEGMENT_BYTES;
+    if (rounded < ONV_TORCH_MIN_LARGE_BYTES) return ONV_TORCH_LARGE_SEGMENT_BYTES;
+    uint64_t unit = ONV_TORCH_ROUND_LARGE_BYTES;
+    return (rounded + unit - 1) / unit * unit;
+}
+
+/* should_split */
+static bool splits(const onv_allocator *a, const onv_torch_pool *pool, uint64_t block_bytes,
+                   uint64_t rounded)
+{
+    uint64_t rest = block_bytes - rounded;
+    if (pool->which == ONV_POOL_SMALL || a->options.torch.expandable_segments)
+        return rest >= ONV_TORCH_QUANTUM_BYTES;
+    return rounded < a->options.torch.max_split_bytes && rest > ONV_TORCH_SMALL_BYTES;
+}
+
+/* --- Free blocks ------------------------------------------------------------------------------- */
+
+void onv_torch_cache(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
+{
+    onv_space_block(&a->space, block)->age = pool->searches;
+    onv_block_set_insert(&pool->free, &a->space, block);
+}
+
+/* get_free_block: the block leaves the set; ONV_NO_BLOCK if none may be used. */
+static uint32_t take_free(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded)
+{
+    const onv_torch_options *o = &a->options.torch;
+    pool->searches++;
+    uint32_t block = onv_block_set_lower_bound(&pool->free, &a->space, rounded, 0);
+    if (block == ONV_NO_BLOCK) return block;
+    if (o->expandable_segments) {
+        /* A block that could grow counts as large as it could become. */
+        uint32_t next = onv_block_set_next(&pool->free, &a->space, block);
+        while (next != ONV_NO_BLOCK && onv_torch_reach(a, next) < onv_torch_reach(a, block)) {
+            block = next;
+            next = onv_block_set_next(&pool->free, &a->space, block);
+        }
+    }
+    uint64_t bytes = onv_space_block(&a->space, block)->bytes;
+    if (rounded < o->max_split_bytes && bytes >= o->max_split_bytes) return ONV_NO_BLOCK;
+    if (rounded >= o->max_split_bytes && bytes - rounded >= o->max_non_split_rounding_bytes)
+        return ONV_NO_BLOCK;
+    onv_block_set_remove(&pool->free, &a->space, block);
+    return block;
+}
+
+/* --- Going to the device ----------------------------------------------------------------------- */
+
+/* alloc_block; *block stays ONV_NO_BLOCK if the device, or the fraction of it, is full. */
+static onv_status from_device(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded,
+                              uint32_t *block, onv_error *err)
+{
+    const onv_torch_state *t = a->state;
+    uint64_t bytes = segment_size(rounded);
+    uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
+    if (reserved > t->allowed_bytes || bytes > t->allowed_bytes - reserved) return ONV_OK;
+    if (a->options.torch.expandable_segments) return onv_torch_grow(a, pool, rounded, block, err);
+    return onv_device_alloc(a, bytes, pool->which, block, err);
+}
+
+/* release_block, for a free block that is a whole segment */
+static void release(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
+{
+    onv_block_set_remove(&pool->free, &a->space, block);
+    onv_device_free(a, block);
+}
+
+static bool is_expandable(const onv_allocator *a, uint32_t block)
+{
+    return onv_space_segment_of(&a->space, block)->expandable;
+}
+
+/* garbage_collect_cached_blocks: releases whole large segments that have lain unused longer than
+ * average, in rounds, until the reserved memory is below the threshold. */
+static void collect_garbage(onv_allocator *a)
+{
+    onv_torch_state *t = a->state;
+    onv_torch_pool *pool = &t->large;
+    uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
+    uint64_t threshold =
+        (uint64_t)(a->options.torch.garbage_collection_threshold * (double)t->allowed_bytes);
+    if (reserved <= threshold) return;
+    uint64_t wanted = reserved - threshold, total_age = 0, reclaimed = 0, n = 0;
+    uint32_t next = onv_block_set_first(&pool->free, &a->space);
+    for (; next != ONV_NO_BLOCK; next = onv_block_set_next(&pool->free, &a->space, next)) {
+        if (!onv_space_is_whole(&a->space, next)) continue;
+        total_age += pool->searches - onv_space_block(&a->space, next)->age;
+        n++;
+    }
+    for (bool freed = true; reclaimed < wanted && freed && n > 0;) {
+        double average = (double)total_age / (double)n;
+        freed = false;
+        next = onv_block_set_first(&pool->free, &a->space);
+        while (next != ONV_NO_BLOCK) {
+            uint32_t block = next;
+            next = onv_block_set_next(&pool->free, &a->space, block);
+            const onv_block *b = onv_space_block(&a->space, block);
+            uint64_t age = pool->searches - b->age;
+            if (!onv_space_is_whole(&a->space, block) || is_expandable(a, block) ||
+                (double)age < average)
+                continue;
+            freed = true;
+            reclaimed += b->bytes;
+            total_age -= age;
+            n--;
+            release(a, pool, block);
+        }
+    }
+}
+
+/* release_available_cached_blocks: makes room with the oversize blocks, which are never split: the
+ * smallest that is large enough, or else several from the largest down. False: not enough. */
+static bool release_oversize(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded)
+{
+    uint64_t limit = a->options.torch.max_split_bytes;
+    if (limit == UINT64_MAX) return false;
+    uint64_t wanted = rounded < limit ? limit : rounded;
+    uint32_t block = onv_block_set_lower_bound(&pool->free, &a->space, wanted, 0);
+    if (block != ONV_NO_BLOCK && !is_expandable(a, block)) {
+        release(a, pool, block);
+        return true;
+    }
+    uint64_t released = 0;
+    block = onv_block_set_before(&pool->free, &a->space, wanted, 0);
+    while (block != ONV_NO_BLOCK && released < wanted) {
+        const onv_block b = *onv_space_block(&a->space, block);
+        if (b.bytes < limit) break;
+        if (!is_expandable(a, block)) {
+            release(a, pool, block);
+            released += b.bytes;
+        }
+        block = onv_block_set_before(&pool->free, &a->space, b.bytes, b.address);
+    }
+    return released >= wanted;
+}
+
+/* release_blocks */
+static onv_status release_pool(onv_allocator *a, onv_torch_pool *pool, onv_error *err)
+{
+    uint32_t block = onv_block_set_first(&pool->free, &a->space);
+    while (block != ONV_NO_BLOCK) {
+        const onv_block b = *onv_space_block(&a->space, block);
+        if (is_expandable(a, block))
+            ONV_TRY(onv_torch_unmap(a, pool, block, err));
+        else if (onv_space_is_whole(&a->space, block))
+            release(a, pool, block);
+        /* What unmapping leaves of a block is smaller than it, so the walk does not meet it. */
+        block = onv_block_set_lower_bound(&pool->free, &a->space, b.bytes, b.address + 1);
+    }
+    return ONV_OK;
+}
+
+/* release_cached_blocks, which is also torch.cuda.empty_cache() */
+static onv_status release_cached(onv_allocator *a, onv_error *err)
+{
+    onv_torch_state *t = a->state;
+    ONV_TRY(release_pool(a, &t->large, err));
+    return release_pool(a, &t->small, err);
+}
+
+/* --- Requests ---------------------------------------------------------------------------------- */
+
+/* The attempts of malloc, in its order. */
+static onv_status find_block(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded,
+                             uint32_t *block, onv_error *err)
+{
+    const onv_torch_state *t = a->state;
+    *block = take_free(a, pool, rounded);
+    if (*block != ONV_NO_BLOCK) return ONV_OK;
+    if (t->collects_garbage) collect_garbage(a);
+    ONV_TRY(from_device(a, pool, rounded, block, err));
+    if (*block != ONV_NO_BLOCK) return ONV_OK;
+    if (release_oversize(a, pool, rounded)) {
+        ONV_TRY(from_device(a, pool, rounded, block, err));
+        if (*block != ONV_NO_BLOCK) return ONV_OK;
+    }
+    ONV_TRY(release_cached(a, err));
+    a->stats.retries++;
+    return from_device(a, pool, rounded, block, err);
+}
+
+static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block, onv_error *err)
+{
+    onv_torch_state *t = a->state;
+    uint64_t rounded = round_size(&a->options.torch, bytes);
+    onv_torch_pool *pool = rounded <= ONV_TORCH_SMALL_BYTES ? &t->small : &t->large;
+    ONV_TRY(find_block(a, pool, rounded, block, err));
+    if (*block == ONV_NO_BLOCK) return ONV_OK;
+
+    /* alloc_found_block */
+    bool was_split = !onv_space_is_whole(&a->space, *block);
+    bool counts = !is_expandable(a, *block);
+    uint64_t found = onv_space_block(&a->space, *block)->bytes;
+    if (splits(a, pool, found, rounded)) {
+        uint32_t rest;
+        ONV_TRY(onv_space_split(&a->space, *block, rounded, &rest, err));
+        onv_torch_cache(a, pool, rest);
+        if (!counts) return ONV_OK;
+        if (was_split) {
+            onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, rounded);
+        } else {
+            onv_stats_add(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, found - rounded);
+            onv_stats_add(&a->stats, ONV_STAT_INACTIVE_BLOCKS, pool->which, 1);
+        }
+    } else if (was_split && counts) {
+        onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BYTES, pool->which, found);
+        onv_stats_remove(&a->stats, ONV_STAT_INACTIVE_BLOCKS, pool->which, 1);
+    }
+    return ONV_OK;
+}
+
+/* Adds or removes the difference: PyTorch books the change of one free as one step. */
+static void move_stat(onv_allocator *a, onv_alloc_metric metric, onv_alloc_pool pool,
+                      uint64_t before, uint64_t after)
+{
+    if (after > before) onv_stats_add(&a->stats, metric, pool, after - before);
+    if (after < before) onv_stats_remove(&a->stats, metric, pool, before - after);
+}
+
+/* free_block */
+static void torch_free(onv_allocator *a, uint32_t block)
+{
+    onv_torch_state *t = a->state;
+    const onv_segment *s = onv_space_segment_of(&a->space, block);
+    onv_torch_pool *pool = s->pool == ONV_POOL_SMALL ? &t->small : &t->large;
+    const onv_block *b = onv_space_block(&a->space, block);
+    uint64_t n_joined = 0, bytes = b->bytes;
+    uint32_t sides[2] = {b->prev, b->next};
+    for (int i = 0; i < 2; i++) {
+        if (sides[i] != ONV_NO_BLOCK &&
+            onv_space_block(&a->space, sides[i])->state == ONV_BLOCK_FREE)
+            n_joined++;
+    }
+    block = onv_coalesce(a, &pool->free, block);
+    onv_torch_cache(a, pool, block);
+    if (s->expandable) return; /* fully free pages can always go: not counted as inactive */
+    uint64_t joined = onv_space_block(&a->space, block)->bytes;
+    bool split = !onv_space_is_whole(&a->space, block);
+    move_stat(a, ONV_STAT_INACTIVE_BLOCKS, pool->which, n_joined, split);
+    move_stat(a, ONV_STAT_INACTIVE_BYTES, pool->which, joined - bytes, split ? joined : 0);
+}
+
+static void preset_expandable(onv_alloc_options *options)
+{
+    options->torch.expandable_segments = true;
+}
+
+const onv_alloc_model onv_alloc_torch = {
+    .name = "torch",
+    .summary = "PyTorch's CUDA caching allocator",
+    .state_bytes = sizeof(onv_torch_state),
+    .counts_inactive = true,
+    .init = torch_init,
+    .alloc = torch_alloc,
+    .free = torch_free,
+    .release_cached = release_cached,
+};
+
+const onv_alloc_model onv_alloc_torch_expandable = {
+    .name = "torch-expandable",
+    .summary = "the same with expandable_segments:True",
+    .state_bytes = sizeof(onv_torch_state),
+    .counts_inactive = true,
+    .preset = preset_expandable,
+    .init = torch_init,
+    .alloc = torch_alloc,
+    .free = torch_free,
+    .release_cached = release_cached,
+};

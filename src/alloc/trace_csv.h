@@ -1,0 +1,56 @@
+/* Traces as CSV: `alloc,ID,BYTES[,STEP,LABEL]` and `free,ID`, one event a line, no header.
+ *
+ * Fields follow RFC 4180: a field may stand in double quotes, and must where it holds a comma, a
+ * quote (written twice) or a line break. Lines end with LF or CRLF, the last one may lack it. BYTES
+ * and STEP are decimal digits. IDs are any text but the empty one; two spellings of an id are the
+ * same if the text between the quotes is. An id may be used again after it was freed.
+ *
+ * Strict: an unknown event, a missing or extra field, a second allocation of a live id, a free of
+ * one that is not live, a size beyond ONV_ALLOC_MAX_BYTES, an empty line are errors
+ * (ONV_ERR_FORMAT, ONV_ERR_LIMIT) that name the line. Ids become dense numbers: a freed id gives
+ * its number back, so that memory grows with what is live, not with the length of the trace.
+ */
+#ifndef ONV_ALLOC_TRACE_CSV_H
+#define ONV_ALLOC_TRACE_CSV_H
+
+#include "alloc/alloc.h"
+#include "base/arena.h"
+
+/* Limits on traces held in memory and on text that cannot be mapped (pipes). */
+#define ONV_TRACE_MAX_EVENTS      (UINT64_C(1) << 25)
+#define ONV_TRACE_MAX_LABEL_BYTES (UINT64_C(1) << 28)
+#define ONV_TRACE_MAX_TEXT_BYTES  (UINT64_C(1) << 30)
+
+/* Takes one event; its label lives until the call returns. A failure ends the reading. */
+typedef onv_status (*onv_trace_take)(void *context, const onv_event *event, onv_error *err);
+
+/* Reads events one by one. Without a STEP an event has the step of the one before it (0 at first).
+ * `n_ids` (may be NULL) is set to the number of ids in use at one time. */
+onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take take, void *context,
+                              uint32_t *n_ids, onv_error *err);
+onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *context,
+                                   uint32_t *n_ids, onv_error *err);
+
+/* A trace in memory: the events on the heap, labels in the arena (equal ones are one pointer). */
+typedef struct onv_trace_csv {
+    onv_trace trace;
+    onv_arena arena;
+} onv_trace_csv;
+
+/* On failure there is nothing to clean up. */
+onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_trace_csv *csv, onv_error *err);
+onv_status onv_trace_csv_read_file(const char *path, onv_trace_csv *csv, onv_error *err);
+void onv_trace_csv_cleanup(onv_trace_csv *csv);
+
+/* Ids are written as their numbers, steps always, labels where there are any. */
+onv_status onv_trace_csv_write(const onv_trace *trace, onv_write_fn write, void *context,
+                               onv_error *err);
+
+/* What `onnxvram simulate` does: reads the trace once, feeds it to each of the models, fills
+ * results[0..count). With `write`, the summary of each is written at the end. */
+onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *const *models,
+                                   size_t count, const onv_alloc_options *options,
+                                   onv_alloc_result *results, onv_write_fn write, void *context,
+                                   onv_error *err);
+
+#endif
