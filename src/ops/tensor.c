@@ -1,0 +1,269 @@
+/* Cast and its kin, Identity, Shape, Size, Where, Trilu, ReverseSequence. */
+#include "ops/tensor.h"
+
+#include <string.h>
+
+#include "ops/fold.h"
+#include "ops/rules.h"
+
+/* --- Cast -------------------------------------------------------------------------------------- */
+
+/* Cast-1 names the type; the position is its number. */
+static onv_dtype dtype_from_name(const char *name)
+{
+    static const char *const names[] = {
+        "UNDEFINED", "FLOAT", "UINT8",   "INT8",   "UINT16", "INT16",  "INT32",     "INT64",
+        "STRING",    "BOOL",  "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128"};
+    for (size_t i = 1; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return (onv_dtype)i;
+    return ONV_UNDEFINED;
+}
+
+static onv_dtype cast_target(const onv_op_ctx *c)
+{
+    if (strcmp(c->op->name, "CastLike") == 0) return onv_op_in_dtype(c, 1);
+    const onv_attr *to = onv_op_attr(c, "to");
+    if (to != NULL && to->kind == ONV_ATTR_STRING) return dtype_from_name(to->s);
+    return onv_op_attr_dtype(c, "to", ONV_UNDEFINED);
+}
+
+static onv_status infer_cast(onv_op_ctx *c)
+{
+    onv_dtype to = cast_target(c);
+    if (to == ONV_UNDEFINED && strcmp(c->op->name, "CastLike") != 0)
+        return onv_op_fail(c, "attribute 'to' is absent or no element type");
+    onv_op_set_out_like(c, 0, 0, to);
+    return ONV_OK;
+}
+
+static onv_status infer_bitcast(onv_op_ctx *c)
+{
+    onv_dtype from = onv_op_in_dtype(c, 0), to = cast_target(c);
+    if (to == ONV_UNDEFINED) return onv_op_fail(c, "attribute 'to' is absent or no element type");
+    if (from != ONV_UNDEFINED && onv_dtype_bits(from) != onv_dtype_bits(to))
+        return onv_op_fail(c, "%s and %s differ in width", onv_dtype_name(from),
+                           onv_dtype_name(to));
+    onv_op_set_out_like(c, 0, 0, to);
+    return ONV_OK;
+}
+
+static onv_status fold_cast(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    onv_known *to = from != NULL ? onv_op_new_known(c, 0) : NULL;
+    if (to == NULL) return ONV_OK;
+    for (uint32_t i = 0; i < to->count; i++)
+        to->elems[i] =
+            onv_scalar_cast(c->dims, (onv_dtype)from->dtype, (onv_dtype)to->dtype, from->elems[i]);
+    return ONV_OK;
+}
+
+/* The result fits the input's buffer where the types are equally wide. */
+static onv_op_traits cast_traits(onv_op_ctx *c)
+{
+    uint32_t bits = onv_dtype_bits(cast_target(c));
+    bool same = bits != 0 && bits == onv_dtype_bits(onv_op_in_dtype(c, 0));
+    return (onv_op_traits){.inplace = same ? ONV_BIT(0) : 0};
+}
+
+/* --- Identity ---------------------------------------------------------------------------------- */
+
+static onv_status infer_identity(onv_op_ctx *c)
+{
+    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
+    return ONV_OK;
+}
+
+static onv_status fold_identity(onv_op_ctx *c)
+{
+    if (onv_op_has_out(c, 0)) c->out[0].known = onv_op_in_known(c, 0);
+    return ONV_OK;
+}
+
+/* --- Shape and Size ---------------------------------------------------------------------------- */
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* The range of axes that Shape gives (start and end since opset 15). */
+static void shape_range(const onv_op_ctx *c, int rank, int *start, int *end)
+{
+    int64_t first = c->op->since >= 15 ? onv_op_attr_int(c, "start", 0) : 0;
+    int64_t last = c->op->since >= 15 ? onv_op_attr_int(c, "end", rank) : rank;
+    *start = (int)clamp(first < 0 ? first + rank : first, 0, rank);
+    *end = (int)clamp(last < 0 ? last + rank : last, *start, rank);
+}
+
+static onv_status infer_shape(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), start, end;
+    onv_dim length = ONV_DIM_UNKNOWN;
+    if (rank >= 0) {
+        shape_range(c, rank, &start, &end);
+        length = onv_dim_const(end - start);
+    }
+    onv_op_set_out(c, 0, ONV_INT64, &length, 1);
+    return ONV_OK;
+}
+
+static onv_status fold_shape(onv_op_ctx *c)
+{
+    int start, end;
+    onv_known *known = onv_op_new_known(c, 0);
+    if (known == NULL) return ONV_OK;
+    shape_range(c, onv_op_in_rank(c, 0), &start, &end);
+    for (int axis = start; axis < end; axis++)
+        known->elems[axis - start] = onv_scalar_int(onv_op_in_dim(c, 0, axis));
+    return ONV_OK;
+}
+
+static onv_status infer_size(onv_op_ctx *c)
+{
+    onv_op_set_out(c, 0, ONV_INT64, NULL, 0);
+    return ONV_OK;
+}
+
+static onv_status fold_size(onv_op_ctx *c)
+{
+    onv_known *known = onv_op_new_known(c, 0);
+    if (known != NULL) known->elems[0] = onv_scalar_int(onv_op_in_elems(c, 0));
+    return ONV_OK;
+}
+
+/* --- Where ------------------------------------------------------------------------------------- */
+
+static onv_status infer_where(onv_op_ctx *c)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    int rank;
+    onv_dtype dtype = onv_op_in_dtype(c, 1);
+    if (dtype == ONV_UNDEFINED) dtype = onv_op_in_dtype(c, 2);
+    ONV_TRY(onv_rule_broadcast(c, 0, 3, dims, &rank));
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+static onv_scalar choose(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
+{
+    (void)n;
+    (void)dtype; /* of the condition */
+    if (onv_dim_is_const(in[0].i)) return in[in[0].i.raw != 0 ? 1 : 2];
+    bool same =
+        onv_scalar_equal(c->dims, (onv_dtype)c->out[0].type.dtype, in[1], in[2]) == ONV_ALWAYS;
+    return same ? in[1] : onv_scalar_unknown();
+}
+
+static onv_status fold_where(onv_op_ctx *c)
+{
+    return onv_fold_elementwise(c, choose);
+}
+
+/* --- Trilu ------------------------------------------------------------------------------------- */
+
+typedef struct trilu {
+    int rank;
+    int64_t k;
+    bool upper;
+} trilu;
+
+static int64_t place_trilu(const void *how, uint32_t i, const int64_t *at)
+{
+    const trilu *t = how;
+    int64_t above = at[t->rank - 1] - at[t->rank - 2];
+    return (t->upper ? above >= t->k : above <= t->k) ? (int64_t)i : -1;
+}
+
+static onv_status infer_trilu(onv_op_ctx *c)
+{
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    return onv_infer_same(c);
+}
+
+static onv_status fold_trilu(onv_op_ctx *c)
+{
+    onv_dim k = onv_op_has_in(c, 1) ? onv_op_in_scalar(c, 1) : onv_dim_const(0);
+    if (!onv_dim_is_const(k)) return ONV_OK;
+    trilu how = {
+        .rank = onv_op_in_rank(c, 0), .k = k.raw, .upper = onv_op_attr_int(c, "upper", 1) != 0};
+    onv_fold_move(c, 0, onv_fold_source(c, 0), place_trilu, &how,
+                  onv_scalar_zero(onv_op_in_dtype(c, 0)));
+    return ONV_OK;
+}
+
+/* --- ReverseSequence --------------------------------------------------------------------------- */
+
+static onv_status infer_reverse_sequence(onv_op_ctx *c)
+{
+    int64_t batch = onv_op_attr_int(c, "batch_axis", 1), time = onv_op_attr_int(c, "time_axis", 0);
+    onv_dim length;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
+    if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time)
+        return onv_op_fail(c, "batch_axis and time_axis must be 0 and 1 or 1 and 0");
+    ONV_TRY(onv_tensor_unify(c, "the batch of input and sequence_lens",
+                             onv_op_in_dim(c, 0, (int)batch), onv_op_in_dim(c, 1, 0), &length));
+    return onv_infer_same(c);
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define ONE  .out = {1, 1}
+#define CAST ONE, .infer = infer_cast, .fold = fold_cast, .traits_fn = cast_traits
+
+static const onv_op rows[] = {
+    {.name = "Cast", .since = 1, .in = {1, 1}, CAST},
+    {.name = "CastLike", .since = 15, .in = {2, 2}, CAST},
+    {.name = "BitCast",
+     .since = 26,
+     .in = {1, 1},
+     ONE,
+     .infer = infer_bitcast,
+     .traits = {.view_of = 1}},
+    {.name = "Identity",
+     .since = 1,
+     .in = {1, 1},
+     ONE,
+     .infer = infer_identity,
+     .fold = fold_identity,
+     .traits = {.view_of = 1}},
+    {.name = "Shape",
+     .since = 1,
+     .in = {1, 1},
+     ONE,
+     .infer = infer_shape,
+     .fold = fold_shape,
+     .flags = ONV_OP_HOST},
+    {.name = "Shape",
+     .since = 15,
+     .in = {1, 1},
+     ONE,
+     .infer = infer_shape,
+     .fold = fold_shape,
+     .flags = ONV_OP_HOST},
+    {.name = "Size",
+     .since = 1,
+     .in = {1, 1},
+     ONE,
+     .infer = infer_size,
+     .fold = fold_size,
+     .flags = ONV_OP_HOST},
+    {.name = "Where",
+     .since = 9,
+     .in = {3, 3},
+     ONE,
+     .infer = infer_where,
+     .fold = fold_where,
+     .traits = {.inplace = ONV_BIT(1) | ONV_BIT(2), .save_in = ONV_BIT(0)}},
+    {.name = "Trilu",
+     .since = 14,
+     .in = {1, 2},
+     ONE,
+     .infer = infer_trilu,
+     .fold = fold_trilu,
+     .traits = {.inplace = ONV_BIT(0)}},
+    {.name = "ReverseSequence", .since = 10, .in = {2, 2}, ONE, .infer = infer_reverse_sequence},
+};
+
+const onv_op_family onv_ops_tensor = {"", rows, sizeof rows / sizeof rows[0]};

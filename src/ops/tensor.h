@@ -1,0 +1,67 @@
+/* What the tensor families share: dims that must agree, lists of axes, and moves.
+ *
+ * Most operators here compute nothing: each element of the output is an element of an input, or a
+ * filler. Their folds differ only in where an element comes from, which they tell onv_fold_move.
+ */
+#ifndef ONV_OPS_TENSOR_H
+#define ONV_OPS_TENSOR_H
+
+#include "ops/op.h"
+
+/* Two dims that the operator requires to be equal: the one that says more. Fails on two numbers
+ * that differ; `what` names the dim in the message. */
+onv_status onv_tensor_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out);
+
+/* Fails where an output would have more dims than ONV_MAX_RANK. */
+onv_status onv_tensor_check_rank(onv_op_ctx *c, int64_t rank);
+
+/* Fails where input k has a known rank outside of [least, most]. */
+onv_status onv_tensor_need_rank(onv_op_ctx *c, uint32_t k, int least, int most);
+
+/* Axes from an attribute or input k, for a tensor of that rank, as a mask. *known is false (and the
+ * mask empty) where some axis is not known; *count is their number then too, or -1. Fails on an
+ * axis out of range or given twice. */
+onv_status onv_tensor_axes(onv_op_ctx *c, const char *attr, int k, int rank, uint32_t *mask,
+                           int *count, bool *known);
+
+/* An element that indexes an axis of `size`: made non-negative, -1 where it is not known. Fails
+ * where it lies outside. */
+onv_status onv_tensor_index(onv_op_ctx *c, onv_dim element, int64_t size, int64_t *index);
+
+/* A one-element input of any number type, truncated to an integer; unknown where not known. */
+onv_dim onv_tensor_scalar_int(onv_op_ctx *c, uint32_t k);
+
+/* The zero of a type. */
+onv_scalar onv_scalar_zero(onv_dtype dtype);
+
+/* An element converted to another type, as Cast does; unknown where the result is not certain. */
+onv_scalar onv_scalar_cast(onv_dims *dims, onv_dtype from, onv_dtype to, onv_scalar s);
+
+/* The contents of input k where output 0 is small enough for its own to be tracked, else NULL: a
+ * weight that leads to nothing is not read. */
+const onv_known *onv_fold_source(onv_op_ctx *c, uint32_t k);
+
+/* Row-major strides of a constant shape. */
+void onv_tensor_strides(const int64_t *dims, int rank, int64_t *strides);
+
+/* Where element i of an output, at position `at`, comes from: an index into the source, or -1. */
+typedef int64_t (*onv_place)(const void *how, uint32_t i, const int64_t *at);
+
+/* Sets the contents of output k, whose type must be set, from `source`; -1 becomes `filler`. Does
+ * nothing where `source` is NULL or the output cannot be tracked. */
+void onv_fold_move(onv_op_ctx *c, uint32_t k, const onv_known *source, onv_place place,
+                   const void *how, onv_scalar filler);
+
+/* The same elements in the same order under another shape. */
+void onv_fold_copy(onv_op_ctx *c, uint32_t k, const onv_known *source);
+
+/* Element offset + sum of at[axis] * strides[axis]. */
+typedef struct onv_strided {
+    int64_t offset;
+    int64_t strides[ONV_MAX_RANK];
+    int rank;
+} onv_strided;
+
+int64_t onv_place_strided(const void *how, uint32_t i, const int64_t *at);
+
+#endif

@@ -1,0 +1,217 @@
+/* Concat and Split. */
+#include "ops/tensor.h"
+
+#include <string.h>
+
+/* --- Blocks ------------------------------------------------------------------------------------ */
+
+/* How contents interleave along an axis: `outer` times, a run of `inner` elements per index. */
+typedef struct blocks {
+    uint32_t outer, inner;
+} blocks;
+
+static blocks blocks_of(const onv_known *known, int axis)
+{
+    blocks b = {1, 1};
+    for (int i = 0; i < axis; i++) b.outer *= (uint32_t)known->dims[i];
+    for (int i = axis + 1; i < known->rank; i++) b.inner *= (uint32_t)known->dims[i];
+    return b;
+}
+
+/* Copies between the whole (total indexes along the axis) and the part that begins at `first`. */
+static void copy_part(blocks b, onv_scalar *to, uint32_t to_total, uint32_t to_first,
+                      const onv_scalar *from, uint32_t from_total, uint32_t from_first,
+                      uint32_t length)
+{
+    for (uint32_t o = 0; o < b.outer; o++)
+        memcpy(to + ((size_t)o * to_total + to_first) * b.inner,
+               from + ((size_t)o * from_total + from_first) * b.inner,
+               (size_t)length * b.inner * sizeof *to);
+}
+
+/* --- Concat ------------------------------------------------------------------------------------ */
+
+/* The axis, required since opset 4. */
+static onv_status concat_axis(onv_op_ctx *c, int rank, int *axis)
+{
+    if (c->op->since >= 4 && onv_op_attr(c, "axis") == NULL)
+        return onv_op_fail(c, "attribute 'axis' is absent");
+    return onv_op_axis(c, onv_op_attr_int(c, "axis", 1), rank, axis);
+}
+
+static onv_status infer_concat(onv_op_ctx *c)
+{
+    int rank = -1, axis = 0;
+    onv_dim dims[ONV_MAX_RANK], total = onv_dim_const(0);
+    onv_dtype dtype = ONV_UNDEFINED;
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        int r = onv_op_in_rank(c, k);
+        if (dtype == ONV_UNDEFINED) dtype = onv_op_in_dtype(c, k);
+        if (r < 0) continue;
+        if (rank < 0) {
+            rank = r;
+            ONV_TRY(concat_axis(c, rank, &axis));
+            for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, k, i);
+        } else if (r != rank) {
+            return onv_op_fail(c, "inputs of different ranks: shape %s after rank %d",
+                               onv_op_shape_text(c, onv_op_in(c, k)), rank);
+        }
+        for (int i = 0; i < rank; i++)
+            if (i != axis)
+                ONV_TRY(onv_tensor_unify(c, "the dims beside the axis", dims[i],
+                                         onv_op_in_dim(c, k, i), &dims[i]));
+    }
+    for (uint32_t k = 0; k < c->n_in; k++)
+        total = onv_dim_add(c->dims, total, onv_op_in_dim(c, k, axis));
+    if (rank >= 0) dims[axis] = total;
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+static onv_status fold_concat(onv_op_ctx *c)
+{
+    int axis;
+    bool any = false;
+    for (uint32_t k = 0; k < c->n_in; k++) any = any || onv_fold_source(c, k) != NULL;
+    onv_known *out = any ? onv_op_new_known(c, 0) : NULL;
+    if (out == NULL || out->count == 0) return ONV_OK;
+    ONV_TRY(concat_axis(c, out->rank, &axis));
+    blocks b = blocks_of(out, axis);
+    uint32_t first = 0;
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        const onv_known *part = onv_op_in_known(c, k);
+        onv_dim length = onv_op_in_dim(c, k, axis);
+        /* The output is static, so the lengths are numbers that add up to its own. */
+        if (!onv_dim_is_const(length)) return ONV_OK;
+        if (part != NULL && part->count == b.outer * b.inner * (uint32_t)length.raw)
+            copy_part(b, out->elems, (uint32_t)out->dims[axis], first, part->elems,
+                      (uint32_t)length.raw, 0, (uint32_t)length.raw);
+        first += (uint32_t)length.raw;
+    }
+    return ONV_OK;
+}
+
+/* --- Split ------------------------------------------------------------------------------------- */
+
+/* Equal parts. Until opset 18 they must come out even; since then the last one may be smaller. */
+static onv_status even_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
+{
+    onv_dim count = onv_dim_const(c->n_out);
+    int64_t asked = onv_op_attr_int(c, "num_outputs", c->n_out);
+    if (c->op->since >= 18 && asked != (int64_t)c->n_out)
+        return onv_op_fail(c, "num_outputs is %lld but there are %u outputs", (long long)asked,
+                           c->n_out);
+    bool even = onv_dim_is_const(size) && size.raw % count.raw == 0;
+    onv_dim part = onv_dim_exact_div(c->dims, size, count);
+    if (!onv_dim_is_known(part))
+        part = c->op->since >= 18 ? onv_dim_ceildiv(c->dims, size, count)
+                                  : onv_dim_floordiv(c->dims, size, count);
+    if (onv_dim_is_const(size) && !even && c->op->since < 18)
+        return onv_op_fail(c, "a dim of %lld does not split into %u equal parts",
+                           (long long)size.raw, c->n_out);
+    for (uint32_t k = 0; k < c->n_out; k++) parts[k] = part;
+    if (c->op->since < 18) return ONV_OK;
+    onv_dim others = onv_dim_mul(c->dims, part, onv_dim_const((int64_t)c->n_out - 1));
+    onv_dim last = onv_dim_sub(c->dims, size, others);
+    if (onv_dim_is_const(last) && last.raw < 0)
+        return onv_op_fail(c, "a dim of %lld does not split into %u parts of %lld",
+                           (long long)size.raw, c->n_out, (long long)part.raw);
+    parts[c->n_out - 1] = last;
+    return ONV_OK;
+}
+
+static onv_status given_parts(onv_op_ctx *c, onv_dim size, const onv_dim *list, uint32_t count,
+                              onv_dim *parts)
+{
+    onv_dim sum = onv_dim_const(0);
+    if (count != c->n_out)
+        return onv_op_fail(c, "split has %u sizes for %u outputs", count, c->n_out);
+    for (uint32_t k = 0; k < count; k++) {
+        if (onv_dim_is_const(list[k]) && list[k].raw < 0)
+            return onv_op_fail(c, "split holds %lld", (long long)list[k].raw);
+        sum = onv_dim_add(c->dims, sum, list[k]);
+        parts[k] = list[k];
+    }
+    if (onv_dim_is_const(sum) && onv_dim_is_const(size) && sum.raw != size.raw)
+        return onv_op_fail(c, "the split sizes sum to %lld, the dim is %lld", (long long)sum.raw,
+                           (long long)size.raw);
+    return ONV_OK;
+}
+
+/* The sizes along the axis: an attribute before opset 13, an input since (and in Split-1). */
+static onv_status split_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
+{
+    const onv_dim *list;
+    uint32_t count;
+    bool input = c->op->since >= 13 || c->op->since == 1;
+    bool given = onv_op_has_in(c, 1) || (c->op->since < 13 && onv_op_attr(c, "split") != NULL);
+    if (!given) return even_parts(c, size, parts);
+    bool known = onv_op_ints(c, c->op->since < 13 ? "split" : "", input ? 1 : -1, &list, &count);
+    if (known) return given_parts(c, size, list, count, parts);
+    for (uint32_t k = 0; k < c->n_out; k++)
+        parts[k] = c->n_out == 1            ? size
+                   : onv_dim_is_known(size) ? onv_dim_fresh(c->dims, "split", size)
+                                            : ONV_DIM_UNKNOWN;
+    return ONV_OK;
+}
+
+static onv_status infer_split(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    if (rank < 0) {
+        for (uint32_t k = 0; k < c->n_out; k++) onv_op_set_out(c, k, dtype, NULL, -1);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
+    onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
+    if (parts == NULL) return ONV_OK;
+    ONV_TRY(split_parts(c, onv_op_in_dim(c, 0, axis), parts));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        dims[axis] = parts[k];
+        onv_op_set_out(c, k, dtype, dims, rank);
+    }
+    return ONV_OK;
+}
+
+static onv_status fold_split(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    int axis;
+    if (from == NULL || from->count == 0) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), from->rank, &axis));
+    onv_dim *parts = ONV_ARENA_ARRAY(c->arena, onv_dim, c->n_out);
+    if (parts == NULL) return ONV_OK;
+    ONV_TRY(split_parts(c, onv_dim_const(from->dims[axis]), parts));
+    blocks b = blocks_of(from, axis);
+    uint32_t first = 0;
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        if (!onv_dim_is_const(parts[k])) return ONV_OK;
+        uint32_t length = (uint32_t)parts[k].raw;
+        onv_known *part = onv_op_new_known(c, k);
+        if (part != NULL)
+            copy_part(b, part->elems, length, 0, from->elems, (uint32_t)from->dims[axis], first,
+                      length);
+        first += length;
+    }
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define CONCAT                                                                                     \
+    .in = {1, ONV_OP_MAX_ARITY}, .out = {1, 1}, .infer = infer_concat, .fold = fold_concat
+#define SPLIT .out = {1, ONV_OP_MAX_ARITY}, .infer = infer_split, .fold = fold_split
+
+static const onv_op rows[] = {
+    {.name = "Concat", .since = 1, CONCAT},
+    {.name = "Concat", .since = 4, CONCAT},
+    {.name = "Split", .since = 1, .in = {1, 2}, SPLIT},
+    {.name = "Split", .since = 2, .in = {1, 1}, SPLIT},
+    {.name = "Split", .since = 13, .in = {1, 2}, SPLIT},
+    {.name = "Split", .since = 18, .in = {1, 2}, SPLIT},
+};
+
+const onv_op_family onv_ops_tensor_concat = {"", rows, sizeof rows / sizeof rows[0]};

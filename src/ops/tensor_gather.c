@@ -1,0 +1,284 @@
+/* Operators that pick elements by index: Gather, GatherElements, GatherND, OneHot. */
+#include "ops/tensor.h"
+
+/* --- Gather ------------------------------------------------------------------------------------ */
+
+static onv_status gather_axis(onv_op_ctx *c, int rank, int *axis)
+{
+    return onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, axis);
+}
+
+static onv_status infer_gather(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis, n = 0;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[2 * ONV_MAX_RANK];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    if (rank < 0 || indices < 0) {
+        onv_op_set_out(c, 0, dtype, NULL, -1);
+        return ONV_OK;
+    }
+    ONV_TRY(gather_axis(c, rank, &axis));
+    ONV_TRY(onv_tensor_check_rank(c, rank + indices - 1));
+    for (int i = 0; i < axis; i++) dims[n++] = onv_op_in_dim(c, 0, i);
+    for (int i = 0; i < indices; i++) dims[n++] = onv_op_in_dim(c, 1, i);
+    for (int i = axis + 1; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
+    onv_op_set_out(c, 0, dtype, dims, n);
+    return ONV_OK;
+}
+
+/* Known indices of one axis, -1 where one is not known. */
+static onv_status read_indices(onv_op_ctx *c, const onv_known *indices, int64_t size,
+                               const int64_t **list)
+{
+    int64_t *at = ONV_ARENA_ARRAY(c->arena, int64_t, indices->count);
+    *list = at;
+    for (uint32_t i = 0; at != NULL && i < indices->count; i++)
+        ONV_TRY(onv_tensor_index(c, indices->elems[i].i, size, &at[i]));
+    return ONV_OK;
+}
+
+typedef struct gather {
+    const int64_t *indices;
+    int axis, rank, index_rank;
+    int64_t strides[ONV_MAX_RANK], index_strides[ONV_MAX_RANK];
+} gather;
+
+static int64_t place_gather(const void *how, uint32_t i, const int64_t *at)
+{
+    const gather *g = how;
+    int64_t which = 0, index = 0;
+    (void)i;
+    for (int k = 0; k < g->index_rank; k++) which += at[g->axis + k] * g->index_strides[k];
+    if (g->indices[which] < 0) return -1;
+    for (int k = 0; k < g->axis; k++) index += at[k] * g->strides[k];
+    index += g->indices[which] * g->strides[g->axis];
+    for (int k = g->axis + 1; k < g->rank; k++) index += at[k - 1 + g->index_rank] * g->strides[k];
+    return index;
+}
+
+static onv_status fold_gather(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    const onv_known *indices = from != NULL ? onv_op_in_known(c, 1) : NULL;
+    gather how = {.indices = NULL};
+    if (from == NULL || indices == NULL) return ONV_OK;
+    how.rank = from->rank;
+    how.index_rank = indices->rank;
+    ONV_TRY(gather_axis(c, from->rank, &how.axis));
+    ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
+    if (how.indices == NULL) return ONV_OK;
+    onv_tensor_strides(from->dims, from->rank, how.strides);
+    onv_tensor_strides(indices->dims, indices->rank, how.index_strides);
+    onv_fold_move(c, 0, from, place_gather, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- GatherElements ---------------------------------------------------------------------------- */
+
+static onv_status infer_gather_elements(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), axis;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    if (rank >= 0 && indices >= 0 && rank != indices)
+        return onv_op_fail(c, "data %s and indices %s differ in rank",
+                           onv_op_shape_text(c, onv_op_in(c, 0)),
+                           onv_op_shape_text(c, onv_op_in(c, 1)));
+    if (rank >= 0) ONV_TRY(gather_axis(c, rank, &axis));
+    onv_op_set_out_like(c, 0, 1, onv_op_in_dtype(c, 0));
+    if (indices < 0) onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+    return ONV_OK;
+}
+
+static int64_t place_gather_element(const void *how, uint32_t i, const int64_t *at)
+{
+    const gather *g = how;
+    int64_t index = 0;
+    if (g->indices[i] < 0) return -1;
+    for (int k = 0; k < g->rank; k++)
+        index += (k == g->axis ? g->indices[i] : at[k]) * g->strides[k];
+    return index;
+}
+
+static onv_status fold_gather_elements(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    const onv_known *indices = from != NULL ? onv_op_in_known(c, 1) : NULL;
+    gather how = {.indices = NULL};
+    if (from == NULL || indices == NULL) return ONV_OK;
+    how.rank = from->rank;
+    ONV_TRY(gather_axis(c, from->rank, &how.axis));
+    /* Beside the axis the indices may cover less than the data, not more. */
+    for (int k = 0; k < how.rank; k++)
+        if (k != how.axis && indices->dims[k] > from->dims[k]) return ONV_OK;
+    ONV_TRY(read_indices(c, indices, from->dims[how.axis], &how.indices));
+    if (how.indices == NULL) return ONV_OK;
+    onv_tensor_strides(from->dims, from->rank, how.strides);
+    onv_fold_move(c, 0, from, place_gather_element, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- GatherND ---------------------------------------------------------------------------------- */
+
+/* Checks batch_dims and the length of the index tuples (unknown: -1). */
+static onv_status read_tuples(onv_op_ctx *c, int rank, int indices, int *batch, int *tuple)
+{
+    int64_t given = c->op->since >= 12 ? onv_op_attr_int(c, "batch_dims", 0) : 0;
+    onv_dim last = onv_op_in_dim(c, 1, -1);
+    *tuple = -1;
+    if (given < 0 || given >= rank || given >= indices)
+        return onv_op_fail(c, "batch_dims %lld is out of range", (long long)given);
+    *batch = (int)given;
+    if (!onv_dim_is_const(last)) return ONV_OK;
+    if (last.raw < 1 || last.raw > rank - *batch)
+        return onv_op_fail(c, "index tuples of %lld for data of shape %s", (long long)last.raw,
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    *tuple = (int)last.raw;
+    return ONV_OK;
+}
+
+static onv_status infer_gather_nd(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), batch, tuple = -1, n = 0;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[2 * ONV_MAX_RANK];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
+    if (rank >= 0 && indices >= 0) ONV_TRY(read_tuples(c, rank, indices, &batch, &tuple));
+    if (tuple < 0) {
+        onv_op_set_out(c, 0, dtype, NULL, -1);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_tensor_check_rank(c, indices - 1 + rank - batch - tuple));
+    for (int i = 0; i < indices - 1; i++) dims[n++] = onv_op_in_dim(c, 1, i);
+    for (int i = 0; i < batch; i++)
+        ONV_TRY(onv_tensor_unify(c, "batch dims of data and indices", onv_op_in_dim(c, 0, i),
+                                 dims[i], &dims[i]));
+    for (int i = batch + tuple; i < rank; i++) dims[n++] = onv_op_in_dim(c, 0, i);
+    onv_op_set_out(c, 0, dtype, dims, n);
+    return ONV_OK;
+}
+
+typedef struct gather_nd {
+    const onv_known *indices;
+    int rank, batch, tuple;
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    int64_t slice; /* elements that one tuple picks */
+} gather_nd;
+
+static int64_t place_gather_nd(const void *how, uint32_t i, const int64_t *at)
+{
+    const gather_nd *g = how;
+    uint32_t which = i / (uint32_t)g->slice * (uint32_t)g->tuple;
+    int64_t index = i % g->slice;
+    for (int k = 0; k < g->batch; k++) index += at[k] * g->strides[k];
+    for (int k = 0; k < g->tuple; k++) {
+        onv_dim along = g->indices->elems[which + (uint32_t)k].i;
+        int64_t size = g->dims[g->batch + k];
+        if (!onv_dim_is_const(along)) return -1;
+        index += (along.raw < 0 ? along.raw + size : along.raw) * g->strides[g->batch + k];
+    }
+    return index;
+}
+
+static onv_status fold_gather_nd(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    gather_nd how = {.indices = from != NULL ? onv_op_in_known(c, 1) : NULL, .slice = 1};
+    if (from == NULL || how.indices == NULL) return ONV_OK;
+    how.rank = from->rank;
+    ONV_TRY(read_tuples(c, how.rank, how.indices->rank, &how.batch, &how.tuple));
+    if (how.tuple < 0 || from->count == 0) return ONV_OK;
+    onv_tensor_strides(from->dims, from->rank, how.strides);
+    for (int k = 0; k < how.rank; k++) how.dims[k] = from->dims[k];
+    for (int k = how.batch + how.tuple; k < how.rank; k++) how.slice *= how.dims[k];
+    for (uint32_t i = 0; i < how.indices->count; i++) {
+        int64_t checked;
+        int64_t size = how.dims[how.batch + (int)(i % (uint32_t)how.tuple)];
+        ONV_TRY(onv_tensor_index(c, how.indices->elems[i].i, size, &checked));
+    }
+    onv_fold_move(c, 0, from, place_gather_nd, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- OneHot ------------------------------------------------------------------------------------ */
+
+static onv_status infer_one_hot(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim depth = onv_tensor_scalar_int(c, 1);
+    onv_dim dims[ONV_MAX_RANK + 1];
+    if (onv_dim_is_const(depth) && depth.raw < 0)
+        return onv_op_fail(c, "a depth of %lld", (long long)depth.raw);
+    if (rank < 0) {
+        onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), NULL, -1);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_tensor_check_rank(c, rank + 1));
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank + 1, &axis));
+    for (int i = 0, from = 0; i <= rank; i++)
+        dims[i] = i == axis ? depth : onv_op_in_dim(c, 0, from++);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 2), dims, rank + 1);
+    return ONV_OK;
+}
+
+static onv_status fold_one_hot(onv_op_ctx *c)
+{
+    const onv_known *indices = onv_fold_source(c, 0), *values = onv_fold_source(c, 2);
+    int axis;
+    if (indices == NULL || values == NULL || values->count != 2) return ONV_OK;
+    onv_known *out = onv_op_new_known(c, 0);
+    if (out == NULL) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), out->rank, &axis));
+    int64_t depth = out->dims[axis], inner = 1;
+    for (int i = axis + 1; i < out->rank; i++) inner *= out->dims[i];
+    for (uint32_t i = 0; i < out->count; i++) {
+        int64_t outside = i / inner / depth, along = i / inner % depth;
+        onv_dim hot = onv_scalar_cast(c->dims, (onv_dtype)indices->dtype, ONV_INT64,
+                                      indices->elems[outside * inner + i % inner])
+                          .i;
+        if (!onv_dim_is_const(hot)) continue;
+        bool on = (hot.raw < 0 ? hot.raw + depth : hot.raw) == along;
+        out->elems[i] = values->elems[on ? 1 : 0];
+    }
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define GATHER .in = {2, 2}, .out = {1, 1}
+
+static const onv_op rows[] = {
+    {.name = "Gather",
+     .since = 1,
+     GATHER,
+     .infer = infer_gather,
+     .fold = fold_gather,
+     .traits = {.save_in = ONV_BIT(1)}},
+    {.name = "GatherElements",
+     .since = 11,
+     GATHER,
+     .infer = infer_gather_elements,
+     .fold = fold_gather_elements,
+     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}},
+    {.name = "GatherND",
+     .since = 11,
+     GATHER,
+     .infer = infer_gather_nd,
+     .fold = fold_gather_nd,
+     .traits = {.save_in = ONV_BIT(1)}},
+    {.name = "GatherND",
+     .since = 12,
+     GATHER,
+     .infer = infer_gather_nd,
+     .fold = fold_gather_nd,
+     .traits = {.save_in = ONV_BIT(1)}},
+    {.name = "OneHot",
+     .since = 9,
+     .in = {3, 3},
+     .out = {1, 1},
+     .infer = infer_one_hot,
+     .fold = fold_one_hot},
+};
+
+const onv_op_family onv_ops_tensor_gather = {"", rows, sizeof rows / sizeof rows[0]};

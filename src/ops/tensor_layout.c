@@ -1,0 +1,214 @@
+/* Operators that rearrange or repeat elements: Transpose, Expand, Tile, SpaceToDepth, DepthToSpace. */
+#include "ops/tensor.h"
+
+#include "ops/rules.h"
+
+/* --- Transpose --------------------------------------------------------------------------------- */
+
+/* The permutation, reversed by default; `rank` is that of the input or, where that is unknown, of
+ * perm. */
+static onv_status read_perm(onv_op_ctx *c, int *perm, int *rank)
+{
+    uint32_t count, seen = 0;
+    const int64_t *given = onv_op_attr_ints(c, "perm", &count);
+    *rank = onv_op_in_rank(c, 0);
+    if (given == NULL) {
+        for (int i = 0; i < *rank; i++) perm[i] = *rank - 1 - i;
+        return ONV_OK;
+    }
+    ONV_TRY(onv_tensor_check_rank(c, count));
+    if (*rank < 0) *rank = (int)count;
+    if (count != (uint32_t)*rank)
+        return onv_op_fail(c, "perm has %u axes for an input of shape %s", count,
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    for (uint32_t i = 0; i < count; i++) {
+        ONV_TRY(onv_op_axis(c, given[i], *rank, &perm[i]));
+        if (seen & ONV_BIT(perm[i]))
+            return onv_op_fail(c, "perm names axis %lld twice", (long long)given[i]);
+        seen |= ONV_BIT(perm[i]);
+    }
+    return ONV_OK;
+}
+
+static onv_status infer_transpose(onv_op_ctx *c)
+{
+    int perm[ONV_MAX_RANK], rank;
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(read_perm(c, perm, &rank));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, perm[i]);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status fold_transpose(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    int perm[ONV_MAX_RANK];
+    int64_t strides[ONV_MAX_RANK];
+    onv_strided how = {.offset = 0};
+    if (from == NULL) return ONV_OK;
+    ONV_TRY(read_perm(c, perm, &how.rank));
+    onv_tensor_strides(from->dims, from->rank, strides);
+    for (int i = 0; i < how.rank; i++) how.strides[i] = strides[perm[i]];
+    onv_fold_move(c, 0, from, onv_place_strided, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- Expand ------------------------------------------------------------------------------------ */
+
+static onv_status infer_expand(onv_op_ctx *c)
+{
+    const onv_dim *shape;
+    uint32_t count;
+    int rank = onv_op_in_rank(c, 0), longest;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[ONV_MAX_RANK], length = onv_op_in_dim(c, 1, 0);
+    bool known = onv_op_ints(c, "", 1, &shape, &count);
+    if (known) length = onv_dim_const(count);
+    if (rank < 0 || !onv_dim_is_const(length)) {
+        onv_op_set_out(c, 0, dtype, NULL, -1);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_tensor_check_rank(c, length.raw));
+    longest = rank > (int)length.raw ? rank : (int)length.raw;
+    for (int axis = 0; axis < longest; axis++) {
+        int from = axis - (longest - rank), want = axis - (longest - (int)length.raw);
+        onv_dim own = from >= 0 ? onv_op_in_dim(c, 0, from) : onv_dim_const(1);
+        onv_dim other = want < 0 ? onv_dim_const(1) : known ? shape[want] : ONV_DIM_UNKNOWN;
+        if (onv_dim_is_const(other) && other.raw < 0)
+            return onv_op_fail(c, "the new shape holds %lld", (long long)other.raw);
+        ONV_TRY(onv_rule_broadcast_dim(c, own, other, &dims[axis]));
+    }
+    onv_op_set_out(c, 0, dtype, dims, longest);
+    return ONV_OK;
+}
+
+static onv_status fold_expand(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    onv_known *to = from != NULL ? onv_op_new_known(c, 0) : NULL;
+    if (to == NULL) return ONV_OK;
+    for (uint32_t i = 0; i < to->count; i++)
+        to->elems[i] = from->elems[onv_broadcast_index(from, to->dims, to->rank, i)];
+    return ONV_OK;
+}
+
+/* --- Tile -------------------------------------------------------------------------------------- */
+
+/* Tile-1: one axis, named by an input. */
+static onv_status infer_tile_1(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim at = onv_tensor_scalar_int(c, 2), times = onv_tensor_scalar_int(c, 1);
+    onv_dim dims[ONV_MAX_RANK];
+    if (rank < 0 || !onv_dim_is_const(at)) {
+        onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+        return ONV_OK;
+    }
+    ONV_TRY(onv_op_axis(c, at.raw, rank, &axis));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    dims[axis] = onv_dim_mul(c->dims, dims[axis], times);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status infer_tile(onv_op_ctx *c)
+{
+    const onv_dim *repeats;
+    uint32_t count;
+    int rank = onv_op_in_rank(c, 0);
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[ONV_MAX_RANK], length = onv_op_in_dim(c, 1, 0);
+    bool known = onv_op_ints(c, "", 1, &repeats, &count);
+    if (known) length = onv_dim_const(count);
+    if (rank < 0 && onv_dim_is_const(length)) {
+        ONV_TRY(onv_tensor_check_rank(c, length.raw));
+        rank = (int)length.raw;
+    }
+    if (onv_dim_is_const(length) && length.raw != rank)
+        return onv_op_fail(c, "%lld repeats for an input of shape %s", (long long)length.raw,
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    for (int axis = 0; axis < rank; axis++) {
+        onv_dim times = known ? repeats[axis] : ONV_DIM_UNKNOWN;
+        if (onv_dim_is_const(times) && times.raw < 0)
+            return onv_op_fail(c, "repeats holds %lld", (long long)times.raw);
+        dims[axis] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, axis), times);
+    }
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+typedef struct tile {
+    const onv_known *from;
+    int64_t strides[ONV_MAX_RANK];
+} tile;
+
+static int64_t place_tile(const void *how, uint32_t i, const int64_t *at)
+{
+    const tile *t = how;
+    int64_t index = 0;
+    (void)i;
+    for (int axis = 0; axis < t->from->rank; axis++)
+        index += at[axis] % t->from->dims[axis] * t->strides[axis];
+    return index;
+}
+
+static onv_status fold_tile(onv_op_ctx *c)
+{
+    tile how = {.from = onv_fold_source(c, 0)};
+    if (how.from == NULL) return ONV_OK;
+    onv_tensor_strides(how.from->dims, how.from->rank, how.strides);
+    onv_fold_move(c, 0, how.from, place_tile, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- SpaceToDepth and DepthToSpace ------------------------------------------------------------- */
+
+static onv_status divide(onv_op_ctx *c, const char *what, onv_dim dim, int64_t by, onv_dim *out)
+{
+    if (onv_dim_is_const(dim) && dim.raw % by != 0)
+        return onv_op_fail(c, "%s %lld is not a multiple of %lld", what, (long long)dim.raw,
+                           (long long)by);
+    *out = onv_dim_floordiv(c->dims, dim, onv_dim_const(by));
+    return ONV_OK;
+}
+
+static onv_status infer_blocks(onv_op_ctx *c)
+{
+    int64_t block = onv_op_attr_int(c, "blocksize", 0), square;
+    bool to_depth = c->op->name[0] == 'S';
+    onv_dim dims[4] = {ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN, ONV_DIM_UNKNOWN};
+    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
+    if (block < 1 || block > INT32_MAX)
+        return onv_op_fail(c, "blocksize %lld is absent or makes no sense", (long long)block);
+    square = block * block;
+    dims[0] = onv_op_in_dim(c, 0, 0);
+    if (to_depth) {
+        dims[1] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 1), onv_dim_const(square));
+        ONV_TRY(divide(c, "height", onv_op_in_dim(c, 0, 2), block, &dims[2]));
+        ONV_TRY(divide(c, "width", onv_op_in_dim(c, 0, 3), block, &dims[3]));
+    } else {
+        ONV_TRY(divide(c, "depth", onv_op_in_dim(c, 0, 1), square, &dims[1]));
+        dims[2] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 2), onv_dim_const(block));
+        dims[3] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, 3), onv_dim_const(block));
+    }
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define ONE       .out = {1, 1}
+#define TRANSPOSE ONE, .infer = infer_transpose, .fold = fold_transpose
+#define TILE      ONE, .infer = infer_tile, .fold = fold_tile
+
+static const onv_op rows[] = {
+    {.name = "Transpose", .since = 1, .in = {1, 1}, TRANSPOSE},
+    {.name = "Expand", .since = 8, .in = {2, 2}, ONE, .infer = infer_expand, .fold = fold_expand},
+    {.name = "Tile", .since = 1, .in = {3, 3}, ONE, .infer = infer_tile_1, .fold = fold_tile},
+    {.name = "Tile", .since = 6, .in = {2, 2}, TILE},
+    {.name = "SpaceToDepth", .since = 1, .in = {1, 1}, ONE, .infer = infer_blocks},
+    {.name = "DepthToSpace", .since = 1, .in = {1, 1}, ONE, .infer = infer_blocks},
+};
+
+const onv_op_family onv_ops_tensor_layout = {"", rows, sizeof rows / sizeof rows[0]};

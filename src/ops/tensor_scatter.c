@@ -1,0 +1,194 @@
+/* Operators that overwrite elements of a copy: Scatter, ScatterElements, ScatterND,
+ * TensorScatter. */
+#include "ops/tensor.h"
+
+#include <string.h>
+
+#include "ops/fold.h"
+#include "ops/rules.h"
+
+/* --- Folding ----------------------------------------------------------------------------------- */
+
+static onv_scalar combine(onv_op_ctx *c, onv_dtype dtype, onv_scalar a, onv_scalar b)
+{
+    const char *how = c->op->since >= 16 ? onv_op_attr_string(c, "reduction", "none") : "none";
+    if (strcmp(how, "none") == 0) return b;
+    a = onv_scalar_canonical(dtype, a);
+    b = onv_scalar_canonical(dtype, b);
+    if (strcmp(how, "add") == 0) return onv_scalar_add(c->dims, dtype, a, b);
+    if (strcmp(how, "mul") == 0) return onv_scalar_mul(c->dims, dtype, a, b);
+    if (strcmp(how, "max") == 0) return onv_scalar_max(c->dims, dtype, a, b);
+    if (strcmp(how, "min") == 0) return onv_scalar_min(c->dims, dtype, a, b);
+    return onv_scalar_unknown();
+}
+
+/* A copy of the data to be overwritten; NULL where it is not tracked. An index that is not known
+ * may hit any element, so then nothing is known of the result. */
+static onv_known *start_scatter(onv_op_ctx *c)
+{
+    const onv_known *data = onv_fold_source(c, 0);
+    const onv_known *indices = data != NULL ? onv_op_in_known(c, 1) : NULL;
+    if (data == NULL || indices == NULL) return NULL;
+    for (uint32_t i = 0; i < indices->count; i++)
+        if (!onv_dim_is_const(indices->elems[i].i)) return NULL;
+    onv_known *out = onv_op_new_known(c, 0);
+    if (out == NULL || out->count != data->count) return NULL;
+    memcpy(out->elems, data->elems, out->count * sizeof *out->elems);
+    return out;
+}
+
+static void write_element(onv_op_ctx *c, onv_known *out, int64_t at, uint32_t update)
+{
+    const onv_known *updates = onv_op_in_known(c, 2);
+    if (at < 0 || at >= (int64_t)out->count) return;
+    onv_scalar value =
+        updates != NULL && update < updates->count ? updates->elems[update] : onv_scalar_unknown();
+    onv_dtype dtype = (onv_dtype)out->dtype;
+    out->elems[at] = onv_scalar_fit(c->dims, dtype, combine(c, dtype, out->elems[at], value));
+}
+
+/* --- ScatterElements --------------------------------------------------------------------------- */
+
+static onv_status infer_scatter_elements(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim same;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    if (rank >= 0) {
+        ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
+        ONV_TRY(onv_tensor_need_rank(c, 1, rank, rank));
+        ONV_TRY(onv_tensor_need_rank(c, 2, rank, rank));
+    }
+    for (int i = 0; i < onv_op_in_rank(c, 1); i++)
+        ONV_TRY(onv_tensor_unify(c, "dims of indices and updates", onv_op_in_dim(c, 1, i),
+                                 onv_op_in_dim(c, 2, i), &same));
+    return onv_infer_same(c);
+}
+
+static onv_status fold_scatter_elements(onv_op_ctx *c)
+{
+    int axis;
+    int64_t strides[ONV_MAX_RANK], steps[ONV_MAX_RANK];
+    onv_known *out = start_scatter(c);
+    if (out == NULL) return ONV_OK;
+    const onv_known *indices = onv_op_in_known(c, 1);
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), out->rank, &axis));
+    onv_tensor_strides(out->dims, out->rank, strides);
+    onv_tensor_strides(indices->dims, indices->rank, steps);
+    for (uint32_t i = 0; i < indices->count; i++) {
+        int64_t at = 0, along;
+        ONV_TRY(onv_tensor_index(c, indices->elems[i].i, out->dims[axis], &along));
+        for (int k = 0; k < out->rank; k++) {
+            int64_t position = (int64_t)i / steps[k] % indices->dims[k];
+            if (k != axis && position >= out->dims[k])
+                return onv_op_fail(c, "indices %s reach beyond data %s",
+                                   onv_op_shape_text(c, onv_op_in(c, 1)),
+                                   onv_op_shape_text(c, onv_op_in(c, 0)));
+            at += (k == axis ? along : position) * strides[k];
+        }
+        write_element(c, out, at, i);
+    }
+    return ONV_OK;
+}
+
+/* --- ScatterND --------------------------------------------------------------------------------- */
+
+static onv_status infer_scatter_nd(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), updates;
+    onv_dim tuple = onv_op_in_dim(c, 1, -1), same;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
+    if (rank >= 0 && onv_dim_is_const(tuple)) {
+        if (tuple.raw < 0 || tuple.raw > rank)
+            return onv_op_fail(c, "index tuples of %lld for data of shape %s", (long long)tuple.raw,
+                               onv_op_shape_text(c, onv_op_in(c, 0)));
+        int k = (int)tuple.raw;
+        updates = indices - 1 + rank - k;
+        ONV_TRY(onv_tensor_check_rank(c, updates));
+        ONV_TRY(onv_tensor_need_rank(c, 2, updates, updates));
+        for (int i = 0; i < updates; i++) {
+            onv_dim expected = i < indices - 1 ? onv_op_in_dim(c, 1, i)
+                                               : onv_op_in_dim(c, 0, i - (indices - 1) + k);
+            ONV_TRY(onv_tensor_unify(c, "the dims of updates", onv_op_in_dim(c, 2, i), expected,
+                                     &same));
+        }
+    }
+    return onv_infer_same(c);
+}
+
+static onv_status fold_scatter_nd(onv_op_ctx *c)
+{
+    int64_t strides[ONV_MAX_RANK], slice = 1;
+    onv_known *out = start_scatter(c);
+    if (out == NULL) return ONV_OK;
+    const onv_known *indices = onv_op_in_known(c, 1);
+    if (out->count == 0 || indices->rank < 1) return ONV_OK;
+    int tuple = (int)indices->dims[indices->rank - 1];
+    onv_tensor_strides(out->dims, out->rank, strides);
+    for (int k = tuple; k < out->rank; k++) slice *= out->dims[k];
+    uint32_t tuples = tuple > 0 ? indices->count / (uint32_t)tuple : 0;
+    for (uint32_t i = 0; i < tuples; i++) {
+        int64_t at = 0;
+        for (int k = 0; k < tuple; k++) {
+            int64_t along;
+            onv_dim index = indices->elems[i * (uint32_t)tuple + (uint32_t)k].i;
+            ONV_TRY(onv_tensor_index(c, index, out->dims[k], &along));
+            at += along * strides[k];
+        }
+        for (int64_t k = 0; k < slice; k++)
+            write_element(c, out, at + k, i * (uint32_t)slice + (uint32_t)k);
+    }
+    return ONV_OK;
+}
+
+/* --- TensorScatter ----------------------------------------------------------------------------- */
+
+static onv_status infer_tensor_scatter(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dim, dims[ONV_MAX_RANK];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
+    if (rank < 0) return onv_infer_same(c);
+    ONV_TRY(onv_tensor_need_rank(c, 1, rank, rank));
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -2), rank, &axis));
+    if (axis == 0) return onv_op_fail(c, "the axis is the batch dim");
+    for (int i = 0; i < rank; i++) {
+        dims[i] = onv_op_in_dim(c, 0, i);
+        if (i != axis)
+            ONV_TRY(onv_tensor_unify(c, "dims of cache and update", dims[i], onv_op_in_dim(c, 1, i),
+                                     &dims[i]));
+    }
+    dim = onv_op_in_dim(c, 1, axis);
+    if (onv_dim_is_const(dim) && onv_dim_is_const(dims[axis]) && dim.raw > dims[axis].raw)
+        return onv_op_fail(c, "an update of %lld for a cache of %lld", (long long)dim.raw,
+                           (long long)dims[axis].raw);
+    ONV_TRY(onv_tensor_unify(c, "the batch of cache and write_indices", dims[0],
+                             onv_op_in_dim(c, 2, 0), &dims[0]));
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define SCATTER                                                                                    \
+    .in = {3, 3}, .out = {1, 1}, .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(1)}
+#define ELEMENTS SCATTER, .infer = infer_scatter_elements, .fold = fold_scatter_elements
+#define ND       SCATTER, .infer = infer_scatter_nd, .fold = fold_scatter_nd
+
+static const onv_op rows[] = {
+    {.name = "Scatter", .since = 9, ELEMENTS, .deprecated = 11},
+    {.name = "ScatterElements", .since = 11, ELEMENTS},
+    {.name = "ScatterElements", .since = 16, ELEMENTS},
+    {.name = "ScatterND", .since = 11, ND},
+    {.name = "ScatterND", .since = 16, ND},
+    {.name = "TensorScatter",
+     .since = 24,
+     .in = {2, 3},
+     .out = {1, 1},
+     .infer = infer_tensor_scatter,
+     .traits = {.inplace = ONV_BIT(0), .save_in = ONV_BIT(2)}},
+};
+
+const onv_op_family onv_ops_tensor_scatter = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,302 @@
+/* Operators whose output size the data decides: NonZero, Compress, Unique. Where the contents are
+ * known the size is too; otherwise it is a fresh symbol with what the shapes allow as its bound. */
+#include "ops/tensor.h"
+
+#include <string.h>
+
+/* --- Common ------------------------------------------------------------------------------------ */
+
+/* 1: not zero, 0: zero, -1: cannot tell. */
+static int truth(onv_op_ctx *c, onv_dtype dtype, onv_scalar s)
+{
+    onv_dim flag = onv_scalar_cast(c->dims, dtype, ONV_BOOL, s).i;
+    return onv_dim_is_const(flag) ? flag.raw != 0 : -1;
+}
+
+/* How many of the first `count` elements are not zero; -1 where one cannot be told. */
+static int64_t count_true(onv_op_ctx *c, const onv_known *known, uint32_t count)
+{
+    int64_t sum = 0;
+    if (known == NULL) return -1;
+    for (uint32_t i = 0; i < count; i++) {
+        int is = truth(c, (onv_dtype)known->dtype, known->elems[i]);
+        if (is < 0) return -1;
+        sum += is;
+    }
+    return sum;
+}
+
+static onv_dim at_most(onv_op_ctx *c, const char *name, onv_dim bound)
+{
+    if (onv_dim_is(bound, 0)) return bound;
+    return onv_dim_fresh(c->dims, name, bound);
+}
+
+/* --- NonZero ----------------------------------------------------------------------------------- */
+
+static onv_status infer_non_zero(onv_op_ctx *c)
+{
+    const onv_known *known = onv_op_in_known(c, 0);
+    int rank = onv_op_in_rank(c, 0);
+    int64_t count = count_true(c, known, known != NULL ? known->count : 0);
+    onv_dim dims[2] = {rank >= 0 ? onv_dim_const(rank) : ONV_DIM_UNKNOWN,
+                       count >= 0 ? onv_dim_const(count)
+                                  : at_most(c, "nonzero", onv_op_in_elems(c, 0))};
+    onv_op_set_out(c, 0, ONV_INT64, dims, 2);
+    return ONV_OK;
+}
+
+static onv_status fold_non_zero(onv_op_ctx *c)
+{
+    const onv_known *known = onv_fold_source(c, 0);
+    int64_t strides[ONV_MAX_RANK], n = 0;
+    onv_known *out = known != NULL ? onv_op_new_known(c, 0) : NULL;
+    if (out == NULL || out->count == 0) return ONV_OK;
+    onv_tensor_strides(known->dims, known->rank, strides);
+    for (uint32_t i = 0; i < known->count; i++) {
+        if (truth(c, (onv_dtype)known->dtype, known->elems[i]) != 1) continue;
+        for (int k = 0; k < known->rank; k++)
+            out->elems[k * out->dims[1] + n] =
+                onv_scalar_int(onv_dim_const(i / strides[k] % known->dims[k]));
+        n++;
+    }
+    return ONV_OK;
+}
+
+/* --- Compress ---------------------------------------------------------------------------------- */
+
+/* Elements of the condition beyond `size` are ignored, as far as both are numbers. */
+static uint32_t condition_length(const onv_known *condition, onv_dim size)
+{
+    if (condition == NULL) return 0;
+    bool shorter = onv_dim_is_const(size) && size.raw < (int64_t)condition->count;
+    return shorter ? (uint32_t)size.raw : condition->count;
+}
+
+static onv_dim kept(onv_op_ctx *c, onv_dim size)
+{
+    const onv_known *condition = onv_op_in_known(c, 1);
+    int64_t count = count_true(c, condition, condition_length(condition, size));
+    onv_dim length = onv_op_in_dim(c, 1, 0);
+    if (count >= 0) return onv_dim_const(count);
+    if (onv_dim_is_known(size) && onv_dim_is_known(length))
+        size = onv_dim_min(c->dims, size, length);
+    return at_most(c, "compress", onv_dim_is_known(size) ? size : length);
+}
+
+static onv_status infer_compress(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
+    if (onv_op_attr(c, "axis") == NULL) {
+        dims[0] = kept(c, onv_op_in_elems(c, 0));
+        onv_op_set_out(c, 0, dtype, dims, 1);
+        return ONV_OK;
+    }
+    if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == axis ? kept(c, onv_op_in_dim(c, 0, i)) : onv_op_in_dim(c, 0, i);
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+typedef struct compress {
+    int64_t *kept; /* position along the axis of each kept slice */
+    int axis, rank;
+    int64_t strides[ONV_MAX_RANK];
+} compress;
+
+static int64_t place_compressed(const void *how, uint32_t i, const int64_t *at)
+{
+    const compress *k = how;
+    int64_t index = 0;
+    if (k->axis < 0) return k->kept[i];
+    for (int axis = 0; axis < k->rank; axis++)
+        index += (axis == k->axis ? k->kept[at[axis]] : at[axis]) * k->strides[axis];
+    return index;
+}
+
+static onv_status fold_compress(onv_op_ctx *c)
+{
+    const onv_known *from = onv_fold_source(c, 0);
+    const onv_known *condition = from != NULL ? onv_op_in_known(c, 1) : NULL;
+    compress how = {.axis = -1};
+    uint32_t n = 0;
+    if (from == NULL || condition == NULL) return ONV_OK;
+    int64_t size = from->count;
+    if (onv_op_attr(c, "axis") != NULL) {
+        ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), from->rank, &how.axis));
+        size = from->dims[how.axis];
+    }
+    how.kept = ONV_ARENA_ARRAY(c->arena, int64_t, condition->count);
+    if (how.kept == NULL) return ONV_OK;
+    uint32_t length = condition_length(condition, onv_dim_const(size));
+    for (uint32_t i = 0; i < length; i++) {
+        int is = truth(c, (onv_dtype)condition->dtype, condition->elems[i]);
+        if (is < 0) return ONV_OK;
+        if (is > 0) how.kept[n++] = i;
+    }
+    how.rank = from->rank;
+    onv_tensor_strides(from->dims, from->rank, how.strides);
+    onv_fold_move(c, 0, from, place_compressed, &how, onv_scalar_unknown());
+    return ONV_OK;
+}
+
+/* --- Unique ------------------------------------------------------------------------------------ */
+
+/* The distinct elements of a known, flattened tensor. */
+typedef struct distinct {
+    uint32_t n;
+    uint32_t *first;   /* per distinct element: where it occurs first */
+    uint32_t *count;   /* and how often */
+    uint32_t *inverse; /* per element: which distinct one it is */
+} distinct;
+
+static int compare_scalars(onv_dtype dtype, onv_scalar a, onv_scalar b)
+{
+    if (onv_dtype_is_float(dtype)) return (a.f > b.f) - (a.f < b.f);
+    return (a.i.raw > b.i.raw) - (a.i.raw < b.i.raw);
+}
+
+/* Insertion into the sorted list of distinct elements; tracked contents are small. */
+static void add_distinct(const onv_known *known, uint32_t *order, distinct *d, uint32_t i)
+{
+    uint32_t low = 0, high = d->n;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        int sign = compare_scalars((onv_dtype)known->dtype, known->elems[d->first[order[middle]]],
+                                   known->elems[i]);
+        if (sign == 0) {
+            d->inverse[i] = order[middle];
+            d->count[order[middle]]++;
+            return;
+        }
+        if (sign < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(order + low + 1, order + low, (d->n - low) * sizeof *order);
+    order[low] = d->n;
+    d->first[d->n] = i;
+    d->count[d->n] = 1;
+    d->inverse[i] = d->n++;
+}
+
+/* Renumbers the distinct elements, found in order of occurrence, in ascending order. */
+static bool sort_distinct(onv_arena *arena, const uint32_t *order, uint32_t elems, distinct *d)
+{
+    uint32_t *rank = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
+    uint32_t *first = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
+    uint32_t *count = ONV_ARENA_ARRAY(arena, uint32_t, d->n);
+    if (rank == NULL || first == NULL || count == NULL) return false;
+    for (uint32_t i = 0; i < d->n; i++) {
+        rank[order[i]] = i;
+        first[i] = d->first[order[i]];
+        count[i] = d->count[order[i]];
+    }
+    for (uint32_t i = 0; i < elems; i++) d->inverse[i] = rank[d->inverse[i]];
+    d->first = first;
+    d->count = count;
+    return true;
+}
+
+/* False where the contents are not all plain numbers, or subtensors are compared. */
+static bool find_distinct(onv_op_ctx *c, distinct *d)
+{
+    const onv_known *known = onv_op_in_known(c, 0);
+    if (known == NULL || (onv_op_attr(c, "axis") != NULL && known->rank != 1)) return false;
+    onv_dtype dtype = (onv_dtype)known->dtype;
+    for (uint32_t i = 0; i < known->count; i++) {
+        onv_scalar s = known->elems[i];
+        bool plain = onv_dtype_is_float(dtype) ? onv_scalar_is_real(s) : onv_dim_is_const(s.i);
+        if (!plain) return false;
+    }
+    uint32_t *order = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
+    d->n = 0;
+    d->first = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
+    d->count = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
+    d->inverse = ONV_ARENA_ARRAY(c->arena, uint32_t, known->count);
+    if (!order || !d->first || !d->count || !d->inverse) return false;
+    for (uint32_t i = 0; i < known->count; i++) add_distinct(known, order, d, i);
+    if (onv_op_attr_int(c, "sorted", 1) == 0) return true;
+    return sort_distinct(c->arena, order, known->count, d);
+}
+
+static onv_status infer_unique(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis = -1;
+    bool flat = onv_op_attr(c, "axis") == NULL;
+    onv_dim dims[ONV_MAX_RANK], size = onv_op_in_elems(c, 0);
+    distinct d;
+    if (!flat) {
+        size = ONV_DIM_UNKNOWN;
+        if (rank >= 0) {
+            ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), rank, &axis));
+            size = onv_op_in_dim(c, 0, axis);
+        }
+    }
+    onv_dim count = find_distinct(c, &d) ? onv_dim_const(d.n) : at_most(c, "unique", size);
+    for (int i = 0; i < rank; i++) dims[i] = i == axis ? count : onv_op_in_dim(c, 0, i);
+    if (flat)
+        onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &count, 1);
+    else
+        onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    onv_op_set_out(c, 1, ONV_INT64, &count, 1);
+    onv_op_set_out(c, 2, ONV_INT64, &size, 1);
+    onv_op_set_out(c, 3, ONV_INT64, &count, 1);
+    return ONV_OK;
+}
+
+static void set_numbers(onv_op_ctx *c, uint32_t k, const uint32_t *numbers)
+{
+    onv_known *out = onv_op_new_known(c, k);
+    for (uint32_t i = 0; out != NULL && i < out->count; i++)
+        out->elems[i] = onv_scalar_int(onv_dim_const(numbers[i]));
+}
+
+static onv_status fold_unique(onv_op_ctx *c)
+{
+    distinct d;
+    if (!find_distinct(c, &d)) return ONV_OK;
+    const onv_known *known = onv_op_in_known(c, 0);
+    onv_known *out = onv_op_new_known(c, 0);
+    for (uint32_t i = 0; out != NULL && i < out->count; i++)
+        out->elems[i] = known->elems[d.first[i]];
+    set_numbers(c, 1, d.first);
+    set_numbers(c, 2, d.inverse);
+    set_numbers(c, 3, d.count);
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+static const onv_op rows[] = {
+    {.name = "NonZero",
+     .since = 9,
+     .in = {1, 1},
+     .out = {1, 1},
+     .infer = infer_non_zero,
+     .fold = fold_non_zero,
+     .flags = ONV_OP_DATA_DEPENDENT},
+    {.name = "Compress",
+     .since = 9,
+     .in = {2, 2},
+     .out = {1, 1},
+     .infer = infer_compress,
+     .fold = fold_compress,
+     .traits = {.save_in = ONV_BIT(1)},
+     .flags = ONV_OP_DATA_DEPENDENT},
+    {.name = "Unique",
+     .since = 11,
+     .in = {1, 1},
+     .out = {1, 4},
+     .infer = infer_unique,
+     .fold = fold_unique,
+     .flags = ONV_OP_DATA_DEPENDENT},
+};
+
+const onv_op_family onv_ops_tensor_select = {"", rows, sizeof rows / sizeof rows[0]};
