@@ -1,0 +1,114 @@
+/* Images: GridSample, AffineGrid, CenterCropPad, ImageDecoder. */
+#include <string.h>
+
+#include "ops/op.h"
+#include "ops/tensor.h"
+
+/* GridSample: X [n, c, ...], grid [n, sizes ..., coordinates]. */
+static onv_status infer_grid_sample(onv_op_ctx *c)
+{
+    int x_rank = onv_op_in_rank(c, 0), rank = onv_op_in_rank(c, 1);
+    onv_dim dims[ONV_MAX_RANK];
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 3, ONV_MAX_RANK));
+    if (x_rank >= 0 && rank >= 0 && x_rank != rank)
+        return onv_op_fail(c, "input %s and grid %s differ in rank",
+                           onv_op_shape_text(c, onv_op_in(c, 0)),
+                           onv_op_shape_text(c, onv_op_in(c, 1)));
+    if (rank < 0) rank = x_rank;
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, -1), onv_dim_const(rank - 2)))
+        return onv_op_fail(c, "grid %s does not hold %d coordinates per point",
+                           onv_op_shape_text(c, onv_op_in(c, 1)), rank - 2);
+    ONV_TRY(onv_tensor_unify(c, "the batch of input and grid", onv_op_in_dim(c, 0, 0),
+                             onv_op_in_dim(c, 1, 0), &dims[0]));
+    dims[1] = onv_op_in_dim(c, 0, 1);
+    for (int i = 2; i < rank; i++) dims[i] = onv_op_in_dim(c, 1, i - 1);
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+/* AffineGrid: theta [n, 2, 3] or [n, 3, 4], size (n, c, sizes ...) -> [n, sizes ..., coordinates]. */
+static onv_status infer_affine_grid(onv_op_ctx *c)
+{
+    onv_dim count = onv_op_in_dim(c, 1, 0), rows = onv_op_in_dim(c, 0, 1), axes, dims[5];
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 1, 1));
+    count = onv_dim_sub(c->dims, count, onv_dim_const(2));
+    ONV_TRY(onv_tensor_unify(c, "the axes of theta and size", rows, count, &axes));
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (!onv_dim_is_const(axes)) return ONV_OK;
+    if (axes.raw != 2 && axes.raw != 3)
+        return onv_op_fail(c, "a grid of %lld axes; 2 or 3 are possible", (long long)axes.raw);
+    int n = (int)axes.raw;
+    ONV_TRY(onv_tensor_unify(c, "the batch of theta and size", onv_op_in_dim(c, 0, 0),
+                             onv_op_in_int(c, 1, 0), &dims[0]));
+    for (int i = 0; i < n; i++) dims[i + 1] = onv_op_in_int(c, 1, (uint32_t)i + 2);
+    dims[n + 1] = axes;
+    onv_op_set_out(c, 0, dtype, dims, n + 2);
+    return ONV_OK;
+}
+
+/* CenterCropPad: the axes get the sizes of input 1. */
+static onv_status infer_center_crop_pad(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    uint32_t given, seen = 0;
+    const int64_t *axes = onv_op_attr_ints(c, "axes", &given);
+    onv_dim dims[ONV_MAX_RANK];
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (rank < 0) return ONV_OK;
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    uint32_t count = given > 0 ? given : (uint32_t)rank;
+    if (onv_dim_always_ne(c->dims, onv_op_in_elems(c, 1), onv_dim_const(count)))
+        return onv_op_fail(c, "shape %s does not have one size for each of %u axes",
+                           onv_op_shape_text(c, onv_op_in(c, 1)), count);
+    for (uint32_t i = 0; i < count; i++) {
+        int axis;
+        ONV_TRY(onv_op_axis(c, given > 0 ? axes[i] : (int64_t)i, rank, &axis));
+        if (seen & ONV_BIT(axis)) return onv_op_fail(c, "axis %d is given twice", axis);
+        seen |= ONV_BIT(axis);
+        dims[axis] = onv_op_in_int(c, 1, i);
+        if (onv_dim_always_lt(c->dims, dims[axis], onv_dim_const(0)))
+            return onv_op_fail(c, "shape holds %s", onv_dim_text(c->dims, c->arena, dims[axis]));
+    }
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+/* ImageDecoder: only the encoded stream knows the size. */
+static onv_status infer_image_decoder(onv_op_ctx *c)
+{
+    const char *format = onv_op_attr_string(c, "pixel_format", "RGB");
+    bool gray = strcmp(format, "Grayscale") == 0;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, 1));
+    if (!gray && strcmp(format, "RGB") != 0 && strcmp(format, "BGR") != 0)
+        return onv_op_fail(c, "pixel_format is '%s', not RGB, BGR or Grayscale", format);
+    onv_dim dims[3] = {onv_dim_fresh(c->dims, "image_height", ONV_DIM_UNKNOWN),
+                       onv_dim_fresh(c->dims, "image_width", ONV_DIM_UNKNOWN),
+                       onv_dim_const(gray ? 1 : 3)};
+    onv_op_set_out(c, 0, ONV_UINT8, dims, 3);
+    return ONV_OK;
+}
+
+static const onv_op rows[] = {
+    {"GridSample",
+     16,
+     {2, 2},
+     {1, 1},
+     .infer = infer_grid_sample,
+     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}},
+    {"AffineGrid", 20, {2, 2}, {1, 1}, .infer = infer_affine_grid},
+    {"CenterCropPad", 18, {2, 2}, {1, 1}, .infer = infer_center_crop_pad},
+    {"ImageDecoder",
+     20,
+     {1, 1},
+     {1, 1},
+     .infer = infer_image_decoder,
+     .flags = ONV_OP_DATA_DEPENDENT | ONV_OP_HOST},
+};
+
+const onv_op_family onv_ops_image = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,151 @@
+/* Normalisations. The output is always like the input; what differs is which statistics come along. */
+#include "ops/op.h"
+#include "ops/rules.h"
+#include "ops/tensor.h"
+
+/* Input k, where given, is a vector of that length. */
+static onv_status need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim length)
+{
+    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
+    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0), &length);
+}
+
+static onv_dim channels(const onv_op_ctx *c)
+{
+    /* A vector counts as one channel. */
+    return onv_op_in_rank(c, 0) == 1 ? onv_dim_const(1) : onv_op_in_dim(c, 0, 1);
+}
+
+/* BatchNormalization. Until opset 8, spatial=0 gave each position its own statistics. */
+static onv_status infer_batch_norm(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    bool spatial = c->version >= 9 || onv_op_attr_int(c, "spatial", 1) != 0;
+    onv_dim length = channels(c);
+    if (onv_op_in_rank(c, 0) >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    for (uint32_t k = 1; spatial && k < 5; k++) {
+        ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
+        ONV_TRY(onv_tensor_unify(c, "channels and statistics", length, onv_op_in_dim(c, k, 0),
+                                 &length));
+    }
+    /* Running and, until opset 13, saved mean and variance. */
+    for (uint32_t k = 1; k < 5; k++) {
+        uint32_t like = k % 2 == 1 ? 3 : 4;
+        if (spatial)
+            onv_op_set_out(c, k, onv_op_in_dtype(c, like), &length, 1);
+        else
+            onv_op_set_out_like(c, k, like, onv_op_in_dtype(c, like));
+    }
+    return ONV_OK;
+}
+
+static onv_status infer_instance_norm(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
+    ONV_TRY(need_vector(c, 1, "channels and scale", onv_op_in_dim(c, 0, 1)));
+    return need_vector(c, 2, "channels and bias", onv_op_in_dim(c, 0, 1));
+}
+
+/* The scale and bias of input k broadcast to the normalised axes without widening them. */
+static onv_status check_affine(onv_op_ctx *c, uint32_t k)
+{
+    int rank = onv_op_in_rank(c, k), x_rank = onv_op_in_rank(c, 0);
+    if (rank < 0 || x_rank < 0) return ONV_OK;
+    for (int back = 1; back <= rank; back++) {
+        onv_dim size = onv_op_in_dim(c, k, -back);
+        onv_dim x = back <= x_rank ? onv_op_in_dim(c, 0, -back) : onv_dim_const(1);
+        if (onv_dim_is(size, 1) || !onv_dim_always_ne(c->dims, size, x)) continue;
+        return onv_op_fail(c, "input %u is %s, which does not broadcast to %s", k,
+                           onv_op_shape_text(c, onv_op_in(c, k)),
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    }
+    return ONV_OK;
+}
+
+/* LayerNormalization and RMSNormalization: over the axes from `axis` on. */
+static onv_status infer_layer_norm(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dims[ONV_MAX_RANK];
+    onv_dtype stash = onv_op_attr_dtype(c, "stash_type", ONV_FLOAT);
+    onv_infer_same(c);
+    if (rank >= 0) ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank, &axis));
+    ONV_TRY(check_affine(c, 1));
+    ONV_TRY(check_affine(c, 2));
+    for (int i = 0; i < rank; i++) dims[i] = i < axis ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
+    onv_op_set_out(c, 1, stash, dims, rank); /* Mean */
+    onv_op_set_out(c, 2, stash, dims, rank); /* InvStdDev */
+    return ONV_OK;
+}
+
+static onv_status infer_group_norm(onv_op_ctx *c)
+{
+    int64_t groups = onv_op_attr_int(c, "num_groups", 0);
+    onv_dim channel = onv_op_in_dim(c, 0, 1);
+    onv_infer_same(c);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    if (groups < 1) return onv_op_fail(c, "attribute num_groups is missing or not positive");
+    if (onv_dim_is_const(channel) && channel.raw % groups != 0)
+        return onv_op_fail(c, "%lld channels do not split into %lld groups", (long long)channel.raw,
+                           (long long)groups);
+    /* One scale per group in opset 18, which was withdrawn for it; exporters wrote one per channel
+     * there, too. */
+    if (c->version < 21) return ONV_OK;
+    ONV_TRY(need_vector(c, 1, "channels and scale", channel));
+    return need_vector(c, 2, "channels and bias", channel);
+}
+
+/* LpNormalization: along one axis. */
+static onv_status infer_lp_norm(onv_op_ctx *c)
+{
+    int axis;
+    onv_infer_same(c);
+    if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
+    return onv_op_axis(c, onv_op_attr_int(c, "axis", -1), onv_op_in_rank(c, 0), &axis);
+}
+
+/* MeanVarianceNormalization: along axes, by default all but the channels of an image. */
+static onv_status infer_mean_variance_norm(onv_op_ctx *c)
+{
+    uint32_t mask;
+    int count;
+    bool known;
+    onv_infer_same(c);
+    if (onv_op_in_rank(c, 0) < 0) return ONV_OK;
+    if (onv_op_attr(c, "axes") == NULL) return onv_tensor_need_rank(c, 0, 4, ONV_MAX_RANK);
+    return onv_tensor_axes(c, "axes", -1, onv_op_in_rank(c, 0), &mask, &count, &known);
+}
+
+static onv_status infer_lrn(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    if (onv_op_attr_int(c, "size", 0) < 1)
+        return onv_op_fail(c, "attribute size is missing or not positive");
+    return onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK);
+}
+
+/* Input, scale and the running statistics are kept, whether training or not. */
+#define SAVES_BATCH_NORM .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(3) | ONV_BIT(4)}
+#define SAVES_X_SCALE    .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
+#define SAVES_X          .traits = {.save_in = ONV_BIT(0)}
+
+static const onv_op rows[] = {
+    {"BatchNormalization", 1, {5, 5}, {1, 5}, .infer = infer_batch_norm, SAVES_BATCH_NORM},
+    {"BatchNormalization", 14, {5, 5}, {1, 3}, .infer = infer_batch_norm, SAVES_BATCH_NORM},
+    {"InstanceNormalization", 1, {3, 3}, {1, 1}, .infer = infer_instance_norm, SAVES_X_SCALE},
+    {"LayerNormalization",
+     17,
+     {2, 3},
+     {1, 3},
+     .infer = infer_layer_norm,
+     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2),
+                .save_out = ONV_BIT(1) | ONV_BIT(2)}},
+    {"GroupNormalization", 18, {3, 3}, {1, 1}, .infer = infer_group_norm, SAVES_X_SCALE},
+    {"RMSNormalization", 23, {2, 2}, {1, 1}, .infer = infer_layer_norm, SAVES_X_SCALE},
+    {"LRN", 1, {1, 1}, {1, 1}, .infer = infer_lrn, SAVES_X},
+    {"LpNormalization", 1, {1, 1}, {1, 1}, .infer = infer_lp_norm, SAVES_X},
+    {"MeanVarianceNormalization", 9, {1, 1}, {1, 1}, .infer = infer_mean_variance_norm, SAVES_X},
+};
+
+const onv_op_family onv_ops_nn_norm = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,124 @@
+/* Poolings: over a sliding window, over everything, over regions, and back. */
+#include "ops/op.h"
+#include "ops/rules.h"
+#include "ops/tensor.h"
+#include "ops/window.h"
+
+/* The rank that the input or kernel_shape tells, -1 where neither does. */
+static onv_status pool_rank(onv_op_ctx *c, int *rank)
+{
+    uint32_t kernel;
+    onv_op_attr_ints(c, "kernel_shape", &kernel);
+    if (kernel == 0) return onv_op_fail(c, "attribute kernel_shape is missing");
+    if (kernel > ONV_MAX_RANK - 2)
+        return onv_op_fail(c, "kernel_shape has %u values; at most %d axes can be handled", kernel,
+                           ONV_MAX_RANK - 2);
+    *rank = onv_op_in_rank(c, 0);
+    if (*rank >= 0 && *rank < 3)
+        return onv_op_fail(c,
+                           "input %s; a pooling needs a batch, channels and at least one "
+                           "spatial axis",
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    if (*rank < 0) *rank = (int)kernel + 2;
+    return ONV_OK;
+}
+
+static onv_status infer_pool(onv_op_ctx *c)
+{
+    int rank;
+    onv_window window;
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(pool_rank(c, &rank));
+    ONV_TRY(onv_window_read(c, rank - 2, &window));
+    dims[0] = onv_op_in_dim(c, 0, 0);
+    dims[1] = onv_op_in_dim(c, 0, 1);
+    for (int i = 0; i < window.axes; i++)
+        ONV_TRY(onv_window_places(c, &window, i, onv_op_in_dim(c, 0, i + 2), &dims[i + 2]));
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    onv_op_set_out(c, 1, ONV_INT64, dims, rank); /* Indices of MaxPool */
+    return ONV_OK;
+}
+
+static onv_status infer_global_pool(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    for (int i = 0; i < rank; i++) dims[i] = i < 2 ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+/* MaxUnpool: input 2 gives the whole output shape; otherwise the pooling is inverted. */
+static onv_status infer_max_unpool(onv_op_ctx *c)
+{
+    int rank;
+    uint32_t given;
+    onv_window window;
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(pool_rank(c, &rank));
+    ONV_TRY(onv_window_read(c, rank - 2, &window));
+    ONV_TRY(onv_tensor_need_rank(c, 1, rank, rank));
+    bool known = onv_op_in_ints(c, 2, &given);
+    if (known && given != (uint32_t)rank)
+        return onv_op_fail(c, "output_shape has %u values for rank %d", given, rank);
+    dims[0] = onv_op_in_dim(c, 0, 0);
+    dims[1] = onv_op_in_dim(c, 0, 1);
+    for (int i = 0; i < window.axes; i++)
+        ONV_TRY(onv_window_inverse(c, &window, i, onv_op_in_dim(c, 0, i + 2), 0, &dims[i + 2]));
+    for (int i = 0; i < rank && onv_op_has_in(c, 2); i++) {
+        dims[i] = onv_op_in_int(c, 2, (uint32_t)i);
+        if (onv_dim_always_lt(c->dims, dims[i], onv_dim_const(0)))
+            return onv_op_fail(c, "output_shape holds %lld", (long long)dims[i].raw);
+    }
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status infer_max_roi_pool(onv_op_ctx *c)
+{
+    int64_t pooled[2];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
+    ONV_TRY(onv_window_list(c, "pooled_shape", 2, 1, 0, pooled));
+    if (pooled[0] == 0) return onv_op_fail(c, "attribute pooled_shape is missing");
+    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, 1), onv_dim_const(5)))
+        return onv_op_fail(c, "rois are %s, not [num_rois, 5]",
+                           onv_op_shape_text(c, onv_op_in(c, 1)));
+    onv_dim dims[4] = {onv_op_in_dim(c, 1, 0), onv_op_in_dim(c, 0, 1), onv_dim_const(pooled[0]),
+                       onv_dim_const(pooled[1])};
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
+    return ONV_OK;
+}
+
+#define SAVES_X .traits = {.save_in = ONV_BIT(0)}
+
+static const onv_op rows[] = {
+    {"AveragePool", 1, {1, 1}, {1, 1}, .infer = infer_pool, SAVES_X},
+    {"MaxPool", 1, {1, 1}, {1, 1}, .infer = infer_pool, SAVES_X},
+    /* With Indices. */
+    {"MaxPool",
+     8,
+     {1, 1},
+     {1, 2},
+     .infer = infer_pool,
+     .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(1)}},
+    {"LpPool", 1, {1, 1}, {1, 1}, .infer = infer_pool, SAVES_X},
+    {"GlobalAveragePool", 1, {1, 1}, {1, 1}, .infer = infer_global_pool},
+    {"GlobalMaxPool", 1, {1, 1}, {1, 1}, .infer = infer_global_pool, SAVES_X},
+    {"GlobalLpPool",
+     1,
+     {1, 1},
+     {1, 1},
+     .infer = infer_global_pool,
+     .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}},
+    {"MaxUnpool", 9, {2, 3}, {1, 1}, .infer = infer_max_unpool, .traits = {.save_in = ONV_BIT(1)}},
+    {"MaxRoiPool",
+     1,
+     {2, 2},
+     {1, 1},
+     .infer = infer_max_roi_pool,
+     .traits = {.save_in = ONV_BIT(1)}},
+};
+
+const onv_op_family onv_ops_nn_pool = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,69 @@
+/* Object detection: NonMaxSuppression and RoiAlign. */
+#include "ops/op.h"
+#include "ops/tensor.h"
+
+/* NonMaxSuppression: boxes [batch, n, 4], scores [batch, classes, n], max_output_boxes_per_class. How
+ * many boxes overlap too much is in the data; no class keeps more than there are or may be. */
+static onv_status infer_non_max_suppression(onv_op_ctx *c)
+{
+    onv_dim batch, boxes, kept = onv_op_in_scalar(c, 2);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 3, 3));
+    ONV_TRY(onv_tensor_unify(c, "the batch of boxes and scores", onv_op_in_dim(c, 0, 0),
+                             onv_op_in_dim(c, 1, 0), &batch));
+    ONV_TRY(onv_tensor_unify(c, "the number of boxes and scores", onv_op_in_dim(c, 0, 1),
+                             onv_op_in_dim(c, 1, 2), &boxes));
+    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, 2), onv_dim_const(4)))
+        return onv_op_fail(c, "boxes are %s, not [batch, boxes, 4]",
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    if (!onv_op_has_in(c, 2)) kept = onv_dim_const(0); /* the default keeps nothing */
+    if (onv_dim_is_known(kept)) {
+        kept = onv_dim_max(c->dims, kept, onv_dim_const(0));
+        boxes = onv_dim_min(c->dims, kept, boxes);
+    }
+    onv_dim most = onv_dim_mul(c->dims, onv_dim_mul(c->dims, batch, onv_op_in_dim(c, 1, 1)), boxes);
+    bool none = onv_dim_is(kept, 0) || onv_dim_is(most, 0);
+    onv_dim dims[2] = {none ? onv_dim_const(0) : onv_dim_fresh(c->dims, "selected", most),
+                       onv_dim_const(3)};
+    onv_op_set_out(c, 0, ONV_INT64, dims, 2);
+    return ONV_OK;
+}
+
+/* RoiAlign: X [batch, channels, height, width], rois [n, 4], batch_indices [n]. */
+static onv_status infer_roi_align(onv_op_ctx *c)
+{
+    int64_t height = onv_op_attr_int(c, "output_height", 1);
+    int64_t width = onv_op_attr_int(c, "output_width", 1);
+    onv_dim rois;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
+    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
+    ONV_TRY(onv_tensor_unify(c, "the number of rois and batch_indices", onv_op_in_dim(c, 1, 0),
+                             onv_op_in_dim(c, 2, 0), &rois));
+    if (onv_dim_always_ne(c->dims, onv_op_in_dim(c, 1, 1), onv_dim_const(4)))
+        return onv_op_fail(c, "rois are %s, not [num_rois, 4]",
+                           onv_op_shape_text(c, onv_op_in(c, 1)));
+    if (height < 1 || width < 1)
+        return onv_op_fail(c, "the output is %lld x %lld", (long long)height, (long long)width);
+    onv_dim dims[4] = {rois, onv_op_in_dim(c, 0, 1), onv_dim_const(height), onv_dim_const(width)};
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
+    return ONV_OK;
+}
+
+static const onv_op rows[] = {
+    {"NonMaxSuppression",
+     10,
+     {2, 5},
+     {1, 1},
+     .infer = infer_non_max_suppression,
+     .flags = ONV_OP_DATA_DEPENDENT},
+    /* The gradient needs the regions, not the features. */
+    {"RoiAlign",
+     10,
+     {3, 3},
+     {1, 1},
+     .infer = infer_roi_align,
+     .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}},
+};
+
+const onv_op_family onv_ops_object_detection = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,128 @@
+/* Signal processing: DFT, STFT, the window functions and MelWeightMatrix. */
+#include "ops/op.h"
+#include "ops/tensor.h"
+
+/* A length given as a scalar input: at least `least` where it is known. */
+static onv_status read_length(onv_op_ctx *c, uint32_t k, int64_t least, onv_dim *length)
+{
+    *length = onv_op_in_scalar(c, k);
+    if (onv_dim_always_lt(c->dims, *length, onv_dim_const(least)))
+        return onv_op_fail(c, "input %u is %s, which is no length", k,
+                           onv_dim_text(c->dims, c->arena, *length));
+    return ONV_OK;
+}
+
+static onv_dim half_spectrum(onv_op_ctx *c, onv_dim length)
+{
+    onv_dim half = onv_dim_floordiv(c->dims, length, onv_dim_const(2));
+    return onv_dim_add(c->dims, half, onv_dim_const(1));
+}
+
+/* --- DFT --------------------------------------------------------------------------------------- */
+
+/* The signal axis: an attribute (default 1) in opset 17, input 2 (default -2) since 20. -1 where the
+ * input is not known. */
+static onv_status dft_axis(onv_op_ctx *c, int rank, int *axis)
+{
+    int64_t given = c->version < 20 ? onv_op_attr_int(c, "axis", 1) : -2;
+    if (c->version >= 20 && onv_op_has_in(c, 2)) {
+        onv_dim value = onv_op_in_scalar(c, 2);
+        *axis = -1;
+        if (!onv_dim_is_const(value)) return ONV_OK;
+        given = value.raw;
+    }
+    ONV_TRY(onv_op_axis(c, given, rank, axis));
+    if (*axis == rank - 1)
+        return onv_op_fail(c, "axis %lld is the one that holds the complex numbers",
+                           (long long)given);
+    return ONV_OK;
+}
+
+static onv_status infer_dft(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    bool onesided = onv_op_attr_int(c, "onesided", 0) != 0;
+    bool inverse = onv_op_attr_int(c, "inverse", 0) != 0;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[ONV_MAX_RANK], parts, length;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    ONV_TRY(read_length(c, 1, 1, &length));
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    parts = onv_dim_const(inverse ? 2 : 1);
+    if (onesided && onv_dim_always_ne(c->dims, dims[rank - 1], parts))
+        return onv_op_fail(c, "a one-sided transform needs %s input, not %s",
+                           inverse ? "complex" : "real", onv_op_shape_text(c, onv_op_in(c, 0)));
+    ONV_TRY(dft_axis(c, rank, &axis));
+    for (int i = 0; i < rank - 1; i++) {
+        if (axis >= 0 && i != axis) continue;
+        onv_dim n = onv_op_has_in(c, 1) ? length : dims[i];
+        if (onesided && inverse && !onv_op_has_in(c, 1)) /* as if the signal had been even */
+            n = onv_dim_mul(c->dims, onv_dim_sub(c->dims, n, onv_dim_const(1)), onv_dim_const(2));
+        if (onesided && !inverse) n = half_spectrum(c, n);
+        bool any_axis = axis < 0 && !onv_dim_same(n, dims[i]);
+        dims[i] = any_axis ? ONV_DIM_UNKNOWN : n;
+    }
+    dims[rank - 1] = onv_dim_const(onesided && inverse ? 1 : 2);
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+/* --- STFT -------------------------------------------------------------------------------------- */
+
+/* STFT: signal, frame_step, window, frame_length. */
+static onv_status infer_stft(onv_op_ctx *c)
+{
+    onv_dim step, frame, signal = onv_op_in_dim(c, 0, 1);
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
+    ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
+    ONV_TRY(read_length(c, 1, 1, &step));
+    ONV_TRY(read_length(c, 3, 1, &frame));
+    ONV_TRY(onv_tensor_unify(c, "window and frame_length", onv_op_in_dim(c, 2, 0), frame, &frame));
+    if (!onv_op_has_in(c, 2) && !onv_op_has_in(c, 3)) frame = signal;
+    if (onv_dim_always_lt(c->dims, signal, frame))
+        return onv_op_fail(c, "a frame of %s is longer than the signal of %s",
+                           onv_dim_text(c->dims, c->arena, frame),
+                           onv_dim_text(c->dims, c->arena, signal));
+    onv_dim moves = onv_dim_floordiv(c->dims, onv_dim_sub(c->dims, signal, frame), step);
+    bool onesided = onv_op_attr_int(c, "onesided", 1) != 0;
+    onv_dim dims[4] = {onv_op_in_dim(c, 0, 0), onv_dim_add(c->dims, moves, onv_dim_const(1)),
+                       onesided ? half_spectrum(c, frame) : frame, onv_dim_const(2)};
+    onv_op_set_out(c, 0, dtype, dims, 4);
+    return ONV_OK;
+}
+
+/* --- Windows and matrices ---------------------------------------------------------------------- */
+
+static onv_status infer_window_function(onv_op_ctx *c)
+{
+    onv_dim size;
+    ONV_TRY(read_length(c, 0, 1, &size));
+    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "output_datatype", ONV_FLOAT), &size, 1);
+    return ONV_OK;
+}
+
+static onv_status infer_mel_weight_matrix(onv_op_ctx *c)
+{
+    onv_dim bins, length;
+    ONV_TRY(read_length(c, 0, 1, &bins));
+    ONV_TRY(read_length(c, 1, 1, &length));
+    onv_dim dims[2] = {half_spectrum(c, length), bins};
+    onv_op_set_out(c, 0, onv_op_attr_dtype(c, "output_datatype", ONV_FLOAT), dims, 2);
+    return ONV_OK;
+}
+
+static const onv_op rows[] = {
+    {"DFT", 17, {1, 2}, {1, 1}, .infer = infer_dft},
+    {"DFT", 20, {1, 3}, {1, 1}, .infer = infer_dft},
+    /* The signal is multiplied by the window, which autograd keeps. */
+    {"STFT", 17, {2, 4}, {1, 1}, .infer = infer_stft, .traits = {.save_in = ONV_BIT(2)}},
+    {"HannWindow", 17, {1, 1}, {1, 1}, .infer = infer_window_function},
+    {"HammingWindow", 17, {1, 1}, {1, 1}, .infer = infer_window_function},
+    {"BlackmanWindow", 17, {1, 1}, {1, 1}, .infer = infer_window_function},
+    {"MelWeightMatrix", 17, {5, 5}, {1, 1}, .infer = infer_mel_weight_matrix},
+};
+
+const onv_op_family onv_ops_signal = {"", rows, sizeof rows / sizeof rows[0]};
