@@ -1,0 +1,263 @@
+/* Bindings: what --batch, --dim, --shape and --input-value do to a model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+static void expect_failure(model *m, const onv_options *options, onv_status status,
+                           const char *part)
+{
+    onv_analysis *a;
+    onv_error error;
+    assert_int_equal(model_try(m, options, &a, &error), status);
+    assert_null(a);
+    if (strstr(error.message, part) == NULL)
+        fail_msg("'%s' does not say '%s'", error.message, part);
+    model_free(m);
+}
+
+static void expect_shape(model *m, const onv_options *options, const char *name, const char *shape)
+{
+    onv_analysis *a = model_analyse(m, options);
+    assert_string_equal(model_shape(a, name), shape);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* x[batch, 8, 16] -> transpose -> y, with a second input of its own length. */
+static model *symbolic(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,8,seq]");
+    model_input(m, "mask", "f32[seq]");
+    model_node(m, "Add", "add", "x mask", "sum", "");
+    model_node(m, "Transpose", "t", "sum", "y", "perm=[0,2,1]");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void free_dims_stay_symbols(void **state)
+{
+    (void)state;
+    expect_shape(symbolic(), NULL, "y", "[batch, seq, 8]");
+}
+
+static void batch_binds_the_batch_alone(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    expect_shape(symbolic(), &options, "y", "[4, seq, 8]");
+}
+
+static void dims_bind_by_name(void **state)
+{
+    (void)state;
+    onv_dim_binding dims[] = {{"seq", 33}, {"batch", 2}};
+    onv_options options = onv_options_default();
+    options.dims = dims;
+    options.n_dims = 2;
+    expect_shape(symbolic(), &options, "y", "[2, 33, 8]");
+}
+
+static void an_unknown_dim_is_named_with_the_choices(void **state)
+{
+    (void)state;
+    onv_dim_binding dims[] = {{"sequence", 33}};
+    onv_options options = onv_options_default();
+    options.dims = dims;
+    options.n_dims = 1;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "batch, seq");
+}
+
+static void shapes_bind_the_symbols_they_meet(void **state)
+{
+    (void)state;
+    int64_t shape[] = {3, 8, 5};
+    onv_shape_binding shapes[] = {{"x", shape, 3}};
+    onv_options options = onv_options_default();
+    options.shapes = shapes;
+    options.n_shapes = 1;
+    expect_shape(symbolic(), &options, "mask", "[5]");
+}
+
+static void conflicting_bindings_are_one_clear_line(void **state)
+{
+    (void)state;
+    int64_t shape[] = {3, 8, 5};
+    onv_shape_binding shapes[] = {{"x", shape, 3}};
+    onv_dim_binding dims[] = {{"seq", 6}};
+    onv_options options = onv_options_default();
+    options.shapes = shapes;
+    options.n_shapes = 1;
+    options.dims = dims;
+    options.n_dims = 1;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "'seq' is bound to both 6 and 5");
+}
+
+static void a_shape_of_the_wrong_rank_is_refused(void **state)
+{
+    (void)state;
+    int64_t shape[] = {3, 8};
+    onv_shape_binding shapes[] = {{"x", shape, 2}};
+    onv_options options = onv_options_default();
+    options.shapes = shapes;
+    options.n_shapes = 1;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "rank 3");
+}
+
+static void input_values_decide_shapes(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,12]");
+    model_input(m, "target", "i64[n]");
+    model_node(m, "Reshape", "r", "x target", "y", "");
+    model_output(m, "y", "f32");
+    double numbers[] = {4, -1, 3};
+    onv_input_value values[] = {{.name = "target", .numbers = numbers, .count = 3}};
+    onv_options options = onv_options_default();
+    options.input_values = values;
+    options.n_input_values = 1;
+    expect_shape(m, &options, "y", "[4, 2, 3]");
+}
+
+/* --- A batch that the export fixed ------------------------------------------------------------- */
+
+static onv_options batch_of(int64_t batch)
+{
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    return options;
+}
+
+static void a_reshape_target_carries_the_old_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,2048,1,1]");
+    model_ints(m, "target", 2, (int64_t[]){1, 2048});
+    model_ints(m, "open", 2, (int64_t[]){1, -1});
+    model_node(m, "Reshape", "view", "x target", "a", "");
+    model_node(m, "Reshape", "flat", "x open", "b", "");
+    model_node(m, "Add", "add", "a b", "y", "");
+    model_output(m, "y", "f32[1,2048]");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[8, 2048]");
+}
+
+static void windows_and_heads_carry_a_multiple(void **state)
+{
+    (void)state;
+    /* [4 windows of batch 1] as in Swin, then heads: 4*3 for batch 1. */
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,9,6]");
+    model_ints(m, "windows", 3, (int64_t[]){8, 9, 6});
+    model_ints(m, "heads", 3, (int64_t[]){9, 24, 2});
+    model_node(m, "Reshape", "window", "x windows", "w", "");
+    model_node(m, "Transpose", "t", "w", "t", "perm=[1,0,2]");
+    model_node(m, "Reshape", "head", "t heads", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(6);
+    expect_shape(m, &options, "y", "[9, 72, 2]");
+}
+
+static void an_expand_upstream_is_found_from_the_mismatch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,196,768]");
+    model_weight(m, "class_token", "f32[1,1,768]");
+    model_ints(m, "shape", 3, (int64_t[]){1, 1, 768});
+    model_node(m, "Expand", "expand", "class_token shape", "token", "");
+    model_node(m, "Concat", "cat", "token x", "y", "axis=1");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(16);
+    expect_shape(m, &options, "y", "[16, 197, 768]");
+}
+
+static void one_constant_may_mean_different_things(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,6]");
+    model_weight(m, "w", "f32[12]");
+    model_ints(m, "target", 2, (int64_t[]){2, 6});
+    model_node(m, "Reshape", "of_input", "x target", "a", "");
+    model_node(m, "Reshape", "of_weight", "w target", "b", "");
+    model_node(m, "ReduceSum", "sum", "a", "c", "keepdims=1");
+    model_output(m, "b", "f32");
+    model_output(m, "c", "f32");
+    onv_options options = batch_of(4);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "a"), "[4, 6]");
+    assert_string_equal(model_shape(analysis, "b"), "[2, 6]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+static void what_cannot_be_carried_names_node_and_constant(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,10]");
+    model_weight(m, "table", "f32[4,3]");
+    model_node(m, "Concat", "cat", "x table", "y", "axis=1");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *a;
+    onv_error error;
+    assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_USAGE);
+    assert_string_equal(error.node, "cat");
+    assert_non_null(strstr(error.message, "fixed the batch to 4"));
+    assert_non_null(strstr(error.message, "'table'"));
+    model_free(m);
+}
+
+static void the_fixed_sample_becomes_the_free_one(void **state)
+{
+    (void)state;
+    onv_options options = batch_of(8);
+    onv_analysis *a, *b;
+    onv_error error;
+    onv_status status =
+        onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet50-batch1.onnx", &options, &a, &error);
+    if (status != ONV_OK) fail_msg("%s: %s", error.node, error.message);
+    status = onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet50.onnx", &options, &b, &error);
+    assert_int_equal(status, ONV_OK);
+    onv_summary x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
+    onv_analysis_summary(a, &x);
+    onv_analysis_summary(b, &y);
+    assert_int_equal(x.peak_bytes, y.peak_bytes);
+    assert_int_equal(x.output_bytes, y.output_bytes);
+    onv_analysis_destroy(a);
+    onv_analysis_destroy(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_dims_stay_symbols),
+        cmocka_unit_test(batch_binds_the_batch_alone),
+        cmocka_unit_test(dims_bind_by_name),
+        cmocka_unit_test(an_unknown_dim_is_named_with_the_choices),
+        cmocka_unit_test(shapes_bind_the_symbols_they_meet),
+        cmocka_unit_test(conflicting_bindings_are_one_clear_line),
+        cmocka_unit_test(a_shape_of_the_wrong_rank_is_refused),
+        cmocka_unit_test(input_values_decide_shapes),
+        cmocka_unit_test(a_reshape_target_carries_the_old_batch),
+        cmocka_unit_test(windows_and_heads_carry_a_multiple),
+        cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),
+        cmocka_unit_test(one_constant_may_mean_different_things),
+        cmocka_unit_test(what_cannot_be_carried_names_node_and_constant),
+        cmocka_unit_test(the_fixed_sample_becomes_the_free_one),
+    };
+    return cmocka_run_group_tests_name("infer.bind", tests, NULL, NULL);
+}
