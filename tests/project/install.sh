@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs into a folder of its own, then builds samples/peak.c against what is installed: through
+# pkg-config and through find_package, with the shared and with the static library. All four
+# programs must say the same, and what the installed program reports.
+set -euo pipefail
+source=${ONV_SOURCE_DIR:?}
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+cmake --install "${ONV_BUILD_DIR:?}" --prefix "$prefix" >"$prefix/install.log"
+
+for file in bin/onnxvram include/onnxvram/onnxvram.h share/doc/onnxvram/LICENSE; do
+    [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
+done
+config=$(find "$prefix" -name onnxvram.pc)
+[ -n "$config" ] || { echo "not installed: onnxvram.pc"; exit 1; }
+libraries=$(dirname "$(dirname "$config")")
+export PKG_CONFIG_PATH=${config%/*}
+
+compile() {
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source/samples/peak.c" -o "$prefix/$1" "${@:2}"
+}
+read -ra flags < <(pkg-config --cflags --libs onnxvram)
+compile pkgconfig-shared "${flags[@]}" "-Wl,-rpath,$libraries"
+read -ra flags < <(pkg-config --static --cflags --libs onnxvram)
+compile pkgconfig-static "${flags[@]}" -static
+
+mkdir "$prefix/consumer"
+cat >"$prefix/consumer/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(onnxvram $("$prefix/bin/onnxvram" --version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1) REQUIRED)
+foreach(kind static shared)
+  add_executable(cmake-\${kind} $source/samples/peak.c)
+  target_link_libraries(cmake-\${kind} PRIVATE onnxvram::\${kind})
+endforeach()
+END
+cmake -S "$prefix/consumer" -B "$prefix/consumer/build" "-DCMAKE_PREFIX_PATH=$prefix" \
+    >"$prefix/consumer.log" || { cat "$prefix/consumer.log"; exit 1; }
+cmake --build "$prefix/consumer/build" >"$prefix/consumer.log" ||
+    { cat "$prefix/consumer.log"; exit 1; }
+cp "$prefix"/consumer/build/cmake-{static,shared} "$prefix"
+
+cd "$source"
+for program in pkgconfig-{shared,static} cmake-{shared,static}; do
+    "$prefix/$program" samples/resnet50.onnx 256 >"$prefix/$program.txt"
+    diff "$prefix/pkgconfig-shared.txt" "$prefix/$program.txt"
+done
+bytes=$("$prefix/bin/onnxvram" samples/resnet50.onnx --batch 256 --json |
+    sed -nE 's/.*"peak": *\{[^}]*"bytes": *([0-9]+).*/\1/p')
+grep -q "^peak *${bytes:?the report names no peak} bytes" "$prefix/pkgconfig-shared.txt"
