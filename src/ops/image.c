@@ -44,9 +44,10 @@ static onv_status infer_affine_grid(onv_op_ctx *c)
     if (axes.raw != 2 && axes.raw != 3)
         return onv_op_fail(c, "a grid of %lld axes; 2 or 3 are possible", (long long)axes.raw);
     int n = (int)axes.raw;
-    ONV_TRY(onv_tensor_unify(c, "the batch of theta and size", onv_op_in_dim(c, 0, 0),
-                             onv_op_in_int(c, 1, 0), &dims[0]));
-    for (int i = 0; i < n; i++) dims[i + 1] = onv_op_in_int(c, 1, (uint32_t)i + 2);
+    ONV_TRY(onv_tensor_size_at(c, 1, 0, &dims[0]));
+    ONV_TRY(onv_tensor_unify(c, "the batch of theta and size", onv_op_in_dim(c, 0, 0), dims[0],
+                             &dims[0]));
+    for (int i = 0; i < n; i++) ONV_TRY(onv_tensor_size_at(c, 1, (uint32_t)i + 2, &dims[i + 1]));
     dims[n + 1] = axes;
     onv_op_set_out(c, 0, dtype, dims, n + 2);
     return ONV_OK;
@@ -71,9 +72,7 @@ static onv_status infer_center_crop_pad(onv_op_ctx *c)
         ONV_TRY(onv_op_axis(c, given > 0 ? axes[i] : (int64_t)i, rank, &axis));
         if (seen & ONV_BIT(axis)) return onv_op_fail(c, "axis %d is given twice", axis);
         seen |= ONV_BIT(axis);
-        dims[axis] = onv_op_in_int(c, 1, i);
-        if (onv_dim_always_lt(c->dims, dims[axis], onv_dim_const(0)))
-            return onv_op_fail(c, "shape holds %s", onv_dim_text(c->dims, c->arena, dims[axis]));
+        ONV_TRY(onv_tensor_size_at(c, 1, i, &dims[axis]));
     }
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
     return ONV_OK;

@@ -123,11 +123,7 @@ static onv_status resize_to_sizes(onv_op_ctx *c, uint32_t k, resize *r, const ch
 {
     onv_dim sizes[ONV_MAX_RANK];
     ONV_TRY(check_count(c, r, "sizes", onv_op_in_elems(c, k)));
-    for (int i = 0; i < r->n_axes; i++) {
-        sizes[i] = onv_op_in_int(c, k, (uint32_t)i);
-        if (onv_dim_always_lt(c->dims, sizes[i], onv_dim_const(0)))
-            return onv_op_fail(c, "sizes holds %s", onv_dim_text(c->dims, c->arena, sizes[i]));
-    }
+    for (int i = 0; i < r->n_axes; i++) ONV_TRY(onv_tensor_size_at(c, k, (uint32_t)i, &sizes[i]));
     if (strcmp(policy, "stretch") != 0)
         keep_aspect_ratio(r, sizes, strcmp(policy, "not_larger") == 0);
     for (int i = 0; i < r->n_axes; i++) r->dims[r->axes[i]] = sizes[i];

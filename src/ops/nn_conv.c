@@ -214,11 +214,9 @@ static onv_status infer_col2im(onv_op_ctx *c)
     onv_window window;
     ONV_TRY(onv_window_read(c, (int)count.raw, &window));
     for (int i = 0; i < window.axes; i++) {
-        dims[i + 2] = onv_op_in_int(c, 1, (uint32_t)i);
-        window.kernel[i] = onv_op_in_int(c, 2, (uint32_t)i);
-        if (onv_dim_always_lt(c->dims, window.kernel[i], onv_dim_const(1)) ||
-            onv_dim_always_lt(c->dims, dims[i + 2], onv_dim_const(0)))
-            return onv_op_fail(c, "image_shape and block_shape must be positive");
+        ONV_TRY(onv_tensor_size_at(c, 1, (uint32_t)i, &dims[i + 2]));
+        ONV_TRY(onv_tensor_size_at(c, 2, (uint32_t)i, &window.kernel[i]));
+        if (onv_dim_is(window.kernel[i], 0)) return onv_op_fail(c, "block_shape holds 0");
     }
     ONV_TRY(count_blocks(c, &window, &blocks));
     if (onv_dim_always_ne(c->dims, blocks, onv_op_in_dim(c, 0, 2)))

@@ -66,11 +66,8 @@ static onv_status infer_max_unpool(onv_op_ctx *c)
     dims[1] = onv_op_in_dim(c, 0, 1);
     for (int i = 0; i < window.axes; i++)
         ONV_TRY(onv_window_inverse(c, &window, i, onv_op_in_dim(c, 0, i + 2), 0, &dims[i + 2]));
-    for (int i = 0; i < rank && onv_op_has_in(c, 2); i++) {
-        dims[i] = onv_op_in_int(c, 2, (uint32_t)i);
-        if (onv_dim_always_lt(c->dims, dims[i], onv_dim_const(0)))
-            return onv_op_fail(c, "output_shape holds %lld", (long long)dims[i].raw);
-    }
+    for (int i = 0; i < rank && onv_op_has_in(c, 2); i++)
+        ONV_TRY(onv_tensor_size_at(c, 2, (uint32_t)i, &dims[i]));
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
     return ONV_OK;
 }

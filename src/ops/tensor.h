@@ -28,6 +28,9 @@ onv_status onv_tensor_axes(onv_op_ctx *c, const char *attr, int k, int rank, uin
  * where it lies outside. */
 onv_status onv_tensor_index(onv_op_ctx *c, onv_dim element, int64_t size, int64_t *index);
 
+/* Element i of an input that holds sizes; unknown where not known. Fails where it can be no size. */
+onv_status onv_tensor_size_at(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dim *size);
+
 /* A one-element input of any number type, truncated to an integer; unknown where not known. */
 onv_dim onv_tensor_scalar_int(onv_op_ctx *c, uint32_t k);
 

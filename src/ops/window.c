@@ -126,8 +126,8 @@ onv_status onv_window_inverse(onv_op_ctx *c, const onv_window *w, int axis, onv_
     if (w->mode == ONV_PAD_SAME)
         pads = onv_dim_max(d, onv_dim_sub(d, last, stride), onv_dim_const(0));
     *size = onv_dim_sub(d, onv_dim_add(d, onv_dim_mul(d, moves, stride), last), pads);
-    if (onv_dim_is_const(in) && in.raw > 0 && onv_dim_is_const(*size) && size->raw <= 0)
-        return onv_op_fail(c, "the padding leaves %lld elements of spatial axis %d",
-                           (long long)size->raw, axis);
-    return ONV_OK;
+    /* From nothing comes nothing: only an empty axis may stay empty. */
+    if (!onv_dim_always_lt(d, *size, onv_dim_const(onv_dim_is(in, 0) ? 0 : 1))) return ONV_OK;
+    return onv_op_fail(c, "the padding leaves %s elements of spatial axis %d",
+                       onv_dim_text(d, c->arena, *size), axis);
 }

@@ -120,6 +120,7 @@ const onv_case onv_cases_nn_conv[] = {
      "n*c*h*w*32"},
     {"ConvTranspose", 22, "f32[...] f32[3,8,2,2]", "strides=[2,2]", "f32[?,8,?,?]", "?"},
     {"ConvTranspose", 22, "f32[1,3,4,4] f32[...]", "kernel_shape=[2,2]", "f32[1,?,5,5]", "?"},
+    {"ConvTranspose", 22, "f32[1,3,0,4] f32[3,2,2,3]", "strides=[2,1]", "f32[1,2,0,6]", "0"},
     {"ConvTranspose", 22, "f32[0,3,4,4] f32[3,2,3,3]", "", "f32[0,2,6,6]", "0"},
     {"ConvTranspose", 11, "f32[1,3,4,4] f32[4,2,3,3]", "", "!input channels"},
     {"ConvTranspose", 11, "f32[1,3,4,4] f32[3,2,3,3]", "group=2", "!groups"},
@@ -142,7 +143,8 @@ const onv_case onv_cases_nn_conv[] = {
     {"Col2Im", 18, "f32[1,9,5] i64[2]={5,5} i64[2]={3,3}", "strides=[2,2]", "!4 blocks"},
     {"Col2Im", 18, "f32[1,10,4] i64[2]={5,5} i64[2]={3,3}", "strides=[2,2]", "!blocks of 9"},
     {"Col2Im", 18, "f32[9,4] i64[2]={5,5} i64[2]={3,3}", "strides=[2,2]", "!rank 3"},
+    {"Col2Im", 18, "f32[1,9,4] i64[2]={-5,5} i64[2]={3,3}", "", "!no size"},
     {"Col2Im", 18, "f32[1,9,4] i64[2]={5,5} i64[3]={3,3,1}", "", "!spatial axes"},
-    {"Col2Im", 18, "f32[1,9,4] i64[2]={5,5} i64[2]={0,3}", "", "!positive"},
+    {"Col2Im", 18, "f32[1,9,4] i64[2]={5,5} i64[2]={0,3}", "", "!block_shape holds 0"},
     {0},
 };

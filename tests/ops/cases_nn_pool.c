@@ -86,7 +86,7 @@ const onv_case onv_cases_nn_pool[] = {
     {"MaxUnpool", 11, "f32[1,1,2,2] i64[1,1,2,2] i64[3]={1,5,5}", "kernel_shape=[2,2]",
      "!output_shape has 3"},
     {"MaxUnpool", 11, "f32[1,1,2,2] i64[1,1,2,2] i64[4]={1,1,5,-5}", "kernel_shape=[2,2]",
-     "!output_shape holds -5"},
+     "!element 3 of input 2 is -5"},
     {"MaxUnpool", 11, "f32[1,1,2,2] i64[1,1,2,2]", "kernel_shape=[2,2] pads=[2,0,1,0]",
      "!padding leaves 0"},
     {"MaxUnpool", 11, "f32[1,1,2,2] i64[1,2]", "kernel_shape=[2,2]", "!rank 4"},
