@@ -1,0 +1,72 @@
+/* The tensors as CSV, one row each. */
+#include "report/csv.h"
+
+#include <string.h>
+
+#include "report/clean.h"
+#include "report/format.h"
+#include "report/value.h"
+
+void onv_csv_field(onv_writer *out, const char *text)
+{
+    bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;
+    bool quoted = strpbrk(text, ",\"\r\n\t") != NULL;
+    if (quoted) onv_write_char(out, '"');
+    if (formula) onv_write_char(out, '\'');
+    while (*text != '\0') {
+        onv_unit unit = onv_clean_next(&text, ONV_CLEAN_CELL);
+        if (unit.text[0] == '"') onv_write_char(out, '"');
+        onv_write_bytes(out, unit.text, unit.bytes);
+    }
+    if (quoted) onv_write_char(out, '"');
+}
+
+static void write_row(const onv_report_job *job, const onv_view *view, onv_value_id id)
+{
+    onv_writer *out = job->out;
+    const onv_value *value = onv_model_value(view->model, id);
+    const onv_interval *interval = onv_view_interval(view, id);
+    const char *dtype = onv_view_dtype(job->arena, &value->type);
+    const char *shape = onv_view_shape(view, job->arena, &value->type);
+    onv_csv_field(out, view->model->path != NULL ? view->model->path : "");
+    onv_write_char(out, ',');
+    onv_csv_field(out, value->name);
+    onv_write_format(out, ",%s,", onv_view_kind(view, id));
+    onv_csv_field(out, dtype != NULL ? dtype : "");
+    onv_write_char(out, ',');
+    onv_csv_field(out, shape != NULL ? shape : "");
+    uint64_t bytes;
+    onv_write_char(out, ',');
+    if (onv_view_bytes(view, id, &bytes)) onv_write_format(out, "%llu", (unsigned long long)bytes);
+    onv_write_format(out, ",%d,", onv_view_is_bound(view, id) ? 1 : 0);
+    if (interval != NULL)
+        onv_write_format(out, "%lu,%lu,", (unsigned long)interval->first,
+                         (unsigned long)interval->last);
+    else
+        onv_write_text(out, ",,");
+    if (interval != NULL && interval->alias_of != ONV_NO_ALIAS)
+        onv_csv_field(out, view->live->intervals[interval->alias_of].label);
+    onv_write_char(out, '\n');
+}
+
+static onv_status write_csv(const onv_report_job *job)
+{
+    onv_write_text(job->out,
+                   "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_view *view = &job->views[i];
+        for (size_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
+            write_row(job, view, (onv_value_id){(uint32_t)v});
+            if (job->arena->failed) return onv_fail_memory(job->err);
+            onv_arena_reset(job->arena);
+        }
+    }
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_csv = {
+    .id = ONV_FORMAT_CSV,
+    .name = "csv",
+    .summary = "the tensors, one row each",
+    .write = write_csv,
+};

@@ -1,0 +1,191 @@
+#include "report/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "report/clean.h"
+
+void onv_json_init(onv_json *json, onv_writer *out)
+{
+    *json = (onv_json){.out = out};
+}
+
+/* What stands before a value or a key: the comma, the line. */
+static void begin_item(onv_json *json)
+{
+    if (json->after_key) {
+        json->after_key = false;
+        return;
+    }
+    if (json->depth == 0) return;
+    if (json->open[json->depth - 1].has_items) onv_write_char(json->out, ',');
+    json->open[json->depth - 1].has_items = true;
+    if (json->open[json->depth - 1].lines) {
+        onv_write_char(json->out, '\n');
+        for (unsigned i = 0; i < json->depth; i++) onv_write_char(json->out, ' ');
+    }
+}
+
+void onv_json_open(onv_json *json, char bracket, onv_json_layout layout)
+{
+    assert(json->depth < ONV_JSON_MAX_DEPTH);
+    begin_item(json);
+    onv_write_char(json->out, bracket);
+    json->open[json->depth].close = bracket == '{' ? '}' : ']';
+    json->open[json->depth].lines = layout == ONV_JSON_LINES;
+    json->open[json->depth].has_items = false;
+    json->depth++;
+}
+
+void onv_json_close(onv_json *json)
+{
+    assert(json->depth > 0);
+    json->depth--;
+    onv_write_char(json->out, json->open[json->depth].close);
+    if (json->depth == 0) onv_write_char(json->out, '\n');
+}
+
+/* --- Strings ----------------------------------------------------------------------------------- */
+
+/* jansson leaves DEL as it is, which a terminal need not. */
+static int write_escaped(const char *text, size_t bytes, void *context)
+{
+    onv_writer *out = context;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '\177')
+            onv_write_text(out, "\\u007f");
+        else
+            onv_write_char(out, text[i]);
+    }
+    return 0;
+}
+
+/* `text` with the bytes that are no UTF-8 replaced; on the heap of the caller through the arena. */
+static char *repair(onv_arena *arena, const char *text)
+{
+    char *fixed = onv_arena_alloc(arena, strlen(text) * 4 + 1), *to = fixed;
+    if (fixed == NULL) return NULL;
+    while (*text != '\0') {
+        uint32_t code;
+        size_t length = onv_utf8_decode(text, &code);
+        if (length > 0) {
+            to = mempcpy(to, text, length);
+            text += length;
+        } else {
+            static const char digits[] = "0123456789abcdef";
+            unsigned char byte = (unsigned char)*text++;
+            *to++ = '\\';
+            *to++ = 'x';
+            *to++ = digits[byte >> 4];
+            *to++ = digits[byte & 15];
+        }
+    }
+    *to = '\0';
+    return fixed;
+}
+
+static bool is_utf8(const char *text)
+{
+    uint32_t code;
+    for (size_t length; *text != '\0'; text += length) {
+        length = onv_utf8_decode(text, &code);
+        if (length == 0) return false;
+    }
+    return true;
+}
+
+static void write_string(onv_json *json, const char *text)
+{
+    onv_arena arena;
+    onv_arena_init(&arena, SIZE_MAX);
+    if (!is_utf8(text)) text = repair(&arena, text);
+    json_t *string = text != NULL ? json_string_nocheck(text) : NULL;
+    if (string == NULL || json_dump_callback(string, write_escaped, json->out,
+                                             JSON_ENCODE_ANY | JSON_ENSURE_ASCII) != 0) {
+        /* The report fails; until then it stays well-formed. */
+        json->out_of_memory = true;
+        onv_write_text(json->out, "\"\"");
+    }
+    json_decref(string);
+    onv_arena_cleanup(&arena);
+}
+
+void onv_json_key(onv_json *json, const char *key)
+{
+    begin_item(json);
+    write_string(json, key);
+    onv_write_text(json->out, ": ");
+    json->after_key = true;
+}
+
+void onv_json_string(onv_json *json, const char *text)
+{
+    begin_item(json);
+    if (text == NULL)
+        onv_write_text(json->out, "null");
+    else
+        write_string(json, text);
+}
+
+/* --- Other values ------------------------------------------------------------------------------ */
+
+void onv_json_null(onv_json *json)
+{
+    onv_json_string(json, NULL);
+}
+
+void onv_json_bool(onv_json *json, bool value)
+{
+    begin_item(json);
+    onv_write_text(json->out, value ? "true" : "false");
+}
+
+void onv_json_u64(onv_json *json, uint64_t value)
+{
+    begin_item(json);
+    onv_write_format(json->out, "%" PRIu64, value);
+}
+
+void onv_json_i64(onv_json *json, int64_t value)
+{
+    begin_item(json);
+    onv_write_format(json->out, "%" PRId64, value);
+}
+
+void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
+{
+    onv_json_key(json, key);
+    onv_json_u64(json, value);
+}
+
+void onv_json_put_string(onv_json *json, const char *key, const char *text)
+{
+    onv_json_key(json, key);
+    onv_json_string(json, text);
+}
+
+void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value)
+{
+    onv_json_key(json, key);
+    if (is_known)
+        onv_json_u64(json, value);
+    else
+        onv_json_null(json);
+}
+
+void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d)
+{
+    if (onv_dim_is_const(d)) {
+        onv_json_i64(json, d.raw);
+        return;
+    }
+    if (!onv_dim_is_known(d)) {
+        onv_json_null(json);
+        return;
+    }
+    const char *text = onv_dim_text(pool, arena, d);
+    if (text == NULL) json->out_of_memory = true;
+    onv_json_string(json, text);
+}

@@ -1,0 +1,60 @@
+/* A JSON writer: values go out as they come, so a report of any length holds none of it.
+ *
+ *     onv_json_open(json, '{', ONV_JSON_INLINE);
+ *     onv_json_key(json, "bytes");
+ *     onv_json_u64(json, bytes);
+ *     onv_json_close(json);
+ *
+ * What it writes is always valid JSON in plain ASCII. Strings are escaped by jansson. Names of a
+ * model need not be UTF-8: a byte that is none is written as the four characters \xNN (the
+ * backslash escaped as JSON asks), everything well-formed as it is.
+ */
+#ifndef ONV_REPORT_JSON_H
+#define ONV_REPORT_JSON_H
+
+#include "ir/dim.h"
+#include "report/writer.h"
+
+enum { ONV_JSON_MAX_DEPTH = 16 };
+
+typedef enum onv_json_layout {
+    ONV_JSON_INLINE, /* all on one line */
+    ONV_JSON_LINES,  /* one line per member or element */
+} onv_json_layout;
+
+typedef struct onv_json {
+    onv_writer *out;
+    bool out_of_memory; /* sticky, a string is missing */
+    bool after_key;
+    unsigned depth;
+    struct {
+        char close;
+        bool lines;
+        bool has_items;
+    } open[ONV_JSON_MAX_DEPTH];
+} onv_json;
+
+void onv_json_init(onv_json *json, onv_writer *out);
+
+/* '{' or '['. Nested deeper than ONV_JSON_MAX_DEPTH is a mistake of the caller. */
+void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);
+void onv_json_close(onv_json *json);
+
+void onv_json_key(onv_json *json, const char *key); /* any text */
+void onv_json_null(onv_json *json);
+void onv_json_bool(onv_json *json, bool value);
+void onv_json_u64(onv_json *json, uint64_t value);
+void onv_json_i64(onv_json *json, int64_t value);
+void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null */
+
+/* Members: a key and its value. */
+void onv_json_put_u64(onv_json *json, const char *key, uint64_t value);
+void onv_json_put_string(onv_json *json, const char *key, const char *text);
+
+/* The number, or null where it is not known. */
+void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value);
+
+/* A number, an expression as a string, or null if unknown. The text passes through `arena`. */
+void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d);
+
+#endif

@@ -1,0 +1,287 @@
+/* The JSON report: one function per part, all of it streamed. */
+#include <string.h>
+
+#include "report/format.h"
+#include "report/json.h"
+#include "report/value.h"
+
+/* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
+ * so that a large model costs no more memory than a small one. */
+typedef struct part_job {
+    onv_json *json;
+    const onv_view *view;
+    onv_arena *scratch;
+} part_job;
+
+/* Text made for one element is dropped behind it. */
+static void end_element(const part_job *job)
+{
+    if (job->scratch->failed) job->json->out_of_memory = true;
+    if (job->scratch->held_bytes > 0) onv_arena_reset(job->scratch);
+}
+
+static void write_dims(const part_job *job, const onv_type *type)
+{
+    onv_json *json = job->json;
+    if (!onv_type_has_rank(type)) {
+        onv_json_null(json);
+        return;
+    }
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (int i = 0; i < type->rank; i++) {
+        onv_dim d = onv_view_dim(job->view, type->dims[i]);
+        if (onv_dim_is_known(d))
+            onv_json_dim(json, &job->view->model->dims, job->scratch, d);
+        else
+            onv_json_string(json, "?");
+    }
+    onv_json_close(json);
+}
+
+static void write_names(const part_job *job, const char *key, const onv_value_id *ids, uint32_t n)
+{
+    onv_json_key(job->json, key);
+    onv_json_open(job->json, '[', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < n; i++)
+        onv_json_string(
+            job->json, onv_is_value(ids[i]) ? onv_model_value(job->view->model, ids[i])->name : "");
+    onv_json_close(job->json);
+}
+
+/* --- The model --------------------------------------------------------------------------------- */
+
+static void write_bindings(const part_job *job)
+{
+    const onv_infer_info *infer = job->view->infer;
+    const onv_graph *graph = onv_model_graph(job->view->model, (onv_graph_id){0});
+    onv_json_key(job->json, "bindings");
+    onv_json_open(job->json, '{', ONV_JSON_INLINE);
+    for (size_t b = 0; b < infer->bounds.count; b++) {
+        const onv_bound *bound = &infer->bounds.at[b];
+        const onv_value *input = NULL;
+        for (uint32_t i = 0; bound->size < 0 && input == NULL && i < graph->n_inputs; i++) {
+            const onv_value *value = onv_model_value(job->view->model, graph->inputs[i]);
+            if (strcmp(value->name, bound->name) == 0) input = value;
+        }
+        onv_json_key(job->json, bound->name);
+        if (bound->size >= 0)
+            onv_json_i64(job->json, bound->size);
+        else if (input != NULL)
+            write_dims(job, &input->type); /* a whole shape was given */
+        else
+            onv_json_null(job->json);
+    }
+    onv_json_close(job->json);
+}
+
+static void write_model(const part_job *job)
+{
+    const onv_model *model = job->view->model;
+    const onv_live *live = job->view->live;
+    onv_json *json = job->json;
+    onv_json_put_string(json, "path", model->path != NULL ? model->path : "");
+    onv_json_key(json, "ir_version");
+    onv_json_i64(json, model->ir_version);
+    onv_json_put_string(json, "producer", model->producer);
+    onv_json_key(json, "opset_import");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (size_t i = 0; i < model->opsets.count; i++) {
+        onv_json_key(json, model->opsets.at[i].domain);
+        onv_json_i64(json, model->opsets.at[i].version);
+    }
+    onv_json_close(json);
+    write_bindings(job);
+    onv_json_key(json, "parameters");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "count", live->weight_elems);
+    onv_json_put_u64(json, "bytes", live->weight_bytes);
+    onv_json_close(json);
+    onv_json_put_known(json, "macs", live->macs_known, live->macs);
+}
+
+/* --- Tensors and nodes ------------------------------------------------------------------------- */
+
+static void write_tensor(const part_job *job, onv_value_id id)
+{
+    const onv_view *view = job->view;
+    const onv_value *value = onv_model_value(view->model, id);
+    const onv_interval *interval = onv_view_interval(view, id);
+    onv_json *json = job->json;
+    uint64_t bytes = 0;
+    bool sized = onv_view_bytes(view, id, &bytes), live = interval != NULL;
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "name", value->name);
+    onv_json_put_string(json, "kind", onv_view_kind(view, id));
+    onv_json_put_string(json, "dtype", onv_view_dtype(job->scratch, &value->type));
+    onv_json_key(json, "shape");
+    write_dims(job, &value->type);
+    onv_json_put_known(json, "bytes", sized, bytes);
+    if (onv_view_is_bound(view, id)) {
+        onv_json_key(json, "bound");
+        onv_json_bool(json, true);
+    }
+    /* Weights have no lifetime. */
+    onv_json_put_known(json, "first_step", live, live ? interval->first : 0);
+    onv_json_put_known(json, "last_step", live, live ? interval->last : 0);
+    bool alias = live && interval->alias_of != ONV_NO_ALIAS;
+    onv_json_put_string(json, "alias_of",
+                        alias ? view->live->intervals[interval->alias_of].label : NULL);
+    onv_json_close(json);
+    end_element(job);
+}
+
+static void write_tensors(const part_job *job)
+{
+    onv_json_key(job->json, "tensors");
+    onv_json_open(job->json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->view->model->values.count && !job->json->out->failed; i++)
+        write_tensor(job, (onv_value_id){(uint32_t)i});
+    onv_json_close(job->json);
+}
+
+/* By step: how many values of unknown size are live. NULL where there are none. */
+static uint32_t *count_unsized(const part_job *job, onv_arena *arena)
+{
+    const onv_live *live = job->view->live;
+    if (live->unknown == 0) return NULL;
+    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 1);
+    if (counts == NULL) {
+        job->json->out_of_memory = true;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < live->n_intervals; i++) {
+        if (live->intervals[i].sized) continue;
+        counts[live->intervals[i].first]++;
+        counts[live->intervals[i].last + 1]--; /* wraps back in the sums */
+    }
+    for (uint32_t s = 1; s < live->n_steps; s++) counts[s] += counts[s - 1];
+    return counts;
+}
+
+static void write_nodes(const part_job *job)
+{
+    const onv_live *live = job->view->live;
+    const onv_model *model = job->view->model;
+    onv_json *json = job->json;
+    onv_arena arena;
+    onv_arena_init(&arena, SIZE_MAX);
+    const uint32_t *unsized = count_unsized(job, &arena);
+    onv_json_key(json, "nodes");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t s = 0; s < live->n_steps && !json->out->failed; s++) {
+        const onv_node *node = onv_model_node(model, live->steps[s]);
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_u64(json, "step", s);
+        onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
+        onv_json_put_string(json, "op_type", node->op_type);
+        onv_json_put_string(json, "domain", node->domain);
+        write_names(job, "inputs", node->inputs, node->n_inputs);
+        write_names(job, "outputs", node->outputs, node->n_outputs);
+        onv_json_key(json, "macs");
+        onv_json_dim(json, &model->dims, job->scratch, onv_view_dim(job->view, node->macs));
+        onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
+                           live->live_bytes[s]);
+        onv_json_close(json);
+        end_element(job);
+    }
+    onv_json_close(json);
+    onv_arena_cleanup(&arena);
+}
+
+/* --- Results ----------------------------------------------------------------------------------- */
+
+/* Where a size is unknown there is no peak, only what it is at least: the peak of the others. */
+static void write_peak(const part_job *job)
+{
+    const onv_live *live = job->view->live;
+    const onv_node *node = onv_model_node(job->view->model, live->steps[live->peak_step]);
+    onv_json *json = job->json;
+    onv_json_key(json, "peak");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_known(json, "bytes", live->unknown == 0, live->peak_bytes);
+    if (live->unknown > 0) {
+        onv_json_put_u64(json, "at_least_bytes", live->peak_bytes);
+        onv_json_put_u64(json, "unknown_tensors", live->unknown);
+    }
+    if (live->bounded > 0) {
+        onv_json_key(json, "bound");
+        onv_json_bool(json, true);
+    }
+    onv_json_put_u64(json, "step", live->peak_step);
+    onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
+    onv_json_key(json, "tensors");
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < live->n_peak_set; i++)
+        onv_json_string(json, live->intervals[live->peak_set[i]].label);
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+static void write_runtimes(const part_job *job)
+{
+    const onv_live *live = job->view->live;
+    onv_json *json = job->json;
+    uint64_t total = 0;
+    bool known = live->unknown == 0;
+    bool fits = !__builtin_add_overflow(live->peak_bytes, live->weight_bytes, &total);
+    onv_json_key(json, "runtimes");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_key(json, "ideal");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_known(json, "activation_peak_bytes", known, live->peak_bytes);
+    onv_json_put_known(json, "total_bytes", known && fits, total);
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+static void write_diagnostics(const part_job *job)
+{
+    const onv_model *model = job->view->model;
+    onv_json *json = job->json;
+    onv_json_key(json, "diagnostics");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < model->diags.count; i++) {
+        const onv_diag *diag = &model->diags.at[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "severity", diag->severity == ONV_WARNING ? "warning" : "note");
+        onv_json_put_string(json, "code", diag->code);
+        onv_json_put_string(json, "node", diag->node != NULL ? diag->node : "");
+        onv_json_put_string(json, "message", diag->message);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    if (model->dropped_diags > 0)
+        onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
+}
+
+/* The parts of a model's object, in their order. */
+static void (*const parts[])(const part_job *job) = {
+    write_model, write_tensors, write_nodes, write_peak, write_runtimes, write_diagnostics,
+};
+
+static onv_status write_json(const onv_report_job *job)
+{
+    onv_json json;
+    onv_json_init(&json, job->out);
+    onv_json_open(&json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(&json, "schema_version", 1);
+    onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
+    onv_json_key(&json, "models");
+    onv_json_open(&json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->count; i++) {
+        const part_job part = {&json, &job->views[i], job->arena};
+        onv_json_open(&json, '{', ONV_JSON_LINES);
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
+        onv_json_close(&json);
+    }
+    onv_json_close(&json);
+    onv_json_close(&json);
+    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+}
+
+const onv_report_format onv_format_json = {
+    .id = ONV_FORMAT_JSON,
+    .name = "json",
+    .summary = "everything, for programs",
+    .write = write_json,
+};

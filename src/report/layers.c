@@ -1,0 +1,148 @@
+/* The table of modules. */
+#include <string.h>
+
+#include "report/format.h"
+#include "report/modules.h"
+
+static const onv_column columns[] = {
+    {"module", .least = 16}, {"output", .least = 9},         {"parameters", .right = true},
+    {"MACs", .right = true}, {"activations", .right = true}, {"share", .right = true},
+};
+
+enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* The shape of what the module hands on: the output of its last node. */
+static const char *output_shape(const onv_view *view, onv_arena *arena, const onv_module *module)
+{
+    const onv_node *node = onv_model_node(view->model, view->live->steps[module->last_step]);
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (onv_is_value(node->outputs[i]))
+            return onv_view_shape(view, arena,
+                                  &onv_model_value(view->model, node->outputs[i])->type);
+    return "";
+}
+
+static const char *module_name(onv_arena *arena, const onv_module *module)
+{
+    /* Indented below the model itself, which has no row of its own. */
+    return onv_arena_printf(arena, "%*s%s", (int)(module->depth - 1) * 2, "", module->name);
+}
+
+/* Nothing to show is an empty cell: a table of modules has many. */
+static void add_figures(onv_table *table, onv_arena *arena, const onv_module *module,
+                        uint64_t whole)
+{
+    const char *empty = "";
+    onv_table_add(table, module->params == 0
+                             ? empty
+                             : onv_arena_printf(arena, "%s", onv_label_count(module->params).text));
+    onv_table_add(table, !module->macs_known ? "?"
+                         : module->macs == 0
+                             ? empty
+                             : onv_arena_printf(arena, "%s", onv_label_scaled(module->macs).text));
+    onv_table_add(table, onv_arena_printf(arena, "%s", onv_label_bytes(module->activation).text));
+    onv_table_add(table,
+                  onv_arena_printf(arena, "%s", onv_label_share(module->activation, whole).text));
+}
+
+static void add_module_row(onv_table *table, const onv_view *view, onv_arena *arena,
+                           const onv_module *module, uint64_t whole)
+{
+    onv_table_add(table, module_name(arena, module));
+    onv_table_add(table, output_shape(view, arena, module));
+    add_figures(table, arena, module, whole);
+}
+
+/* What stands outside of every module: the model less its children. */
+static onv_module outside(const onv_modules *modules)
+{
+    onv_module rest = modules->list.at[0];
+    rest.macs_known = true;
+    for (uint32_t c = rest.first_child; c != ONV_NO_MODULE; c = modules->list.at[c].next) {
+        rest.params -= modules->list.at[c].params;
+        rest.macs -= modules->list.at[c].macs;
+        rest.activation -= modules->list.at[c].activation;
+    }
+    return rest;
+}
+
+static void add_rows(onv_table *table, const onv_view *view, onv_arena *arena,
+                     const onv_modules *modules)
+{
+    const onv_module *list = modules->list.at;
+    uint64_t whole = list[0].activation;
+    uint32_t at = list[0].first_child;
+    while (at != ONV_NO_MODULE && at != 0) {
+        add_module_row(table, view, arena, &list[at], whole);
+        if (list[at].first_child != ONV_NO_MODULE) {
+            at = list[at].first_child;
+            continue;
+        }
+        while (at != 0 && list[at].next == ONV_NO_MODULE) at = list[at].parent;
+        if (at != 0) at = list[at].next;
+    }
+    if (list[0].own_steps > 0) {
+        onv_module rest = outside(modules);
+        onv_table_add(table, "(outside of modules)");
+        onv_table_add(table, "");
+        add_figures(table, arena, &rest, whole);
+    }
+    if (modules->unused_params > 0) {
+        onv_table_add(table, "(weights never used)");
+        onv_table_add(table, "");
+        onv_table_add(table,
+                      onv_arena_printf(arena, "%s", onv_label_count(modules->unused_params).text));
+        for (int i = 3; i < N_COLUMNS; i++) onv_table_add(table, "");
+    }
+    onv_module total = list[0];
+    total.params += modules->unused_params;
+    onv_table_add(table, "total");
+    onv_table_add(table, output_shape(view, arena, &total));
+    add_figures(table, arena, &total, whole);
+}
+
+static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
+{
+    onv_footprint footprint;
+    if (!onv_footprint_make(&footprint, view, page)) return;
+    onv_page_fitted(page, ONV_STYLE_TITLE, view->model->path != NULL ? view->model->path : "",
+                    page->width);
+    onv_page_line(page);
+    if (footprint.measure == ONV_MEASURE_UNITS) {
+        onv_write_text(page->out, "  activations for every ");
+        onv_page_fitted(page, ONV_STYLE_PLAIN, footprint.unit, page->width - 24);
+        onv_page_line(page);
+    } else if (footprint.measure == ONV_MEASURE_AT_LEAST) {
+        onv_write_text(page->out, "  activations as far as their sizes are known\n");
+    }
+    onv_modules modules;
+    if (onv_modules_init(&modules, view, &footprint, job->options->layer_depth, job->arena)) {
+        onv_table table;
+        onv_table_init(&table, columns, N_COLUMNS);
+        table.has_totals = true;
+        add_rows(&table, view, job->arena, &modules);
+        onv_table_finish(&table, page);
+    } else {
+        job->arena->failed = true;
+    }
+    onv_modules_cleanup(&modules);
+}
+
+static onv_status write_layers(const onv_report_job *job)
+{
+    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    for (size_t i = 0; i < job->count; i++) {
+        if (i > 0) onv_page_line(&page);
+        write_view(job, &job->views[i], &page);
+        if (job->arena->failed) return onv_fail_memory(job->err);
+        if (i + 1 < job->count) onv_arena_reset(job->arena);
+    }
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_layers = {
+    .id = ONV_FORMAT_LAYERS,
+    .name = "layers",
+    .summary = "a table per module",
+    .write = write_layers,
+};

@@ -1,0 +1,50 @@
+/* The modules of a model, found again from names.
+ *
+ * Exporters write the module that a node came from into its name (/layer1/layer1.0/conv1/Conv) or,
+ * where they do not, at least into the names of its weights (layer1.0.conv1.weight). The scopes of
+ * these names make a tree; every step belongs to one module:
+ *
+ *   1. a name with slashes: all parts but the last one, which is the operator;
+ *   2. else the name of a weight that the node reads, with dots, without its last part;
+ *   3. else the node's own name with dots, without its last part;
+ *   4. else the closest module that the steps with a module before and behind it share.
+ *
+ * Where no name has a scope the operators stand in for modules.
+ * Cost: linear in the length of all names.
+ */
+#ifndef ONV_REPORT_MODULES_H
+#define ONV_REPORT_MODULES_H
+
+#include "report/footprint.h"
+
+#define ONV_NO_MODULE UINT32_MAX
+
+enum { ONV_MODULE_MAX_DEPTH = 64 }; /* deeper scopes count to their ancestor */
+
+typedef struct onv_module {
+    const char *name;
+    uint32_t parent, first_child, last_child, next; /* ONV_NO_MODULE: none */
+    uint32_t depth;                                 /* 0: the model itself */
+    uint32_t last_step;                             /* its last node in execution order */
+    uint64_t own_steps; /* nodes that belong to it and to no module inside */
+    /* With everything inside: */
+    uint64_t params, macs, activation;
+    bool macs_known;
+} onv_module;
+
+/* modules.at[0] is the model; a module stands behind its parent. */
+typedef struct onv_modules {
+    ONV_VEC(onv_module) list;
+    uint32_t *slots; /* hash table: index + 1, 0 where empty */
+    size_t n_slots;
+    onv_arena *arena;
+    uint64_t unused_params; /* of weights that no node reads */
+} onv_modules;
+
+/* `max_depth` 0: ONV_MODULE_MAX_DEPTH. Activations are counted as `footprint` measures them, weights
+ * in the module that uses them first. False without memory; cleanup in either case. */
+bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_footprint *footprint,
+                      unsigned max_depth, onv_arena *arena);
+void onv_modules_cleanup(onv_modules *modules);
+
+#endif

@@ -1,0 +1,207 @@
+#include "report/page.h"
+
+#include <string.h>
+
+enum { INDENT = 2, GAP = 2, MAX_COLUMNS = 12 };
+
+onv_page onv_page_make(onv_writer *out, onv_arena *arena, const onv_report_options *options)
+{
+    unsigned width = options->width == 0 ? 80 : options->width;
+    if (width < ONV_PAGE_MIN_WIDTH) width = ONV_PAGE_MIN_WIDTH;
+    if (width > ONV_PAGE_MAX_WIDTH) width = ONV_PAGE_MAX_WIDTH;
+    return (onv_page){
+        .out = out,
+        .arena = arena,
+        .width = width,
+        .color = options->color,
+        .mode = options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII,
+    };
+}
+
+static void begin_style(const onv_page *page, onv_style style)
+{
+    static const char *const codes[] = {
+        [ONV_STYLE_PLAIN] = "",          [ONV_STYLE_TITLE] = "\033[1m",
+        [ONV_STYLE_DIM] = "\033[2m",     [ONV_STYLE_BAR] = "\033[36m",
+        [ONV_STYLE_PEAK] = "\033[1;35m", [ONV_STYLE_WARN] = "\033[33m",
+    };
+    if (page->color) onv_write_text(page->out, codes[style]);
+}
+
+static void end_style(const onv_page *page, onv_style style)
+{
+    if (page->color && style != ONV_STYLE_PLAIN) onv_write_text(page->out, "\033[0m");
+}
+
+void onv_page_text(const onv_page *page, onv_style style, const char *text)
+{
+    begin_style(page, style);
+    onv_write_text(page->out, text);
+    end_style(page, style);
+}
+
+size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns)
+{
+    begin_style(page, style);
+    size_t used = onv_write_fitted(page->out, text, columns, page->mode);
+    end_style(page, style);
+    return used;
+}
+
+void onv_page_line(const onv_page *page)
+{
+    onv_write_char(page->out, '\n');
+}
+
+static void write_spaces(const onv_page *page, size_t count)
+{
+    for (size_t i = 0; i < count; i++) onv_write_char(page->out, ' ');
+}
+
+/* The columns of the word at `text`, and where it ends. */
+static size_t word_columns(const onv_page *page, const char *text, const char **end)
+{
+    size_t columns = 0;
+    while (*text != '\0' && *text != ' ') columns += onv_clean_next(&text, page->mode).columns;
+    *end = text;
+    return columns;
+}
+
+void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t indent)
+{
+    bool line_is_empty = true;
+    while (*text != '\0' && !page->out->failed) {
+        const char *end;
+        size_t columns = word_columns(page, text, &end);
+        if (!line_is_empty && at + 1 + columns > page->width) {
+            onv_page_line(page);
+            write_spaces(page, indent);
+            at = indent;
+            line_is_empty = true;
+        }
+        if (!line_is_empty) onv_write_char(page->out, ' ');
+        at += columns + !line_is_empty;
+        while (text < end) {
+            onv_unit unit = onv_clean_next(&text, page->mode);
+            onv_write_bytes(page->out, unit.text, unit.bytes);
+        }
+        line_is_empty = false;
+        while (*text == ' ') text++;
+    }
+    onv_page_line(page);
+}
+
+const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    unsigned fine = onv_page_is_unicode(page) ? 8 : 1;
+    const char *block = fine == 8 ? "█" : "#";
+    unsigned units = onv_scale_share(part, whole, columns * fine);
+    if (units == 0 && part > 0) units = 1;
+    char *bar = onv_arena_alloc(page->arena, (size_t)columns * 3 + 4);
+    if (bar == NULL) return NULL;
+    char *to = bar;
+    *to = '\0';
+    for (unsigned i = 0; i < units / fine; i++) to = stpcpy(to, block);
+    strcpy(to, eighths[units % fine]);
+    return bar;
+}
+
+/* --- Tables ------------------------------------------------------------------------------------ */
+
+void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns)
+{
+    *table = (onv_table){.columns = columns, .n_columns = n_columns};
+}
+
+void onv_table_add(onv_table *table, const char *cell)
+{
+    if (cell == NULL || !onv_vec_push(&table->cells, cell)) table->failed = true;
+}
+
+static bool has_titles(const onv_table *table)
+{
+    for (size_t c = 0; c < table->n_columns; c++)
+        if (table->columns[c].title[0] != '\0') return true;
+    return false;
+}
+
+/* The widths that the contents ask for, shrunk to the page: always the widest that may. */
+static void measure(const onv_table *table, const onv_page *page, size_t *widths)
+{
+    size_t total = INDENT + GAP * (table->n_columns - 1);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        widths[c] = strlen(table->columns[c].title);
+        for (size_t i = c; i < table->cells.count; i += table->n_columns) {
+            size_t width = onv_clean_columns(table->cells.at[i], page->mode);
+            if (width > widths[c]) widths[c] = width;
+        }
+        /* No column needs more than the page, and the loop below stays short. */
+        if (table->columns[c].least > 0 && widths[c] > page->width) widths[c] = page->width;
+        total += widths[c];
+    }
+    while (total > page->width) {
+        size_t widest = table->n_columns;
+        for (size_t c = 0; c < table->n_columns; c++) {
+            const onv_column *column = &table->columns[c];
+            if (column->least == 0 || widths[c] <= column->least) continue;
+            if (widest == table->n_columns || widths[c] > widths[widest]) widest = c;
+        }
+        if (widest == table->n_columns) return;
+        widths[widest]--;
+        total--;
+    }
+}
+
+static void write_row(const onv_table *table, const onv_page *page, const size_t *widths,
+                      const char *const *cells, bool is_header)
+{
+    size_t last = table->n_columns;
+    while (last > 0 && cells[last - 1][0] == '\0') last--;
+    write_spaces(page, last > 0 ? INDENT : 0);
+    for (size_t c = 0; c < last; c++) {
+        const onv_column *column = &table->columns[c];
+        onv_style style = is_header ? ONV_STYLE_DIM : (onv_style)column->style;
+        size_t width = onv_clean_columns(cells[c], page->mode);
+        size_t pad = width < widths[c] ? widths[c] - width : 0;
+        if (column->right) write_spaces(page, pad);
+        size_t used = onv_page_fitted(page, style, cells[c], widths[c]);
+        if (c + 1 == last) break;
+        /* A wide character may leave the fitted text a column short. */
+        if (!column->right)
+            pad = widths[c] > used ? widths[c] - used : 0;
+        else
+            pad = width > widths[c] && widths[c] > used ? widths[c] - used : 0;
+        write_spaces(page, pad + GAP);
+    }
+    onv_page_line(page);
+}
+
+static void write_rule(const onv_table *table, const onv_page *page, const size_t *widths)
+{
+    size_t total = GAP * (table->n_columns - 1);
+    for (size_t c = 0; c < table->n_columns; c++) total += widths[c];
+    write_spaces(page, INDENT);
+    for (size_t i = 0; i < total; i++)
+        onv_write_text(page->out, onv_page_is_unicode(page) ? "─" : "-");
+    onv_page_line(page);
+}
+
+void onv_table_finish(onv_table *table, const onv_page *page)
+{
+    size_t rows = table->cells.count / table->n_columns;
+    if (table->failed || table->n_columns > MAX_COLUMNS) {
+        page->arena->failed = true;
+    } else if (rows > 0) {
+        size_t widths[MAX_COLUMNS];
+        const char *titles[MAX_COLUMNS];
+        measure(table, page, widths);
+        for (size_t c = 0; c < table->n_columns; c++) titles[c] = table->columns[c].title;
+        if (has_titles(table)) write_row(table, page, widths, titles, true);
+        for (size_t r = 0; r < rows && !page->out->failed; r++) {
+            if (table->has_totals && r + 1 == rows) write_rule(table, page, widths);
+            write_row(table, page, widths, &table->cells.at[r * table->n_columns], false);
+        }
+    }
+    onv_vec_cleanup(&table->cells);
+}

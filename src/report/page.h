@@ -1,0 +1,76 @@
+/* A page: a writer together with what its reader's terminal can show, and tables on it.
+ *
+ * A table is a list of cells, row by row. Its widths follow from its contents; what does not fit
+ * the page is taken from the columns that may shrink, whose cells then lose their middle. Cells are
+ * cleaned when they are written (clean.h), so they may hold text of the model.
+ */
+#ifndef ONV_REPORT_PAGE_H
+#define ONV_REPORT_PAGE_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "report/clean.h"
+#include "report/units.h"
+
+typedef enum onv_style {
+    ONV_STYLE_PLAIN,
+    ONV_STYLE_TITLE,
+    ONV_STYLE_DIM,
+    ONV_STYLE_BAR,
+    ONV_STYLE_PEAK,
+    ONV_STYLE_WARN,
+} onv_style;
+
+typedef struct onv_page {
+    onv_writer *out;
+    onv_arena *arena; /* for text; failure is sticky and the report looks at it once, at its end */
+    unsigned width;
+    bool color;
+    onv_clean_mode mode; /* ONV_CLEAN_ASCII or ONV_CLEAN_UNICODE */
+} onv_page;
+
+enum { ONV_PAGE_MIN_WIDTH = 40, ONV_PAGE_MAX_WIDTH = 1000 };
+
+onv_page onv_page_make(onv_writer *out, onv_arena *arena, const onv_report_options *options);
+
+static inline bool onv_page_is_unicode(const onv_page *page)
+{
+    return page->mode == ONV_CLEAN_UNICODE;
+}
+
+/* Fixed text in a style; text of the model, cleaned and fitted. Returns the columns written. */
+void onv_page_text(const onv_page *page, onv_style style, const char *text);
+size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns);
+void onv_page_line(const onv_page *page); /* ends the line */
+
+/* Text of the model over as many lines as it needs, broken at spaces, each line indented. The
+ * first one starts at column `at` (what stands before it is written). Ends the last line. */
+void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t indent);
+
+/* A bar of at most `columns` columns for part / whole, in the arena. */
+const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, unsigned columns);
+
+typedef struct onv_column {
+    const char *title; /* a table whose titles are all "" has no header */
+    bool right;
+    uint8_t least; /* columns it may shrink to; 0: never shrinks */
+    uint8_t style; /* onv_style */
+} onv_column;
+
+typedef struct onv_table {
+    const onv_column *columns;
+    size_t n_columns;
+    bool has_totals; /* a rule stands above the last row */
+    bool failed;     /* a cell did not find memory */
+    ONV_VEC(const char *) cells;
+} onv_table;
+
+void onv_table_init(onv_table *table, const onv_column *columns, size_t n_columns);
+
+/* The next cell; NULL (memory was short where it was made) counts as a failure. */
+void onv_table_add(onv_table *table, const char *cell);
+
+/* Writes the table and releases it. A failure goes to the page's arena. */
+void onv_table_finish(onv_table *table, const onv_page *page);
+
+#endif

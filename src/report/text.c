@@ -1,0 +1,362 @@
+/* The default report: what a model needs, and why, for a reader at a terminal. */
+#include <string.h>
+
+#include "report/text.h"
+
+enum { BAR_COLUMNS = 10, PEAK_ROWS = 12, LEAST_SHARE = 100 /* a hundredth of the peak */ };
+
+/* --- The model --------------------------------------------------------------------------------- */
+
+static const onv_column fact_columns[] = {
+    {"", .style = ONV_STYLE_DIM},
+    {"", .least = 20},
+};
+
+/* "= 256", or the whole shape where an input's was given. */
+static const char *binding_text(const onv_view *view, onv_arena *arena, const onv_bound *bound)
+{
+    if (bound->size >= 0)
+        return onv_arena_printf(arena, "%s = %lld", bound->name, (long long)bound->size);
+    const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        const onv_value *value = onv_model_value(view->model, graph->inputs[i]);
+        if (strcmp(value->name, bound->name) != 0) continue;
+        const char *shape = onv_view_shape(view, arena, &value->type);
+        return shape == NULL ? NULL : onv_arena_printf(arena, "%s = %s", bound->name, shape);
+    }
+    return bound->name;
+}
+
+static const char *opsets_text(const onv_view *view, onv_arena *arena)
+{
+    const char *text = "";
+    for (size_t i = 0; i < view->model->opsets.count && i < 8 && text != NULL; i++) {
+        const onv_opset *opset = &view->model->opsets.at[i];
+        text = onv_arena_printf(arena, "%s%s%s%s%d", text, i > 0 ? ", " : "", opset->domain,
+                                opset->domain[0] != '\0' ? " " : "", (int)opset->version);
+    }
+    return text;
+}
+
+static void write_model(const onv_view *view, const onv_page *page)
+{
+    const onv_model *model = view->model;
+    const onv_live *live = view->live;
+    onv_page_fitted(page, ONV_STYLE_TITLE, model->path != NULL ? model->path : "", page->width);
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, fact_columns, 2);
+    if (model->producer[0] != '\0') {
+        onv_table_add(&table, "producer");
+        onv_table_add(&table, model->producer);
+    }
+    onv_table_add(&table, "opset");
+    onv_table_add(&table, opsets_text(view, page->arena));
+    onv_table_add(&table, "nodes");
+    onv_table_add(&table, onv_arena_printf(page->arena, "%s", onv_label_count(live->n_steps).text));
+    onv_table_add(&table, "parameters");
+    onv_table_add(&table,
+                  onv_arena_printf(page->arena, "%s", onv_label_count(live->weight_elems).text));
+    onv_table_add(&table, "MACs");
+    onv_table_add(&table, onv_macs_text(view, page->arena));
+    for (size_t i = 0; i < view->infer->bounds.count; i++) {
+        onv_table_add(&table, i == 0 ? "bound" : "");
+        onv_table_add(&table, binding_text(view, page->arena, &view->infer->bounds.at[i]));
+    }
+    onv_table_finish(&table, page);
+}
+
+const char *onv_macs_text(const onv_view *view, onv_arena *arena)
+{
+    if (view->live->macs_known)
+        return onv_arena_printf(arena, "%s", onv_label_scaled(view->live->macs).text);
+    if (view->live->macs == 0) return "?";
+    return onv_arena_printf(arena, "at least %s", onv_label_scaled(view->live->macs).text);
+}
+
+/* --- Memory ------------------------------------------------------------------------------------ */
+
+static const onv_column memory_columns[] = {
+    {"", .style = ONV_STYLE_DIM},
+    {"", .right = true},
+    {"", .least = 8, .style = ONV_STYLE_DIM},
+};
+
+static void add_amount(onv_table *table, const onv_page *page, const onv_footprint *footprint,
+                       const char *name, onv_amount amount, const char *note)
+{
+    onv_table_add(table, name);
+    onv_table_add(table, onv_amount_text(footprint, page, amount));
+    onv_table_add(table, note);
+}
+
+onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint)
+{
+    /* Saturates: both sums fit 64 bits, and nobody has so much memory. */
+    onv_amount total = footprint->peak;
+    if (!onv_u64_add(total.fixed, view->live->weight_bytes, &total.fixed)) total.fixed = UINT64_MAX;
+    return total;
+}
+
+static void write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
+{
+    const onv_live *live = view->live;
+    onv_page_text(page, ONV_STYLE_TITLE, "Memory");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, memory_columns, 3);
+    add_amount(&table, page, footprint, "weights", (onv_amount){.fixed = live->weight_bytes}, "");
+    if (live->constant_bytes > 0)
+        add_amount(&table, page, footprint, "constants",
+                   (onv_amount){.fixed = live->constant_bytes}, "in Constant nodes");
+    add_amount(&table, page, footprint, "inputs", footprint->input, "");
+    add_amount(&table, page, footprint, "outputs", footprint->output, "");
+    add_amount(&table, page, footprint, "activations", footprint->activation,
+               "all node outputs together");
+    add_amount(&table, page, footprint, "peak", footprint->peak, "the most that is live at once");
+    add_amount(&table, page, footprint, "total", onv_total_amount(view, footprint),
+               "weights + peak");
+    onv_table_finish(&table, page);
+}
+
+/* --- The peak ---------------------------------------------------------------------------------- */
+
+static const onv_column peak_columns[] = {
+    {"", .right = true},          {"", .right = true}, {"", .style = ONV_STYLE_BAR},
+    {"", .style = ONV_STYLE_DIM}, {"", .least = 12},   {"", .least = 12},
+};
+
+static void write_peak_title(const onv_view *view, const onv_page *page,
+                             const onv_footprint *footprint)
+{
+    const onv_node *node = onv_model_node(view->model, view->live->steps[footprint->peak_step]);
+    const char *amount = onv_amount_text(footprint, page, footprint->peak);
+    const char *where =
+        onv_arena_printf(page->arena, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
+                         (unsigned long)view->live->n_steps);
+    const char *name =
+        onv_arena_printf(page->arena, "%s %s", node->op_type, onv_view_node_name(view, node));
+    if (amount == NULL || where == NULL || name == NULL) return;
+    onv_page_text(page, ONV_STYLE_TITLE, "Peak ");
+    size_t used = 5 + onv_page_fitted(page, ONV_STYLE_PEAK, amount, page->width);
+    used += onv_page_fitted(page, ONV_STYLE_PLAIN, where, page->width);
+    if (used + 20 > page->width) {
+        onv_page_line(page);
+        onv_write_text(page->out, "  ");
+        used = 2;
+    }
+    onv_page_fitted(page, ONV_STYLE_PLAIN, name, page->width - used);
+    onv_page_line(page);
+}
+
+static void add_peak_row(onv_table *table, const onv_view *view, const onv_page *page,
+                         const onv_footprint *footprint, const onv_ranked *item, uint64_t whole)
+{
+    const onv_interval *interval = &view->live->intervals[item->index];
+    const onv_type *type = &onv_model_value(view->model, interval->value)->type;
+    bool bound = interval->bound;
+    const char *sign = !bound ? "" : onv_page_is_unicode(page) ? "≤ " : "<= ";
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text));
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s", onv_label_share(item->size, whole).text));
+    onv_table_add(table, onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS));
+    onv_table_add(table, onv_view_dtype(page->arena, type));
+    onv_table_add(table, onv_view_shape(view, page->arena, type));
+    onv_table_add(table, interval->label);
+}
+
+/* How many rows are worth showing: large ones, a few in any case, and never all but one. */
+static uint32_t count_shown(const onv_footprint *footprint, uint64_t whole, bool verbose)
+{
+    uint32_t n = footprint->n_peak_set, shown = 0;
+    if (verbose) return n;
+    while (shown < n && shown < PEAK_ROWS &&
+           (shown < 3 || footprint->peak_set[shown].size >= whole / LEAST_SHARE))
+        shown++;
+    return shown + 1 == n ? n : shown;
+}
+
+static void write_peak(const onv_view *view, const onv_page *page, const onv_footprint *footprint,
+                       bool verbose)
+{
+    bool in_units = footprint->measure == ONV_MEASURE_UNITS;
+    uint64_t whole = in_units ? footprint->peak.units : footprint->peak.fixed;
+    write_peak_title(view, page, footprint);
+    uint32_t shown = count_shown(footprint, whole, verbose);
+    onv_table table;
+    onv_table_init(&table, peak_columns, 6);
+    uint64_t rest = whole;
+    for (uint32_t i = 0; i < shown; i++) {
+        rest -= footprint->peak_set[i].size;
+        add_peak_row(&table, view, page, footprint, &footprint->peak_set[i], whole);
+    }
+    onv_table_finish(&table, page);
+    if (shown < footprint->n_peak_set)
+        onv_write_format(page->out, "  and %s more, %s\n",
+                         onv_label_count(footprint->n_peak_set - shown).text,
+                         onv_label_bytes(rest).text);
+    if (in_units && footprint->peak.fixed > 0)
+        onv_write_format(page->out, "  and %s that are fixed\n",
+                         onv_label_bytes(footprint->peak.fixed).text);
+}
+
+/* --- Memory over time -------------------------------------------------------------------------- */
+
+static const char *level_text(const onv_page *page, uint64_t bytes, uint64_t peak)
+{
+    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const signs[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
+    unsigned level = onv_scale_share(bytes, peak, 8);
+    if (level == 0 && bytes > 0) level = 1;
+    return onv_page_is_unicode(page) ? blocks[level] : signs[level];
+}
+
+static void write_timeline(const onv_view *view, const onv_page *page,
+                           const onv_footprint *footprint)
+{
+    uint32_t n = view->live->n_steps, columns = page->width - 4;
+    if (columns > n) columns = n;
+    uint64_t peak = footprint->steps[footprint->peak_step];
+    onv_page_text(page, ONV_STYLE_TITLE, "Live memory over the steps");
+    onv_write_text(page->out, "\n  ");
+    uint32_t mark = 0;
+    for (uint32_t c = 0; c < columns; c++) {
+        /* Column c shows the steps [first, end): every step stands in one. */
+        uint32_t first = (uint32_t)((uint64_t)c * n / columns);
+        uint32_t end = (uint32_t)((uint64_t)(c + 1) * n / columns);
+        uint64_t most = 0;
+        for (uint32_t s = first; s < end; s++)
+            if (footprint->steps[s] > most) most = footprint->steps[s];
+        bool is_peak = first <= footprint->peak_step && footprint->peak_step < end;
+        if (is_peak) mark = c;
+        onv_page_text(page, is_peak ? ONV_STYLE_PEAK : ONV_STYLE_BAR, level_text(page, most, peak));
+    }
+    onv_write_text(page->out, "\n  ");
+    onv_label at = onv_label_count(footprint->peak_step);
+    size_t width = strlen("step ") + strlen(at.text);
+    /* The label stands right of the mark, left of it where the page ends. */
+    bool fits = mark + 2 + width <= page->width - 4;
+    for (size_t i = fits ? 0 : width + 1; i < mark; i++) onv_write_char(page->out, ' ');
+    if (!fits) onv_write_format(page->out, "step %s ", at.text);
+    onv_page_text(page, ONV_STYLE_PEAK, "^");
+    if (fits) onv_write_format(page->out, " step %s", at.text);
+    onv_page_line(page);
+}
+
+/* --- The largest tensors ----------------------------------------------------------------------- */
+
+static const onv_column largest_columns[] = {
+    {"size", .right = true, .least = 12},
+    {"steps", .right = true},
+    {"dtype", .style = ONV_STYLE_DIM},
+    {"shape", .least = 12},
+    {"name", .least = 12},
+};
+
+/* What values are ranked by: bytes; for those without, the bytes of one unit of their free dims. */
+static uint64_t rank_size(const onv_view *view, const onv_footprint *footprint, uint32_t index)
+{
+    onv_value_id id = {index};
+    uint64_t bytes;
+    onv_growth growth;
+    if (onv_view_bytes(view, id, &bytes)) return bytes;
+    if (footprint->measure == ONV_MEASURE_BYTES) return 0;
+    if (!onv_view_growth(view, &onv_model_value(view->model, id)->type, &growth)) return 0;
+    return growth.coef;
+}
+
+static void write_largest(const onv_view *view, const onv_page *page,
+                          const onv_footprint *footprint, size_t top)
+{
+    size_t n_values = view->model->values.count, n = 0;
+    onv_ranked *items = ONV_ARENA_ARRAY(page->arena, onv_ranked, n_values);
+    if (items == NULL) return;
+    for (size_t i = 0; i < n_values; i++) {
+        uint64_t size = rank_size(view, footprint, (uint32_t)i);
+        if (size > 0) items[n++] = (onv_ranked){size, i};
+    }
+    onv_rank(items, n);
+    if (n == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Largest tensors");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, largest_columns, 5);
+    for (size_t i = 0; i < n && i < top; i++) {
+        onv_value_id id = {(uint32_t)items[i].index};
+        const onv_value *value = onv_model_value(view->model, id);
+        const onv_interval *interval = onv_view_interval(view, id);
+        onv_table_add(&table, onv_view_size(view, page, id));
+        onv_table_add(&table, interval == NULL ? "weight"
+                                               : onv_arena_printf(page->arena, "%lu-%lu",
+                                                                  (unsigned long)interval->first,
+                                                                  (unsigned long)interval->last));
+        onv_table_add(&table, onv_view_dtype(page->arena, &value->type));
+        onv_table_add(&table, onv_view_shape(view, page->arena, &value->type));
+        onv_table_add(&table, value->name);
+    }
+    onv_table_finish(&table, page);
+}
+
+/* --- All of it --------------------------------------------------------------------------------- */
+
+static void write_quiet(const onv_view *view, const onv_page *page)
+{
+    onv_footprint footprint;
+    if (!onv_footprint_make(&footprint, view, page)) return;
+    onv_write_clean(page->out, view->model->path != NULL ? view->model->path : "", page->mode);
+    const char *total = onv_amount_text(&footprint, page, onv_total_amount(view, &footprint));
+    const char *peak = onv_amount_text(&footprint, page, footprint.peak);
+    if (total == NULL || peak == NULL) return;
+    onv_write_text(page->out, ": ");
+    onv_write_clean(page->out, total, page->mode);
+    onv_write_format(page->out, " (weights %s, peak ",
+                     onv_label_bytes(view->live->weight_bytes).text);
+    onv_write_clean(page->out, peak, page->mode);
+    onv_write_text(page->out, ")\n");
+}
+
+static void write_view(const onv_view *view, const onv_page *page,
+                       const onv_report_options *options)
+{
+    onv_footprint footprint;
+    if (!onv_footprint_make(&footprint, view, page)) return;
+    bool verbose = options->verbosity > 0;
+    write_model(view, page);
+    onv_page_line(page);
+    write_memory(view, page, &footprint);
+    if (footprint.n_peak_set > 0) {
+        onv_page_line(page);
+        write_peak(view, page, &footprint, verbose);
+        onv_page_line(page);
+        write_timeline(view, page, &footprint);
+    }
+    write_largest(view, page, &footprint, options->top == 0 ? 10 : options->top);
+    onv_write_open_dims(view, page);
+    onv_write_notes(view, page, verbose);
+}
+
+static onv_status write_text(const onv_report_job *job)
+{
+    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    for (size_t i = 0; i < job->count; i++) {
+        if (job->options->verbosity < 0) {
+            write_quiet(&job->views[i], &page);
+        } else {
+            if (i > 0) onv_write_text(job->out, "\n\n");
+            write_view(&job->views[i], &page, job->options);
+        }
+        if (job->arena->failed) return onv_fail_memory(job->err);
+        if (i + 1 < job->count) onv_arena_reset(job->arena);
+    }
+    if (job->count > 1 && job->options->verbosity >= 0) onv_write_comparison(job, &page);
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_text = {
+    .id = ONV_FORMAT_TEXT,
+    .name = "text",
+    .summary = "the report for people",
+    .write = write_text,
+};

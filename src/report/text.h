@@ -1,0 +1,24 @@
+/* The parts of the text report, which stand in several files. */
+#ifndef ONV_REPORT_TEXT_H
+#define ONV_REPORT_TEXT_H
+
+#include "base/checked.h"
+#include "report/footprint.h"
+#include "report/format.h"
+
+/* "4.09 G", "at least 1.20 M", "?". */
+const char *onv_macs_text(const onv_view *view, onv_arena *arena);
+
+/* Weights and peak together. */
+onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
+
+/* The symbols that are free and the options that bind them. */
+void onv_write_open_dims(const onv_view *view, const onv_page *page);
+
+/* What is not exact, and the diagnostics. */
+void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
+
+/* The models side by side. */
+void onv_write_comparison(const onv_report_job *job, const onv_page *page);
+
+#endif

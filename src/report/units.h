@@ -1,0 +1,24 @@
+/* Numbers for people.
+ *
+ * All of it is integer arithmetic, so that the result depends on no locale and is never a NaN.
+ */
+#ifndef ONV_REPORT_UNITS_H
+#define ONV_REPORT_UNITS_H
+
+#include <stdint.h>
+
+typedef struct onv_label {
+    char text[32];
+} onv_label;
+
+onv_label onv_label_bytes(uint64_t bytes);  /* "812 B", "97.3 MiB", "2.30 GiB" */
+onv_label onv_label_count(uint64_t count);  /* "25,507,944" */
+onv_label onv_label_scaled(uint64_t count); /* "812", "4.09 G": powers of 1000 */
+
+/* "34.1%"; of nothing, everything is 0.0%. */
+onv_label onv_label_share(uint64_t part, uint64_t whole);
+
+/* `part` of `whole` in `scale` parts, rounded to the nearest; 0 of nothing. part <= whole. */
+unsigned onv_scale_share(uint64_t part, uint64_t whole, unsigned scale);
+
+#endif

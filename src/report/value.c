@@ -1,0 +1,169 @@
+#include "report/value.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+const onv_interval *onv_view_interval(const onv_view *view, onv_value_id id)
+{
+    uint32_t row = view->live->of_value[id.index];
+    return row == UINT32_MAX ? NULL : &view->live->intervals[row];
+}
+
+bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
+{
+    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_value *value = onv_model_value(view->model, id);
+    if (interval != NULL) {
+        *bytes = interval->bytes;
+        return interval->sized;
+    }
+    if (!onv_value_is_weight(value) || value->tensor == NULL) return false;
+    *bytes = value->tensor->bytes;
+    return true;
+}
+
+bool onv_view_is_bound(const onv_view *view, onv_value_id id)
+{
+    const onv_interval *interval = onv_view_interval(view, id);
+    return (interval != NULL && interval->bound) || onv_model_value(view->model, id)->bound_used;
+}
+
+const char *onv_view_kind(const onv_view *view, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(view->model, id);
+    bool top = value->graph.index == 0;
+    if (value->kind == ONV_VALUE_INITIALIZER) return "initializer";
+    if (value->kind == ONV_VALUE_CONSTANT) return "constant";
+    if (value->kind == ONV_VALUE_INPUT && top) return "input";
+    return value->is_output && top ? "output" : "activation";
+}
+
+const char *onv_view_dtype(onv_arena *arena, const onv_type *type)
+{
+    const char *inner = type->elem != NULL ? onv_view_dtype(arena, type->elem) : "?";
+    switch (type->kind) {
+    case ONV_TYPE_TENSOR: return onv_dtype_name((onv_dtype)type->dtype);
+    case ONV_TYPE_SPARSE_TENSOR:
+        return onv_arena_printf(arena, "sparse(%s)", onv_dtype_name((onv_dtype)type->dtype));
+    case ONV_TYPE_SEQUENCE: return onv_arena_printf(arena, "sequence(%s)", inner);
+    case ONV_TYPE_OPTIONAL: return onv_arena_printf(arena, "optional(%s)", inner);
+    case ONV_TYPE_MAP:
+        return onv_arena_printf(arena, "map(%s, %s)", onv_dtype_name((onv_dtype)type->dtype),
+                                inner);
+    default: return "?";
+    }
+}
+
+onv_dim onv_view_dim(const onv_view *view, onv_dim d)
+{
+    if (!onv_dim_has_bound(&view->model->dims, d)) return d;
+    onv_dim upper = onv_dim_upper(&view->model->dims, d);
+    return onv_dim_is_const(upper) ? upper : d;
+}
+
+/* The text of a dim, in parentheses where it is a sum or a product. */
+static const char *dim_factor(const onv_view *view, onv_arena *arena, onv_dim d)
+{
+    const char *text = onv_dim_text(&view->model->dims, arena, d);
+    if (text == NULL || onv_dim_is_const(d) || onv_dim_is_symbol(&view->model->dims, d) ||
+        strchr(text, ' ') == NULL)
+        return text;
+    return onv_arena_printf(arena, "(%s)", text);
+}
+
+/* `parts` with `sign` between them. */
+static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, const char *sign)
+{
+    size_t length = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (parts[i] == NULL) return NULL;
+        length += strlen(parts[i]) + strlen(sign);
+    }
+    char *text = onv_arena_alloc(arena, length);
+    if (text == NULL) return NULL;
+    char *to = text;
+    *to = '\0';
+    for (uint32_t i = 0; i < n; i++) {
+        if (i > 0) to = stpcpy(to, sign);
+        to = stpcpy(to, parts[i]);
+    }
+    return text;
+}
+
+const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type)
+{
+    if (!onv_type_has_rank(type) || type->rank > ONV_MAX_RANK) return "?";
+    if (type->rank == 0) return "scalar";
+    const char *parts[ONV_MAX_RANK];
+    bool only_numbers = true;
+    for (int i = 0; i < type->rank; i++) {
+        onv_dim d = onv_view_dim(view, type->dims[i]);
+        only_numbers = only_numbers && onv_dim_is_const(d);
+        parts[i] = dim_factor(view, arena, d);
+    }
+    /* An x would run into the letters of a name. */
+    return join(arena, parts, (uint32_t)type->rank, only_numbers ? "x" : " x ");
+}
+
+/* --- Sizes ------------------------------------------------------------------------------------- */
+
+static void insert_factor(onv_growth *growth, onv_dim d)
+{
+    uint32_t at = growth->n++;
+    for (; at > 0 && growth->factors[at - 1].raw > d.raw; at--)
+        growth->factors[at] = growth->factors[at - 1];
+    growth->factors[at] = d;
+}
+
+bool onv_view_growth(const onv_view *view, const onv_type *type, onv_growth *growth)
+{
+    *growth = (onv_growth){0};
+    if (!onv_type_has_rank(type) || type->kind != ONV_TYPE_TENSOR || type->rank > ONV_MAX_RANK)
+        return false;
+    if (onv_dtype_bits((onv_dtype)type->dtype) == 0) return false;
+    uint64_t elems = 1;
+    for (int i = 0; i < type->rank; i++) {
+        onv_dim d = onv_view_dim(view, type->dims[i]);
+        if (onv_dim_is_expr(d))
+            insert_factor(growth, d);
+        else if (!onv_dim_is_const(d) || d.raw < 0)
+            return false;
+        else if (!onv_u64_mul(elems, (uint64_t)d.raw, &elems))
+            return false;
+    }
+    return onv_dtype_bytes((onv_dtype)type->dtype, elems, &growth->coef);
+}
+
+const char *onv_view_factors(const onv_view *view, const onv_page *page, const onv_growth *growth)
+{
+    const char *parts[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < growth->n; i++)
+        parts[i] = dim_factor(view, page->arena, growth->factors[i]);
+    return join(page->arena, parts, growth->n, onv_page_is_unicode(page) ? " × " : " * ");
+}
+
+const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_id id)
+{
+    const char *most = onv_page_is_unicode(page) ? "≤ " : "<= ";
+    const char *times = onv_page_is_unicode(page) ? "×" : "*";
+    uint64_t bytes;
+    onv_growth growth;
+    const char *bound = onv_view_is_bound(view, id) ? most : "";
+    if (onv_view_bytes(view, id, &bytes))
+        return onv_arena_printf(page->arena, "%s%s", bound, onv_label_bytes(bytes).text);
+    if (!onv_view_growth(view, &onv_model_value(view->model, id)->type, &growth)) return "?";
+    const char *factors = onv_view_factors(view, page, &growth);
+    if (factors == NULL) return NULL;
+    return onv_arena_printf(page->arena, "%s%s %s %s", bound, onv_label_bytes(growth.coef).text,
+                            times, factors);
+}
+
+const char *onv_view_node_name(const onv_view *view, const onv_node *node)
+{
+    if (node->name != NULL && node->name[0] != '\0') return node->name;
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (onv_is_value(node->outputs[i]))
+            return onv_model_value(view->model, node->outputs[i])->name;
+    return "";
+}
