@@ -107,7 +107,7 @@ static const onv_op rows[] = {
      {1, 1},
      {1, 1},
      .infer = infer_image_decoder,
-     .flags = ONV_OP_DATA_DEPENDENT | ONV_OP_HOST},
+     .flags = ONV_OP_DATA_DEPENDENT},
 };
 
 const onv_op_family onv_ops_image = {"", rows, sizeof rows / sizeof rows[0]};
