@@ -1,9 +1,11 @@
-/* Attention and RotaryEmbedding of opset 23 on.
+/* Attention and RotaryEmbedding of opset 23, LinearAttention of opset 27.
  *
  * Queries, keys and values are [batch, heads, length, head size], or [batch, length, heads * head
  * size] with the heads as attributes. Several query heads may share one head of keys and values.
  * Cached keys and values (past, always 4-D) stand before the new ones; both together are present.
  */
+#include <string.h>
+
 #include "ops/op.h"
 #include "ops/tensor.h"
 
@@ -123,6 +125,66 @@ static onv_op_traits attention_traits(onv_op_ctx *c)
     return traits;
 }
 
+/* --- LinearAttention --------------------------------------------------------------------------- */
+
+enum { STATE = 3, DECAY, BETA }; /* inputs */
+
+/* Instead of all past keys and values, each head keeps one state of [head size, value size], which
+ * every step reads and updates. */
+static onv_status read_linear(onv_op_ctx *c, heads *q, heads *k, heads *v)
+{
+    for (uint32_t i = Q; i <= V; i++) ONV_TRY(onv_tensor_need_rank(c, i, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, STATE, 4, 4));
+    if (onv_op_attr_int(c, "q_num_heads", 0) < 1 || onv_op_attr_int(c, "kv_num_heads", 0) < 1)
+        return onv_op_fail(c, "q_num_heads or kv_num_heads is missing or not positive");
+    ONV_TRY(read_heads(c, Q, "q_num_heads", q));
+    ONV_TRY(read_heads(c, K, "kv_num_heads", k));
+    ONV_TRY(read_heads(c, V, "kv_num_heads", v));
+    if (q->count.raw % k->count.raw != 0)
+        return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
+                           (long long)q->count.raw, (long long)k->count.raw);
+    ONV_TRY(onv_tensor_unify(c, "the batch of queries and keys", q->batch, k->batch, &q->batch));
+    ONV_TRY(onv_tensor_unify(c, "the batch of keys and values", q->batch, v->batch, &q->batch));
+    ONV_TRY(
+        onv_tensor_unify(c, "the length of queries and keys", q->length, k->length, &q->length));
+    ONV_TRY(onv_tensor_unify(c, "the length of keys and values", q->length, v->length, &q->length));
+    ONV_TRY(onv_tensor_unify(c, "the head size of queries and keys", q->size, k->size, &k->size));
+    ONV_TRY(onv_tensor_unify(c, "the batch of the state", q->batch, onv_op_in_dim(c, STATE, 0),
+                             &q->batch));
+    ONV_TRY(onv_tensor_unify(c, "the heads of the state", k->count, onv_op_in_dim(c, STATE, 1),
+                             &k->count));
+    ONV_TRY(onv_tensor_unify(c, "the head size of the state", k->size, onv_op_in_dim(c, STATE, 2),
+                             &k->size));
+    return onv_tensor_unify(c, "the value size of the state", v->size, onv_op_in_dim(c, STATE, 3),
+                            &v->size);
+}
+
+static onv_status infer_linear_attention(onv_op_ctx *c)
+{
+    heads q, k, v;
+    ONV_TRY(read_linear(c, &q, &k, &v));
+    onv_dim wide[3] = {q.batch, q.length, onv_dim_mul(c->dims, q.count, v.size)};
+    onv_dim state[4] = {q.batch, k.count, k.size, v.size};
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, Q), wide, 3);
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, STATE) ? STATE : Q), state, 4);
+    return ONV_OK;
+}
+
+/* Per step: a product with the state for each query head, an outer product for each head of keys,
+ * and one more product there where the rule corrects what the state holds ("delta"). */
+static onv_dim macs_linear_attention(onv_op_ctx *c)
+{
+    heads q, k, v;
+    if (read_linear(c, &q, &k, &v) != ONV_OK) return ONV_DIM_UNKNOWN;
+    bool delta = strstr(onv_op_attr_string(c, "update_rule", "gated_delta"), "delta") != NULL;
+    onv_dim products = onv_dim_mul(c->dims, k.count, onv_dim_const(delta ? 2 : 1));
+    products = onv_dim_add(c->dims, products, q.count);
+    onv_dim macs = onv_dim_mul(c->dims, onv_dim_mul(c->dims, q.batch, q.length), products);
+    return onv_dim_mul(c->dims, macs, onv_dim_mul(c->dims, k.size, v.size));
+}
+
+/* --- RotaryEmbedding --------------------------------------------------------------------------- */
+
 /* RotaryEmbedding: X, cos_cache, sin_cache, position_ids. */
 static onv_status infer_rotary_embedding(onv_op_ctx *c)
 {
@@ -141,24 +203,31 @@ static onv_status infer_rotary_embedding(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {"Attention",
-     23,
-     {3, 6},
-     {1, 4},
+    {.name = "Attention",
+     .since = 23,
+     .in = {3, 6},
+     .out = {1, 4},
      .infer = infer_attention,
      .macs = macs_attention,
      .traits_fn = attention_traits},
-    {"Attention",
-     24,
-     {3, 7},
-     {1, 4},
+    {.name = "Attention",
+     .since = 24,
+     .in = {3, 7},
+     .out = {1, 4},
      .infer = infer_attention,
      .macs = macs_attention,
      .traits_fn = attention_traits},
-    {"RotaryEmbedding",
-     23,
-     {3, 4},
-     {1, 1},
+    {.name = "LinearAttention",
+     .since = 27,
+     .in = {3, 6},
+     .out = {2, 2},
+     .infer = infer_linear_attention,
+     .macs = macs_linear_attention,
+     .traits = {.save_in = ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V) | ONV_BIT(DECAY) | ONV_BIT(BETA)}},
+    {.name = "RotaryEmbedding",
+     .since = 23,
+     .in = {3, 4},
+     .out = {1, 1},
      .infer = infer_rotary_embedding,
      .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}},
 };

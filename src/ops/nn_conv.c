@@ -1,4 +1,5 @@
-/* Convolutions: Conv, ConvInteger, QLinearConv, ConvTranspose, DeformConv, and Col2Im. */
+/* Convolutions: Conv, ConvInteger, QLinearConv, ConvTranspose, DeformConv, CausalConvWithState,
+ * and Col2Im. */
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "ops/tensor.h"
@@ -186,6 +187,32 @@ static onv_dim macs_conv_transpose(onv_op_ctx *c)
     return onv_op_in_rank(c, W) < 0 ? ONV_DIM_UNKNOWN : macs;
 }
 
+/* --- CausalConvWithState ----------------------------------------------------------------------- */
+
+/* Input [batch, channels, length], weights [channels, 1, k], bias, the last k - 1 positions of the
+ * previous call: every channel alone, and the output is as long as the input. */
+static onv_status infer_causal_conv(onv_op_ctx *c)
+{
+    enum { BIAS = 2, PAST = 3 };
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_dim dims[3] = {onv_op_in_dim(c, 0, 0), onv_op_in_dim(c, 0, 1), onv_op_in_dim(c, 0, 2)};
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, W, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, PAST, 3, 3));
+    ONV_TRY(onv_tensor_unify(c, "the channels of input and weights", dims[1],
+                             onv_op_in_dim(c, W, 0), &dims[1]));
+    ONV_TRY(check_bias(c, BIAS, dims[1]));
+    if (onv_dim_always_lt(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1)))
+        return onv_op_fail(c, "the kernel is empty: weights %s",
+                           onv_op_shape_text(c, onv_op_in(c, W)));
+    onv_op_set_out(c, 0, dtype, dims, 3);
+    onv_dim state = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
+    ONV_TRY(
+        onv_tensor_unify(c, "the length of the state", state, onv_op_in_dim(c, PAST, 2), &dims[2]));
+    onv_op_set_out(c, 1, dtype, dims, 3);
+    return ONV_OK;
+}
+
 /* --- Col2Im ------------------------------------------------------------------------------------ */
 
 /* The number of blocks that an image of those sizes has room for. */
@@ -238,24 +265,47 @@ static onv_status infer_col2im(onv_op_ctx *c)
 #define SAVES_X_W .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1)}
 
 static const onv_op rows[] = {
-    {"Conv", 1, {2, 3}, {1, 1}, .infer = infer_conv, .macs = macs_conv, SAVES_X_W},
-    {"ConvTranspose",
-     1,
-     {2, 3},
-     {1, 1},
+    {.name = "Conv",
+     .since = 1,
+     .in = {2, 3},
+     .out = {1, 1},
+     .infer = infer_conv,
+     .macs = macs_conv,
+     SAVES_X_W},
+    {.name = "ConvTranspose",
+     .since = 1,
+     .in = {2, 3},
+     .out = {1, 1},
      .infer = infer_conv_transpose,
      .macs = macs_conv_transpose,
      SAVES_X_W},
-    {"ConvInteger", 10, {2, 4}, {1, 1}, .infer = infer_conv_integer, .macs = macs_conv},
-    {"QLinearConv", 10, {8, 9}, {1, 1}, .infer = infer_qlinear_conv, .macs = macs_conv},
-    {"DeformConv",
-     19,
-     {3, 5},
-     {1, 1},
+    {.name = "CausalConvWithState",
+     .since = 27,
+     .in = {2, 4},
+     .out = {2, 2},
+     .infer = infer_causal_conv,
+     .macs = macs_conv,
+     SAVES_X_W},
+    {.name = "ConvInteger",
+     .since = 10,
+     .in = {2, 4},
+     .out = {1, 1},
+     .infer = infer_conv_integer,
+     .macs = macs_conv},
+    {.name = "QLinearConv",
+     .since = 10,
+     .in = {8, 9},
+     .out = {1, 1},
+     .infer = infer_qlinear_conv,
+     .macs = macs_conv},
+    {.name = "DeformConv",
+     .since = 19,
+     .in = {3, 5},
+     .out = {1, 1},
      .infer = infer_deform_conv,
      .macs = macs_conv,
      .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3) | ONV_BIT(4)}},
-    {"Col2Im", 18, {3, 3}, {1, 1}, .infer = infer_col2im},
+    {.name = "Col2Im", .since = 18, .in = {3, 3}, .out = {1, 1}, .infer = infer_col2im},
 };
 
 const onv_op_family onv_ops_nn_conv = {"", rows, sizeof rows / sizeof rows[0]};

@@ -51,17 +51,17 @@ static onv_status infer_roi_align(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {"NonMaxSuppression",
-     10,
-     {2, 5},
-     {1, 1},
+    {.name = "NonMaxSuppression",
+     .since = 10,
+     .in = {2, 5},
+     .out = {1, 1},
      .infer = infer_non_max_suppression,
      .flags = ONV_OP_DATA_DEPENDENT},
     /* The gradient needs the regions, not the features. */
-    {"RoiAlign",
-     10,
-     {3, 3},
-     {1, 1},
+    {.name = "RoiAlign",
+     .since = 10,
+     .in = {3, 3},
+     .out = {1, 1},
      .infer = infer_roi_align,
      .traits = {.save_in = ONV_BIT(1) | ONV_BIT(2)}},
 };

@@ -71,6 +71,15 @@ const onv_case onv_cases_nn_conv[] = {
     {"Conv", 11, "f32[1,3,8,8] f32[4,3,3,3]", "auto_pad='SAME'", "!auto_pad is 'SAME'"},
     {"Conv", 11, "f32[1,3,8,8] f32[4,3,3,3] f32[5]", "", "!bias"},
 
+    {"CausalConvWithState", 27, "f16[b,64,t] f16[64,1,4] f16[64] f16[b,64,3]", "activation='silu'",
+     "f16[b,64,t] f16[b,64,3]", "b*t*256", XW},
+    {"CausalConvWithState", 27, "f32[1,?,9] f32[8,1,1]", "", "f32[1,8,9] f32[1,8,0]", "72"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[...] - f32[?,?,3]", "", "f32[1,8,9] f32[1,8,3]",
+     "?"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[9,1,4]", "", "!channels"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,4] - f32[1,8,4]", "", "!length of the state"},
+    {"CausalConvWithState", 27, "f32[1,8,9] f32[8,1,0]", "", "!kernel is empty"},
+
     {"ConvInteger", 10, "u8[1,3,8,8] i8[4,3,3,3]", "", "i32[1,4,6,6]", "3888", "save_in="},
     {"ConvInteger", 10, "u8[n,3,8,8] u8[4,3,3,3] u8[] u8[4]", "pads=[1,1,1,1]", "i32[n,4,8,8]"},
     {"ConvInteger", 10, "u8[1,3,8,8] i8[4,2,3,3]", "", "!channels"},
