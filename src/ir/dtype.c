@@ -40,6 +40,8 @@ static const struct {
     [ONV_FLOAT8E8M0] = {"float8e8m0", 8, IS_FLOAT},
     [ONV_UINT2] = {"uint2", 2, IS_INTEGER},
     [ONV_INT2] = {"int2", 2, IS_INTEGER},
+    [ONV_FLOAT6E2M3] = {"float6e2m3", 6, IS_FLOAT},
+    [ONV_FLOAT6E3M2] = {"float6e3m2", 6, IS_FLOAT},
 };
 
 onv_dtype onv_dtype_from(int64_t number)
@@ -71,8 +73,7 @@ bool onv_dtype_bytes(onv_dtype dtype, uint64_t elems, uint64_t *bytes)
 {
     uint32_t bits = onv_dtype_bits(dtype);
     if (bits >= 8) return onv_u64_mul(elems, bits / 8, bytes);
-    uint64_t per_byte = bits > 0 ? 8 / bits : 1;
-    *bytes = bits == 0 ? 0 : elems / per_byte + (elems % per_byte != 0);
+    *bytes = elems / 8 * bits + (elems % 8 * bits + 7) / 8; /* at most 6 bits: no overflow */
     return true;
 }
 

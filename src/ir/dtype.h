@@ -35,6 +35,8 @@ typedef enum onv_dtype {
     ONV_FLOAT8E8M0 = 24,
     ONV_UINT2 = 25,
     ONV_INT2 = 26,
+    ONV_FLOAT6E2M3 = 27,
+    ONV_FLOAT6E3M2 = 28,
     ONV_DTYPE_COUNT
 } onv_dtype;
 
@@ -47,7 +49,7 @@ const char *onv_dtype_name(onv_dtype dtype);
 /* Bits of one element; 0 for strings and undefined, which have no fixed size. */
 uint32_t onv_dtype_bits(onv_dtype dtype);
 
-bool onv_dtype_is_float(onv_dtype dtype);   /* every floating-point type, 4 and 8 bits included */
+bool onv_dtype_is_float(onv_dtype dtype);   /* every floating-point type, 4 to 8 bits included */
 bool onv_dtype_is_integer(onv_dtype dtype); /* signed and unsigned, not bool */
 
 /* Bytes of `elems` elements: bits summed, rounded up once. False if that passes 64 bits. */

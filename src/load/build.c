@@ -1,0 +1,146 @@
+#include "load/build.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* The newest IR version whose format proto/onnx.proto describes. */
+enum { NEWEST_IR = 14 };
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+onv_status onv_build_intern(onv_builder *b, const char *text, const char **name)
+{
+    *name = onv_intern(&b->model->strings, text != NULL ? text : "");
+    return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, const char **name)
+{
+    if (prefix[0] == '\0') return onv_build_intern(b, text, name);
+    size_t n_prefix = strlen(prefix), n_text = strlen(text);
+    b->text.count = 0;
+    if (!onv_vec_reserve(&b->text, n_prefix + n_text)) return onv_fail_memory(b->err);
+    memcpy(b->text.at, prefix, n_prefix);
+    memcpy(b->text.at + n_prefix, text, n_text);
+    *name = onv_intern_n(&b->model->strings, b->text.at, n_prefix + n_text);
+    return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+onv_status onv_build_domain(onv_builder *b, const char *text, const char **domain)
+{
+    if (text != NULL && strcmp(text, "ai.onnx") == 0) text = "";
+    return onv_build_intern(b, text, domain);
+}
+
+/* --- Opset versions ---------------------------------------------------------------------------- */
+
+onv_status onv_build_versions(onv_builder *b, Onnx__OperatorSetIdProto *const *imports, size_t n,
+                              onv_ptr_map *versions)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *domain;
+        uint32_t known;
+        ONV_TRY(onv_build_domain(b, imports[i]->domain, &domain));
+        if (imports[i]->version < 0 || imports[i]->version > INT32_MAX)
+            return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
+                            imports[i]->version, domain);
+        uint32_t version = (uint32_t)imports[i]->version;
+        if (onv_ptr_map_get(versions, domain, &known) && known >= version) continue;
+        if (!onv_ptr_map_set(versions, domain, version)) return onv_fail_memory(b->err);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
+                             int32_t *version)
+{
+    uint32_t found = 1;
+    if (!onv_ptr_map_get(scope->versions, domain, &found) &&
+        !onv_ptr_map_get(&b->versions, domain, &found) &&
+        !onv_ptr_map_get(&b->elsewhere, domain, &found) &&
+        !onv_ptr_map_get(&b->reported, domain, NULL)) {
+        onv_model_diag(b->model, ONV_WARNING, "domain-not-imported", NULL,
+                       "nothing imports the operators of domain '%s'; version 1 is assumed",
+                       domain[0] != '\0' ? domain : "ai.onnx");
+        if (!onv_ptr_map_set(&b->reported, domain, 1)) return onv_fail_memory(b->err);
+    }
+    *version = (int32_t)found;
+    return ONV_OK;
+}
+
+static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
+{
+    ONV_TRY(onv_build_versions(b, pb->opset_import, pb->n_opset_import, &b->versions));
+    onv_ptr_map listed = {0};
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < pb->n_opset_import && status == ONV_OK; i++) {
+        onv_opset opset = {0};
+        uint32_t version = 0;
+        status = onv_build_domain(b, pb->opset_import[i]->domain, &opset.domain);
+        if (status != ONV_OK || onv_ptr_map_get(&listed, opset.domain, NULL)) continue;
+        onv_ptr_map_get(&b->versions, opset.domain, &version);
+        opset.version = (int32_t)version;
+        if (!onv_ptr_map_set(&listed, opset.domain, 1) || !onv_vec_push(&b->model->opsets, opset))
+            status = onv_fail_memory(b->err);
+    }
+    onv_ptr_map_cleanup(&listed);
+    return status;
+}
+
+/* Before IR 3 there was one opset, and no field for it. */
+static onv_status first_opset(onv_builder *b, const Onnx__ModelProto *pb)
+{
+    if (pb->n_opset_import > 0 || b->model->ir_version < 1 || b->model->ir_version > 2)
+        return ONV_OK;
+    onv_opset opset = {.version = 1};
+    ONV_TRY(onv_build_intern(b, "", &opset.domain));
+    if (!onv_ptr_map_set(&b->versions, opset.domain, 1) || !onv_vec_push(&b->model->opsets, opset))
+        return onv_fail_memory(b->err);
+    return ONV_OK;
+}
+
+/* --- The model --------------------------------------------------------------------------------- */
+
+static onv_status model_facts(onv_builder *b, const Onnx__ModelProto *pb)
+{
+    onv_model *model = b->model;
+    const char *name = pb->producer_name != NULL ? pb->producer_name : "";
+    const char *version = pb->producer_version != NULL ? pb->producer_version : "";
+    model->ir_version = pb->ir_version;
+    model->producer = onv_arena_printf(&model->arena, "%s%s%s", name,
+                                       name[0] != '\0' && version[0] != '\0' ? " " : "", version);
+    if (model->producer == NULL) return onv_fail_memory(b->err);
+    if (!pb->has_ir_version)
+        onv_model_diag(model, ONV_NOTE, "no-ir-version", NULL, "the file has no IR version");
+    if (pb->ir_version > NEWEST_IR)
+        onv_model_diag(model, ONV_WARNING, "newer-ir", NULL,
+                       "IR version %" PRId64 " is newer than %d, the newest one known here",
+                       pb->ir_version, NEWEST_IR);
+    ONV_TRY(model_opsets(b, pb));
+    return first_opset(b, pb);
+}
+
+onv_status onv_build_model(onv_builder *b, const Onnx__ModelProto *pb)
+{
+    onv_graph_id main_graph;
+    const char *path;
+    ONV_TRY(model_facts(b, pb));
+    ONV_TRY(onv_build_functions(b, pb));
+    ONV_TRY(onv_build_intern(b, "", &path));
+    ONV_TRY(onv_build_graph(b, pb->graph, NULL, NULL, ONV_NO_NODE, NULL, path, &main_graph));
+    if (b->model->arena.failed || b->model->dims.failed) return onv_fail_memory(b->err);
+    return ONV_OK;
+}
+
+void onv_builder_cleanup(onv_builder *b)
+{
+    for (size_t i = 0; i < b->n_functions; i++) onv_ptr_map_cleanup(&b->functions[i].versions);
+    onv_heap_free(b->functions);
+    onv_heap_free(b->function_slots);
+    onv_ptr_map_cleanup(&b->versions);
+    onv_ptr_map_cleanup(&b->elsewhere);
+    onv_ptr_map_cleanup(&b->reported);
+    onv_vec_cleanup(&b->text);
+}

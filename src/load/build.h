@@ -1,0 +1,170 @@
+/* From protobuf-c's messages to the model: what the build_*.c files share.
+ *
+ * A scope is a stretch of nodes with its names: a graph, a subgraph (which sees the scopes around
+ * it) or the body of a function at one call (which sees nothing but its inputs). Each is built in two
+ * passes: the first gives every name an id, the second builds the nodes and finds what they read,
+ * so that nodes may stand in any order.
+ *
+ *     graph ── If_3/then_branch ── ...          outer: names are looked up from inside out
+ *       └── body of a function called here      no outer; inputs are the caller's ids, outputs too
+ *
+ * Attributes of a call are not built at the call but where the body refers to them, in the scope of
+ * the caller (a graph attribute sees the caller's names): a binding is a message and its scope.
+ */
+#ifndef ONV_LOAD_BUILD_H
+#define ONV_LOAD_BUILD_H
+
+#include "ir/model.h"
+#include "load/ptr_map.h"
+#include "load/scan.h"
+#include "onnx.pb-c.h"
+
+typedef struct onv_scope onv_scope;
+
+typedef struct onv_function {
+    const Onnx__FunctionProto *pb;
+    const char *domain, *name, *overload; /* interned */
+    onv_ptr_map versions;                 /* of its own opset imports, by domain */
+    uint64_t cost;                        /* nodes and calls of one expansion, saturating */
+    uint32_t depth;                       /* of calls, its own included */
+    uint8_t visit;                        /* of the walk that finds both */
+} onv_function;
+
+/* The attributes of one call, by name. */
+typedef struct onv_binding {
+    const Onnx__AttributeProto *pb;
+    const onv_scope *scope;
+} onv_binding;
+
+typedef struct onv_bindings {
+    onv_ptr_map index; /* by attribute name: of `list` */
+    ONV_VEC(onv_binding) list;
+} onv_bindings;
+
+typedef struct onv_node_list {
+    onv_node_id *at;
+    size_t count, capacity;
+} onv_node_list;
+
+struct onv_scope {
+    const onv_scope *outer;       /* whose names are visible too */
+    onv_ptr_map names;            /* interned name to value index */
+    const onv_ptr_map *results;   /* function: output name to the caller's value */
+    const onv_ptr_map *versions;  /* opset imports by domain */
+    const onv_bindings *bindings; /* attributes of the call; NULL outside functions */
+    const char *prefix;           /* of names: "", "If_3/then_branch/" */
+    onv_graph_id graph;           /* that the nodes stand in */
+    uint32_t graphs, calls;       /* how deep it stands in subgraphs and in functions */
+    onv_node_list *nodes;         /* of that graph */
+};
+
+typedef struct onv_builder {
+    onv_model *model;
+    const onv_limits *limits; /* resolved */
+    const onv_scan *scan;
+    onv_function *functions;
+    size_t n_functions;
+    uint32_t *function_slots; /* hash table: index + 1, 0 where empty */
+    size_t n_function_slots;
+    onv_ptr_map versions;  /* the model's opset imports, by domain */
+    onv_ptr_map elsewhere; /* those of all functions */
+    onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
+    ONV_VEC(char) text;    /* scratch for names under construction */
+    uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
+    onv_error *err;
+} onv_builder;
+
+/* --- build.c ----------------------------------------------------------------------------------- */
+
+/* The whole model, except its source. */
+onv_status onv_build_model(onv_builder *b, const Onnx__ModelProto *pb);
+void onv_builder_cleanup(onv_builder *b);
+
+/* Interns `text` (NULL: ""), behind a prefix where there is one. */
+onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
+onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, const char **name);
+
+/* Interns a domain; "ai.onnx" is "". */
+onv_status onv_build_domain(onv_builder *b, const char *text, const char **domain);
+
+/* Opset imports by domain, the highest version of each. */
+onv_status onv_build_versions(onv_builder *b, Onnx__OperatorSetIdProto *const *imports, size_t n,
+                              onv_ptr_map *versions);
+onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
+                             int32_t *version);
+
+/* --- build_type.c ------------------------------------------------------------------------------ */
+
+/* What a dim without a value means. */
+typedef enum onv_free_dims {
+    ONV_FREE_SYMBOL,  /* input of the model: a symbol, named after input and axis if need be */
+    ONV_FREE_UNKNOWN, /* declared elsewhere: a symbol if it has a name, else unknown */
+    ONV_FREE_LOCAL,   /* inside a function: unknown, as one name means something else per call */
+} onv_free_dims;
+
+/* `name` is the value's, for messages. */
+onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char *name,
+                          onv_free_dims free_dims, onv_type *type);
+
+/* --- build_tensor.c ---------------------------------------------------------------------------- */
+
+onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor);
+onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor);
+
+/* A tensor over an array of numbers that the arena holds; rank 0 or 1. */
+onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, const void *data,
+                                 uint64_t elems, onv_tensor *tensor);
+
+/* --- build_attr.c ------------------------------------------------------------------------------ */
+
+/* The attributes of node `id`, whose inputs and outputs stand already. `path` names the node. */
+onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                           const char *path, onv_node_id id);
+
+/* --- build_graph.c ----------------------------------------------------------------------------- */
+
+/* A graph. `closure` is the scope whose names it sees, `host` the one its owner stands in (they
+ * differ for graphs that are passed to functions); both NULL for the main graph. */
+onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
+                           const onv_scope *host, onv_node_id owner, const char *owner_attr,
+                           const char *path, onv_graph_id *graph);
+
+/* The prefix of names inside `path`: itself with a slash, or a number where it is too long. */
+onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefix);
+
+/* The value of that name, looked up from inside out. */
+bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id);
+
+/* Gives ids to the outputs of nodes / builds the nodes. */
+onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, Onnx__NodeProto *const *nodes,
+                             size_t n);
+onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, Onnx__NodeProto *const *nodes,
+                           size_t n);
+/* Sets what is declared of values, except those before `first_value`. */
+onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
+                              Onnx__ValueInfoProto *const *infos, size_t n, onv_free_dims free_dims,
+                              size_t first_value);
+
+/* --- build_node.c ------------------------------------------------------------------------------ */
+
+onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                          size_t index);
+
+/* A node that hands its input on. `name` is interned. */
+onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char *name,
+                              onv_value_id input, onv_value_id output);
+
+/* --- build_function.c -------------------------------------------------------------------------- */
+
+/* The table of local functions, and whether their expansion keeps the limits. */
+onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb);
+
+/* The function that the node calls, or NULL. All strings interned. */
+const onv_function *onv_build_find_function(const onv_builder *b, const char *domain,
+                                            const char *name, const char *overload);
+
+/* Puts the function's body in place of the call. */
+onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__NodeProto *pb,
+                          const onv_function *function, const char *path);
+
+#endif

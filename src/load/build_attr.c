@@ -1,0 +1,230 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "load/build.h"
+
+/* The node whose attribute is being built, for its subgraphs. */
+typedef struct attr_site {
+    onv_builder *b;
+    const onv_scope *scope;   /* the node's */
+    const onv_scope *closure; /* the attribute's own: another where a call passed it on */
+    const char *path;         /* of the node */
+    onv_node_id node;
+} attr_site;
+
+static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_t n)
+{
+    if (n <= site->b->limits->attr_elems) return ONV_OK;
+    return onv_fail(site->b->err, ONV_ERR_LIMIT,
+                    "attribute '%s' has %zu elements; the limit is %" PRIu64, attr->name, n,
+                    site->b->limits->attr_elems);
+}
+
+/* Follows references to the attributes of the calls around. *pb is NULL where the call leaves an
+ * optional attribute out: then the node does not have it either. */
+static onv_status resolve(onv_builder *b, const Onnx__AttributeProto **pb, const onv_scope **scope)
+{
+    while (*pb != NULL && (*pb)->ref_attr_name != NULL && (*pb)->ref_attr_name[0] != '\0') {
+        const onv_bindings *bindings = (*scope)->bindings;
+        if (bindings == NULL)
+            return onv_fail(b->err, ONV_ERR_MODEL,
+                            "attribute '%s' refers to '%s' of a function, but stands in none",
+                            (*pb)->name != NULL ? (*pb)->name : "", (*pb)->ref_attr_name);
+        const char *name = onv_interned(&b->model->strings, (*pb)->ref_attr_name);
+        uint32_t index;
+        if (name == NULL || !onv_ptr_map_get(&bindings->index, name, &index)) {
+            *pb = NULL;
+        } else {
+            *pb = bindings->list.at[index].pb;
+            *scope = bindings->list.at[index].scope;
+        }
+    }
+    return ONV_OK;
+}
+
+/* Files of IR 1 do not say which field counts: the one that is there. */
+static onv_attr_kind kind_of(const Onnx__AttributeProto *pb)
+{
+    if (pb->has_type && pb->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
+        return (onv_attr_kind)pb->type;
+    if (pb->has_f) return ONV_ATTR_FLOAT;
+    if (pb->has_i) return ONV_ATTR_INT;
+    if (pb->has_s) return ONV_ATTR_STRING;
+    if (pb->t != NULL) return ONV_ATTR_TENSOR;
+    if (pb->g != NULL) return ONV_ATTR_GRAPH;
+    if (pb->n_floats > 0) return ONV_ATTR_FLOATS;
+    if (pb->n_ints > 0) return ONV_ATTR_INTS;
+    if (pb->n_strings > 0) return ONV_ATTR_STRINGS;
+    if (pb->n_tensors > 0) return ONV_ATTR_TENSORS;
+    if (pb->n_graphs > 0) return ONV_ATTR_GRAPHS;
+    if (pb->sparse_tensor != NULL) return ONV_ATTR_SPARSE_TENSOR;
+    if (pb->n_sparse_tensors > 0) return ONV_ATTR_SPARSE_TENSORS;
+    if (pb->tp != NULL) return ONV_ATTR_TYPE_PROTO;
+    if (pb->n_type_protos > 0) return ONV_ATTR_TYPE_PROTOS;
+    return ONV_ATTR_UNDEFINED;
+}
+
+static onv_status build_strings(const attr_site *site, const ProtobufCBinaryData *strings, size_t n,
+                                onv_attr *attr)
+{
+    onv_arena *arena = &site->b->model->arena;
+    const char **list = ONV_ARENA_ARRAY(arena, const char *, n);
+    if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = onv_arena_strndup(arena, (const char *)strings[i].data, strings[i].len);
+        if (list[i] == NULL) return onv_fail_memory(site->b->err);
+    }
+    attr->strings = list;
+    attr->count = (uint32_t)n;
+    return ONV_OK;
+}
+
+static onv_status build_tensors(const attr_site *site, Onnx__TensorProto *const *tensors,
+                                Onnx__SparseTensorProto *const *sparse, size_t n, onv_attr *attr)
+{
+    onv_tensor *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_tensor, n);
+    if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++) {
+        if (tensors != NULL) ONV_TRY(onv_build_tensor(site->b, tensors[i], &list[i]));
+        if (sparse != NULL) ONV_TRY(onv_build_sparse(site->b, sparse[i], &list[i]));
+    }
+    attr->tensor = list;
+    attr->count = (uint32_t)n;
+    return ONV_OK;
+}
+
+static onv_status build_types(const attr_site *site, Onnx__TypeProto *const *types, size_t n,
+                              onv_attr *attr)
+{
+    onv_type *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_type, n);
+    if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++)
+        ONV_TRY(onv_build_type(site->b, types[i], attr->name, ONV_FREE_LOCAL, &list[i]));
+    attr->type = list;
+    attr->count = (uint32_t)n;
+    return ONV_OK;
+}
+
+static onv_status build_graph(const attr_site *site, const Onnx__GraphProto *graph,
+                              const onv_attr *attr, const char *suffix, onv_graph_id *id)
+{
+    const char *path;
+    char tail[300];
+    snprintf(tail, sizeof tail, "/%.255s%s", attr->name, suffix);
+    ONV_TRY(onv_build_join(site->b, site->path, tail, &path));
+    return onv_build_graph(site->b, graph, site->closure, site->scope, site->node, attr->name, path,
+                           id);
+}
+
+static onv_status build_graphs(const attr_site *site, Onnx__GraphProto *const *graphs, size_t n,
+                               onv_attr *attr)
+{
+    onv_graph_id *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_graph_id, n);
+    if (list == NULL) return onv_fail_memory(site->b->err);
+    for (size_t i = 0; i < n; i++) {
+        char suffix[24];
+        snprintf(suffix, sizeof suffix, "_%zu", i);
+        ONV_TRY(build_graph(site, graphs[i], attr, suffix, &list[i]));
+    }
+    attr->graphs = list;
+    attr->count = (uint32_t)n;
+    return ONV_OK;
+}
+
+static onv_status copy_list(const attr_site *site, const void *list, size_t n, size_t size,
+                            onv_attr *attr, const void **copy)
+{
+    ONV_TRY(count_elems(site, attr, n));
+    *copy = onv_arena_copy(&site->b->model->arena, list, n * size);
+    attr->count = (uint32_t)n;
+    return *copy != NULL ? ONV_OK : onv_fail_memory(site->b->err);
+}
+
+/* The kinds whose value is a message, a list or a string. */
+static onv_status build_value(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr)
+{
+    bool missing = false;
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_STRING:
+        attr->s =
+            onv_arena_strndup(&site->b->model->arena, pb->has_s ? (const char *)pb->s.data : "",
+                              pb->has_s ? pb->s.len : 0);
+        return attr->s != NULL ? ONV_OK : onv_fail_memory(site->b->err);
+    case ONV_ATTR_FLOATS: {
+        const void *copy;
+        ONV_TRY(copy_list(site, pb->floats, pb->n_floats, sizeof *pb->floats, attr, &copy));
+        attr->floats = copy;
+        return ONV_OK;
+    }
+    case ONV_ATTR_INTS: {
+        const void *copy;
+        ONV_TRY(copy_list(site, pb->ints, pb->n_ints, sizeof *pb->ints, attr, &copy));
+        attr->ints = copy;
+        return ONV_OK;
+    }
+    case ONV_ATTR_STRINGS:
+        ONV_TRY(count_elems(site, attr, pb->n_strings));
+        return build_strings(site, pb->strings, pb->n_strings, attr);
+    case ONV_ATTR_TENSOR:
+        missing = pb->t == NULL;
+        if (!missing) return build_tensors(site, &pb->t, NULL, 1, attr);
+        break;
+    case ONV_ATTR_SPARSE_TENSOR:
+        missing = pb->sparse_tensor == NULL;
+        if (!missing) return build_tensors(site, NULL, &pb->sparse_tensor, 1, attr);
+        break;
+    case ONV_ATTR_GRAPH:
+        missing = pb->g == NULL;
+        if (!missing) return build_graph(site, pb->g, attr, "", &attr->graph);
+        break;
+    case ONV_ATTR_TYPE_PROTO:
+        missing = pb->tp == NULL;
+        if (!missing) return build_types(site, &pb->tp, 1, attr);
+        break;
+    case ONV_ATTR_TENSORS: return build_tensors(site, pb->tensors, NULL, pb->n_tensors, attr);
+    case ONV_ATTR_SPARSE_TENSORS:
+        return build_tensors(site, NULL, pb->sparse_tensors, pb->n_sparse_tensors, attr);
+    case ONV_ATTR_GRAPHS: return build_graphs(site, pb->graphs, pb->n_graphs, attr);
+    case ONV_ATTR_TYPE_PROTOS: return build_types(site, pb->type_protos, pb->n_type_protos, attr);
+    default: break;
+    }
+    if (missing)
+        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' says type %d but has no value",
+                        attr->name, (int)attr->kind);
+    return ONV_OK;
+}
+
+static onv_status build_attr(const attr_site *site, const Onnx__AttributeProto *pb,
+                             const char *name, onv_attr *attr)
+{
+    *attr = (onv_attr){.name = name, .kind = (uint8_t)kind_of(pb)};
+    if (pb->has_type &&
+        (pb->type < 0 || pb->type > ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTOS))
+        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d", name,
+                        (int)pb->type);
+    if (attr->kind == ONV_ATTR_FLOAT) attr->f = pb->f;
+    if (attr->kind == ONV_ATTR_INT) attr->i = pb->i;
+    return build_value(site, pb, attr);
+}
+
+onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                           const char *path, onv_node_id id)
+{
+    if (pb->n_attribute == 0) return ONV_OK;
+    onv_attr *attrs = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, pb->n_attribute);
+    if (attrs == NULL) return onv_fail_memory(b->err);
+    uint32_t n = 0;
+    for (size_t i = 0; i < pb->n_attribute; i++) {
+        const Onnx__AttributeProto *value = pb->attribute[i];
+        const char *name;
+        ONV_TRY(onv_build_intern(b, value->name, &name));
+        attr_site site = {.b = b, .scope = scope, .closure = scope, .path = path, .node = id};
+        ONV_TRY(resolve(b, &value, &site.closure));
+        if (value != NULL) ONV_TRY(build_attr(&site, value, name, &attrs[n++]));
+    }
+    onv_node *node = onv_model_node(b->model, id);
+    node->attrs = attrs;
+    node->n_attrs = n;
+    return ONV_OK;
+}

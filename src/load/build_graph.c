@@ -1,0 +1,235 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "load/build.h"
+#include "load/limits.h"
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id)
+{
+    for (; scope != NULL; scope = scope->outer)
+        if (onv_ptr_map_get(&scope->names, name, &id->index)) return true;
+    return false;
+}
+
+onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefix)
+{
+    if (strlen(path) <= ONV_MOST_PATH_BYTES) return onv_build_join(b, path, "/", prefix);
+    char number[40];
+    snprintf(number, sizeof number, "#%zu.%zu/", b->model->graphs.count, b->model->nodes.count);
+    return onv_build_intern(b, number, prefix);
+}
+
+static onv_status bind(onv_builder *b, onv_scope *scope, const char *name, onv_value_id id)
+{
+    onv_value_id outer;
+    if (onv_ptr_map_get(&scope->names, name, NULL))
+        return onv_fail(b->err, ONV_ERR_MODEL, "value '%s' is defined twice", name);
+    if (onv_scope_find(scope->outer, name, &outer))
+        onv_model_diag(b->model, ONV_NOTE, "shadowed-name", NULL,
+                       "'%s%s' has the name of a value of an outer graph, which it hides",
+                       scope->prefix, name);
+    return onv_ptr_map_set(&scope->names, name, id.index) ? ONV_OK : onv_fail_memory(b->err);
+}
+
+static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv_value_kind kind,
+                         onv_value_id *id)
+{
+    onv_model *model = b->model;
+    if (model->values.count >= b->limits->values)
+        return onv_fail(b->err, ONV_ERR_LIMIT,
+                        "the model has more than %" PRIu64 " values, the limit", b->limits->values);
+    onv_value value = {
+        .kind = (uint8_t)kind,
+        .graph = scope->graph,
+        .producer = ONV_NO_NODE,
+        .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN},
+    };
+    ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
+    id->index = (uint32_t)model->values.count;
+    ONV_TRY(bind(b, scope, name, *id));
+    return onv_vec_push(&model->values, value) ? ONV_OK : onv_fail_memory(b->err);
+}
+
+/* --- First pass: every name gets an id --------------------------------------------------------- */
+
+static onv_status define_initializer(onv_builder *b, onv_scope *scope, onv_tensor *tensor)
+{
+    onv_value_id id;
+    if (tensor->name[0] == '\0')
+        return onv_fail(b->err, ONV_ERR_MODEL, "an initializer has no name");
+    ONV_TRY(define(b, scope, tensor->name, ONV_VALUE_INITIALIZER, &id));
+    onv_value *value = onv_model_value(b->model, id);
+    value->tensor = tensor;
+    value->type = tensor->type;
+    return ONV_OK;
+}
+
+static onv_status define_initializers(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb)
+{
+    size_t n = pb->n_initializer + pb->n_sparse_initializer;
+    onv_tensor *tensors = ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, n);
+    if (tensors == NULL) return onv_fail_memory(b->err);
+    for (size_t i = 0; i < pb->n_initializer; i++) {
+        ONV_TRY(onv_build_tensor(b, pb->initializer[i], &tensors[i]));
+        ONV_TRY(define_initializer(b, scope, &tensors[i]));
+    }
+    tensors += pb->n_initializer;
+    for (size_t i = 0; i < pb->n_sparse_initializer; i++) {
+        ONV_TRY(onv_build_sparse(b, pb->sparse_initializer[i], &tensors[i]));
+        ONV_TRY(define_initializer(b, scope, &tensors[i]));
+    }
+    return ONV_OK;
+}
+
+static onv_status define_inputs(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb,
+                                onv_graph *graph)
+{
+    graph->inputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, pb->n_input);
+    if (graph->inputs == NULL) return onv_fail_memory(b->err);
+    for (size_t i = 0; i < pb->n_input; i++) {
+        const char *name;
+        onv_value_id id;
+        ONV_TRY(onv_build_intern(b, pb->input[i]->name, &name));
+        if (name[0] == '\0')
+            return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", i,
+                            graph->name);
+        if (onv_ptr_map_get(&scope->names, name, &id.index)) {
+            onv_value *value = onv_model_value(b->model, id);
+            if (value->kind == ONV_VALUE_INITIALIZER && !value->overridable) {
+                value->overridable = true;
+                continue;
+            }
+        }
+        ONV_TRY(define(b, scope, name, ONV_VALUE_INPUT, &id));
+        onv_type type;
+        ONV_TRY(onv_build_type(b, pb->input[i]->type, onv_model_value(b->model, id)->name,
+                               scope->outer == NULL ? ONV_FREE_SYMBOL : ONV_FREE_UNKNOWN, &type));
+        onv_model_value(b->model, id)->type = type;
+        graph->inputs[graph->n_inputs++] = id;
+    }
+    return ONV_OK;
+}
+
+static onv_status define_output(onv_builder *b, onv_scope *scope, const char *text)
+{
+    const char *name;
+    onv_value_id id;
+    ONV_TRY(onv_build_intern(b, text, &name));
+    if (name[0] == '\0') return ONV_OK;
+    if (scope->results != NULL && onv_ptr_map_get(scope->results, name, &id.index))
+        return bind(b, scope, name, id);
+    return define(b, scope, name, ONV_VALUE_ACTIVATION, &id);
+}
+
+onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, Onnx__NodeProto *const *nodes,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < nodes[i]->n_output; k++) {
+            onv_status status = define_output(b, scope, nodes[i]->output[k]);
+            if (status == ONV_OK) continue;
+            onv_error_at(b->err, nodes[i]->name, nodes[i]->op_type);
+            return status;
+        }
+    }
+    return ONV_OK;
+}
+
+onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
+                              Onnx__ValueInfoProto *const *infos, size_t n, onv_free_dims free_dims,
+                              size_t first_value)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (infos[i]->name == NULL) continue;
+        const char *name = onv_interned(&b->model->strings, infos[i]->name);
+        onv_value_id id;
+        if (name == NULL || !onv_ptr_map_get(&scope->names, name, &id.index)) continue;
+        if (!onv_is_value(id) || id.index < first_value) continue;
+        if (onv_model_value(b->model, id)->declared != NULL) continue;
+        onv_type *type = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
+        if (type == NULL) return onv_fail_memory(b->err);
+        ONV_TRY(onv_build_type(b, infos[i]->type, name, free_dims, type));
+        if (type->kind != ONV_TYPE_UNKNOWN) onv_model_value(b->model, id)->declared = type;
+    }
+    return ONV_OK;
+}
+
+/* --- Second pass: nodes ------------------------------------------------------------------------ */
+
+onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, Onnx__NodeProto *const *nodes,
+                           size_t n)
+{
+    for (size_t i = 0; i < n; i++) ONV_TRY(onv_build_node(b, scope, nodes[i], i));
+    return ONV_OK;
+}
+
+static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const Onnx__GraphProto *pb,
+                               onv_graph *graph)
+{
+    graph->outputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, pb->n_output);
+    if (graph->outputs == NULL) return onv_fail_memory(b->err);
+    for (size_t i = 0; i < pb->n_output; i++) {
+        const char *name;
+        onv_value_id id;
+        ONV_TRY(onv_build_intern(b, pb->output[i]->name, &name));
+        if (!onv_scope_find(scope, name, &id) || !onv_is_value(id))
+            return onv_fail(b->err, ONV_ERR_MODEL, "output '%s' of graph '%s' is not defined", name,
+                            graph->name);
+        onv_value *value = onv_model_value(b->model, id);
+        if (value->graph.index == scope->graph.index) value->is_output = true;
+        graph->outputs[graph->n_outputs++] = id;
+    }
+    return ONV_OK;
+}
+
+static onv_status build_scope(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb,
+                              onv_graph *graph)
+{
+    if (!onv_ptr_map_reserve(&scope->names, pb->n_initializer + pb->n_input + pb->n_node))
+        return onv_fail_memory(b->err);
+    ONV_TRY(define_initializers(b, scope, pb));
+    ONV_TRY(define_inputs(b, scope, pb, graph));
+    ONV_TRY(onv_build_outputs(b, scope, pb->node, pb->n_node));
+    /* What the graph says of its outputs goes before what it says of values on the way. */
+    ONV_TRY(onv_build_declared(b, scope, pb->output, pb->n_output, ONV_FREE_UNKNOWN, 0));
+    ONV_TRY(onv_build_declared(b, scope, pb->value_info, pb->n_value_info, ONV_FREE_UNKNOWN, 0));
+    ONV_TRY(onv_build_nodes(b, scope, pb->node, pb->n_node));
+    ONV_TRY(find_outputs(b, scope, pb, graph));
+    graph->n_nodes = (uint32_t)scope->nodes->count;
+    graph->nodes = onv_arena_copy(&b->model->arena, scope->nodes->at,
+                                  scope->nodes->count * sizeof *graph->nodes);
+    return graph->nodes != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
+                           const onv_scope *host, onv_node_id owner, const char *owner_attr,
+                           const char *path, onv_graph_id *id)
+{
+    onv_model *model = b->model;
+    onv_graph graph = {.name = path, .owner = owner, .owner_attr = owner_attr};
+    onv_node_list nodes = {0};
+    onv_scope scope = {
+        .outer = closure,
+        .versions = closure != NULL ? closure->versions : &b->versions,
+        .bindings = closure != NULL ? closure->bindings : NULL,
+        .prefix = "",
+        .graph = {(uint32_t)model->graphs.count},
+        .graphs = host != NULL ? host->graphs + 1 : 0,
+        .calls = host != NULL ? host->calls : 0,
+        .nodes = &nodes,
+    };
+    if (scope.graphs > b->limits->nesting)
+        return onv_fail(b->err, ONV_ERR_LIMIT,
+                        "graphs nested more than %" PRIu32 " deep, the limit", b->limits->nesting);
+    if (path[0] != '\0') ONV_TRY(onv_build_prefix(b, path, &scope.prefix));
+    *id = scope.graph;
+    if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);
+    onv_status status = build_scope(b, &scope, pb, &graph);
+    if (status == ONV_OK) *onv_model_graph(model, scope.graph) = graph;
+    onv_ptr_map_cleanup(&scope.names);
+    onv_vec_cleanup(&nodes);
+    return status;
+}

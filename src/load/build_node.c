@@ -1,0 +1,189 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "load/build.h"
+
+static onv_status count_node(onv_builder *b)
+{
+    /* Calls count too: functions that only call each other must not go on for ever. */
+    if (++b->work <= b->limits->nodes) return ONV_OK;
+    return onv_fail(b->err, ONV_ERR_LIMIT,
+                    "the model has more than %" PRIu64
+                    " nodes once its functions are expanded, the limit",
+                    b->limits->nodes);
+}
+
+static onv_status node_values(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                              onv_node *node)
+{
+    onv_value_id *ids = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, pb->n_input + pb->n_output);
+    if (ids == NULL) return onv_fail_memory(b->err);
+    node->inputs = ids;
+    node->n_inputs = (uint32_t)pb->n_input;
+    node->outputs = ids + pb->n_input;
+    node->n_outputs = (uint32_t)pb->n_output;
+    for (size_t i = 0; i < pb->n_input; i++) {
+        const char *name;
+        ONV_TRY(onv_build_intern(b, pb->input[i], &name));
+        ids[i] = ONV_NO_VALUE;
+        if (name[0] != '\0' && !onv_scope_find(scope, name, &ids[i]))
+            return onv_fail(b->err, ONV_ERR_MODEL, "input %zu, '%s', is not defined anywhere", i,
+                            name);
+    }
+    for (size_t i = 0; i < pb->n_output; i++) {
+        const char *name;
+        ONV_TRY(onv_build_intern(b, pb->output[i], &name));
+        node->outputs[i] = ONV_NO_VALUE;
+        if (name[0] != '\0') onv_ptr_map_get(&scope->names, name, &node->outputs[i].index);
+    }
+    return ONV_OK;
+}
+
+static onv_status add_node(onv_builder *b, const onv_scope *scope, const onv_node *node,
+                           onv_node_id *id)
+{
+    id->index = (uint32_t)b->model->nodes.count;
+    if (!onv_vec_push(&b->model->nodes, *node)) return onv_fail_memory(b->err);
+    if (!onv_vec_push(scope->nodes, *id)) return onv_fail_memory(b->err);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (!onv_is_value(node->outputs[i])) continue;
+        onv_value *value = onv_model_value(b->model, node->outputs[i]);
+        value->producer = *id;
+        value->output_index = i;
+    }
+    return ONV_OK;
+}
+
+/* --- Constant ---------------------------------------------------------------------------------- */
+
+static onv_status constant_tensor(onv_builder *b, const onv_attr *attr, onv_tensor *tensor)
+{
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_TENSOR:
+    case ONV_ATTR_SPARSE_TENSOR: *tensor = *attr->tensor; return ONV_OK;
+    case ONV_ATTR_INT: {
+        const void *copy = onv_arena_copy(&b->model->arena, &attr->i, sizeof attr->i);
+        if (copy == NULL) return onv_fail_memory(b->err);
+        return onv_build_list_tensor(b, ONV_INT64, 0, copy, 1, tensor);
+    }
+    case ONV_ATTR_FLOAT: {
+        const void *copy = onv_arena_copy(&b->model->arena, &attr->f, sizeof attr->f);
+        if (copy == NULL) return onv_fail_memory(b->err);
+        return onv_build_list_tensor(b, ONV_FLOAT, 0, copy, 1, tensor);
+    }
+    case ONV_ATTR_INTS:
+        return onv_build_list_tensor(b, ONV_INT64, 1, attr->ints, attr->count, tensor);
+    case ONV_ATTR_FLOATS:
+        return onv_build_list_tensor(b, ONV_FLOAT, 1, attr->floats, attr->count, tensor);
+    case ONV_ATTR_STRING: return onv_build_list_tensor(b, ONV_STRING, 0, NULL, 1, tensor);
+    case ONV_ATTR_STRINGS:
+        return onv_build_list_tensor(b, ONV_STRING, 1, NULL, attr->count, tensor);
+    default:
+        return onv_fail(b->err, ONV_ERR_MODEL, "attribute '%s' is no value for a Constant",
+                        attr->name);
+    }
+}
+
+/* The output of a Constant node is a weight from the start. */
+static onv_status set_constant(onv_builder *b, onv_node_id id)
+{
+    static const char *const names[] = {"value",        "sparse_value", "value_int",
+                                        "value_ints",   "value_float",  "value_floats",
+                                        "value_string", "value_strings"};
+    const onv_node *node = onv_model_node(b->model, id);
+    const onv_attr *attr = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && attr == NULL; i++)
+        attr = onv_node_attr(node, names[i]);
+    if (attr == NULL) return onv_fail(b->err, ONV_ERR_MODEL, "a Constant without a value");
+    if (node->n_outputs != 1 || !onv_is_value(node->outputs[0])) return ONV_OK;
+    onv_tensor *tensor = ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, 1);
+    if (tensor == NULL) return onv_fail_memory(b->err);
+    ONV_TRY(constant_tensor(b, attr, tensor));
+    onv_value *value = onv_model_value(b->model, node->outputs[0]);
+    value->kind = ONV_VALUE_CONSTANT;
+    value->tensor = tensor;
+    value->type = tensor->type;
+    return ONV_OK;
+}
+
+/* --- Nodes ------------------------------------------------------------------------------------- */
+
+/* What a node is called in paths: its name, or the operator and its place. */
+static onv_status node_path(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                            size_t index, const char **path)
+{
+    if (pb->name != NULL && pb->name[0] != '\0')
+        return onv_build_join(b, scope->prefix, pb->name, path);
+    char place[300];
+    snprintf(place, sizeof place, "%.255s_%zu", pb->op_type, index);
+    return onv_build_join(b, scope->prefix, place, path);
+}
+
+static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                        size_t index)
+{
+    onv_node node = {
+        .graph = scope->graph, .macs = ONV_DIM_UNKNOWN, .element_ops = ONV_DIM_UNKNOWN};
+    const char *overload, *path;
+    if (pb->op_type == NULL || pb->op_type[0] == '\0')
+        return onv_fail(b->err, ONV_ERR_MODEL, "node %zu has no operator", index);
+    ONV_TRY(count_node(b));
+    ONV_TRY(onv_build_intern(b, pb->op_type, &node.op_type));
+    ONV_TRY(onv_build_intern(b, pb->overload, &overload));
+    ONV_TRY(onv_build_domain(b, pb->domain, &node.domain));
+    ONV_TRY(node_path(b, scope, pb, index, &path));
+
+    const onv_function *function = onv_build_find_function(b, node.domain, node.op_type, overload);
+    if (function != NULL) return onv_build_call(b, scope, pb, function, path);
+
+    bool named = (pb->name != NULL && pb->name[0] != '\0') || scope->prefix[0] != '\0';
+    node.name = named ? path : "";
+    ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
+    ONV_TRY(node_values(b, scope, pb, &node));
+    onv_node_id id;
+    ONV_TRY(add_node(b, scope, &node, &id));
+    ONV_TRY(onv_build_attrs(b, scope, pb, path, id));
+    bool constant = node.domain[0] == '\0' && strcmp(node.op_type, "Constant") == 0;
+    return constant ? set_constant(b, id) : ONV_OK;
+}
+
+onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+                          size_t index)
+{
+    onv_status status = build(b, scope, pb, index);
+    if (status == ONV_OK || b->err == NULL) return status;
+    char name[sizeof b->err->node];
+    if (pb->name != NULL && pb->name[0] != '\0')
+        snprintf(name, sizeof name, "%s%s", scope->prefix, pb->name);
+    else
+        snprintf(name, sizeof name, "%s#%zu", scope->prefix, index);
+    onv_error_at(b->err, name, pb->op_type);
+    return status;
+}
+
+onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char *name,
+                              onv_value_id input, onv_value_id output)
+{
+    onv_value_id *ids = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, 2);
+    if (ids == NULL) return onv_fail_memory(b->err);
+    ids[0] = input;
+    ids[1] = output;
+    onv_node node = {
+        .name = name,
+        .graph = scope->graph,
+        .domain = "",
+        .n_inputs = 1,
+        .n_outputs = 1,
+        .inputs = &ids[0],
+        .outputs = &ids[1],
+        .macs = ONV_DIM_UNKNOWN,
+        .element_ops = ONV_DIM_UNKNOWN,
+    };
+    ONV_TRY(count_node(b));
+    ONV_TRY(onv_build_intern(b, "Identity", &node.op_type));
+    ONV_TRY(onv_build_intern(b, "", &node.domain));
+    ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
+    onv_node_id id;
+    return add_node(b, scope, &node, &id);
+}

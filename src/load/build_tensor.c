@@ -1,0 +1,266 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "load/build.h"
+#include "load/wire.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads are little-endian");
+
+/* Elements that do not lie in one piece are copied as far as anything reads them. */
+enum { GATHER_MOST_BYTES = ONV_KNOWN_MAX_ELEMS * ONV_VARINT_MOST_BYTES };
+
+static const char *shown(const char *name)
+{
+    return name[0] != '\0' ? name : "(no name)";
+}
+
+/* --- Dims -------------------------------------------------------------------------------------- */
+
+static onv_status build_dims(onv_builder *b, const int64_t *dims, size_t rank, onv_tensor *tensor)
+{
+    if (rank > ONV_MAX_RANK)
+        return onv_fail(b->err, ONV_ERR_LIMIT, "tensor '%s' has rank %zu; the limit is %d",
+                        shown(tensor->name), rank, ONV_MAX_RANK);
+    onv_dim *copy = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, rank);
+    if (copy == NULL) return onv_fail_memory(b->err);
+    uint64_t elems = 1;
+    bool empty = false, fits = true;
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return onv_fail(b->err, ONV_ERR_MODEL, "dim %zu of tensor '%s' is %" PRId64, i,
+                            shown(tensor->name), dims[i]);
+        if (dims[i] >= ONV_DIM_INFINITY_RAW) fits = false;
+        if (dims[i] == 0) empty = true;
+        if (dims[i] > 0) fits = fits && onv_u64_mul(elems, (uint64_t)dims[i], &elems);
+        copy[i] = onv_dim_const(dims[i]);
+    }
+    if (!fits)
+        return onv_fail(b->err, ONV_ERR_OVERFLOW,
+                        "the number of elements of tensor '%s' does not fit 64 bits",
+                        shown(tensor->name));
+    tensor->elems = empty ? 0 : elems;
+    tensor->type.dims = copy;
+    tensor->type.rank = (int16_t)rank;
+    return ONV_OK;
+}
+
+static onv_status set_bytes(onv_builder *b, onv_tensor *tensor)
+{
+    if (onv_dtype_bytes(tensor->type.dtype, tensor->elems, &tensor->bytes)) return ONV_OK;
+    return onv_fail(b->err, ONV_ERR_OVERFLOW, "the size of tensor '%s' does not fit 64 bits",
+                    shown(tensor->name));
+}
+
+/* --- Payloads in the file ---------------------------------------------------------------------- */
+
+/* The typed field that holds elements of this type; 0: none that is read. */
+static uint8_t typed_field(onv_dtype dtype)
+{
+    switch (dtype) {
+    case ONV_FLOAT:
+    case ONV_COMPLEX64: return ONV_FIELD_FLOAT_DATA;
+    case ONV_DOUBLE:
+    case ONV_COMPLEX128: return ONV_FIELD_DOUBLE_DATA;
+    case ONV_INT64: return ONV_FIELD_INT64_DATA;
+    case ONV_UINT32:
+    case ONV_UINT64: return ONV_FIELD_UINT64_DATA;
+    case ONV_STRING:
+    case ONV_UNDEFINED: return 0;
+    default: return ONV_FIELD_INT32_DATA;
+    }
+}
+
+/* Steps over one element of a typed field; false where the chunk ends in the middle of one. */
+static bool skip_element(uint8_t field, const unsigned char **at, const unsigned char *end)
+{
+    uint64_t ignored;
+    size_t bytes = field == ONV_FIELD_FLOAT_DATA ? 4 : field == ONV_FIELD_DOUBLE_DATA ? 8 : 0;
+    if (bytes == 0) return onv_varint_read(at, end, &ignored);
+    if ((size_t)(end - *at) < bytes) return false;
+    *at += bytes;
+    return true;
+}
+
+/* Copies elements out of a chunk where each stands behind its tag. */
+static size_t untag(const onv_chunk *chunk, unsigned char *to, size_t room)
+{
+    const unsigned char *at = chunk->data, *end = at + chunk->bytes;
+    size_t used = 0;
+    uint64_t tag;
+    while (at < end && onv_varint_read(&at, end, &tag)) {
+        const unsigned char *start = at;
+        if (!skip_element(chunk->field, &at, end) || (size_t)(at - start) > room - used) break;
+        memcpy(to + used, start, (size_t)(at - start));
+        used += (size_t)(at - start);
+    }
+    return used;
+}
+
+static onv_status gather(onv_builder *b, const onv_chunk *chunks, size_t n, uint8_t field,
+                         onv_payload *payload)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < n && room < GATHER_MOST_BYTES; i++)
+        if (chunks[i].field == field)
+            room += chunks[i].bytes < GATHER_MOST_BYTES ? chunks[i].bytes : GATHER_MOST_BYTES;
+    if (room > GATHER_MOST_BYTES) room = GATHER_MOST_BYTES;
+    unsigned char *to = onv_arena_alloc(&b->model->arena, room);
+    if (to == NULL) return onv_fail_memory(b->err);
+    size_t used = 0;
+    for (size_t i = 0; i < n && used < room; i++) {
+        if (chunks[i].field != field) continue;
+        if (chunks[i].tagged) {
+            used += untag(&chunks[i], to + used, room - used);
+        } else {
+            size_t bytes = chunks[i].bytes < room - used ? chunks[i].bytes : room - used;
+            memcpy(to + used, chunks[i].data, bytes);
+            used += bytes;
+        }
+    }
+    *payload = (onv_payload){.kind = ONV_PAYLOAD_PACKED, .data = to, .bytes = used};
+    return ONV_OK;
+}
+
+/* raw_data wins over typed fields, as for every other reader. Of several, the last one. */
+static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+{
+    onv_chunk_mark mark;
+    if (!pb->has_raw_data || pb->raw_data.len != sizeof mark) return ONV_OK;
+    memcpy(&mark, pb->raw_data.data, sizeof mark);
+    const onv_chunk *chunks = b->scan->chunks.at + mark.first, *only = NULL, *raw = NULL;
+    uint8_t field = typed_field(tensor->type.dtype);
+    size_t n_typed = 0;
+    for (uint64_t i = 0; i < mark.count; i++) {
+        if (chunks[i].field == ONV_FIELD_RAW_DATA) raw = &chunks[i];
+        if (chunks[i].field != field) continue;
+        only = &chunks[i];
+        n_typed++;
+    }
+    onv_payload *payload = &tensor->payload;
+    if (tensor->type.dtype == ONV_STRING) return ONV_OK;
+    if (raw != NULL) {
+        *payload = (onv_payload){.kind = ONV_PAYLOAD_RAW, .data = raw->data, .bytes = raw->bytes};
+    } else if (n_typed == 1 && !only->tagged) {
+        *payload =
+            (onv_payload){.kind = ONV_PAYLOAD_PACKED, .data = only->data, .bytes = only->bytes};
+    } else if (n_typed > 0) {
+        return gather(b, chunks, mark.count, field, payload);
+    }
+    return ONV_OK;
+}
+
+/* --- External data ----------------------------------------------------------------------------- */
+
+static onv_status parse_size(onv_builder *b, const onv_tensor *tensor, const char *key,
+                             const char *text, uint64_t *size)
+{
+    uint64_t value = 0;
+    bool valid = text != NULL && text[0] != '\0';
+    for (const char *c = text; valid && *c != '\0'; c++)
+        valid = *c >= '0' && *c <= '9' && onv_u64_mul(value, 10, &value) &&
+                onv_u64_add(value, (uint64_t)(*c - '0'), &value);
+    if (!valid)
+        return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s': %s is '%s'",
+                        shown(tensor->name), key, text != NULL ? text : "");
+    *size = value;
+    return ONV_OK;
+}
+
+/* Whether a path leads, by its text, out of the folder it starts in. */
+static bool escapes(const char *path)
+{
+    if (path[0] == '/') return true;
+    for (const char *part = path; *part != '\0';) {
+        size_t length = strcspn(part, "/");
+        if (length == 2 && memcmp(part, "..", 2) == 0) return true;
+        part += length + (part[length] == '/');
+    }
+    return false;
+}
+
+static onv_status external_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+{
+    onv_payload *payload = &tensor->payload;
+    *payload = (onv_payload){.kind = ONV_PAYLOAD_EXTERNAL, .bytes = tensor->bytes};
+    const char *location = NULL;
+    for (size_t i = 0; i < pb->n_external_data; i++) {
+        const char *key = pb->external_data[i]->key, *value = pb->external_data[i]->value;
+        if (key == NULL) continue;
+        if (strcmp(key, "location") == 0) location = value;
+        if (strcmp(key, "offset") == 0)
+            ONV_TRY(parse_size(b, tensor, key, value, &payload->offset));
+        if (strcmp(key, "length") == 0) ONV_TRY(parse_size(b, tensor, key, value, &payload->bytes));
+    }
+    if (location == NULL || location[0] == '\0')
+        return onv_fail(b->err, ONV_ERR_MODEL, "external data of tensor '%s' has no location",
+                        shown(tensor->name));
+    if (escapes(location))
+        return onv_fail(b->err, ONV_ERR_MODEL,
+                        "external data of tensor '%s' lies outside the model's folder: '%s'",
+                        shown(tensor->name), location);
+    uint64_t end;
+    if (!onv_u64_add(payload->offset, payload->bytes, &end) || end > INT64_MAX)
+        return onv_fail(b->err, ONV_ERR_MODEL,
+                        "external data of tensor '%s' ends beyond any file: offset %" PRIu64
+                        ", length %" PRIu64,
+                        shown(tensor->name), payload->offset, payload->bytes);
+    return onv_build_intern(b, location, &payload->location);
+}
+
+/* --- Tensors ----------------------------------------------------------------------------------- */
+
+static onv_status build_dtype(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+{
+    tensor->type.dtype = (uint8_t)onv_dtype_from(pb->data_type);
+    if (tensor->type.dtype != ONV_UNDEFINED) return ONV_OK;
+    return onv_fail(b->err, ONV_ERR_MODEL, "tensor '%s' has the unknown data type %" PRId32,
+                    shown(tensor->name), pb->data_type);
+}
+
+onv_status onv_build_tensor(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
+{
+    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_TENSOR, .length = ONV_DIM_UNKNOWN}};
+    ONV_TRY(onv_build_intern(b, pb->name, &tensor->name));
+    ONV_TRY(build_dtype(b, pb, tensor));
+    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
+    ONV_TRY(set_bytes(b, tensor));
+    if (pb->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return external_payload(b, pb, tensor);
+    return inline_payload(b, pb, tensor);
+}
+
+onv_status onv_build_sparse(onv_builder *b, const Onnx__SparseTensorProto *pb, onv_tensor *tensor)
+{
+    *tensor = (onv_tensor){.type = {.kind = ONV_TYPE_SPARSE_TENSOR, .length = ONV_DIM_UNKNOWN}};
+    onv_tensor values, indices = {0};
+    if (pb->values == NULL) return onv_fail(b->err, ONV_ERR_MODEL, "a sparse tensor has no values");
+    ONV_TRY(onv_build_tensor(b, pb->values, &values));
+    if (pb->indices != NULL) ONV_TRY(onv_build_tensor(b, pb->indices, &indices));
+    tensor->name = values.name;
+    tensor->type.dtype = values.type.dtype;
+    ONV_TRY(build_dims(b, pb->dims, pb->n_dims, tensor));
+    tensor->payload = values.payload;
+    tensor->elems = values.elems;
+    tensor->sparse_stored = values.elems;
+    if (!onv_u64_add(values.bytes, indices.bytes, &tensor->bytes))
+        return onv_fail(b->err, ONV_ERR_OVERFLOW, "the size of tensor '%s' does not fit 64 bits",
+                        shown(tensor->name));
+    return ONV_OK;
+}
+
+onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, const void *data,
+                                 uint64_t elems, onv_tensor *tensor)
+{
+    *tensor = (onv_tensor){
+        .name = "",
+        .type = {.kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .length = ONV_DIM_UNKNOWN},
+    };
+    int64_t dim = (int64_t)elems;
+    ONV_TRY(build_dims(b, &dim, (size_t)rank, tensor));
+    ONV_TRY(set_bytes(b, tensor));
+    if (data != NULL)
+        tensor->payload =
+            (onv_payload){.kind = ONV_PAYLOAD_RAW, .data = data, .bytes = tensor->bytes};
+    return ONV_OK;
+}

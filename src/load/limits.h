@@ -1,0 +1,49 @@
+/* The limits that hostile input meets while it is loaded, with their defaults. */
+#ifndef ONV_LOAD_LIMITS_H
+#define ONV_LOAD_LIMITS_H
+
+#include "onnxvram/onnxvram.h"
+
+enum {
+    ONV_DEFAULT_NODES = 4 << 20,
+    ONV_DEFAULT_VALUES = 16 << 20,
+    ONV_DEFAULT_NESTING = 200,
+    ONV_DEFAULT_FUNCTION_DEPTH = 64,
+    ONV_DEFAULT_ATTR_ELEMS = 1 << 20,
+    ONV_DEFAULT_NAME_BYTES = 64 << 10,
+};
+
+#define ONV_DEFAULT_ARENA_BYTES ((uint64_t)4 << 30)
+
+/* What no option can raise: each level of nesting and each call takes stack, here and in
+ * protobuf-c, and ids are 32 bits. */
+enum { ONV_MOST_NESTING = 1000, ONV_MOST_FUNCTION_DEPTH = 500 };
+#define ONV_MOST_IDS ((uint64_t)UINT32_MAX - 1)
+
+/* A path (the prefix of names inside subgraphs and functions) beyond this is replaced by a number,
+ * so that deep nesting cannot multiply long names. */
+enum { ONV_MOST_PATH_BYTES = 512 };
+
+/* Zeros become defaults, and values that cannot be served are lowered. NULL: all defaults. */
+static inline onv_limits onv_limits_resolve(const onv_limits *given)
+{
+    onv_limits limits = {0};
+    if (given != NULL) limits = *given;
+    if (limits.nodes == 0) limits.nodes = ONV_DEFAULT_NODES;
+    if (limits.values == 0) limits.values = ONV_DEFAULT_VALUES;
+    if (limits.nesting == 0) limits.nesting = ONV_DEFAULT_NESTING;
+    if (limits.function_depth == 0) limits.function_depth = ONV_DEFAULT_FUNCTION_DEPTH;
+    if (limits.attr_elems == 0) limits.attr_elems = ONV_DEFAULT_ATTR_ELEMS;
+    if (limits.name_bytes == 0) limits.name_bytes = ONV_DEFAULT_NAME_BYTES;
+    if (limits.arena_bytes == 0) limits.arena_bytes = ONV_DEFAULT_ARENA_BYTES;
+
+    if (limits.nodes > ONV_MOST_IDS) limits.nodes = ONV_MOST_IDS;
+    if (limits.values > ONV_MOST_IDS) limits.values = ONV_MOST_IDS;
+    if (limits.attr_elems > UINT32_MAX) limits.attr_elems = UINT32_MAX;
+    if (limits.nesting > ONV_MOST_NESTING) limits.nesting = ONV_MOST_NESTING;
+    if (limits.function_depth > ONV_MOST_FUNCTION_DEPTH)
+        limits.function_depth = ONV_MOST_FUNCTION_DEPTH;
+    return limits;
+}
+
+#endif

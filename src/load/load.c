@@ -1,0 +1,106 @@
+#include "load/load.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "load/build.h"
+#include "load/limits.h"
+#include "load/source.h"
+#include "load/unpack.h"
+
+/* A failure to read is more helpful when it says what the file is instead. */
+static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, onv_error *err)
+{
+    const char *guess = status == ONV_ERR_FORMAT ? onv_source_guess(data, bytes) : NULL;
+    if (guess == NULL || err == NULL) return status;
+    err->code = ONV_OK;
+    return onv_fail(err, status, "not an ONNX model: this is %s", guess);
+}
+
+/* A refused allocation is the limit's doing where the arena has all but reached it. */
+static onv_status out_of_memory(const onv_arena *arena, onv_error *err)
+{
+    if (!arena->failed || arena->held_bytes < arena->limit_bytes / 2) return ONV_ERR_MEMORY;
+    if (err != NULL) err->code = ONV_OK;
+    return onv_fail(err, ONV_ERR_LIMIT,
+                    "loading takes more memory than %" PRIu64 " bytes, the limit",
+                    (uint64_t)arena->limit_bytes);
+}
+
+static onv_status build(const Onnx__ModelProto *pb, const onv_scan *scan, const onv_limits *limits,
+                        onv_model *model, onv_error *err)
+{
+    if (pb->graph == NULL)
+        return onv_fail(err, ONV_ERR_FORMAT, "the file holds no graph, so it is no ONNX model");
+    onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
+    onv_status status = onv_build_model(&builder, pb);
+    onv_builder_cleanup(&builder);
+    return status;
+}
+
+static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits *limits,
+                             onv_model *model, onv_error *err)
+{
+    onv_scan scan;
+    onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, err);
+    if (status != ONV_OK) return not_onnx(status, data, bytes, err);
+    onv_arena scratch;
+    onv_arena_init(&scratch, limits->arena_bytes);
+    const ProtobufCMessage *pb;
+    status = onv_unpack(&scan, &onnx__model_proto__descriptor, &scratch, &pb, err);
+    if (status == ONV_OK) status = build((const Onnx__ModelProto *)pb, &scan, limits, model, err);
+    if (status == ONV_ERR_MEMORY) status = out_of_memory(&scratch, err);
+    if (status == ONV_ERR_MEMORY) status = out_of_memory(&model->arena, err);
+    if (status == ONV_ERR_FORMAT) status = not_onnx(status, data, bytes, err);
+    onv_scan_cleanup(&scan);
+    onv_arena_cleanup(&scratch);
+    return status;
+}
+
+static void close_source(void *source)
+{
+    onv_source_close(source);
+    onv_heap_free(source);
+}
+
+static onv_status load_file(const char *path, const onv_limits *limits, onv_model *model,
+                            onv_error *err)
+{
+    onv_source *source = onv_heap_calloc(1, sizeof *source);
+    if (source == NULL) return onv_fail_memory(err);
+    model->source = source;
+    model->source_close = close_source;
+    ONV_TRY(onv_source_open(source, path, err));
+    return load_bytes(source->data, source->bytes, limits, model, err);
+}
+
+static onv_status set_path(onv_model *model, const char *path, onv_error *err)
+{
+    if (path == NULL) return ONV_OK;
+    model->path = onv_arena_strndup(&model->arena, path, strlen(path));
+    return model->path != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err)
+{
+    onv_limits resolved = onv_limits_resolve(limits);
+    onv_model_init(model, resolved.arena_bytes);
+    onv_status status = set_path(model, path, err);
+    if (status != ONV_OK) model->path = "";
+    if (status == ONV_OK) status = load_file(path, &resolved, model, err);
+    if (status != ONV_OK) onv_model_cleanup(model);
+    return status;
+}
+
+onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
+                           const onv_limits *limits, onv_model *model, onv_error *err)
+{
+    onv_limits resolved = onv_limits_resolve(limits);
+    onv_model_init(model, resolved.arena_bytes);
+    onv_status status = set_path(model, path, err);
+    if (status == ONV_OK && bytes == 0) status = onv_fail(err, ONV_ERR_FORMAT, "is empty");
+    if (status == ONV_OK) status = load_bytes(data, bytes, &resolved, model, err);
+    if (status != ONV_OK) onv_model_cleanup(model);
+    return status;
+}

@@ -1,0 +1,133 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "load/build.h"
+#include "load/decode.h"
+#include "load/external.h"
+#include "load/limits.h"
+#include "load/load.h"
+#include "load/source.h"
+#include "load/unpack.h"
+
+enum { MOST_ELEMENT_BYTES = 8 };
+
+static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
+{
+    onv_known *known = ONV_ARENA_ARRAY(arena, onv_known, 1);
+    int64_t *dims = ONV_ARENA_ARRAY(arena, int64_t, (size_t)tensor->type.rank);
+    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, tensor->elems);
+    if (known == NULL || dims == NULL || elems == NULL) return NULL;
+    for (int i = 0; i < tensor->type.rank; i++) dims[i] = tensor->type.dims[i].raw;
+    *known = (onv_known){
+        .dtype = tensor->type.dtype,
+        .rank = tensor->type.rank,
+        .count = (uint32_t)tensor->elems,
+        .dims = dims,
+        .elems = elems,
+    };
+    return known;
+}
+
+static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error *err)
+{
+    return onv_fail(err, ONV_ERR_MODEL,
+                    "tensor '%s' of %" PRIu64 " elements (%s) holds only %" PRIu64 " bytes of data",
+                    tensor->name, tensor->elems, onv_dtype_name(tensor->type.dtype), bytes);
+}
+
+/* External data goes through a buffer: what is tracked is small. */
+static onv_status read_external(const onv_model *model, const onv_tensor *tensor, onv_known *known,
+                                bool *found, onv_error *err)
+{
+    unsigned char buffer[ONV_KNOWN_MAX_ELEMS * MOST_ELEMENT_BYTES];
+    if (tensor->payload.bytes < tensor->bytes) return too_short(tensor, tensor->payload.bytes, err);
+    ONV_TRY(onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, found, err));
+    if (*found) onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
+    return ONV_OK;
+}
+
+static onv_status read_payload(const onv_model *model, const onv_tensor *tensor, onv_known *known,
+                               bool *found, onv_error *err)
+{
+    const onv_payload *payload = &tensor->payload;
+    bool whole = false;
+    *found = true;
+    switch ((onv_payload_kind)payload->kind) {
+    case ONV_PAYLOAD_NONE: whole = known->count == 0; break;
+    case ONV_PAYLOAD_RAW:
+        whole =
+            onv_decode_raw(known->dtype, payload->data, payload->bytes, known->elems, known->count);
+        break;
+    case ONV_PAYLOAD_PACKED:
+        whole = onv_decode_packed(known->dtype, payload->data, payload->bytes, known->elems,
+                                  known->count);
+        break;
+    case ONV_PAYLOAD_EXTERNAL: return read_external(model, tensor, known, found, err);
+    }
+    return whole ? ONV_OK : too_short(tensor, payload->bytes, err);
+}
+
+onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
+                          onv_error *err)
+{
+    *known = NULL;
+    if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
+        tensor->elems > ONV_KNOWN_MAX_ELEMS)
+        return ONV_OK;
+    onv_known *contents = new_known(&model->arena, tensor);
+    if (contents == NULL) return onv_fail_memory(err);
+    bool found;
+    ONV_TRY(read_payload(model, tensor, contents, &found, err));
+    if (found) *known = contents;
+    return ONV_OK;
+}
+
+/* --- Tensor files ------------------------------------------------------------------------------ */
+
+static onv_status unpack_tensor(onv_model *model, const onv_source *source,
+                                const onv_limits *limits, onv_arena *scratch, onv_scan *scan,
+                                onv_tensor *tensor, onv_error *err)
+{
+    const ProtobufCMessage *pb;
+    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source->data, source->bytes, limits, err));
+    ONV_TRY(onv_unpack(scan, &onnx__tensor_proto__descriptor, scratch, &pb, err));
+    onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
+    onv_status status = onv_build_tensor(&builder, (const Onnx__TensorProto *)pb, tensor);
+    onv_builder_cleanup(&builder);
+    return status;
+}
+
+static onv_status load_tensor(onv_model *model, const onv_source *source, onv_arena *scratch,
+                              onv_scan *scan, const onv_known **known, onv_error *err)
+{
+    onv_limits limits = onv_limits_resolve(NULL);
+    onv_tensor tensor;
+    ONV_TRY(unpack_tensor(model, source, &limits, scratch, scan, &tensor, err));
+    if (tensor.payload.kind == ONV_PAYLOAD_EXTERNAL)
+        return onv_fail(err, ONV_ERR_USAGE, "the tensor's data lies in another file");
+    ONV_TRY(onv_load_known(model, &tensor, known, err));
+    if (*known != NULL) return ONV_OK;
+    return onv_fail(err, ONV_ERR_USAGE,
+                    "a tensor of %" PRIu64
+                    " elements (%s) is no value that decides shapes: at most "
+                    "%d numbers are",
+                    tensor.elems, onv_dtype_name(tensor.type.dtype), ONV_KNOWN_MAX_ELEMS);
+}
+
+onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,
+                                onv_error *err)
+{
+    onv_source source;
+    onv_scan scan = {0};
+    onv_arena scratch;
+    onv_error cause = {0};
+    *known = NULL;
+    onv_arena_init(&scratch, ONV_DEFAULT_ARENA_BYTES);
+    onv_status status = onv_source_open(&source, path, &cause);
+    if (status == ONV_OK) status = load_tensor(model, &source, &scratch, &scan, known, &cause);
+    onv_scan_cleanup(&scan);
+    onv_arena_cleanup(&scratch);
+    onv_source_close(&source);
+    if (status == ONV_OK) return ONV_OK;
+    return onv_fail(err, status, "'%s': %s", path, cause.message);
+}
