@@ -14,7 +14,7 @@ static onv_status named_dim(onv_builder *b, const char *name, onv_dim *dim)
 /* "images.0": what a user can bind where the file has no name. */
 static onv_status axis_dim(onv_builder *b, const char *name, size_t axis, onv_dim *dim)
 {
-    char suffix[16];
+    char suffix[24];
     snprintf(suffix, sizeof suffix, ".%zu", axis);
     const char *symbol;
     ONV_TRY(onv_build_join(b, name, suffix, &symbol));
