@@ -82,8 +82,11 @@ onv_unit onv_clean_next(const char **text, onv_clean_mode mode)
         code = (unsigned char)**text;
         length = 1;
     }
-    const char *format = code <= 0xff ? "\\x%02x" : code <= 0xffff ? "\\u%04x" : "\\U%08x";
-    unit.bytes = (uint8_t)snprintf(unit.text, sizeof unit.text, format, (unsigned)code);
+    unsigned c = code;
+    int written = c <= 0xff     ? snprintf(unit.text, sizeof unit.text, "\\x%02x", c)
+                  : c <= 0xffff ? snprintf(unit.text, sizeof unit.text, "\\u%04x", c)
+                                : snprintf(unit.text, sizeof unit.text, "\\U%08x", c);
+    unit.bytes = (uint8_t)written;
     unit.columns = unit.bytes;
     *text += length;
     return unit;
@@ -127,7 +130,8 @@ size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, on
     const char *ellipsis = mode == ONV_CLEAN_ASCII ? "..." : "\u2026";
     size_t dots = mode == ONV_CLEAN_ASCII ? 3 : 1;
     if (columns < dots + 2) return write_head(writer, text, columns, mode);
-    size_t head = (columns - dots) / 2, tail = columns - dots - head;
+    /* The end of a name tells more than its front, which it shares with its neighbours. */
+    size_t head = (columns - dots) / 3, tail = columns - dots - head;
     size_t used = write_head(writer, text, head, mode);
     onv_write_text(writer, ellipsis);
     used += dots;

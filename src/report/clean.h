@@ -36,7 +36,8 @@ size_t onv_clean_columns(const char *text, onv_clean_mode mode);
 
 void onv_write_clean(onv_writer *writer, const char *text, onv_clean_mode mode);
 
-/* At most `columns` columns: text that is wider loses its middle to an ellipsis. Returns the
+/* At most `columns` columns: text that is wider loses its middle to an ellipsis, which
+ * stands after a third of what is kept. Returns the
  * columns written. */
 size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode);
 

@@ -12,6 +12,12 @@ void onv_json_init(onv_json *json, onv_writer *out)
     *json = (onv_json){.out = out};
 }
 
+static void new_line(onv_json *json)
+{
+    onv_write_char(json->out, '\n');
+    for (unsigned i = 0; i < json->depth; i++) onv_write_text(json->out, "  ");
+}
+
 /* What stands before a value or a key: the comma, the line. */
 static void begin_item(onv_json *json)
 {
@@ -20,12 +26,13 @@ static void begin_item(onv_json *json)
         return;
     }
     if (json->depth == 0) return;
-    if (json->open[json->depth - 1].has_items) onv_write_char(json->out, ',');
+    bool is_first = !json->open[json->depth - 1].has_items;
     json->open[json->depth - 1].has_items = true;
-    if (json->open[json->depth - 1].lines) {
-        onv_write_char(json->out, '\n');
-        for (unsigned i = 0; i < json->depth; i++) onv_write_char(json->out, ' ');
-    }
+    if (!is_first) onv_write_char(json->out, ',');
+    if (json->open[json->depth - 1].lines)
+        new_line(json);
+    else if (!is_first)
+        onv_write_char(json->out, ' ');
 }
 
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout)
@@ -43,6 +50,7 @@ void onv_json_close(onv_json *json)
 {
     assert(json->depth > 0);
     json->depth--;
+    if (json->open[json->depth].lines && json->open[json->depth].has_items) new_line(json);
     onv_write_char(json->out, json->open[json->depth].close);
     if (json->depth == 0) onv_write_char(json->out, '\n');
 }
@@ -53,11 +61,14 @@ void onv_json_close(onv_json *json)
 static int write_escaped(const char *text, size_t bytes, void *context)
 {
     onv_writer *out = context;
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '\177')
-            onv_write_text(out, "\\u007f");
-        else
-            onv_write_char(out, text[i]);
+    while (bytes > 0) {
+        const char *del = memchr(text, '\177', bytes);
+        size_t run = del != NULL ? (size_t)(del - text) : bytes;
+        onv_write_bytes(out, text, run);
+        if (del == NULL) break;
+        onv_write_text(out, "\\u007f");
+        text += run + 1;
+        bytes -= run + 1;
     }
     return 0;
 }

@@ -12,13 +12,15 @@ static const onv_column columns[] = {
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
 /* The shape of what the module hands on: the output of its last node. */
-static const char *output_shape(const onv_view *view, onv_arena *arena, const onv_module *module)
+static const char *output_shape(const onv_view *view, const onv_page *page,
+                                const onv_module *module)
 {
     const onv_node *node = onv_model_node(view->model, view->live->steps[module->last_step]);
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (onv_is_value(node->outputs[i]))
-            return onv_view_shape(view, arena,
-                                  &onv_model_value(view->model, node->outputs[i])->type);
+            return onv_view_shape(view, page->arena,
+                                  &onv_model_value(view->model, node->outputs[i])->type,
+                                  page->mode);
     return "";
 }
 
@@ -45,12 +47,12 @@ static void add_figures(onv_table *table, onv_arena *arena, const onv_module *mo
                   onv_arena_printf(arena, "%s", onv_label_share(module->activation, whole).text));
 }
 
-static void add_module_row(onv_table *table, const onv_view *view, onv_arena *arena,
+static void add_module_row(onv_table *table, const onv_view *view, const onv_page *page,
                            const onv_module *module, uint64_t whole)
 {
-    onv_table_add(table, module_name(arena, module));
-    onv_table_add(table, output_shape(view, arena, module));
-    add_figures(table, arena, module, whole);
+    onv_table_add(table, module_name(page->arena, module));
+    onv_table_add(table, output_shape(view, page, module));
+    add_figures(table, page->arena, module, whole);
 }
 
 /* What stands outside of every module: the model less its children. */
@@ -66,14 +68,15 @@ static onv_module outside(const onv_modules *modules)
     return rest;
 }
 
-static void add_rows(onv_table *table, const onv_view *view, onv_arena *arena,
+static void add_rows(onv_table *table, const onv_view *view, const onv_page *page,
                      const onv_modules *modules)
 {
+    onv_arena *arena = page->arena;
     const onv_module *list = modules->list.at;
     uint64_t whole = list[0].activation;
     uint32_t at = list[0].first_child;
     while (at != ONV_NO_MODULE && at != 0) {
-        add_module_row(table, view, arena, &list[at], whole);
+        add_module_row(table, view, page, &list[at], whole);
         if (list[at].first_child != ONV_NO_MODULE) {
             at = list[at].first_child;
             continue;
@@ -97,7 +100,7 @@ static void add_rows(onv_table *table, const onv_view *view, onv_arena *arena,
     onv_module total = list[0];
     total.params += modules->unused_params;
     onv_table_add(table, "total");
-    onv_table_add(table, output_shape(view, arena, &total));
+    onv_table_add(table, output_shape(view, page, &total));
     add_figures(table, arena, &total, whole);
 }
 
@@ -120,7 +123,7 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
         onv_table table;
         onv_table_init(&table, columns, N_COLUMNS);
         table.has_totals = true;
-        add_rows(&table, view, job->arena, &modules);
+        add_rows(&table, view, page, &modules);
         onv_table_finish(&table, page);
     } else {
         job->arena->failed = true;

@@ -3,7 +3,12 @@
 
 #include "report/text.h"
 
-enum { BAR_COLUMNS = 10, PEAK_ROWS = 12, LEAST_SHARE = 100 /* a hundredth of the peak */ };
+enum {
+    BAR_COLUMNS = 8,
+    PEAK_ROWS = 12,
+    NOMINAL_DIM = 64,
+    LEAST_SHARE = 100 /* a hundredth of the peak */
+};
 
 /* --- The model --------------------------------------------------------------------------------- */
 
@@ -12,16 +17,17 @@ static const onv_column fact_columns[] = {
     {"", .least = 20},
 };
 
-/* "= 256", or the whole shape where an input's was given. */
-static const char *binding_text(const onv_view *view, onv_arena *arena, const onv_bound *bound)
+/* "batch = 256", or the whole shape where an input's was given. */
+static const char *binding_text(const onv_view *view, const onv_page *page, const onv_bound *bound)
 {
+    onv_arena *arena = page->arena;
     if (bound->size >= 0)
         return onv_arena_printf(arena, "%s = %lld", bound->name, (long long)bound->size);
     const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         const onv_value *value = onv_model_value(view->model, graph->inputs[i]);
         if (strcmp(value->name, bound->name) != 0) continue;
-        const char *shape = onv_view_shape(view, arena, &value->type);
+        const char *shape = onv_view_shape(view, arena, &value->type, page->mode);
         return shape == NULL ? NULL : onv_arena_printf(arena, "%s = %s", bound->name, shape);
     }
     return bound->name;
@@ -61,7 +67,7 @@ static void write_model(const onv_view *view, const onv_page *page)
     onv_table_add(&table, onv_macs_text(view, page->arena));
     for (size_t i = 0; i < view->infer->bounds.count; i++) {
         onv_table_add(&table, i == 0 ? "bound" : "");
-        onv_table_add(&table, binding_text(view, page->arena, &view->infer->bounds.at[i]));
+        onv_table_add(&table, binding_text(view, page, &view->infer->bounds.at[i]));
     }
     onv_table_finish(&table, page);
 }
@@ -159,10 +165,10 @@ static void add_peak_row(onv_table *table, const onv_view *view, const onv_page 
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text));
     onv_table_add(table,
-                  onv_arena_printf(page->arena, "%s", onv_label_share(item->size, whole).text));
+                  onv_arena_printf(page->arena, "%s", onv_label_percent(item->size, whole).text));
     onv_table_add(table, onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS));
     onv_table_add(table, onv_view_dtype(page->arena, type));
-    onv_table_add(table, onv_view_shape(view, page->arena, type));
+    onv_table_add(table, onv_view_shape(view, page->arena, type, page->mode));
     onv_table_add(table, interval->label);
 }
 
@@ -212,15 +218,28 @@ static const char *level_text(const onv_page *page, uint64_t bytes, uint64_t pea
     return onv_page_is_unicode(page) ? blocks[level] : signs[level];
 }
 
+/* The mark under the column of the peak; its label stands right of it, left where the page ends. */
+static void write_mark(const onv_page *page, uint32_t column, uint32_t step)
+{
+    onv_label at = onv_label_count(step);
+    size_t width = strlen(" step ") + strlen(at.text);
+    bool fits = column + 1 + width <= page->width - 4;
+    onv_write_text(page->out, "  ");
+    for (size_t i = fits ? 0 : width; i < column; i++) onv_write_char(page->out, ' ');
+    if (!fits) onv_write_format(page->out, "step %s ", at.text);
+    onv_page_text(page, ONV_STYLE_PEAK, "^");
+    if (fits) onv_write_format(page->out, " step %s", at.text);
+    onv_page_line(page);
+}
+
 static void write_timeline(const onv_view *view, const onv_page *page,
                            const onv_footprint *footprint)
 {
-    uint32_t n = view->live->n_steps, columns = page->width - 4;
+    uint32_t n = view->live->n_steps, columns = page->width - 4, mark = 0;
     if (columns > n) columns = n;
     uint64_t peak = footprint->steps[footprint->peak_step];
-    onv_page_text(page, ONV_STYLE_TITLE, "Live memory over the steps");
-    onv_write_text(page->out, "\n  ");
-    uint32_t mark = 0;
+    char *line = onv_arena_alloc(page->arena, (size_t)columns * 3 + 1), *to = line;
+    if (line == NULL) return;
     for (uint32_t c = 0; c < columns; c++) {
         /* Column c shows the steps [first, end): every step stands in one. */
         uint32_t first = (uint32_t)((uint64_t)c * n / columns);
@@ -228,20 +247,16 @@ static void write_timeline(const onv_view *view, const onv_page *page,
         uint64_t most = 0;
         for (uint32_t s = first; s < end; s++)
             if (footprint->steps[s] > most) most = footprint->steps[s];
-        bool is_peak = first <= footprint->peak_step && footprint->peak_step < end;
-        if (is_peak) mark = c;
-        onv_page_text(page, is_peak ? ONV_STYLE_PEAK : ONV_STYLE_BAR, level_text(page, most, peak));
+        if (first <= footprint->peak_step && footprint->peak_step < end) mark = c;
+        to = stpcpy(to, level_text(page, most, peak));
     }
+    while (to > line && to[-1] == ' ') to--;
+    *to = '\0';
+    onv_page_text(page, ONV_STYLE_TITLE, "Live memory over the steps");
     onv_write_text(page->out, "\n  ");
-    onv_label at = onv_label_count(footprint->peak_step);
-    size_t width = strlen("step ") + strlen(at.text);
-    /* The label stands right of the mark, left of it where the page ends. */
-    bool fits = mark + 2 + width <= page->width - 4;
-    for (size_t i = fits ? 0 : width + 1; i < mark; i++) onv_write_char(page->out, ' ');
-    if (!fits) onv_write_format(page->out, "step %s ", at.text);
-    onv_page_text(page, ONV_STYLE_PEAK, "^");
-    if (fits) onv_write_format(page->out, " step %s", at.text);
+    onv_page_text(page, ONV_STYLE_BAR, line);
     onv_page_line(page);
+    write_mark(page, mark, footprint->peak_step);
 }
 
 /* --- The largest tensors ----------------------------------------------------------------------- */
@@ -254,32 +269,34 @@ static const onv_column largest_columns[] = {
     {"name", .least = 12},
 };
 
-/* What values are ranked by: bytes; for those without, the bytes of one unit of their free dims. */
-static uint64_t rank_size(const onv_view *view, const onv_footprint *footprint, uint32_t index)
+/* What values are ranked by: bytes, as if every free dim were NOMINAL_DIM. */
+static uint64_t rank_size(const onv_view *view, onv_value_id id)
 {
-    onv_value_id id = {index};
-    uint64_t bytes;
+    uint64_t size;
     onv_growth growth;
-    if (onv_view_bytes(view, id, &bytes)) return bytes;
-    if (footprint->measure == ONV_MEASURE_BYTES) return 0;
+    if (onv_view_bytes(view, id, &size)) return size;
     if (!onv_view_growth(view, &onv_model_value(view->model, id)->type, &growth)) return 0;
-    return growth.coef;
+    size = growth.coef;
+    for (uint32_t i = 0; i < growth.n; i++)
+        if (!onv_u64_mul(size, NOMINAL_DIM, &size)) return UINT64_MAX;
+    return size;
 }
 
-static void write_largest(const onv_view *view, const onv_page *page,
-                          const onv_footprint *footprint, size_t top)
+static void write_largest(const onv_view *view, const onv_page *page, size_t top)
 {
     size_t n_values = view->model->values.count, n = 0;
     onv_ranked *items = ONV_ARENA_ARRAY(page->arena, onv_ranked, n_values);
     if (items == NULL) return;
     for (size_t i = 0; i < n_values; i++) {
-        uint64_t size = rank_size(view, footprint, (uint32_t)i);
+        uint64_t size = rank_size(view, (onv_value_id){(uint32_t)i});
         if (size > 0) items[n++] = (onv_ranked){size, i};
     }
     onv_rank(items, n);
     if (n == 0) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Largest tensors");
+    if (view->live->unknown > 0)
+        onv_write_format(page->out, ", in order as if every free dimension were %d", NOMINAL_DIM);
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, largest_columns, 5);
@@ -293,7 +310,7 @@ static void write_largest(const onv_view *view, const onv_page *page,
                                                                   (unsigned long)interval->first,
                                                                   (unsigned long)interval->last));
         onv_table_add(&table, onv_view_dtype(page->arena, &value->type));
-        onv_table_add(&table, onv_view_shape(view, page->arena, &value->type));
+        onv_table_add(&table, onv_view_shape(view, page->arena, &value->type, page->mode));
         onv_table_add(&table, value->name);
     }
     onv_table_finish(&table, page);
@@ -326,13 +343,16 @@ static void write_view(const onv_view *view, const onv_page *page,
     write_model(view, page);
     onv_page_line(page);
     write_memory(view, page, &footprint);
-    if (footprint.n_peak_set > 0) {
+    /* While dims are free the peak of what has a size says nothing about the peak to come. */
+    bool is_arbitrary =
+        footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
+    if (footprint.n_peak_set > 0 && !is_arbitrary) {
         onv_page_line(page);
         write_peak(view, page, &footprint, verbose);
         onv_page_line(page);
         write_timeline(view, page, &footprint);
     }
-    write_largest(view, page, &footprint, options->top == 0 ? 10 : options->top);
+    write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_open_dims(view, page);
     onv_write_notes(view, page, verbose);
 }

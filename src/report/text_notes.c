@@ -90,7 +90,7 @@ static void write_diags(const onv_view *view, const onv_page *page, bool verbose
     if (left_out > 0)
         write_note(
             page, has_heading, NULL,
-            onv_arena_printf(page->arena, "and %s more warnings", onv_label_count(left_out).text));
+            onv_arena_printf(page->arena, "more of them: %s", onv_label_count(left_out).text));
 }
 
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
@@ -101,15 +101,16 @@ void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
     if (infer->unknown_values > 0 && infer->unknown_cause != NULL)
         write_note(page, &has_heading, NULL,
                    onv_arena_printf(page->arena,
-                                    "%s shapes are not known, first behind %s '%s'; sums leave "
-                                    "them out",
+                                    "shapes not known: %s, the first behind %s '%s'; sums "
+                                    "leave them out",
                                     onv_label_count(infer->unknown_values).text,
                                     infer->unknown_cause,
                                     infer->unknown_node != NULL ? infer->unknown_node : ""));
     if (live->bounded > 0)
         write_note(page, &has_heading, NULL,
                    onv_arena_printf(page->arena,
-                                    "%s sizes depend on the data; their upper bounds are counted",
+                                    "sizes that depend on the data: %s; their upper bounds are "
+                                    "counted",
                                     onv_label_count(live->bounded).text));
     write_diags(view, page, verbose, &has_heading);
 }

@@ -88,3 +88,12 @@ onv_label onv_label_share(uint64_t part, uint64_t whole)
 {
     return point(onv_scale_share(part, whole, 1000), 1, "%");
 }
+
+onv_label onv_label_percent(uint64_t part, uint64_t whole)
+{
+    onv_label label;
+    unsigned percent = onv_scale_share(part, whole, 100);
+    if (percent == 0 && part > 0) return (onv_label){"<1%"};
+    snprintf(label.text, sizeof label.text, "%u%%", percent);
+    return label;
+}

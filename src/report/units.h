@@ -15,8 +15,9 @@ onv_label onv_label_bytes(uint64_t bytes);  /* "812 B", "97.3 MiB", "2.30 GiB" *
 onv_label onv_label_count(uint64_t count);  /* "25,507,944" */
 onv_label onv_label_scaled(uint64_t count); /* "812", "4.09 G": powers of 1000 */
 
-/* "34.1%"; of nothing, everything is 0.0%. */
+/* "34.1%"; of nothing, everything is 0.0%. In whole parts: "34%", "<1%". */
 onv_label onv_label_share(uint64_t part, uint64_t whole);
+onv_label onv_label_percent(uint64_t part, uint64_t whole);
 
 /* `part` of `whole` in `scale` parts, rounded to the nearest; 0 of nothing. part <= whole. */
 unsigned onv_scale_share(uint64_t part, uint64_t whole, unsigned scale);

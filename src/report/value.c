@@ -91,7 +91,8 @@ static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, 
     return text;
 }
 
-const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type)
+const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type,
+                           onv_clean_mode mode)
 {
     if (!onv_type_has_rank(type) || type->rank > ONV_MAX_RANK) return "?";
     if (type->rank == 0) return "scalar";
@@ -103,7 +104,8 @@ const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_typ
         parts[i] = dim_factor(view, arena, d);
     }
     /* An x would run into the letters of a name. */
-    return join(arena, parts, (uint32_t)type->rank, only_numbers ? "x" : " x ");
+    const char *sign = only_numbers ? "x" : mode == ONV_CLEAN_UNICODE ? "×" : " x ";
+    return join(arena, parts, (uint32_t)type->rank, sign);
 }
 
 /* --- Sizes ------------------------------------------------------------------------------------- */

@@ -27,8 +27,10 @@ const char *onv_view_dtype(onv_arena *arena, const onv_type *type);
 /* The dim, a bound where only the data decides. */
 onv_dim onv_view_dim(const onv_view *view, onv_dim d);
 
-/* "256x64x112x112", "batch x 3" as expressions ask, "scalar", "?". NULL without memory. */
-const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type);
+/* "256x64x112x112", with names in it "batch×3×224" or "batch x 3 x 224", "scalar", "?". NULL without
+ * memory. */
+const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type,
+                           onv_clean_mode mode);
 
 /* The size of a tensor as `coef` bytes times dims that are not numbers (at most ONV_MAX_RANK, in
  * `factors`, sorted so that equal products are equal lists). False where it cannot be told. */

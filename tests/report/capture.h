@@ -1,0 +1,33 @@
+/* Reports caught in memory. */
+#ifndef ONV_TESTS_REPORT_CAPTURE_H
+#define ONV_TESTS_REPORT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "onnxvram/onnxvram.h"
+
+/* A growing text; `limit` (0: none) is where it starts to refuse. */
+typedef struct capture {
+    char *text; /* NUL-terminated once something was written */
+    size_t length, capacity, limit;
+} capture;
+
+bool capture_write(void *context, const char *text, size_t bytes);
+void capture_free(capture *caught);
+
+/* The report of one analysis; fails the test where it fails. Free the text. */
+char *report_text(const onv_analysis *analysis, onv_format format,
+                  const onv_report_options *options);
+
+/* Fails the test if `text` could act on a terminal: control characters other than line ends,
+ * ill-formed UTF-8, bidirectional controls. With `width`, also if a line is wider. */
+void expect_safe(const char *text, size_t width);
+
+void expect_contains(const char *text, const char *part);
+void expect_lacks(const char *text, const char *part);
+
+/* How often `part` stands in `text`. */
+size_t count_parts(const char *text, const char *part);
+
+#endif
