@@ -27,6 +27,16 @@ static onv_known align_legacy(onv_op_ctx *c, const onv_known *known, int rank, i
     return aligned;
 }
 
+static bool broadcasts_to(const onv_known *known, const onv_known *out)
+{
+    if (known->rank > out->rank) return false;
+    for (int axis = 1; axis <= known->rank; axis++) {
+        int64_t dim = known->dims[known->rank - axis];
+        if (dim != 1 && dim != out->dims[out->rank - axis]) return false;
+    }
+    return true;
+}
+
 onv_status onv_fold_elementwise(onv_op_ctx *c, onv_fold_fn fn)
 {
     onv_known views[MAX_INPUTS];
@@ -50,6 +60,9 @@ onv_status onv_fold_elementwise(onv_op_ctx *c, onv_fold_fn fn)
     if (c->version < 7 && c->n_in == 2 && views[1].elems != NULL &&
         onv_op_attr_int(c, "broadcast", 0) != 0)
         views[1] = align_legacy(c, &views[1], out->rank, aligned_dims);
+    /* A limit or the like that the rule did not hold against the output's shape. */
+    for (uint32_t k = 0; k < c->n_in; k++)
+        if (views[k].elems != NULL && !broadcasts_to(&views[k], out)) views[k].elems = NULL;
     for (uint32_t i = 0; i < out->count; i++) {
         for (uint32_t k = 0; k < c->n_in; k++) {
             in[k] = onv_scalar_unknown();
@@ -77,11 +90,12 @@ static uint32_t group_of(const onv_known *known, uint32_t mask, uint32_t index)
     return group;
 }
 
-onv_status onv_fold_reduce(onv_op_ctx *c, uint32_t mask, onv_fold_step step, onv_fold_finish finish)
+onv_status onv_fold_reduce(onv_op_ctx *c, uint32_t mask, onv_fold_step step, onv_fold_finish finish,
+                           onv_scalar empty)
 {
     if (!onv_fold_wanted(c)) return ONV_OK;
     const onv_known *in = onv_op_in_known(c, 0);
-    if (in == NULL || in->count == 0) return ONV_OK;
+    if (in == NULL) return ONV_OK;
     onv_known *out = onv_op_new_known(c, 0);
     uint32_t *counts = out != NULL ? ONV_ARENA_ARRAY(c->arena, uint32_t, out->count) : NULL;
     if (counts == NULL) return ONV_OK;
@@ -92,8 +106,12 @@ onv_status onv_fold_reduce(onv_op_ctx *c, uint32_t mask, onv_fold_step step, onv
         *sum = counts[group]++ == 0 ? next : step(c->dims, in->dtype, *sum, next);
         *sum = onv_scalar_fit(c->dims, in->dtype, *sum);
     }
-    for (uint32_t i = 0; i < out->count && finish != NULL; i++)
-        out->elems[i] = onv_scalar_fit(c->dims, out->dtype,
-                                       finish(c->dims, in->dtype, out->elems[i], counts[i]));
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (counts[i] == 0)
+            out->elems[i] = empty;
+        else if (finish != NULL)
+            out->elems[i] = onv_scalar_fit(c->dims, out->dtype,
+                                           finish(c->dims, in->dtype, out->elems[i], counts[i]));
+    }
     return ONV_OK;
 }

@@ -17,6 +17,9 @@
 
 onv_scalar onv_scalar_canonical(onv_dtype dtype, onv_scalar s);
 
+/* A number in the form of the type. */
+onv_scalar onv_scalar_number(onv_dtype dtype, int value);
+
 /* A result put into the range of its type. Integers wrap; unknown where that cannot be told. */
 onv_scalar onv_scalar_fit(onv_dims *pool, onv_dtype dtype, onv_scalar s);
 
@@ -56,14 +59,14 @@ onv_status onv_fold_elementwise(onv_op_ctx *c, onv_fold_fn fn);
 
 /* The contents of output 0 (keepdims or not does not matter here) from those of input 0: over each
  * group of elements that differ only in the axes of `mask`, `step` takes the accumulator and the
- * next element; the first of a group starts it. `finish` (may be NULL) gets the group's size.
- * Elements of an empty group are unknown. */
+ * next element; the first of a group starts it. `finish` (may be NULL) gets the group's size. An
+ * empty group gives `empty`. */
 typedef onv_scalar (*onv_fold_step)(onv_dims *pool, onv_dtype dtype, onv_scalar sum,
                                     onv_scalar next);
 typedef onv_scalar (*onv_fold_finish)(onv_dims *pool, onv_dtype dtype, onv_scalar sum,
                                       uint32_t count);
-onv_status onv_fold_reduce(onv_op_ctx *c, uint32_t mask, onv_fold_step step,
-                           onv_fold_finish finish);
+onv_status onv_fold_reduce(onv_op_ctx *c, uint32_t mask, onv_fold_step step, onv_fold_finish finish,
+                           onv_scalar empty);
 
 /* Whether output 0 is small enough for its contents to be worth asking the inputs for theirs. */
 bool onv_fold_wanted(const onv_op_ctx *c);

@@ -6,8 +6,6 @@
 /* Fractions p/q up to this q are recognised in a float factor: strides, scales and patch sizes. */
 enum { MAX_DENOMINATOR = 64 };
 
-static const onv_scalar zero = {.i = {0}, .f = 1};
-
 static bool is_real_type(onv_dtype dtype)
 {
     return dtype == ONV_FLOAT || dtype == ONV_DOUBLE || dtype == ONV_FLOAT16 ||
@@ -23,6 +21,12 @@ onv_scalar onv_scalar_canonical(onv_dtype dtype, onv_scalar s)
     if (isnan(s.f) || onv_dim_is_infinite(s.i)) return onv_scalar_unknown();
     if (onv_dim_is_const(s.i)) return onv_scalar_real(s.f * (double)s.i.raw);
     return s.f == 0 ? onv_scalar_real(0) : s;
+}
+
+onv_scalar onv_scalar_number(onv_dtype dtype, int value)
+{
+    return onv_dtype_is_float(dtype) ? onv_scalar_real(value)
+                                     : onv_scalar_int(onv_dim_const(value));
 }
 
 /* f * i in a float type. A product of a number is rounded; a factor of an expression is kept as
@@ -165,7 +169,8 @@ onv_scalar onv_scalar_mul(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_sca
 {
     bool is_float = onv_dtype_is_float(dtype);
     /* 0 * x is 0 for every integer x, known or not. */
-    if (!is_float && (onv_dim_is(a.i, 0) || onv_dim_is(b.i, 0))) return zero;
+    if (!is_float && (onv_dim_is(a.i, 0) || onv_dim_is(b.i, 0)))
+        return onv_scalar_int(onv_dim_const(0));
     if (unknown(a) || unknown(b)) return onv_scalar_unknown();
     if (!is_float && both_const(a, b)) {
         int64_t product;
@@ -309,15 +314,11 @@ onv_scalar onv_scalar_abs(onv_dims *pool, onv_dtype dtype, onv_scalar a)
 
 onv_scalar onv_scalar_sign(onv_dims *pool, onv_dtype dtype, onv_scalar a)
 {
-    bool is_float = onv_dtype_is_float(dtype);
-    onv_scalar none = is_float ? onv_scalar_real(0) : zero;
-    int sign = 2;
-    if (unknown(a)) return a;
-    if (onv_scalar_equal(pool, dtype, a, none) == ONV_ALWAYS) sign = 0;
-    if (onv_scalar_less(pool, dtype, none, a) == ONV_ALWAYS) sign = 1;
-    if (onv_scalar_less(pool, dtype, a, none) == ONV_ALWAYS) sign = -1;
-    if (sign == 2) return onv_scalar_unknown();
-    return is_float ? onv_scalar_real(sign) : onv_scalar_int(onv_dim_const(sign));
+    onv_scalar none = onv_scalar_number(dtype, 0);
+    if (onv_scalar_equal(pool, dtype, a, none) == ONV_ALWAYS) return none;
+    if (onv_scalar_less(pool, dtype, none, a) == ONV_ALWAYS) return onv_scalar_number(dtype, 1);
+    if (onv_scalar_less(pool, dtype, a, none) == ONV_ALWAYS) return onv_scalar_number(dtype, -1);
+    return onv_scalar_unknown();
 }
 
 /* --- Rounding ---------------------------------------------------------------------------------- */

@@ -21,6 +21,11 @@ onv_op_traits onv_math_broadcast_traits(onv_op_ctx *c);
 /* Two dims that must be equal: the one that says more. Fails on two numbers that differ. */
 onv_status onv_math_unify(onv_op_ctx *c, const char *what, onv_dim a, onv_dim b, onv_dim *out);
 
+/* Matrix products as numpy.matmul: the shape of inputs a and b multiplied, into output 0, and their
+ * multiply-accumulates. */
+onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype);
+onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b);
+
 /* fold_<name>: the fold of a pointwise operator whose element is `expression` of the elements `in`,
  * their dtype `t` and the pool. */
 #define ONV_FOLD(name, expression)                                                                 \

@@ -12,18 +12,13 @@ static onv_scalar by_number(onv_dtype dtype, onv_scalar s, double (*function)(do
     return onv_scalar_real(onv_dtype_round(dtype, function(s.f)));
 }
 
-static onv_scalar none(onv_dtype dtype)
-{
-    return onv_dtype_is_float(dtype) ? onv_scalar_real(0) : onv_scalar_int(onv_dim_const(0));
-}
-
 ONV_FOLD(abs, onv_scalar_abs(pool, t, in[0]))
 ONV_FOLD(neg, onv_scalar_neg(pool, t, in[0]))
 ONV_FOLD(sign, onv_scalar_sign(pool, t, in[0]))
 ONV_FOLD(floor, onv_scalar_floor(pool, t, in[0]))
 ONV_FOLD(ceil, onv_scalar_ceil(pool, t, in[0]))
 ONV_FOLD(round, onv_scalar_round(pool, t, in[0]))
-ONV_FOLD(relu, onv_scalar_max(pool, t, in[0], none(t)))
+ONV_FOLD(relu, onv_scalar_max(pool, t, in[0], onv_scalar_number(t, 0)))
 ONV_FOLD(reciprocal, onv_scalar_div(pool, t, onv_scalar_real(1), in[0]))
 ONV_FOLD(sqrt, by_number(t, in[0], sqrt))
 ONV_FOLD(exp, by_number(t, in[0], exp))

@@ -1,0 +1,231 @@
+/* The rest of ONNX's math definitions: softmax, cumulative sums, TopK, Det, losses. */
+#include "ops/math.h"
+
+#include <string.h>
+
+#include "ops/rules.h"
+
+/* --- Softmax, LogSoftmax, Hardmax -------------------------------------------------------------- */
+
+static onv_status infer_softmax(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));
+    if (rank < 0) return ONV_OK;
+    int64_t given = onv_op_attr_int(c, "axis", c->version < 13 ? 1 : -1);
+    /* The older form cuts the shape in two before the axis, which may lie behind the last dim; the
+     * newer one leaves scalars alone. */
+    if (given == rank && c->version < 13) return ONV_OK;
+    if (rank == 0 && given == -1) return ONV_OK;
+    return onv_op_axis(c, given, rank, &axis);
+}
+
+/* --- Cumulative sums and products -------------------------------------------------------------- */
+
+static onv_status infer_cumulative(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), normal;
+    onv_op_set_out_like(c, 0, 0, onv_op_in_dtype(c, 0));
+    onv_dim axis = onv_op_in_scalar(c, 1);
+    if (rank < 0 || !onv_dim_is_const(axis)) return ONV_OK;
+    return onv_op_axis(c, axis.raw, rank, &normal);
+}
+
+/* Runs along `length` elements that lie `stride` apart. */
+static void cumulate(onv_op_ctx *c, const onv_known *in, onv_scalar *out, uint32_t length,
+                     uint32_t stride, onv_fold_step step, onv_scalar neutral)
+{
+    bool reverse = onv_op_attr_int(c, "reverse", 0) != 0;
+    bool exclusive = onv_op_attr_int(c, "exclusive", 0) != 0;
+    uint32_t offset = (uint32_t)(out - c->out[0].known->elems);
+    onv_scalar sum = neutral;
+    for (uint32_t i = 0; i < length; i++) {
+        uint32_t at = (reverse ? length - 1 - i : i) * stride;
+        onv_scalar next = onv_scalar_canonical(in->dtype, in->elems[offset + at]);
+        onv_scalar before = sum;
+        sum = onv_scalar_fit(c->dims, in->dtype, step(c->dims, in->dtype, sum, next));
+        out[at] = exclusive ? before : sum;
+    }
+}
+
+static onv_status fold_cumulative(onv_op_ctx *c, onv_fold_step step, int neutral)
+{
+    onv_dim given = onv_op_in_scalar(c, 1);
+    const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
+    if (in == NULL || !onv_dim_is_const(given)) return ONV_OK;
+    int axis;
+    ONV_TRY(onv_op_axis(c, given.raw, in->rank, &axis));
+    onv_known *out = onv_op_new_known(c, 0);
+    if (out == NULL || out->count == 0) return ONV_OK;
+    uint32_t length = (uint32_t)in->dims[axis], stride = 1;
+    for (int k = axis + 1; k < in->rank; k++) stride *= (uint32_t)in->dims[k];
+    onv_scalar start = onv_scalar_number(in->dtype, neutral);
+    for (uint32_t i = 0; i < out->count; i++)
+        if (i / stride % length == 0) /* the first element of a run */
+            cumulate(c, in, &out->elems[i], length, stride, step, start);
+    return ONV_OK;
+}
+
+static onv_status fold_cumsum(onv_op_ctx *c)
+{
+    return fold_cumulative(c, onv_scalar_add, 0);
+}
+
+static onv_status fold_cumprod(onv_op_ctx *c)
+{
+    return fold_cumulative(c, onv_scalar_mul, 1);
+}
+
+/* --- TopK -------------------------------------------------------------------------------------- */
+
+static onv_status topk_count(onv_op_ctx *c, onv_dim size, onv_dim *k)
+{
+    if (c->version < 10) {
+        const onv_attr *attr = onv_op_attr(c, "k");
+        if (attr == NULL || attr->kind != ONV_ATTR_INT)
+            return onv_op_fail(c, "attribute 'k' is missing");
+        *k = onv_dim_const(attr->i);
+    } else {
+        *k = onv_op_in_scalar(c, 1);
+        /* Only the data tells; it cannot be more than there are. */
+        if (!onv_dim_is_known(*k)) *k = onv_dim_fresh(c->dims, "topk", size);
+    }
+    if (onv_dim_is_const(*k) && k->raw < 0)
+        return onv_op_fail(c, "k is negative: %lld", (long long)k->raw);
+    if (onv_dim_is_const(*k) && onv_dim_is_const(size) && k->raw > size.raw)
+        return onv_op_fail(c, "k is %lld, but the axis has %lld elements", (long long)k->raw,
+                           (long long)size.raw);
+    return ONV_OK;
+}
+
+static onv_status infer_topk(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    onv_op_set_out(c, 1, ONV_INT64, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", -1), rank, &axis));
+    onv_dim dims[ONV_MAX_RANK];
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    ONV_TRY(topk_count(c, dims[axis], &dims[axis]));
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    onv_op_set_out(c, 1, ONV_INT64, dims, rank);
+    return ONV_OK;
+}
+
+/* --- Det --------------------------------------------------------------------------------------- */
+
+static onv_status infer_det(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK], side;
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (rank < 0) return ONV_OK;
+    if (rank < 2)
+        return onv_op_fail(c, "a determinant needs a matrix, not shape %s",
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    ONV_TRY(onv_math_unify(c, "sides of the matrix", onv_op_in_dim(c, 0, -1),
+                           onv_op_in_dim(c, 0, -2), &side));
+    for (int i = 0; i < rank - 2; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank - 2);
+    return ONV_OK;
+}
+
+/* --- Losses ------------------------------------------------------------------------------------ */
+
+/* Scores are [N, C, d...], labels [N, d...]: the dims of the labels, as both tell them. */
+static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
+{
+    int scores = onv_op_in_rank(c, 0), labels = onv_op_in_rank(c, 1);
+    if ((scores >= 0 && scores < 2) || (scores >= 0 && labels >= 0 && labels != scores - 1))
+        return onv_op_fail(c, "labels %s do not fit scores %s, which are [N, C, ...]",
+                           onv_op_shape_text(c, onv_op_in(c, 1)),
+                           onv_op_shape_text(c, onv_op_in(c, 0)));
+    *rank = labels >= 0 ? labels : scores >= 0 ? scores - 1 : -1;
+    for (int i = 0; i < *rank; i++)
+        ONV_TRY(onv_math_unify(c, "dims of scores and labels",
+                               onv_op_in_dim(c, 0, i == 0 ? 0 : i + 1), onv_op_in_dim(c, 1, i),
+                               &dims[i]));
+    return ONV_OK;
+}
+
+static onv_status infer_loss(onv_op_ctx *c)
+{
+    onv_dim dims[ONV_MAX_RANK], classes;
+    int rank;
+    const char *reduction = onv_op_attr_string(c, "reduction", "mean");
+    ONV_TRY(label_dims(c, dims, &rank));
+    ONV_TRY(onv_math_unify(c, "numbers of classes and weights",
+                           onv_op_in_rank(c, 0) > 1 ? onv_op_in_dim(c, 0, 1) : ONV_DIM_UNKNOWN,
+                           onv_op_in_dim(c, 2, 0), &classes));
+    bool none = strcmp(reduction, "none") == 0;
+    if (!none && strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0)
+        return onv_op_fail(c, "unknown reduction '%s'", reduction);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, none ? rank : 0);
+    onv_op_set_out_like(c, 1, 0, onv_op_in_dtype(c, 0)); /* log_prob, where asked for */
+    return ONV_OK;
+}
+
+/* The log-probabilities are kept, whether the graph asks for them or not; where it does not, the
+ * scores stand for a tensor of that size. */
+static onv_op_traits cross_entropy_traits(onv_op_ctx *c)
+{
+    bool asked = onv_op_has_out(c, 1);
+    return (onv_op_traits){.save_in = ONV_BIT(1) | ONV_BIT(2) | (asked ? 0 : ONV_BIT(0)),
+                           .save_out = asked ? ONV_BIT(1) : 0};
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define SOFTMAX(op, version, ...)                                                                  \
+    {                                                                                              \
+        .name = op, .since = version, .in = {1, 1}, .out = {1, 1}, .infer = infer_softmax,         \
+        __VA_ARGS__                                                                                \
+    }
+#define KEEP_OUT .traits = {.save_out = ONV_BIT(0)}
+#define CUMULATIVE(op, version, fold_rule, ...)                                                    \
+    {                                                                                              \
+        .name = op, .since = version, .in = {2, 2}, .out = {1, 1}, .infer = infer_cumulative,      \
+        .fold = fold_rule, __VA_ARGS__                                                             \
+    }
+/* torch.topk keeps the indices. */
+#define TOPK(version, inputs, ...)                                                                 \
+    {                                                                                              \
+        .name = "TopK", .since = version, .in = {inputs, inputs}, .out = {2, 2},                   \
+        .infer = infer_topk, .traits = {.save_out = ONV_BIT(1)}, __VA_ARGS__                       \
+    }
+
+static const onv_op rows[] = {
+    SOFTMAX("Softmax", 1, KEEP_OUT),
+    SOFTMAX("Softmax", 13, KEEP_OUT),
+    SOFTMAX("LogSoftmax", 1, KEEP_OUT),
+    SOFTMAX("LogSoftmax", 13, KEEP_OUT),
+    SOFTMAX("Hardmax", 1),
+    SOFTMAX("Hardmax", 13),
+    CUMULATIVE("CumSum", 11, fold_cumsum),
+    CUMULATIVE("CumProd", 26, fold_cumprod,
+               .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}),
+    TOPK(1, 1),
+    TOPK(10, 2, .flags = ONV_OP_DATA_DEPENDENT),
+    {.name = "Det",
+     .since = 11,
+     .in = {1, 1},
+     .out = {1, 1},
+     .infer = infer_det,
+     .traits = {.save_in = ONV_BIT(0)}},
+    {.name = "NegativeLogLikelihoodLoss",
+     .since = 12,
+     .in = {2, 3},
+     .out = {1, 1},
+     .infer = infer_loss,
+     .traits = {.save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)}},
+    {.name = "SoftmaxCrossEntropyLoss",
+     .since = 12,
+     .in = {2, 3},
+     .out = {1, 2},
+     .infer = infer_loss,
+     .traits_fn = cross_entropy_traits},
+};
+
+const onv_op_family onv_ops_math = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,160 @@
+/* Matrix products: MatMul, Gemm and the quantised ones. */
+#include "ops/math.h"
+#include "ops/rules.h"
+
+/* --- MatMul ------------------------------------------------------------------------------------ */
+
+/* The dim that both operands are multiplied along: the last of a, the last but one of b. */
+static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inner)
+{
+    onv_dim x = onv_op_in_dim(c, a, -1);
+    onv_dim y = onv_op_in_dim(c, b, onv_op_in_rank(c, b) == 1 ? 0 : -2);
+    if (onv_dim_is_const(x) && onv_dim_is_const(y) && !onv_dim_same(x, y))
+        return onv_op_fail(c, "inner dims of %s and %s differ",
+                           onv_op_shape_text(c, onv_op_in(c, a)),
+                           onv_op_shape_text(c, onv_op_in(c, b)));
+    return onv_math_unify(c, "inner dims", x, y, inner);
+}
+
+onv_status onv_math_matmul_as(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dtype dtype)
+{
+    onv_dim dims[ONV_MAX_RANK + 2], inner;
+    int ra = onv_op_in_rank(c, a), rb = onv_op_in_rank(c, b), rank = 0;
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (ra == 0 || rb == 0) return onv_op_fail(c, "a matrix product takes no scalar");
+    if (ra < 0 || rb < 0) return ONV_OK;
+    ONV_TRY(inner_dim(c, a, b, &inner));
+    int batch_a = ra > 2 ? ra - 2 : 0, batch_b = rb > 2 ? rb - 2 : 0;
+    int batch = batch_a > batch_b ? batch_a : batch_b;
+    for (int axis = 0; axis < batch; axis++) {
+        int ka = axis - (batch - batch_a), kb = axis - (batch - batch_b);
+        onv_dim x = ka >= 0 ? onv_op_in_dim(c, a, ka) : onv_dim_const(1);
+        onv_dim y = kb >= 0 ? onv_op_in_dim(c, b, kb) : onv_dim_const(1);
+        ONV_TRY(onv_rule_broadcast_dim(c, x, y, &dims[rank++]));
+    }
+    if (ra > 1) dims[rank++] = onv_op_in_dim(c, a, -2);
+    if (rb > 1) dims[rank++] = onv_op_in_dim(c, b, -1);
+    onv_op_set_out(c, 0, dtype, dims, rank);
+    return ONV_OK;
+}
+
+onv_dim onv_math_matmul_macs(onv_op_ctx *c, uint32_t a, uint32_t b)
+{
+    onv_dim inner = ONV_DIM_UNKNOWN;
+    if (onv_op_in_rank(c, a) < 1 || onv_op_in_rank(c, b) < 1) return inner;
+    if (inner_dim(c, a, b, &inner) != ONV_OK) return ONV_DIM_UNKNOWN;
+    return onv_dim_mul(c->dims, onv_count_out_elems(c), inner);
+}
+
+static onv_status infer_matmul(onv_op_ctx *c)
+{
+    return onv_math_matmul_as(c, 0, 1, onv_rule_dtype(c, 0, 2));
+}
+
+static onv_status infer_matmul_integer(onv_op_ctx *c)
+{
+    return onv_math_matmul_as(c, 0, 1, ONV_INT32);
+}
+
+static onv_dim macs_matmul(onv_op_ctx *c)
+{
+    return onv_math_matmul_macs(c, 0, 1);
+}
+
+/* Inputs: a, its scale and zero point, b, its scale and zero point, those of the result. */
+static onv_status infer_qlinear_matmul(onv_op_ctx *c)
+{
+    return onv_math_matmul_as(c, 0, 3, onv_op_in_dtype(c, 7));
+}
+
+static onv_dim macs_qlinear_matmul(onv_op_ctx *c)
+{
+    return onv_math_matmul_macs(c, 0, 3);
+}
+
+/* --- Gemm -------------------------------------------------------------------------------------- */
+
+static onv_dim gemm_dim(onv_op_ctx *c, uint32_t k, int axis)
+{
+    bool transposed = onv_op_attr_int(c, k == 0 ? "transA" : "transB", 0) != 0;
+    return onv_op_in_dim(c, k, transposed ? 1 - axis : axis);
+}
+
+/* The bias has the result's shape, or broadcasts to it (before opset 7: where `broadcast` is set). */
+static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
+{
+    int rank = onv_op_in_rank(c, 2);
+    bool may_broadcast = c->version >= 7 || onv_op_attr_int(c, "broadcast", 0) != 0;
+    if (rank < 0) return ONV_OK;
+    bool fits = rank <= 2 && (may_broadcast || rank == 2);
+    for (int axis = 1; fits && axis <= rank; axis++) {
+        onv_dim bias = onv_op_in_dim(c, 2, -axis), dim = dims[2 - axis];
+        if (may_broadcast && onv_dim_is(bias, 1)) continue;
+        fits = !onv_dim_is_const(bias) || !onv_dim_is_const(dim) || onv_dim_same(bias, dim);
+    }
+    if (fits) return ONV_OK;
+    onv_type result = {.kind = ONV_TYPE_TENSOR, .rank = 2, .dims = dims};
+    return onv_op_fail(c, "bias %s does not broadcast to %s", onv_op_shape_text(c, onv_op_in(c, 2)),
+                       onv_op_shape_text(c, &result));
+}
+
+static onv_status infer_gemm(onv_op_ctx *c)
+{
+    onv_dim inner;
+    for (uint32_t k = 0; k < 2; k++) {
+        int rank = onv_op_in_rank(c, k);
+        if (rank >= 0 && rank != 2)
+            return onv_op_fail(c, "input %u must be a matrix, not of shape %s", k,
+                               onv_op_shape_text(c, onv_op_in(c, k)));
+    }
+    ONV_TRY(onv_math_unify(c, "inner dims", gemm_dim(c, 0, 1), gemm_dim(c, 1, 0), &inner));
+    onv_dim dims[2] = {gemm_dim(c, 0, 0), gemm_dim(c, 1, 1)};
+    ONV_TRY(check_bias(c, dims));
+    onv_op_set_out(c, 0, onv_rule_dtype(c, 0, c->n_in), dims, 2);
+    return ONV_OK;
+}
+
+static onv_dim macs_gemm(onv_op_ctx *c)
+{
+    onv_dim inner = gemm_dim(c, 0, 1), other = gemm_dim(c, 1, 0);
+    if (onv_dim_is_const(other) || !onv_dim_is_known(inner)) inner = other;
+    return onv_dim_mul(c->dims, onv_count_out_elems(c), inner);
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define KEEP_BOTH .save_in = ONV_BIT(0) | ONV_BIT(1)
+#define GEMM(version, least)                                                                       \
+    {                                                                                              \
+        .name = "Gemm", .since = version, .in = {least, 3}, .out = {1, 1}, .infer = infer_gemm,    \
+        .macs = macs_gemm, .traits = {                                                             \
+            KEEP_BOTH                                                                              \
+        }                                                                                          \
+    }
+
+static const onv_op rows[] = {
+    {.name = "MatMul",
+     .since = 1,
+     .in = {2, 2},
+     .out = {1, 1},
+     .infer = infer_matmul,
+     .macs = macs_matmul,
+     .traits = {KEEP_BOTH}},
+    {.name = "MatMulInteger",
+     .since = 10,
+     .in = {2, 4},
+     .out = {1, 1},
+     .infer = infer_matmul_integer,
+     .macs = macs_matmul},
+    {.name = "QLinearMatMul",
+     .since = 10,
+     .in = {8, 8},
+     .out = {1, 1},
+     .infer = infer_qlinear_matmul,
+     .macs = macs_qlinear_matmul},
+    GEMM(1, 3),
+    GEMM(7, 3),
+    GEMM(11, 2),
+};
+
+const onv_op_family onv_ops_math_matmul = {"", rows, sizeof rows / sizeof rows[0]};

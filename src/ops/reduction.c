@@ -1,0 +1,199 @@
+/* Reductions over axes. Axes were an attribute and became input 1 (ReduceSum in 13, the others in
+ * 18); none means all, unless noop_with_empty_axes says so. */
+#include "ops/math.h"
+#include "ops/tensor.h"
+
+/* --- Reduce* ----------------------------------------------------------------------------------- */
+
+/* The axes to reduce as a mask; *known false where they are not, *count -1 or their number then. */
+static onv_status reduced_axes(onv_op_ctx *c, int rank, uint32_t *mask, int *count, bool *known)
+{
+    ONV_TRY(onv_tensor_axes(c, "axes", c->op->in.max > 1 ? 1 : -1, rank, mask, count, known));
+    if (*count != 0) return ONV_OK;
+    *known = true;
+    if (onv_op_attr_int(c, "noop_with_empty_axes", 0) == 0)
+        *mask = rank == 32 ? UINT32_MAX : ONV_BIT(rank) - 1;
+    return ONV_OK;
+}
+
+/* The shape of input 0 with the axes of `mask` made 1 or dropped. */
+static void set_reduced(onv_op_ctx *c, onv_dtype dtype, uint32_t mask, bool keep)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_rank(c, 0), kept = 0;
+    for (int axis = 0; axis < rank; axis++) {
+        bool reduced = (mask & ONV_BIT(axis)) != 0;
+        if (!reduced)
+            dims[kept++] = onv_op_in_dim(c, 0, axis);
+        else if (keep)
+            dims[kept++] = onv_dim_const(1);
+    }
+    onv_op_set_out(c, 0, dtype, dims, kept);
+}
+
+static onv_status infer_reduce(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), count;
+    bool keep = onv_op_attr_int(c, "keepdims", 1) != 0, known;
+    uint32_t mask;
+    onv_dtype dtype = onv_op_in_dtype(c, 0);
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
+    if (known) {
+        set_reduced(c, dtype, mask, keep);
+    } else if (keep) {
+        onv_op_set_out_rank(c, 0, dtype, rank);
+    } else if (count > rank) {
+        return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
+    } else if (count > 0) {
+        onv_op_set_out_rank(c, 0, dtype, rank - count);
+    }
+    return ONV_OK;
+}
+
+static onv_status fold_by(onv_op_ctx *c, onv_fold_step step, onv_fold_finish finish,
+                          onv_scalar empty)
+{
+    int rank = onv_op_in_rank(c, 0), count;
+    uint32_t mask;
+    bool known;
+    if (rank < 0 || !onv_fold_wanted(c)) return ONV_OK;
+    ONV_TRY(reduced_axes(c, rank, &mask, &count, &known));
+    return known ? onv_fold_reduce(c, mask, step, finish, empty) : ONV_OK;
+}
+
+static onv_scalar divide_by_count(onv_dims *pool, onv_dtype dtype, onv_scalar sum, uint32_t count)
+{
+    return onv_scalar_div(pool, dtype, sum, onv_scalar_number(dtype, (int)count));
+}
+
+static onv_status fold_sum(onv_op_ctx *c)
+{
+    return fold_by(c, onv_scalar_add, NULL, onv_scalar_number(onv_op_in_dtype(c, 0), 0));
+}
+
+static onv_status fold_prod(onv_op_ctx *c)
+{
+    return fold_by(c, onv_scalar_mul, NULL, onv_scalar_number(onv_op_in_dtype(c, 0), 1));
+}
+
+static onv_status fold_mean(onv_op_ctx *c)
+{
+    return fold_by(c, onv_scalar_add, divide_by_count, onv_scalar_unknown());
+}
+
+static onv_status fold_min(onv_op_ctx *c)
+{
+    return fold_by(c, onv_scalar_min, NULL, onv_scalar_unknown());
+}
+
+static onv_status fold_max(onv_op_ctx *c)
+{
+    return fold_by(c, onv_scalar_max, NULL, onv_scalar_unknown());
+}
+
+/* --- ArgMax, ArgMin ---------------------------------------------------------------------------- */
+
+static onv_status infer_arg(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_op_set_out(c, 0, ONV_INT64, NULL, -1);
+    if (rank < 0) return ONV_OK;
+    int64_t given = onv_op_attr_int(c, "axis", 0);
+    if (rank == 0 && (given == 0 || given == -1)) {
+        set_reduced(c, ONV_INT64, 0, true); /* a scalar passes for a vector of one */
+        return ONV_OK;
+    }
+    ONV_TRY(onv_op_axis(c, given, rank, &axis));
+    set_reduced(c, ONV_INT64, ONV_BIT(axis), onv_op_attr_int(c, "keepdims", 1) != 0);
+    return ONV_OK;
+}
+
+/* The index of the extreme among `length` elements that lie `stride` apart; unknown if two of them
+ * cannot be compared. */
+static onv_scalar find_extreme(onv_op_ctx *c, const onv_known *in, uint32_t first, uint32_t length,
+                               uint32_t stride, bool largest)
+{
+    bool last = onv_op_attr_int(c, "select_last_index", 0) != 0;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < length; i++) {
+        onv_scalar a = onv_scalar_canonical(in->dtype, in->elems[first + best * stride]);
+        onv_scalar b = onv_scalar_canonical(in->dtype, in->elems[first + i * stride]);
+        /* Whether b beats a; at equality the later one wins where the last index is wanted. */
+        onv_truth beats;
+        if (largest) {
+            beats = last ? onv_scalar_less_equal(c->dims, in->dtype, a, b)
+                         : onv_scalar_less(c->dims, in->dtype, a, b);
+        } else {
+            beats = last ? onv_scalar_less_equal(c->dims, in->dtype, b, a)
+                         : onv_scalar_less(c->dims, in->dtype, b, a);
+        }
+        if (beats == ONV_MAYBE) return onv_scalar_unknown();
+        if (beats == ONV_ALWAYS) best = i;
+    }
+    return onv_scalar_int(onv_dim_const(best));
+}
+
+static onv_status fold_arg(onv_op_ctx *c, bool largest)
+{
+    const onv_known *in = onv_fold_wanted(c) ? onv_op_in_known(c, 0) : NULL;
+    if (in == NULL || in->rank == 0) return ONV_OK;
+    int axis;
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "axis", 0), in->rank, &axis));
+    onv_known *out = in->dims[axis] > 0 ? onv_op_new_known(c, 0) : NULL;
+    if (out == NULL) return ONV_OK;
+    uint32_t length = (uint32_t)in->dims[axis], stride = 1;
+    for (int k = axis + 1; k < in->rank; k++) stride *= (uint32_t)in->dims[k];
+    for (uint32_t i = 0; i < out->count; i++) {
+        uint32_t first = i / stride * length * stride + i % stride;
+        out->elems[i] = find_extreme(c, in, first, length, stride, largest);
+    }
+    return ONV_OK;
+}
+
+static onv_status fold_argmax(onv_op_ctx *c)
+{
+    return fold_arg(c, true);
+}
+
+static onv_status fold_argmin(onv_op_ctx *c)
+{
+    return fold_arg(c, false);
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define REDUCE(op, version, inputs, ...)                                                           \
+    {                                                                                              \
+        .name = op, .since = version, .in = {1, inputs}, .out = {1, 1}, .infer = infer_reduce,     \
+        __VA_ARGS__                                                                                \
+    }
+/* Axes as an attribute, then as an input since `version`. */
+#define REDUCE_BOTH(op, version, ...)                                                              \
+    REDUCE(op, 1, 1, __VA_ARGS__), REDUCE(op, version, 2, __VA_ARGS__)
+#define KEEP_IN    .traits = {.save_in = ONV_BIT(0)}
+#define KEEP_OUT   .traits = {.save_out = ONV_BIT(0)}
+#define KEEP_INOUT .traits = {.save_in = ONV_BIT(0), .save_out = ONV_BIT(0)}
+#define ARG(op, fold_rule)                                                                         \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_arg, .fold = fold_rule \
+    }
+
+static const onv_op rows[] = {
+    REDUCE_BOTH("ReduceSum", 13, .fold = fold_sum),
+    REDUCE_BOTH("ReduceMean", 18, .fold = fold_mean),
+    REDUCE_BOTH("ReduceProd", 18, .fold = fold_prod, KEEP_INOUT),
+    REDUCE_BOTH("ReduceMax", 18, .fold = fold_max, KEEP_INOUT),
+    REDUCE_BOTH("ReduceMin", 18, .fold = fold_min, KEEP_INOUT),
+    REDUCE_BOTH("ReduceL1", 18, KEEP_IN),
+    REDUCE_BOTH("ReduceL2", 18, KEEP_INOUT),
+    REDUCE_BOTH("ReduceSumSquare", 18, KEEP_IN),
+    /* log(sum(x)) keeps the sum, which has the output's size. */
+    REDUCE_BOTH("ReduceLogSum", 18, KEEP_OUT),
+    REDUCE_BOTH("ReduceLogSumExp", 18, KEEP_INOUT),
+    ARG("ArgMax", fold_argmax),
+    ARG("ArgMin", fold_argmin),
+};
+
+const onv_op_family onv_ops_reduction = {"", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,36 @@
+#include "ops/case.h"
+
+const onv_case onv_cases_quantization[] = {
+    {"QuantizeLinear", 10, "f32[2,3] f32[] u8[]", "", "u8[2,3]", "0", "inplace= save_in="},
+    {"QuantizeLinear", 10, "f32[2,3] f32[]", "", "u8[2,3]"},
+    {"QuantizeLinear", 13, "f32[batch,3,4] f32[3] i8[3]", "", "i8[batch,3,4]"},
+    {"QuantizeLinear", 13, "f32[2,3,4] f32[4] i8[4]", "axis=-1", "i8[2,3,4]"},
+    {"QuantizeLinear", 13, "f32[2,3,4] f32[5] i8[5]", "axis=2", "!lengths of the scale"},
+    {"QuantizeLinear", 13, "f32[2,3,4] f32[5] i8[5]", "axis=3", "!out of range"},
+    {"QuantizeLinear", 13, "f32[2,3,4] f32[1] i8[1]", "axis=3", "i8[2,3,4]"},
+    {"QuantizeLinear", 13, "f32[6] f32[6] i8[6]", "", "i8[6]"},
+    {"QuantizeLinear", 19, "f32[2] f32[] f8e4m3fn[]", "saturate=0", "f8e4m3fn[2]"},
+    {"QuantizeLinear", 21, "f32[2] f32[]", "output_dtype=i4", "i4[2]"},
+    {"QuantizeLinear", 21, "f32[2] f32[] ?", "", "undefined[2]"},
+    {"QuantizeLinear", 21, "f32[64,32] f32[64,2] i4[64,2]", "axis=1 block_size=16", "i4[64,32]"},
+    {"QuantizeLinear", 21, "f32[64,33] f32[64,2]", "axis=1 block_size=16", "!scale and blocks"},
+    {"QuantizeLinear", 21, "f32[64,32] f32[2]", "axis=1 block_size=16", "!another rank"},
+    {"QuantizeLinear", 21, "f32[64,32] f32[64,2]", "axis=1", "!neither a number nor a vector"},
+    {"QuantizeLinear", 25, "f16[n,m] f16[]", "output_dtype=u2", "u2[n,m]"},
+    {"QuantizeLinear", 21, "f32[...] f32[3]", "", "u8[...]"},
+
+    {"DequantizeLinear", 10, "u8[2,3] f32[] u8[]", "", "f32[2,3]"},
+    {"DequantizeLinear", 10, "i32[batch] f32[]", "", "f32[batch]"},
+    {"DequantizeLinear", 13, "i8[2,3] ? i8[3]", "", "f32[2,3]"},
+    {"DequantizeLinear", 13, "i8[2,3] f32[2] i8[2]", "axis=0", "f32[2,3]"},
+    {"DequantizeLinear", 13, "i8[2,3] f32[2] i8[2]", "", "!lengths of the scale"},
+    {"DequantizeLinear", 19, "f8e5m2[2] f16[]", "", "f16[2]"},
+    {"DequantizeLinear", 21, "u4[64,n] bf16[64,floor((n+31)/32)]", "axis=-1 block_size=32",
+     "bf16[64,n]"},
+    {"DequantizeLinear", 23, "i8[2] f32[]", "output_dtype=f16", "f16[2]"},
+    {"DequantizeLinear", 25, "i2[...] f32[]", "", "f32[...]"},
+
+    {"DynamicQuantizeLinear", 11, "f32[batch,3]", "", "u8[batch,3] f32[] u8[]"},
+    {"DynamicQuantizeLinear", 11, "f32[...]", "", "u8[...] - u8[]"},
+    {0},
+};
