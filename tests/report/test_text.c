@@ -1,0 +1,316 @@
+/* The report for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/capture.h"
+#include "support/onnx_writer.h"
+
+/* x (1 KiB) -> a (1 KiB) -> b (1 KiB); y = a + b + x: the peak of 4 KiB is at step 2. */
+static model *diamond(const char *type)
+{
+    model *m = model_new(17);
+    model_input(m, "x", type);
+    model_node(m, "Relu", "/stem/Relu", "x", "a", "");
+    model_node(m, "Neg", "/body/Neg", "a", "b", "");
+    model_node(m, "Sum", "/body/Sum", "a b x", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static onv_report_options unicode(void)
+{
+    onv_report_options options = onv_report_options_default();
+    options.unicode = true;
+    return options;
+}
+
+static char *text_of(model *m, const onv_options *bindings, const onv_report_options *options)
+{
+    onv_analysis *a = model_analyse(m, bindings);
+    char *text = report_text(a, ONV_FORMAT_TEXT, options);
+    onv_analysis_destroy(a);
+    model_free(m);
+    return text;
+}
+
+static void sizes_and_peak(void **state)
+{
+    (void)state;
+    onv_report_options options = unicode();
+    char *text = text_of(diamond("f32[4,64]"), NULL, &options);
+    expect_safe(text, 80);
+    expect_contains(text, "nodes       3\n");
+    expect_contains(text, "opset       17\n");
+    expect_contains(text, "  inputs       1.0 KiB\n");
+    expect_contains(text, "  outputs      1.0 KiB\n");
+    expect_contains(text, "  activations  3.0 KiB  all node outputs");
+    expect_contains(text, "  peak         4.0 KiB  the most");
+    expect_contains(text, "Peak 4.0 KiB at step 2 of 3, Sum /body/Sum\n");
+    expect_contains(text, "  1.0 KiB  25%  ████████  float32  4x64  x\n");
+    expect_contains(text, "  ▄▆█\n    ^ step 2\n");
+    expect_contains(text, "  1.0 KiB    0-2  float32  4x64   x\n");
+    expect_lacks(text, "Notes");
+    expect_lacks(text, "Free dimensions");
+    free(text);
+}
+
+static void ascii_without_unicode(void **state)
+{
+    (void)state;
+    char *text = text_of(diamond("f32[4,64]"), NULL, NULL);
+    for (const char *c = text; *c != '\0'; c++) assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
+    expect_contains(text, "  1.0 KiB  25%  ########  float32");
+    expect_contains(text, "  =*#\n    ^ step 2\n");
+    free(text);
+}
+
+static void color_only_where_asked(void **state)
+{
+    (void)state;
+    onv_report_options options = unicode();
+    options.color = true;
+    char *text = text_of(diamond("f32[4,64]"), NULL, &options);
+    expect_contains(text, "\033[1mMemory\033[0m\n");
+    /* Every style ends: as many ends as beginnings. */
+    assert_int_equal(count_parts(text, "\033["), 2 * count_parts(text, "\033[0m"));
+    free(text);
+    options.color = false;
+    text = text_of(diamond("f32[4,64]"), NULL, &options);
+    expect_lacks(text, "\033");
+    free(text);
+}
+
+static void free_dims_give_expressions(void **state)
+{
+    (void)state;
+    onv_report_options options = unicode();
+    char *text = text_of(diamond("f32[batch,64]"), NULL, &options);
+    expect_safe(text, 80);
+    expect_contains(text, "  peak         1.0 KiB × batch  the most");
+    expect_contains(text, "Peak 1.0 KiB × batch at step 2 of 3");
+    expect_contains(text, "  256 B × batch    0-2  float32  batch×64  x\n");
+    expect_contains(text, "  batch  --batch N  axis 0 of x\n");
+    free(text);
+}
+
+static void the_fixed_part_is_told(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,64]");
+    model_input(m, "mask", "f32[3,64]");
+    model_node(m, "Relu", "", "x", "y", "");
+    model_node(m, "Relu", "", "mask", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    onv_report_options options = unicode();
+    char *text = text_of(m, NULL, &options);
+    expect_contains(text, "  inputs       256 B × batch + 768 B\n");
+    expect_contains(text, "Peak 512 B × batch + 768 B at step 0 of 2, Relu y\n");
+    expect_contains(text, "  and 768 B that are fixed\n");
+    free(text);
+}
+
+/* Different forms have no sum; the options that bind the dims are named. */
+static void several_forms_ask_for_bindings(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "ids", "f32[batch,seq]");
+    model_input(m, "scores", "f32[batch,seq,seq]");
+    model_node(m, "Relu", "", "ids", "y", "");
+    model_node(m, "Relu", "", "scores", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    onv_report_options options = unicode();
+    char *text = text_of(m, NULL, &options);
+    expect_safe(text, 80);
+    expect_contains(text, "  batch  --batch N    axis 0 of ids\n");
+    expect_contains(text, "  seq    --dim seq=N  axis 1 of ids\n");
+    expect_contains(text, "  4 B × batch × seq × seq    0-1  float32  batch×seq×seq  scores\n");
+    expect_lacks(text, "Live memory");
+    free(text);
+}
+
+static void unknown_operators_are_lower_limits(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,64]");
+    model_node(m, "NoSuchOperator", "/odd", "x", "y", "");
+    model_output(m, "y", "f32");
+    char *text = text_of(m, NULL, NULL);
+    expect_contains(text, "  outputs                     ?\n");
+    expect_contains(text, "  peak         at least 1.0 KiB");
+    expect_contains(text, "NoSuchOperator");
+    expect_contains(text, "  unknown-op: node '/odd': ");
+    free(text);
+}
+
+static void tiny_rows_fold(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    char name[16], names[1024] = "";
+    model_input(m, "large", "f32[1024,1024]");
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "t%d", i);
+        model_input(m, name, "f32[64]");
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", name);
+    }
+    model_node(m, "Relu", "", "large", "y", "");
+    model_node(m, "Concat", "", names + 1, "z", "axis=0");
+    model_output(m, "z", "f32");
+    onv_report_options options = unicode();
+    options.top = 2;
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_TEXT, &options);
+    /* Two large rows, one more to have three, 39 left out. */
+    expect_contains(text, "  and 39 more, 9.8 KiB\n");
+    assert_int_equal(count_parts(strstr(text, "Largest tensors"), "\n"), 4);
+    free(text);
+    options.verbosity = 1;
+    text = report_text(a, ONV_FORMAT_TEXT, &options);
+    expect_lacks(text, " more, ");
+    expect_contains(text, "  t39\n");
+    free(text);
+    options.verbosity = -1;
+    text = report_text(a, ONV_FORMAT_TEXT, &options);
+    assert_int_equal(count_parts(text, "\n"), 1);
+    expect_contains(text, "peak 8.0 MiB)");
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void models_side_by_side(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]"), *n = diamond("f32[batch,64]");
+    const onv_analysis *both[] = {model_analyse(m, NULL), model_analyse(n, NULL)};
+    onv_report_options options = unicode();
+    capture caught = {0};
+    assert_int_equal(onv_report(both, 2, ONV_FORMAT_TEXT, &options, capture_write, &caught, NULL),
+                     ONV_OK);
+    expect_safe(caught.text, 80);
+    assert_int_equal(count_parts(caught.text, "Largest tensors\n"), 1);
+    char *table = strstr(caught.text, "Side by side\n");
+    assert_non_null(table);
+    assert_int_equal(count_parts(table, "\n"), 4);
+    expect_contains(table, "  1.0 KiB × batch\n");
+    capture_free(&caught);
+    for (int i = 0; i < 2; i++) onv_analysis_destroy((onv_analysis *)(uintptr_t)both[i]);
+    model_free(m);
+    model_free(n);
+}
+
+/* Names that attack: they reach every text format only as escapes, and no line grows. */
+static void hostile_names_are_escaped(void **state)
+{
+    (void)state;
+    static const onv_format formats[] = {ONV_FORMAT_TEXT, ONV_FORMAT_LAYERS, ONV_FORMAT_DUMP_GRAPH,
+                                         ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_CSV};
+    model *m = model_new(17);
+    model_input(m, "\x1b[2J\x1b]0;owned\a", "f32[4,64]");
+    model_input(m, "\xe2\x80\xaegnp.exe\xc2\x9b", "f32[batch\x1b[31m,64]");
+    model_weight(m, "w\x7f\x01.weight", "f32[4,64]");
+    model_node(m, "Sum", "/a\x1b[31m/\xe2\x81\xa6/Sum",
+               "\x1b[2J\x1b]0;owned\a \xe2\x80\xaegnp.exe\xc2\x9b w\x7f\x01.weight", "y\rz", "");
+    model_node(m,
+               "Odd\x1b"
+               "Op",
+               "=cmd", "y\rz", "u", "");
+    model_output(m, "y\rz", "f32");
+    onv_options bindings = onv_options_default();
+    bindings.batch = 4;
+    size_t size;
+    const unsigned char *bytes = model_bytes(m, &size);
+    onv_analysis *a;
+    assert_int_equal(
+        onv_analysis_new_from_memory(bytes, size, "models/\x1b[2J\xff.onnx", &bindings, &a, NULL),
+        ONV_OK);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        for (int ascii = 0; ascii < 2; ascii++) {
+            onv_report_options options = unicode();
+            options.unicode = !ascii;
+            options.verbosity = 1;
+            capture caught = {0};
+            onv_error error = {0};
+            onv_status status = onv_report((const onv_analysis *const *)&a, 1, formats[i], &options,
+                                           capture_write, &caught, &error);
+            /* The trace refuses the unknown operator; its message names it as it is. */
+            if (formats[i] == ONV_FORMAT_DUMP_TRACE) {
+                assert_int_equal(status, ONV_ERR_MODEL);
+                continue;
+            }
+            assert_int_equal(status, ONV_OK);
+            if (formats[i] == ONV_FORMAT_CSV)
+                for (char *c = caught.text; *c != '\0'; c++)
+                    if (*c == '\r') *c = ' '; /* stands in a quoted field */
+            bool table = formats[i] == ONV_FORMAT_TEXT || formats[i] == ONV_FORMAT_LAYERS;
+            expect_safe(caught.text, table ? 80 : 0);
+            capture_free(&caught);
+        }
+    }
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* Long names, long paths, narrow pages: a line never passes the page. */
+static void lines_keep_to_the_page(void **state)
+{
+    (void)state;
+    char name[400], node[400];
+    memset(name, 'n', sizeof name - 1);
+    memset(node, 'm', sizeof node - 1);
+    for (size_t i = 7; i < sizeof node - 1; i += 11) node[i] = '/';
+    name[sizeof name - 1] = node[sizeof node - 1] = '\0';
+    model *m = model_new(17);
+    model_input(m, name, "f32[some_long_symbol,another_long_symbol,64,3,3,3,3]");
+    model_node(m, "Relu", node, name, "y", "");
+    model_node(m, "NoSuchOperatorAnywhereInAnyDomain", node, "y", "z", "");
+    model_output(m, "y", "f32");
+    onv_analysis *a = model_analyse(m, NULL);
+    static const unsigned widths[] = {72, 80, 132};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        onv_report_options options = unicode();
+        options.width = widths[i];
+        char *text = report_text(a, ONV_FORMAT_TEXT, &options);
+        char *notes = strstr(text, "\nNotes\n");
+        assert_non_null(notes);
+        *notes = '\0'; /* words of notes are not cut */
+        expect_safe(text, widths[i]);
+        free(text);
+        text = report_text(a, ONV_FORMAT_LAYERS, &options);
+        expect_safe(text, widths[i]);
+        free(text);
+    }
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_peak),
+        cmocka_unit_test(ascii_without_unicode),
+        cmocka_unit_test(color_only_where_asked),
+        cmocka_unit_test(free_dims_give_expressions),
+        cmocka_unit_test(the_fixed_part_is_told),
+        cmocka_unit_test(several_forms_ask_for_bindings),
+        cmocka_unit_test(unknown_operators_are_lower_limits),
+        cmocka_unit_test(tiny_rows_fold),
+        cmocka_unit_test(models_side_by_side),
+        cmocka_unit_test(hostile_names_are_escaped),
+        cmocka_unit_test(lines_keep_to_the_page),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
