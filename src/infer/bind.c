@@ -223,7 +223,7 @@ static onv_status bind_fixed_batch(onv_driver *driver)
     if (old == 0)
         return onv_fail(driver->err, ONV_ERR_USAGE, "--batch: the export has an empty batch");
     driver->distrust_declared = true;
-    driver->rebatch.active = true;
+    driver->rebatch.needed = true;
     driver->rebatch.old = old;
     driver->rebatch.symbol = onv_dim_symbol(&driver->model->dims, "batch");
     if (!onv_dim_is_known(driver->rebatch.symbol)) return onv_fail_memory(driver->err);
@@ -372,7 +372,7 @@ onv_status onv_bind_inputs(onv_driver *driver)
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         onv_value *input = input_at(driver, i);
         ONV_TRY(onv_bind_type(driver, &input->type));
-        if (driver->rebatch.active && onv_type_has_rank(&input->type) && input->type.rank > 0 &&
+        if (driver->rebatch.needed && onv_type_has_rank(&input->type) && input->type.rank > 0 &&
             onv_dim_is(input->type.dims[0], driver->rebatch.old))
             ONV_TRY(set_dim(driver, input, 0, driver->rebatch.symbol));
     }

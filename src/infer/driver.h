@@ -9,12 +9,14 @@
 typedef struct onv_rewrite {
     uint32_t node;
     uint32_t input;
-    onv_known *known;
-    int32_t next; /* of the same node, -1: none */
+    onv_known *known; /* with the symbol */
+    onv_known *bound; /* with the number */
+    int32_t next;     /* of the same node, -1: none */
 } onv_rewrite;
 
 /* Changing a batch that the export fixed; see rebatch.c. */
 typedef struct onv_rebatch {
+    bool needed; /* --batch asks for another batch than the export's */
     bool active; /* the inputs carry `symbol`, constants are looked at */
     int64_t old; /* the batch of the export */
     onv_dim symbol;
@@ -52,12 +54,12 @@ onv_status onv_bind_inputs(onv_driver *driver);
 onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);
 onv_status onv_bind_type(onv_driver *driver, onv_type *type);
 
-/* While the rebatch is active: replaces contents of input 1 of `c` where they carry the old batch.
- * Later: supplies what was found. */
+/* Replaces the contents of inputs of `c` that carry the old batch; looks for them while the rebatch
+ * is active. */
 onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c);
 
-/* Finds which constants carry the old batch, by running the model with a symbolic batch. */
-onv_status onv_rebatch_find(onv_driver *driver);
+/* Infers the main graph under a batch other than the export's. */
+onv_status onv_rebatch_run(onv_driver *driver);
 
 void onv_rebatch_cleanup(onv_rebatch *rebatch);
 

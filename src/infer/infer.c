@@ -59,12 +59,10 @@ static onv_status run(onv_driver *driver)
     driver->max_runs = RUNS_BASE + (uint64_t)model->nodes.count * RUNS_PER_NODE;
     type_constants(model);
     ONV_TRY(onv_bind_inputs(driver));
-    if (driver->rebatch.active) {
-        ONV_TRY(onv_rebatch_find(driver));
-        driver->runs = 0;
-        driver->failed_node = ONV_NO_NODE;
-    }
-    ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
+    if (driver->rebatch.needed)
+        ONV_TRY(onv_rebatch_run(driver));
+    else
+        ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
     find_unknown(model, driver->info);
     if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
     return ONV_OK;

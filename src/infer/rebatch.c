@@ -1,12 +1,12 @@
 /* Changing a batch that the export fixed.
  *
  * An export with a fixed batch carries it in constants: the target of a Reshape ([1, 2048]), of an
- * Expand, the shape of a ConstantOfShape. To find them, the model is inferred once with a symbol for
- * the batch. A Reshape whose target no longer matches its input names itself, and the entry to
- * change follows from where the batch stands in the row-major order. The others show later, as a
- * mismatch of the symbol against the old batch somewhere downstream: then the nearest constant
- * upstream that holds the old batch is changed and inference starts again. What was found is then
- * applied to the run with numbers.
+ * Expand, the shape of a ConstantOfShape. To find them, the model is inferred with a symbol for the
+ * batch. A Reshape whose target no longer matches its input shows itself there, and the entry to
+ * change follows from where the batch stands in the row-major order. Then the model is inferred
+ * with the number. A constant of another kind shows as a failure downstream (a Concat of a new and
+ * an old batch): the nearest constant upstream that holds the old batch is changed, and both runs
+ * are made again.
  *
  * Constants are replaced per reader, not in place: two Reshapes may share one initializer.
  */
@@ -44,7 +44,7 @@ static onv_status add_rewrite(onv_driver *driver, uint32_t node, uint32_t input,
         if (rebatch->first == NULL) return onv_fail_memory(driver->err);
         for (size_t i = 0; i < n; i++) rebatch->first[i] = -1;
     }
-    onv_rewrite rewrite = {node, input, known, rebatch->first[node]};
+    onv_rewrite rewrite = {node, input, known, NULL, rebatch->first[node]};
     if (!onv_vec_push(&rebatch->rewrites, rewrite)) return onv_fail_memory(driver->err);
     rebatch->first[node] = (int32_t)rebatch->rewrites.count - 1;
     return ONV_OK;
@@ -142,7 +142,7 @@ onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *
     if (rebatch->first != NULL && rebatch->first[node.index] >= 0) {
         for (uint32_t k = 0; k < c->n_in; k++) {
             onv_rewrite *rewrite = find_rewrite(rebatch, node.index, k);
-            if (rewrite != NULL) c->in[k].known = rewrite->known;
+            if (rewrite != NULL) c->in[k].known = rebatch->active ? rewrite->known : rewrite->bound;
         }
         return ONV_OK;
     }
@@ -235,54 +235,86 @@ static onv_status explain(onv_driver *driver, const onv_error *cause)
     return status;
 }
 
-onv_status onv_rebatch_find(onv_driver *driver)
+/* Gives the first dim of every input that had the old batch the new one: the symbol while constants
+ * are looked for, the number afterwards. */
+static onv_status set_batch(onv_driver *driver, onv_dim from, onv_dim to)
 {
-    onv_error *report = driver->err;
-    onv_error cause = {0};
-    size_t n_diags = driver->model->diags.count;
-    onv_status status;
-    for (;;) {
-        cause = (onv_error){0};
-        driver->err = &cause;
-        driver->failed_node = ONV_NO_NODE;
-        status = onv_driver_run_graph(driver, (onv_graph_id){0});
-        onv_arena_reset(&driver->scratch);
-        driver->model->diags.count = n_diags; /* the run with numbers says them again */
-        driver->unknown_ops.count = 0;
-        bool changed = false;
-        if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) {
-            onv_status search = change_upstream(driver, &changed);
-            if (search != ONV_OK) status = search;
-        }
-        if (!changed) break;
-    }
-    driver->err = report;
-    if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) return explain(driver, &cause);
-    if (status != ONV_OK && report != NULL) *report = cause;
-    ONV_TRY(status);
-
-    /* From here on the batch is a number. */
-    onv_dim batch = onv_dim_const(driver->options->batch);
-    for (size_t i = 0; i < driver->rebatch.rewrites.count; i++) {
-        onv_known *known = driver->rebatch.rewrites.at[i].known;
-        for (uint32_t e = 0; e < known->count; e++)
-            known->elems[e].i = onv_dim_substitute(&driver->model->dims, known->elems[e].i,
-                                                   driver->rebatch.symbol, batch);
-    }
     const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         onv_type *type = &onv_model_value(driver->model, graph->inputs[i])->type;
-        if (!onv_type_has_rank(type) || type->rank == 0 ||
-            !onv_dim_same(type->dims[0], driver->rebatch.symbol))
+        if (!onv_type_has_rank(type) || type->rank == 0 || !onv_dim_same(type->dims[0], from))
             continue;
         onv_dim *dims =
             onv_arena_copy(&driver->model->arena, type->dims, (size_t)type->rank * sizeof *dims);
         if (dims == NULL) return onv_fail_memory(driver->err);
-        dims[0] = batch;
+        dims[0] = to;
         type->dims = dims;
     }
-    driver->rebatch.active = false;
     return ONV_OK;
+}
+
+static onv_status bind_rewrites(onv_driver *driver, onv_dim batch)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    for (size_t i = 0; i < rebatch->rewrites.count; i++) {
+        onv_rewrite *rewrite = &rebatch->rewrites.at[i];
+        rewrite->bound = copy_known(driver->model, rewrite->known);
+        if (rewrite->bound == NULL) return onv_fail_memory(driver->err);
+        for (uint32_t e = 0; e < rewrite->bound->count; e++) {
+            onv_dim *entry = &rewrite->bound->elems[e].i;
+            *entry = onv_dim_substitute(&driver->model->dims, *entry, rebatch->symbol, batch);
+        }
+    }
+    return ONV_OK;
+}
+
+/* One run with the symbol, which finds Reshapes, and one with the number. */
+static onv_status attempt(onv_driver *driver)
+{
+    const onv_graph_id main_graph = {0};
+    onv_dim batch = onv_dim_const(driver->options->batch), symbol = driver->rebatch.symbol;
+    size_t n_diags = driver->model->diags.count;
+    driver->runs = 0;
+    driver->failed_node = ONV_NO_NODE;
+    driver->rebatch.active = true;
+    onv_status status = onv_driver_run_graph(driver, main_graph);
+    onv_arena_reset(&driver->scratch);
+    driver->rebatch.active = false;
+    driver->model->diags.count = n_diags; /* the run with the number says them again */
+    driver->unknown_ops.count = 0;
+    if (status == ONV_OK) {
+        ONV_TRY(set_batch(driver, symbol, batch));
+        ONV_TRY(bind_rewrites(driver, batch));
+        status = onv_driver_run_graph(driver, main_graph);
+        onv_arena_reset(&driver->scratch);
+        if (status == ONV_OK) return ONV_OK;
+        driver->model->diags.count = n_diags;
+        driver->unknown_ops.count = 0;
+        ONV_TRY(set_batch(driver, batch, symbol));
+    }
+    return status;
+}
+
+onv_status onv_rebatch_run(onv_driver *driver)
+{
+    onv_error *report = driver->err;
+    onv_error cause;
+    onv_status status;
+    bool changed;
+    do {
+        cause = (onv_error){0};
+        changed = false;
+        driver->err = &cause;
+        status = attempt(driver);
+        if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) {
+            onv_status search = change_upstream(driver, &changed);
+            if (search != ONV_OK) status = search;
+        }
+    } while (changed);
+    driver->err = report;
+    if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) return explain(driver, &cause);
+    if (status != ONV_OK) *report = cause;
+    return status;
 }
 
 void onv_rebatch_cleanup(onv_rebatch *rebatch)
