@@ -22,8 +22,9 @@ typedef enum onv_type_kind {
 
 /* A type. Tensor: dtype, and `rank` dims (rank -1: not even the rank is known, dims NULL).
  * Sequence: `elem` is the type all elements share as far as it is known, `length` their number;
- * where each element is known alone, `items` has `length` types. Optional: `elem`. Map: `dtype` is
- * the key's, `elem` the value's. Arrays belong to the model's arena. */
+ * where each element is known alone, `items` has `length` types. Optional: `elem`; `length` is 1 or 0
+ * where it is known whether it holds one. Map: `dtype` is the key's, `elem` the value's. Arrays belong
+ * to the model's arena. */
 typedef struct onv_type {
     uint8_t kind;  /* onv_type_kind */
     uint8_t dtype; /* onv_dtype */

@@ -1,0 +1,307 @@
+/* If, Loop, Scan. */
+#include "ops/controlflow.h"
+
+#include "ops/tensor.h"
+
+/* --- If ---------------------------------------------------------------------------------------- */
+
+static onv_status run_branch(onv_op_ctx *c, const char *name, onv_op_value *out)
+{
+    onv_graph_id body;
+    uint32_t n_in, n_out;
+    ONV_TRY(onv_op_body(c, name, &body, &n_in, &n_out));
+    if (n_in != 0) return onv_op_fail(c, "%s has inputs of its own", name);
+    if (n_out != c->n_out)
+        return onv_op_fail(c, "%s gives %u values for %u outputs", name, n_out, c->n_out);
+    return c->run_subgraph(c, body, NULL, 0, out, n_out);
+}
+
+static onv_status infer_if(onv_op_ctx *c)
+{
+    onv_dim condition = onv_op_in_scalar(c, 0);
+    onv_op_value *then = ONV_ARENA_ARRAY(c->arena, onv_op_value, c->n_out);
+    onv_op_value *otherwise = ONV_ARENA_ARRAY(c->arena, onv_op_value, c->n_out);
+    if (then == NULL || otherwise == NULL) return onv_fail_memory(c->err);
+    if (onv_dim_is_const(condition)) {
+        ONV_TRY(run_branch(c, condition.raw != 0 ? "then_branch" : "else_branch", then));
+        otherwise = then;
+    } else {
+        ONV_TRY(run_branch(c, "then_branch", then));
+        ONV_TRY(run_branch(c, "else_branch", otherwise));
+    }
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        if (!onv_op_has_out(c, k)) continue;
+        ONV_TRY(onv_type_merge(c, &then[k].type, &otherwise[k].type, &c->out[k].type));
+        c->out[k].known = onv_known_merge(c, then[k].known, otherwise[k].known);
+        c->out[k].bound = then[k].bound || otherwise[k].bound;
+    }
+    return ONV_OK;
+}
+
+/* --- Common to Loop and Scan ------------------------------------------------------------------- */
+
+static onv_status set_results(onv_op_ctx *c, const onv_loop *loop, onv_dim trips)
+{
+    uint32_t stacked = loop->n_out - loop->out_first - loop->n_states;
+    if (c->n_out > loop->n_states + stacked)
+        return onv_op_fail(c, "the body gives %u values for %u outputs", loop->n_states + stacked,
+                           c->n_out);
+    for (uint32_t k = 0; k < loop->n_states && k < c->n_out; k++)
+        if (onv_op_has_out(c, k)) c->out[k] = onv_loop_result(c, loop, k, trips);
+    return ONV_OK;
+}
+
+/* Output k: `element`, once per iteration along a new axis. */
+static onv_status stack(onv_op_ctx *c, uint32_t k, const onv_op_value *element, onv_dim trips,
+                        int64_t axis)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    const onv_type *type = &element->type;
+    int rank = onv_type_has_rank(type) ? type->rank : -1, at;
+    if (rank >= 0) {
+        ONV_TRY(onv_tensor_check_rank(c, rank + 1));
+        ONV_TRY(onv_op_axis(c, axis, rank + 1, &at));
+        for (int i = 0, from = 0; i <= rank; i++) dims[i] = i == at ? trips : type->dims[from++];
+        rank++;
+    }
+    onv_op_set_out(c, k, (onv_dtype)type->dtype, dims, rank);
+    if (onv_op_has_out(c, k)) c->out[k].bound = element->bound;
+    return ONV_OK;
+}
+
+static const onv_known *one_element(onv_op_ctx *c, onv_dtype dtype, int rank, onv_dim value)
+{
+    onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
+    int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)rank);
+    onv_scalar *elems = ONV_ARENA_ARRAY(c->arena, onv_scalar, 1);
+    if (known == NULL || dims == NULL || elems == NULL) return NULL;
+    for (int i = 0; i < rank; i++) dims[i] = 1;
+    *elems = onv_scalar_int(value);
+    *known = (onv_known){(uint8_t)dtype, (int16_t)rank, 1, dims, elems};
+    return known;
+}
+
+/* --- Loop -------------------------------------------------------------------------------------- */
+
+/* The most iterations that M allows, unknown where there is no limit. */
+static onv_dim most_trips(onv_op_ctx *c)
+{
+    onv_dim m = onv_op_has_in(c, 0) ? onv_op_in_scalar(c, 0) : ONV_DIM_UNKNOWN;
+    if (onv_dim_is_infinite(m)) return ONV_DIM_UNKNOWN;
+    return onv_dim_max(c->dims, onv_dim_const(0), m);
+}
+
+/* The iteration number and the condition, as the body gets them: in an iteration that runs, the
+ * condition is true. */
+static void set_loop_inputs(onv_op_ctx *c, onv_loop *loop)
+{
+    if (loop->n_in > 0) {
+        onv_op_value *number = &loop->in[0];
+        number->type = onv_type_tensor(c, ONV_INT64, NULL, 0);
+        onv_dim last = onv_dim_add(c->dims, loop->most_trips, onv_dim_const(-1));
+        onv_dim most = onv_dim_substitute_bounds(c->dims, last);
+        if (onv_dim_is(last, 0))
+            number->known = one_element(c, ONV_INT64, 0, last);
+        else if (onv_dim_is_known(most) && !onv_dim_is(most, -1))
+            number->known = one_element(c, ONV_INT64, 0, onv_dim_fresh(c->dims, "iteration", most));
+    }
+    if (loop->n_in > 1) {
+        onv_op_value *condition = &loop->in[1];
+        bool given = onv_op_has_in(c, 1) && onv_type_has_rank(&c->in[1].type);
+        condition->type = given ? c->in[1].type : onv_type_tensor(c, ONV_BOOL, NULL, 0);
+        if (onv_dim_is(onv_type_elems(c->dims, &condition->type), 1))
+            condition->known = one_element(c, ONV_BOOL, condition->type.rank, onv_dim_const(1));
+    }
+}
+
+/* How often the body runs, from M, the condition given and what the body makes of it. */
+static onv_dim count_trips(onv_op_ctx *c, const onv_loop *loop)
+{
+    const onv_known *next = loop->out[0].known;
+    bool given = onv_op_has_in(c, 1);
+    onv_dim first = given ? onv_op_in_scalar(c, 1) : onv_dim_const(1);
+    if (onv_dim_is(first, 0)) return first;
+    bool starts = onv_dim_is(first, 1);
+    /* Without a condition what the body makes of it does not count. */
+    bool goes_on = !given || (next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 1));
+    bool ends = given && next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 0);
+    if (starts && goes_on && onv_dim_is_known(loop->most_trips)) return loop->most_trips;
+    if (ends) {
+        onv_dim once = onv_dim_const(1);
+        onv_dim most = onv_dim_is_known(loop->most_trips)
+                           ? onv_dim_min(c->dims, once, loop->most_trips)
+                           : once;
+        return starts ? most : onv_dim_fresh(c->dims, "trips", most);
+    }
+    return onv_dim_fresh(c->dims, "trips", onv_dim_substitute_bounds(c->dims, loop->most_trips));
+}
+
+static onv_status infer_loop(onv_op_ctx *c)
+{
+    onv_loop loop = {.n_states = c->n_in > 2 ? c->n_in - 2 : 0, .in_first = 2, .out_first = 1};
+    ONV_TRY(onv_op_body(c, "body", &loop.body, &loop.n_in, &loop.n_out));
+    if (loop.n_in != loop.n_states + 2 || loop.n_out < loop.n_states + 1)
+        return onv_op_fail(c, "a body of %u inputs and %u outputs for %u carried values", loop.n_in,
+                           loop.n_out, loop.n_states);
+    if (!onv_loop_init(c, &loop)) return onv_fail_memory(c->err);
+    loop.most_trips = most_trips(c);
+    set_loop_inputs(c, &loop);
+    for (uint32_t k = 0; k < loop.n_states; k++) loop.in[2 + k] = onv_op_in_value(c, 2 + k);
+    ONV_TRY(onv_loop_settle(c, &loop));
+    onv_dim trips = count_trips(c, &loop);
+    ONV_TRY(set_results(c, &loop, trips));
+    for (uint32_t k = loop.n_states; k < c->n_out; k++)
+        ONV_TRY(stack(c, k, &loop.out[k + 1], trips, 0));
+    return ONV_OK;
+}
+
+/* --- Scan -------------------------------------------------------------------------------------- */
+
+/* The type of a slice along an axis, and how many there are. */
+static onv_status drop_axis(onv_op_ctx *c, const onv_type *type, int64_t axis, onv_dim *size,
+                            onv_type *out)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    int at, n = 0;
+    *size = ONV_DIM_UNKNOWN;
+    *out = onv_type_tensor(c, (onv_dtype)type->dtype, NULL, -1);
+    if (!onv_type_has_rank(type)) return ONV_OK;
+    if (type->rank == 0) return onv_op_fail(c, "a scanned input is a scalar");
+    ONV_TRY(onv_op_axis(c, axis, type->rank, &at));
+    for (int i = 0; i < type->rank; i++)
+        if (i != at) dims[n++] = type->dims[i];
+    *size = type->dims[at];
+    *out = onv_type_tensor(c, (onv_dtype)type->dtype, dims, n);
+    return ONV_OK;
+}
+
+/* Axis i of a list attribute, 0 where the list is absent. */
+static int64_t axis_of(const onv_op_ctx *c, const char *name, uint32_t i)
+{
+    uint32_t count;
+    const int64_t *axes = onv_op_attr_ints(c, name, &count);
+    return i < count ? axes[i] : 0;
+}
+
+static onv_status check_axes(onv_op_ctx *c, const char *name, uint32_t expected)
+{
+    uint32_t count;
+    if (onv_op_attr_ints(c, name, &count) != NULL && count != expected)
+        return onv_op_fail(c, "%s has %u entries, not %u", name, count, expected);
+    return ONV_OK;
+}
+
+/* Body, states and scanned inputs; `first` is the node's input that begins them. */
+static onv_status start_scan(onv_op_ctx *c, uint32_t first, onv_loop *loop, uint32_t *n_scanned)
+{
+    int64_t scanned = onv_op_attr_int(c, "num_scan_inputs", 0);
+    ONV_TRY(onv_op_body(c, "body", &loop->body, &loop->n_in, &loop->n_out));
+    if (scanned < 1 || scanned > (int64_t)(c->n_in - first))
+        return onv_op_fail(c, "num_scan_inputs is %lld of %u inputs", (long long)scanned,
+                           c->n_in - first);
+    *n_scanned = (uint32_t)scanned;
+    loop->n_states = c->n_in - first - *n_scanned;
+    if (loop->n_in != c->n_in - first || loop->n_out < loop->n_states)
+        return onv_op_fail(c, "a body of %u inputs and %u outputs for %u states and %u inputs",
+                           loop->n_in, loop->n_out, loop->n_states, *n_scanned);
+    if (!onv_loop_init(c, loop)) return onv_fail_memory(c->err);
+    for (uint32_t k = 0; k < loop->n_states; k++) loop->in[k] = onv_op_in_value(c, first + k);
+    return ONV_OK;
+}
+
+static onv_status infer_scan(onv_op_ctx *c)
+{
+    onv_loop loop = {.in_first = 0};
+    uint32_t scanned;
+    onv_dim trips = ONV_DIM_UNKNOWN;
+    ONV_TRY(start_scan(c, 0, &loop, &scanned));
+    ONV_TRY(check_axes(c, "scan_input_axes", scanned));
+    ONV_TRY(check_axes(c, "scan_output_axes", loop.n_out - loop.n_states));
+    for (uint32_t k = 0; k < scanned; k++) {
+        onv_dim length;
+        uint32_t at = loop.n_states + k;
+        ONV_TRY(drop_axis(c, onv_op_in(c, at), axis_of(c, "scan_input_axes", k), &length,
+                          &loop.in[at].type));
+        loop.in[at].bound = c->in[at].bound;
+        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", trips, length, &trips));
+    }
+    loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
+    ONV_TRY(onv_loop_settle(c, &loop));
+    ONV_TRY(set_results(c, &loop, trips));
+    for (uint32_t k = loop.n_states; k < c->n_out; k++)
+        ONV_TRY(
+            stack(c, k, &loop.out[k], trips, axis_of(c, "scan_output_axes", k - loop.n_states)));
+    return ONV_OK;
+}
+
+/* Scan-8: every input has a batch axis that the body does not see; sequences lie along axis 1. */
+static onv_status infer_scan_8(onv_op_ctx *c)
+{
+    onv_loop loop = {.in_first = 0};
+    uint32_t scanned;
+    onv_dim trips = ONV_DIM_UNKNOWN, batch = ONV_DIM_UNKNOWN, size;
+    ONV_TRY(start_scan(c, 1, &loop, &scanned));
+    for (uint32_t k = 0; k < loop.n_in; k++) {
+        onv_type type;
+        ONV_TRY(drop_axis(c, onv_op_in(c, k + 1), 0, &size, &loop.in[k].type));
+        ONV_TRY(onv_tensor_unify(c, "the batches", batch, size, &batch));
+        loop.in[k].known = NULL;
+        if (k < loop.n_states) continue;
+        type = loop.in[k].type;
+        ONV_TRY(drop_axis(c, &type, 0, &size, &loop.in[k].type));
+        ONV_TRY(onv_tensor_unify(c, "the lengths of scanned inputs", trips, size, &trips));
+    }
+    loop.most_trips = onv_dim_substitute_bounds(c->dims, trips);
+    ONV_TRY(onv_loop_settle(c, &loop));
+    ONV_TRY(set_results(c, &loop, trips));
+    for (uint32_t k = 0; k < c->n_out; k++) {
+        onv_op_value element = k < loop.n_states ? c->out[k] : loop.out[k];
+        if (k >= loop.n_states) {
+            ONV_TRY(stack(c, k, &element, trips, 0));
+            element = c->out[k];
+        }
+        if (!onv_op_has_out(c, k)) continue;
+        c->out[k].known = NULL;
+        ONV_TRY(stack(c, k, &element, batch, 0));
+    }
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define MANY ONV_OP_MAX_ARITY
+
+static const onv_op rows[] = {
+    {.name = "If",
+     .since = 1,
+     .in = {1, 1},
+     .out = {1, MANY},
+     .infer = infer_if,
+     .flags = ONV_OP_SUBGRAPH},
+    {.name = "Loop",
+     .since = 1,
+     .in = {3, MANY},
+     .out = {1, MANY},
+     .infer = infer_loop,
+     .flags = ONV_OP_SUBGRAPH},
+    {.name = "Loop",
+     .since = 11,
+     .in = {2, MANY},
+     .out = {1, MANY},
+     .infer = infer_loop,
+     .flags = ONV_OP_SUBGRAPH},
+    {.name = "Scan",
+     .since = 8,
+     .in = {2, MANY},
+     .out = {1, MANY},
+     .infer = infer_scan_8,
+     .flags = ONV_OP_SUBGRAPH},
+    {.name = "Scan",
+     .since = 9,
+     .in = {1, MANY},
+     .out = {1, MANY},
+     .infer = infer_scan,
+     .flags = ONV_OP_SUBGRAPH},
+};
+
+const onv_op_family onv_ops_controlflow = {"", rows, sizeof rows / sizeof rows[0]};

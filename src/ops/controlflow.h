@@ -1,0 +1,60 @@
+/* What control flow and sequences share: values that may be one of several, and bodies that run
+ * again and again.
+ *
+ * A value that comes from one branch or another, or from one iteration or the next, has the merged
+ * type: dims that are equal stay, others become a fresh symbol whose bound is the larger of the two.
+ */
+#ifndef ONV_OPS_CONTROLFLOW_H
+#define ONV_OPS_CONTROLFLOW_H
+
+#include "ops/op.h"
+
+/* The type that holds for a value of type `a` or `b`. Fails where they cannot be one value: a tensor
+ * and a sequence, two element types. */
+onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out);
+
+/* The same for dims, and for contents (NULL: nothing is known). */
+onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b);
+const onv_known *onv_known_merge(onv_op_ctx *c, const onv_known *a, const onv_known *b);
+
+/* The type that the elements of a sequence share; all unknown where nothing is known of them. */
+onv_status onv_sequence_elem(onv_op_ctx *c, const onv_type *sequence, onv_type *elem);
+
+/* The same type as far as both are known, dim by dim. */
+bool onv_type_same(const onv_type *a, const onv_type *b);
+
+/* Types of each kind; where nothing is known of the elements `elem` is NULL. */
+onv_type onv_type_unknown(void);
+onv_type onv_type_tensor(onv_op_ctx *c, onv_dtype dtype, const onv_dim *dims, int rank);
+onv_type onv_type_sequence(const onv_type *elem, onv_dim length);
+
+/* The subgraph in attribute `name`, and the numbers it takes and gives. */
+onv_status onv_op_body(onv_op_ctx *c, const char *name, onv_graph_id *body, uint32_t *n_in,
+                       uint32_t *n_out);
+
+/* A value of the node with its contents, as a subgraph gets it. */
+onv_op_value onv_op_in_value(onv_op_ctx *c, uint32_t k);
+
+/* A body that runs `trips` times and hands `n_states` values on from one iteration to the next. */
+typedef struct onv_loop {
+    onv_graph_id body;
+    uint32_t n_in, n_out;         /* of the body */
+    uint32_t n_states;            /* values carried */
+    uint32_t in_first, out_first; /* where they stand among the body's inputs and outputs */
+    onv_op_value *in;             /* n_in, the states with their initial values */
+    onv_op_value *out;            /* n_out: what the body gives once nothing changes any more */
+    onv_dim most_trips; /* no iteration is later than this; unknown where there is no limit */
+    struct onv_carried *carried;
+    uint32_t first_symbol; /* symbols from here on were made inside the loop */
+} onv_loop;
+
+/* Allocates the arrays of a loop. False when memory is short. */
+bool onv_loop_init(onv_op_ctx *c, onv_loop *loop);
+
+/* Runs the body until the types of the states cover every iteration. */
+onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop);
+
+/* State k after `trips` iterations. */
+onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, onv_dim trips);
+
+#endif

@@ -1,0 +1,207 @@
+#include "ops/controlflow.h"
+
+#include <string.h>
+
+#include "ops/fold.h"
+
+/* --- Types ------------------------------------------------------------------------------------- */
+
+onv_type onv_type_unknown(void)
+{
+    return (onv_type){.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN};
+}
+
+onv_type onv_type_tensor(onv_op_ctx *c, onv_dtype dtype, const onv_dim *dims, int rank)
+{
+    onv_type type = {
+        .kind = ONV_TYPE_TENSOR, .dtype = (uint8_t)dtype, .rank = -1, .length = ONV_DIM_UNKNOWN};
+    if (rank < 0) return type;
+    type.dims = onv_arena_copy(c->arena, dims, (size_t)rank * sizeof *dims);
+    if (type.dims != NULL) type.rank = (int16_t)rank;
+    return type;
+}
+
+onv_type onv_type_sequence(const onv_type *elem, onv_dim length)
+{
+    return (onv_type){.kind = ONV_TYPE_SEQUENCE, .rank = -1, .elem = elem, .length = length};
+}
+
+static bool same_dim(onv_dim a, onv_dim b)
+{
+    return a.raw == b.raw;
+}
+
+bool onv_type_same(const onv_type *a, const onv_type *b)
+{
+    if (a == b) return true;
+    if (a == NULL || b == NULL) return false;
+    if (a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank) return false;
+    for (int i = 0; onv_type_has_rank(a) && i < a->rank; i++)
+        if (!same_dim(a->dims[i], b->dims[i])) return false;
+    if (a->kind != ONV_TYPE_SEQUENCE) return onv_type_same(a->elem, b->elem);
+    if (!same_dim(a->length, b->length) || !onv_type_same(a->elem, b->elem)) return false;
+    if ((a->items == NULL) != (b->items == NULL)) return false;
+    if (a->items == b->items || !onv_dim_is_const(a->length)) return true;
+    for (int64_t i = 0; i < a->length.raw; i++)
+        if (!onv_type_same(&a->items[i], &b->items[i])) return false;
+    return true;
+}
+
+/* --- Merging ----------------------------------------------------------------------------------- */
+
+onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b)
+{
+    if (onv_dim_same(a, b)) return a;
+    if (!onv_dim_is_known(a) || !onv_dim_is_known(b)) return ONV_DIM_UNKNOWN;
+    onv_dim most_a = onv_dim_substitute_bounds(c->dims, a);
+    onv_dim most_b = onv_dim_substitute_bounds(c->dims, b);
+    /* A symbol that stands for "at most that" covers what is never more. So merging again what was
+     * merged changes nothing, and loops come to an end. */
+    if (onv_dim_is_symbol(c->dims, a) && onv_dim_has_bound(c->dims, a) &&
+        onv_dim_always_le(c->dims, most_b, most_a))
+        return a;
+    if (onv_dim_is_symbol(c->dims, b) && onv_dim_has_bound(c->dims, b) &&
+        onv_dim_always_le(c->dims, most_a, most_b))
+        return b;
+    return onv_dim_fresh(c->dims, "either", onv_dim_max(c->dims, most_a, most_b));
+}
+
+static const char *kind_name(const onv_type *type)
+{
+    static const char *const names[] = {
+        [ONV_TYPE_UNKNOWN] = "an unknown value",      [ONV_TYPE_TENSOR] = "a tensor",
+        [ONV_TYPE_SPARSE_TENSOR] = "a sparse tensor", [ONV_TYPE_SEQUENCE] = "a sequence",
+        [ONV_TYPE_OPTIONAL] = "an optional",          [ONV_TYPE_MAP] = "a map",
+    };
+    return names[type->kind <= ONV_TYPE_MAP ? type->kind : 0];
+}
+
+static onv_status merge_elem(onv_op_ctx *c, const onv_type *a, const onv_type *b,
+                             const onv_type **out)
+{
+    *out = NULL;
+    if (a == NULL || b == NULL) return ONV_OK;
+    onv_type *merged = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    if (merged == NULL) return ONV_OK;
+    *out = merged;
+    return onv_type_merge(c, a, b, merged);
+}
+
+onv_status onv_sequence_elem(onv_op_ctx *c, const onv_type *sequence, onv_type *elem)
+{
+    *elem = sequence->elem != NULL ? *sequence->elem : onv_type_unknown();
+    if (onv_type_has_rank(elem) || sequence->items == NULL) return ONV_OK;
+    for (int64_t i = 0; i < sequence->length.raw; i++)
+        if (i == 0)
+            *elem = sequence->items[0];
+        else
+            ONV_TRY(onv_type_merge(c, elem, &sequence->items[i], elem));
+    return ONV_OK;
+}
+
+static onv_status merge_sequence(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out)
+{
+    onv_type elem_a, elem_b;
+    onv_type *elem = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    ONV_TRY(onv_sequence_elem(c, a, &elem_a));
+    ONV_TRY(onv_sequence_elem(c, b, &elem_b));
+    *out = onv_type_sequence(elem, onv_dim_merge(c, a->length, b->length));
+    if (elem == NULL) return ONV_OK;
+    /* An empty sequence says nothing of the elements. */
+    if (onv_dim_is(a->length, 0))
+        *elem = elem_b;
+    else if (onv_dim_is(b->length, 0))
+        *elem = elem_a;
+    else
+        ONV_TRY(onv_type_merge(c, &elem_a, &elem_b, elem));
+    if (a->items == NULL || b->items == NULL || !onv_dim_same(a->length, b->length)) return ONV_OK;
+    onv_type *items = ONV_ARENA_ARRAY(c->arena, onv_type, (size_t)a->length.raw);
+    if (items == NULL) return ONV_OK;
+    for (int64_t i = 0; i < a->length.raw; i++)
+        ONV_TRY(onv_type_merge(c, &a->items[i], &b->items[i], &items[i]));
+    out->items = items;
+    return ONV_OK;
+}
+
+static onv_status merge_tensor(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    if (a->dtype != b->dtype && a->dtype != ONV_UNDEFINED && b->dtype != ONV_UNDEFINED)
+        return onv_op_fail(c, "a value is either %s or %s", onv_dtype_name((onv_dtype)a->dtype),
+                           onv_dtype_name((onv_dtype)b->dtype));
+    onv_dtype dtype = (onv_dtype)(a->dtype != ONV_UNDEFINED ? a->dtype : b->dtype);
+    int rank = a->rank == b->rank ? a->rank : -1;
+    for (int i = 0; i < rank; i++) dims[i] = onv_dim_merge(c, a->dims[i], b->dims[i]);
+    *out = onv_type_tensor(c, dtype, dims, rank);
+    out->kind = a->kind;
+    return ONV_OK;
+}
+
+onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out)
+{
+    if (onv_type_same(a, b)) {
+        *out = *a;
+        return ONV_OK;
+    }
+    if (a->kind == ONV_TYPE_UNKNOWN || b->kind == ONV_TYPE_UNKNOWN) {
+        const onv_type *one = a->kind == ONV_TYPE_UNKNOWN ? b : a;
+        bool tensor = one->kind == ONV_TYPE_TENSOR;
+        *out = tensor ? onv_type_tensor(c, (onv_dtype)one->dtype, NULL, -1) : onv_type_unknown();
+        return ONV_OK;
+    }
+    if (a->kind != b->kind)
+        return onv_op_fail(c, "a value is either %s or %s", kind_name(a), kind_name(b));
+    if (a->kind == ONV_TYPE_SEQUENCE) return merge_sequence(c, a, b, out);
+    if (a->kind == ONV_TYPE_TENSOR || a->kind == ONV_TYPE_SPARSE_TENSOR)
+        return merge_tensor(c, a, b, out);
+    *out = *a;
+    out->length = onv_dim_same(a->length, b->length) ? a->length : ONV_DIM_UNKNOWN;
+    return merge_elem(c, a->elem, b->elem, &out->elem);
+}
+
+const onv_known *onv_known_merge(onv_op_ctx *c, const onv_known *a, const onv_known *b)
+{
+    if (a == b) return a;
+    if (a == NULL || b == NULL || a->dtype != b->dtype || a->rank != b->rank ||
+        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
+        return NULL;
+    onv_known *out = onv_arena_copy(c->arena, a, sizeof *a);
+    onv_scalar *elems = onv_arena_copy(c->arena, a->elems, a->count * sizeof *a->elems);
+    if (out == NULL || elems == NULL) return NULL;
+    onv_dtype dtype = (onv_dtype)a->dtype;
+    bool equal = true, any = false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!onv_scalar_is_known(dtype, a->elems[i])) continue;
+        if (onv_scalar_equal(c->dims, dtype, onv_scalar_canonical(dtype, a->elems[i]),
+                             onv_scalar_canonical(dtype, b->elems[i])) == ONV_ALWAYS) {
+            any = true;
+            continue;
+        }
+        elems[i] = onv_scalar_unknown();
+        equal = false;
+    }
+    out->elems = elems;
+    /* The same pointer where nothing changed tells a loop that it is done. */
+    return equal ? a : any ? out : NULL;
+}
+
+/* --- Subgraphs --------------------------------------------------------------------------------- */
+
+onv_status onv_op_body(onv_op_ctx *c, const char *name, onv_graph_id *body, uint32_t *n_in,
+                       uint32_t *n_out)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    if (attr == NULL || attr->kind != ONV_ATTR_GRAPH)
+        return onv_op_fail(c, "attribute '%s' is absent or no graph", name);
+    *body = attr->graph;
+    *n_in = onv_model_graph(c->model, attr->graph)->n_inputs;
+    *n_out = onv_model_graph(c->model, attr->graph)->n_outputs;
+    return ONV_OK;
+}
+
+onv_op_value onv_op_in_value(onv_op_ctx *c, uint32_t k)
+{
+    if (!onv_op_has_in(c, k)) return (onv_op_value){.type = onv_type_unknown()};
+    return (onv_op_value){
+        .type = c->in[k].type, .known = onv_op_in_known(c, k), .bound = c->in[k].bound};
+}

@@ -1,0 +1,329 @@
+/* ai.onnx.ml: classical models over rows of features. Inputs are [N, F]; [F] is one row. What the
+ * standard leaves open (the axes of DictVectorizer, CastMap and a one-dimensional
+ * ArrayFeatureExtractor, the scores of an SVM) is as ONNX Runtime gives it. */
+#include "ops/rules.h"
+#include "ops/tensor.h"
+
+#include <string.h>
+
+/* --- Attributes -------------------------------------------------------------------------------- */
+
+static uint32_t count_of(const onv_op_ctx *c, const char *name)
+{
+    const onv_attr *attr = onv_op_attr(c, name);
+    return attr != NULL ? attr->count : 0;
+}
+
+/* Entries in one of two lists, as labels and categories are given: numbers or strings. */
+static uint32_t either_count(const onv_op_ctx *c, const char *numbers, const char *strings)
+{
+    uint32_t count = count_of(c, strings);
+    return count > 0 ? count : count_of(c, numbers);
+}
+
+/* Rows of a batch. */
+static onv_dim rows_of(const onv_op_ctx *c, uint32_t k)
+{
+    int rank = onv_op_in_rank(c, k);
+    if (rank < 0) return ONV_DIM_UNKNOWN;
+    return rank <= 1 ? onv_dim_const(1) : onv_op_in_dim(c, k, 0);
+}
+
+static void set_rows(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim columns)
+{
+    onv_dim dims[2] = {rows_of(c, 0), columns};
+    onv_op_set_out(c, k, dtype, dims, 2);
+}
+
+/* --- Elementwise ------------------------------------------------------------------------------- */
+
+static onv_status infer_as_float(onv_op_ctx *c)
+{
+    onv_op_set_out_like(c, 0, 0, ONV_FLOAT);
+    return ONV_OK;
+}
+
+static onv_status infer_category_mapper(onv_op_ctx *c)
+{
+    onv_dtype from = onv_op_in_dtype(c, 0), to = ONV_UNDEFINED;
+    if (count_of(c, "cats_strings") != count_of(c, "cats_int64s"))
+        return onv_op_fail(c, "cats_strings and cats_int64s differ in length");
+    if (from == ONV_STRING) to = ONV_INT64;
+    if (from == ONV_INT64) to = ONV_STRING;
+    onv_op_set_out_like(c, 0, 0, to);
+    return ONV_OK;
+}
+
+/* LabelEncoder-1 knows strings and their positions; later ones take the type of the values. */
+static onv_dtype label_dtype(const onv_op_ctx *c)
+{
+    onv_dtype from = onv_op_in_dtype(c, 0);
+    if (c->op->since < 2)
+        return from == ONV_STRING ? ONV_INT64 : from == ONV_INT64 ? ONV_STRING : ONV_UNDEFINED;
+    const onv_attr *values = onv_op_attr(c, "values_tensor");
+    if (values != NULL && values->kind == ONV_ATTR_TENSOR)
+        return (onv_dtype)values->tensor->type.dtype;
+    if (onv_op_attr(c, "values_strings") != NULL) return ONV_STRING;
+    if (onv_op_attr(c, "values_int64s") != NULL) return ONV_INT64;
+    return onv_op_attr(c, "values_floats") != NULL ? ONV_FLOAT : ONV_UNDEFINED;
+}
+
+static onv_status infer_label_encoder(onv_op_ctx *c)
+{
+    onv_op_set_out_like(c, 0, 0, label_dtype(c));
+    return ONV_OK;
+}
+
+/* --- Features ---------------------------------------------------------------------------------- */
+
+static onv_status infer_array_feature_extractor(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (rank == 1) {
+        dims[0] = onv_dim_const(1);
+        rank = 2;
+    }
+    if (rank > 0) dims[rank - 1] = onv_op_in_elems(c, 1);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status infer_feature_vectorizer(onv_op_ctx *c)
+{
+    uint32_t count;
+    const int64_t *sizes = onv_op_attr_ints(c, "inputdimensions", &count);
+    onv_dim total = onv_dim_const(0), batch = ONV_DIM_UNKNOWN;
+    if (sizes != NULL && count != c->n_in)
+        return onv_op_fail(c, "%u inputdimensions for %u inputs", count, c->n_in);
+    for (uint32_t k = 0; k < c->n_in; k++) {
+        onv_dim size = sizes != NULL ? onv_dim_const(sizes[k]) : onv_op_in_dim(c, k, -1);
+        if (sizes != NULL && sizes[k] < 0)
+            return onv_op_fail(c, "inputdimensions holds %lld", (long long)sizes[k]);
+        total = onv_dim_add(c->dims, total, size);
+        ONV_TRY(onv_tensor_unify(c, "the batches", batch, rows_of(c, k), &batch));
+    }
+    onv_dim dims[2] = {batch, total};
+    onv_op_set_out(c, 0, ONV_FLOAT, dims, 2);
+    return ONV_OK;
+}
+
+static onv_status infer_one_hot_encoder(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    uint32_t categories = either_count(c, "cats_int64s", "cats_strings");
+    onv_dim dims[ONV_MAX_RANK];
+    if (categories == 0) return onv_op_fail(c, "no categories are given");
+    ONV_TRY(onv_tensor_check_rank(c, rank + 1));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (rank >= 0) dims[rank] = onv_dim_const(categories);
+    onv_op_set_out(c, 0, ONV_FLOAT, dims, rank < 0 ? -1 : rank + 1);
+    return ONV_OK;
+}
+
+/* --- Maps -------------------------------------------------------------------------------------- */
+
+static onv_status need_map(onv_op_ctx *c, const onv_type **map)
+{
+    *map = onv_op_in(c, 0);
+    if ((*map)->kind != ONV_TYPE_MAP && (*map)->kind != ONV_TYPE_UNKNOWN)
+        return onv_op_fail(c, "input 0 is no map");
+    return ONV_OK;
+}
+
+static onv_status infer_cast_map(onv_op_ctx *c)
+{
+    const char *to = onv_op_attr_string(c, "cast_to", "TO_FLOAT");
+    const char *form = onv_op_attr_string(c, "map_form", "DENSE");
+    const onv_type *map;
+    ONV_TRY(need_map(c, &map));
+    onv_dtype dtype = strcmp(to, "TO_STRING") == 0  ? ONV_STRING
+                      : strcmp(to, "TO_INT64") == 0 ? ONV_INT64
+                                                    : ONV_FLOAT;
+    onv_dim dims[2] = {onv_dim_const(1), ONV_DIM_UNKNOWN};
+    if (strcmp(form, "SPARSE") == 0) {
+        dims[1] = onv_dim_const(onv_op_attr_int(c, "max_map", 1));
+        if (dims[1].raw < 0) return onv_op_fail(c, "max_map is %lld", (long long)dims[1].raw);
+    } else {
+        dims[1] = onv_dim_fresh(c->dims, "map", ONV_DIM_UNKNOWN);
+    }
+    onv_op_set_out(c, 0, dtype, dims, 2);
+    return ONV_OK;
+}
+
+static onv_status infer_dict_vectorizer(onv_op_ctx *c)
+{
+    uint32_t words = either_count(c, "int64_vocabulary", "string_vocabulary");
+    const onv_type *map;
+    ONV_TRY(need_map(c, &map));
+    if (words == 0) return onv_op_fail(c, "no vocabulary is given");
+    onv_dim dims[2] = {onv_dim_const(1), onv_dim_const(words)};
+    onv_dtype dtype = map->elem != NULL ? (onv_dtype)map->elem->dtype : ONV_UNDEFINED;
+    onv_op_set_out(c, 0, dtype, dims, 2);
+    return ONV_OK;
+}
+
+/* One map per row. */
+static onv_status infer_zip_map(onv_op_ctx *c)
+{
+    bool strings = count_of(c, "classlabels_strings") > 0;
+    uint32_t labels = either_count(c, "classlabels_int64s", "classlabels_strings");
+    onv_dim columns = onv_op_in_dim(c, 0, -1);
+    onv_type *value = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    onv_type *map = ONV_ARENA_ARRAY(c->arena, onv_type, 1);
+    if (labels == 0) return onv_op_fail(c, "no labels are given");
+    if (onv_dim_is_const(columns) && columns.raw != (int64_t)labels)
+        return onv_op_fail(c, "%u labels for %lld columns", labels, (long long)columns.raw);
+    if (value == NULL || map == NULL) return ONV_OK;
+    *value = (onv_type){.kind = ONV_TYPE_TENSOR, .dtype = ONV_FLOAT, .length = ONV_DIM_UNKNOWN};
+    *map = (onv_type){.kind = ONV_TYPE_MAP,
+                      .dtype = strings ? ONV_STRING : ONV_INT64,
+                      .rank = -1,
+                      .elem = value,
+                      .length = ONV_DIM_UNKNOWN};
+    onv_type sequence = {
+        .kind = ONV_TYPE_SEQUENCE, .rank = -1, .elem = map, .length = rows_of(c, 0)};
+    onv_op_set_out_type(c, 0, &sequence);
+    return ONV_OK;
+}
+
+/* --- Models ------------------------------------------------------------------------------------ */
+
+/* A label per row, and `scores` numbers per row. */
+static onv_status set_classes(onv_op_ctx *c, bool strings, uint32_t labels, int64_t scores)
+{
+    onv_dim rows = rows_of(c, 0);
+    if (labels == 0) return onv_op_fail(c, "no class labels are given");
+    onv_op_set_out(c, 0, strings ? ONV_STRING : ONV_INT64, &rows, 1);
+    set_rows(c, 1, ONV_FLOAT, onv_dim_const(scores));
+    return ONV_OK;
+}
+
+static onv_status infer_linear_classifier(onv_op_ctx *c)
+{
+    uint32_t labels = either_count(c, "classlabels_ints", "classlabels_strings");
+    return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, labels);
+}
+
+/* Support vectors without probabilities give a score per pair of classes. */
+static onv_status infer_svm_classifier(onv_op_ctx *c)
+{
+    uint32_t labels = either_count(c, "classlabels_ints", "classlabels_strings");
+    bool pairs = count_of(c, "vectors_per_class") > 0 && count_of(c, "prob_a") == 0 && labels > 2;
+    int64_t scores = pairs ? (int64_t)labels * (labels - 1) / 2 : labels;
+    return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, scores);
+}
+
+static onv_status infer_tree_classifier(onv_op_ctx *c)
+{
+    uint32_t labels = either_count(c, "classlabels_int64s", "classlabels_strings");
+    return set_classes(c, count_of(c, "classlabels_strings") > 0, labels, labels);
+}
+
+static onv_status set_targets(onv_op_ctx *c, onv_dtype dtype, const char *attr, int64_t fallback)
+{
+    int64_t targets = onv_op_attr_int(c, attr, fallback);
+    if (targets < 1) return onv_op_fail(c, "%s is %lld", attr, (long long)targets);
+    set_rows(c, 0, dtype, onv_dim_const(targets));
+    return ONV_OK;
+}
+
+static onv_status infer_linear_regressor(onv_op_ctx *c)
+{
+    return set_targets(c, ONV_FLOAT, "targets", 1);
+}
+
+static onv_status infer_svm_regressor(onv_op_ctx *c)
+{
+    set_rows(c, 0, ONV_FLOAT, onv_dim_const(1));
+    return ONV_OK;
+}
+
+static onv_status infer_tree_regressor(onv_op_ctx *c)
+{
+    return set_targets(c, ONV_FLOAT, "n_targets", 1);
+}
+
+static onv_status infer_tree_ensemble(onv_op_ctx *c)
+{
+    return set_targets(c, onv_op_in_dtype(c, 0), "n_targets", 1);
+}
+
+/* Every row meets every coefficient. */
+static onv_dim count_linear(onv_op_ctx *c)
+{
+    return onv_dim_mul(c->dims, rows_of(c, 0), onv_dim_const(count_of(c, "coefficients")));
+}
+
+/* A kernel is a dot product (or a distance) with each support vector. */
+static onv_dim count_svm(onv_op_ctx *c)
+{
+    uint32_t vectors = count_of(c, "support_vectors");
+    if (vectors == 0) return count_linear(c);
+    return onv_dim_mul(c->dims, rows_of(c, 0), onv_dim_const(vectors));
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define ONE   .in = {1, 1}, .out = {1, 1}
+#define CLASS .in = {1, 1}, .out = {2, 2}
+
+static const onv_op rows[] = {
+    {.name = "ArrayFeatureExtractor",
+     .since = 1,
+     .in = {2, 2},
+     .out = {1, 1},
+     .infer = infer_array_feature_extractor},
+    {.name = "Binarizer",
+     .since = 1,
+     ONE,
+     .infer = onv_infer_same,
+     .traits = {.inplace = ONV_BIT(0)}},
+    {.name = "CastMap", .since = 1, ONE, .infer = infer_cast_map, .flags = ONV_OP_DATA_DEPENDENT},
+    {.name = "CategoryMapper", .since = 1, ONE, .infer = infer_category_mapper},
+    {.name = "DictVectorizer", .since = 1, ONE, .infer = infer_dict_vectorizer},
+    {.name = "FeatureVectorizer",
+     .since = 1,
+     .in = {1, ONV_OP_MAX_ARITY},
+     .out = {1, 1},
+     .infer = infer_feature_vectorizer},
+    {.name = "Imputer",
+     .since = 1,
+     ONE,
+     .infer = onv_infer_same,
+     .traits = {.inplace = ONV_BIT(0)}},
+    {.name = "LabelEncoder", .since = 1, ONE, .infer = infer_label_encoder},
+    {.name = "LabelEncoder", .since = 2, ONE, .infer = infer_label_encoder},
+    {.name = "LabelEncoder", .since = 4, ONE, .infer = infer_label_encoder},
+    {.name = "LinearClassifier",
+     .since = 1,
+     CLASS,
+     .infer = infer_linear_classifier,
+     .macs = count_linear},
+    {.name = "LinearRegressor",
+     .since = 1,
+     ONE,
+     .infer = infer_linear_regressor,
+     .macs = count_linear},
+    {.name = "Normalizer", .since = 1, ONE, .infer = infer_as_float},
+    {.name = "OneHotEncoder", .since = 1, ONE, .infer = infer_one_hot_encoder},
+    {.name = "SVMClassifier", .since = 1, CLASS, .infer = infer_svm_classifier, .macs = count_svm},
+    {.name = "SVMRegressor", .since = 1, ONE, .infer = infer_svm_regressor, .macs = count_svm},
+    {.name = "Scaler", .since = 1, ONE, .infer = infer_as_float},
+    {.name = "TreeEnsemble", .since = 5, ONE, .infer = infer_tree_ensemble},
+    {.name = "TreeEnsembleClassifier",
+     .since = 1,
+     CLASS,
+     .infer = infer_tree_classifier,
+     .deprecated = 5},
+    {.name = "TreeEnsembleRegressor",
+     .since = 1,
+     ONE,
+     .infer = infer_tree_regressor,
+     .deprecated = 5},
+    {.name = "ZipMap", .since = 1, ONE, .infer = infer_zip_map},
+};
+
+const onv_op_family onv_ops_ml = {"ai.onnx.ml", rows, sizeof rows / sizeof rows[0]};

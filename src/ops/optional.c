@@ -1,0 +1,84 @@
+/* Optional, OptionalGetElement, OptionalHasElement. */
+#include "ops/controlflow.h"
+
+static onv_status infer_optional(onv_op_ctx *c)
+{
+    bool holds = onv_op_has_in(c, 0);
+    const onv_attr *attr = onv_op_attr(c, "type");
+    const onv_type *elem = holds ? onv_op_in(c, 0) : NULL;
+    if (!holds) {
+        if (attr == NULL || attr->kind != ONV_ATTR_TYPE_PROTO)
+            return onv_op_fail(c, "neither an input nor attribute 'type' says what it may hold");
+        elem = attr->type;
+    }
+    onv_type *copy = onv_arena_copy(c->arena, elem, sizeof *elem);
+    onv_type optional = {.kind = ONV_TYPE_OPTIONAL,
+                         .rank = -1,
+                         .elem = copy,
+                         .length = onv_dim_const(holds ? 1 : 0)};
+    onv_op_set_out_type(c, 0, &optional);
+    return ONV_OK;
+}
+
+/* Since opset 18 a plain tensor or sequence is its own element. */
+static onv_status infer_get_element(onv_op_ctx *c)
+{
+    const onv_type *type = onv_op_in(c, 0);
+    if (type->kind == ONV_TYPE_OPTIONAL) {
+        if (onv_dim_is(type->length, 0)) return onv_op_fail(c, "the optional holds nothing");
+        if (type->elem != NULL) onv_op_set_out_type(c, 0, type->elem);
+    } else if (type->kind != ONV_TYPE_UNKNOWN) {
+        if (c->op->since < 18) return onv_op_fail(c, "input 0 is no optional");
+        onv_op_set_out_type(c, 0, type);
+    }
+    return ONV_OK;
+}
+
+static onv_status fold_get_element(onv_op_ctx *c)
+{
+    if (onv_op_has_out(c, 0) && onv_op_in(c, 0)->kind == ONV_TYPE_TENSOR)
+        c->out[0].known = onv_op_in_known(c, 0);
+    return ONV_OK;
+}
+
+static onv_status infer_has_element(onv_op_ctx *c)
+{
+    onv_op_set_out(c, 0, ONV_BOOL, NULL, 0);
+    return ONV_OK;
+}
+
+static onv_status fold_has_element(onv_op_ctx *c)
+{
+    const onv_type *type = onv_op_in(c, 0);
+    onv_dim holds = onv_dim_const(1);
+    if (!onv_op_has_in(c, 0))
+        holds = onv_dim_const(0);
+    else if (type->kind == ONV_TYPE_OPTIONAL)
+        holds = type->length;
+    else if (type->kind == ONV_TYPE_UNKNOWN)
+        holds = ONV_DIM_UNKNOWN;
+    onv_known *known = onv_op_new_known(c, 0);
+    if (known != NULL) known->elems[0] = onv_scalar_int(holds);
+    return ONV_OK;
+}
+
+#define GET                                                                                        \
+    .in = {1, 1}, .out = {1, 1}, .infer = infer_get_element, .fold = fold_get_element,             \
+    .traits = {.view_of = 1}
+#define HAS                                                                                        \
+    .out = {1, 1}, .infer = infer_has_element, .fold = fold_has_element, .flags = ONV_OP_HOST
+
+static const onv_op rows[] = {
+    {.name = "Optional",
+     .since = 15,
+     .in = {0, 1},
+     .out = {1, 1},
+     .infer = infer_optional,
+     .traits = {.view_of = 1}},
+    {.name = "OptionalGetElement", .since = 15, GET},
+    {.name = "OptionalGetElement", .since = 18, GET},
+    {.name = "OptionalHasElement", .since = 15, .in = {1, 1}, HAS},
+    {.name = "OptionalHasElement", .since = 18, .in = {0, 1}, HAS},
+};
+
+const onv_op_family onv_ops_optional = {"", rows, sizeof rows / sizeof rows[0]};

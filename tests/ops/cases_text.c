@@ -1,0 +1,25 @@
+#include "ops/case.h"
+
+const onv_case onv_cases_text[] = {
+    {"StringConcat", 20, "str[n,1] str[3]", "", "str[n,3]"},
+    {"StringConcat", 20, "str[2] str[3]", "", "!broadcast"},
+    {"StringSplit", 20, "str[n]", "", "str[n,parts#1] i64[n]"},
+    {"StringSplit", 20, "str[n]", "maxsplit=3 delimiter=','", "str[n,parts#1]<=str[n,4] i64[n]"},
+    {"StringSplit", 20, "str[]", "", "str[parts#0] i64[]"},
+    {"StringSplit", 20, "str[...]", "", "str[...] i64[...]"},
+    {"StringNormalizer", 10, "str[n+1]", "case_change_action='LOWER'", "str[n+1]"},
+    {"StringNormalizer", 10, "str[3]", "stopwords=['a','b']", "str[words#0]<=str[3]"},
+    {"StringNormalizer", 10, "str[1,3]", "stopwords=['a']", "str[1,words#0]<=str[1,3]"},
+    {"StringNormalizer", 10, "str[1]", "stopwords=['a']", "str[1]"},
+    {"StringNormalizer", 10, "str[...]", "", "str[...]"},
+    {"StringNormalizer", 10, "str[2,3]", "", "!must agree"},
+    {"StringNormalizer", 10, "str[]", "", "!rank"},
+    {"RegexFullMatch", 20, "str[n,2]", "pattern='a.*'", "bool[n,2]"},
+    {"TfIdfVectorizer", 9, "i64[7]", "ngram_indexes=[0,5,2]", "f32[6]"},
+    {"TfIdfVectorizer", 9, "str[n,7]", "ngram_indexes=[0,1]", "f32[n,2]"},
+    {"TfIdfVectorizer", 9, "str[...]", "ngram_indexes=[0,1]", "f32[...]"},
+    {"TfIdfVectorizer", 9, "str[n,7]", "", "!ngram_indexes"},
+    {"TfIdfVectorizer", 9, "str[n,7]", "ngram_indexes=[-1]", "!ngram_indexes holds -1"},
+    {"TfIdfVectorizer", 9, "str[n,7,2]", "ngram_indexes=[1]", "!rank"},
+    {0},
+};
