@@ -1,0 +1,207 @@
+/* Intervals, trace, graph and the CSV of tensors: that other programs can rely on them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/capture.h"
+#include "support/onnx_writer.h"
+
+static model *diamond(const char *type)
+{
+    model *m = model_new(17);
+    model_input(m, "x", type);
+    model_weight(m, "w,1", "f32[4,64]");
+    model_node(m, "Relu", "0", "x", "a", "");
+    model_node(m, "Neg", "1", "a", "b", "");
+    model_node(m, "Sum", "2", "a b x w,1", "y", "");
+    model_node(m, "Neg", "3", "y", "=z", "");
+    model_output(m, "=z", "f32");
+    return m;
+}
+
+static void intervals_are_half_open(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_DUMP_INTERVALS, NULL);
+    assert_string_equal(text, "id,lower,upper,size\n"
+                              "0,0,3,1024\n"
+                              "1,0,3,1024\n"
+                              "2,1,3,1024\n"
+                              "3,2,4,1024\n"
+                              "4,3,4,1024\n");
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void the_trace_stands_in_step_order(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
+    assert_string_equal(text, "alloc,0,1024,0,x\n"
+                              "alloc,1,1024,0,a\n"
+                              "alloc,2,1024,1,b\n"
+                              "alloc,3,1024,2,y\n"
+                              "free,0\n"
+                              "free,1\n"
+                              "free,2\n"
+                              "alloc,4,1024,3,'=z\n"
+                              "free,3\n"
+                              "free,4\n");
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* Replays a trace: the most that is held; fails on an alloc or free that cannot be. */
+static uint64_t replay(const char *text, size_t n_ids)
+{
+    uint64_t *sizes = calloc(n_ids, sizeof *sizes), held = 0, most = 0;
+    bool *is_held = calloc(n_ids, sizeof *is_held);
+    unsigned long last_step = 0;
+    assert_true(sizes != NULL && is_held != NULL);
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        unsigned long id, step;
+        uint64_t bytes;
+        if (sscanf(line, "alloc,%lu,%" SCNu64 ",%lu,", &id, &bytes, &step) == 3) {
+            assert_true(id < n_ids && !is_held[id] && step >= last_step);
+            last_step = step;
+            is_held[id] = true;
+            sizes[id] = bytes;
+            held += bytes;
+            if (held > most) most = held;
+        } else {
+            assert_int_equal(sscanf(line, "free,%lu", &id), 1);
+            assert_true(id < n_ids && is_held[id]);
+            is_held[id] = false;
+            held -= sizes[id];
+        }
+    }
+    assert_int_equal(held, 0);
+    free(sizes);
+    free(is_held);
+    return most;
+}
+
+/* On random graphs the trace reaches the very peak of the summary and ends with nothing held. */
+static void the_trace_reaches_the_peak(void **state)
+{
+    (void)state;
+    uint32_t seed = 7;
+    for (int round = 0; round < 20; round++) {
+        model *m = model_new(17);
+        model_input(m, "v0", "f32[4,64]");
+        for (unsigned i = 1; i <= 40; i++) {
+            char in[32], out[16];
+            seed = seed * 1664525 + 1013904223;
+            snprintf(in, sizeof in, "v%u v%u", (seed >> 24) % i, (seed >> 8) % i);
+            snprintf(out, sizeof out, "v%u", i);
+            /* Sizes double now and then, but not beyond 64 bits. */
+            bool doubles = (seed >> 16) % 4 == 0;
+            model_node(m, doubles ? "Concat" : "Relu", "", doubles ? in : strchr(in, ' ') + 1, out,
+                       doubles ? "axis=0" : "");
+        }
+        model_output(m, "v40", "f32");
+        onv_analysis *a = model_analyse(m, NULL);
+        onv_summary summary = {.struct_size = sizeof summary};
+        onv_analysis_summary(a, &summary);
+        char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
+        assert_int_equal(replay(text, onv_analysis_tensor_count(a)), summary.peak_bytes);
+        free(text);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+static void missing_sizes_are_refused(void **state)
+{
+    (void)state;
+    static const onv_format formats[] = {ONV_FORMAT_DUMP_INTERVALS, ONV_FORMAT_DUMP_TRACE};
+    model *m = diamond("f32[batch,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    for (int i = 0; i < 2; i++) {
+        capture caught = {0};
+        onv_error error = {0};
+        assert_int_equal(onv_report((const onv_analysis *const *)&a, 1, formats[i], NULL,
+                                    capture_write, &caught, &error),
+                         ONV_ERR_MODEL);
+        expect_contains(error.message, "batch");
+        assert_null(caught.text);
+    }
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void the_graph_is_typed(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,64]");
+    model_node(m, "Softmax", "s", "x", "a", "axis=1");
+    model_node(m, "Clip", "c", "a - -", "y", "");
+    model_output(m, "y", "f32");
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_DUMP_GRAPH, NULL);
+    assert_string_equal(text, "graph (x: float32[batch, 64]) -> (y)\n"
+                              "    0  a: float32[batch, 64] = Softmax(x) {axis = 1}\n"
+                              "    1  y: float32[batch, 64] = Clip(a, _, _)\n");
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void tensors_are_rows(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_CSV, NULL);
+    expect_contains(text,
+                    "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
+    expect_contains(text, "\ntest.onnx,\"w,1\",initializer,float32,4x64,1024,0,,,\n");
+    expect_contains(text, "\ntest.onnx,x,input,float32,4x64,1024,0,0,2,\n");
+    expect_contains(text, "\ntest.onnx,'=z,output,float32,4x64,1024,0,3,3,\n");
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void an_unknown_format_is_refused(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    onv_error error = {0};
+    capture caught = {0};
+    assert_int_equal(onv_report((const onv_analysis *const *)&a, 1, (onv_format)99, NULL,
+                                capture_write, &caught, &error),
+                     ONV_ERR_USAGE);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intervals_are_half_open),
+        cmocka_unit_test(the_trace_stands_in_step_order),
+        cmocka_unit_test(the_trace_reaches_the_peak),
+        cmocka_unit_test(missing_sizes_are_refused),
+        cmocka_unit_test(the_graph_is_typed),
+        cmocka_unit_test(tensors_are_rows),
+        cmocka_unit_test(an_unknown_format_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

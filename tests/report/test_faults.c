@@ -1,0 +1,70 @@
+/* No memory: every format fails with ONV_ERR_MEMORY at every allocation, leaks nothing, and succeeds
+ * once there is enough. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "report/capture.h"
+#include "support/onnx_writer.h"
+
+#ifdef ONV_FAULT_INJECTION
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,64]");
+    model_weight(m, "net.0.weight", "f32[64,64]");
+    model_node(m, "MatMul", "/net/net.0/MatMul", "x net.0.weight", "a", "");
+    model_node(m, "Relu", "/net/net.1/Relu", "a", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = onv_options_default();
+    for (int bound = 0; bound < 2; bound++) {
+        options.batch = bound * 4;
+        onv_analysis *a = model_analyse(m, &options);
+        for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_DUMP_TRACE; format++) {
+            if (!bound && format >= ONV_FORMAT_DUMP_INTERVALS) continue;
+            long n = 0;
+            onv_status status;
+            do {
+                const onv_analysis *both[] = {a, a};
+                size_t count = format >= ONV_FORMAT_DUMP_INTERVALS ? 1 : 2;
+                capture caught = {0};
+                onv_error error = {0};
+                onv_heap_fail_after(n++);
+                status = onv_report(both, count, (onv_format)format, NULL, capture_write, &caught,
+                                    &error);
+                onv_heap_fail_after(-1);
+                capture_free(&caught);
+                assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
+                assert_int_equal(error.code, status);
+            } while (status != ONV_OK && n < 1000);
+            assert_int_equal(status, ONV_OK);
+            assert_true(n > 1);
+        }
+        onv_analysis_destroy(a);
+    }
+    model_free(m);
+}
+
+#else
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    skip(); /* this build cannot make allocations fail */
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

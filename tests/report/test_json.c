@@ -1,0 +1,264 @@
+/* The JSON report, read back by jansson. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/capture.h"
+#include "report/json.h"
+#include "support/onnx_writer.h"
+
+static json_t *parse(const char *text)
+{
+    json_error_t error;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
+    return root;
+}
+
+/* The object of the only model. The root is the caller's to release. */
+static json_t *report_of(model *m, const onv_options *options, json_t **root)
+{
+    onv_analysis *a = model_analyse(m, options);
+    char *text = report_text(a, ONV_FORMAT_JSON, NULL);
+    for (const char *c = text; *c != '\0'; c++) assert_true(*c == '\n' || (*c >= ' ' && *c < 127));
+    *root = parse(text);
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+    json_t *models = json_object_get(*root, "models");
+    assert_int_equal(json_array_size(models), 1);
+    return json_array_get(models, 0);
+}
+
+static json_t *named(json_t *list, const char *name)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(json_string_value(json_object_get(item, "name")), name) == 0) return item;
+    }
+    fail_msg("no '%s'", name);
+    return NULL;
+}
+
+static int64_t number(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) fail_msg("'%s' is no number", key);
+    return json_integer_value(value);
+}
+
+static void expect_text(json_t *object, const char *key, const char *text)
+{
+    assert_true(json_is_string(json_object_get(object, key)));
+    assert_string_equal(json_string_value(json_object_get(object, key)), text);
+}
+
+static model *small(const char *type)
+{
+    model *m = model_new(17);
+    model_input(m, "x", type);
+    model_weight(m, "w", "f32[8,3,3,3]");
+    model_node(m, "Conv", "/stem/Conv", "x w", "a", "");
+    model_node(m, "Relu", "/stem/Relu", "a", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void every_part_of_the_contract(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    json_t *root, *m = report_of(small("f32[batch,3,10,10]"), &options, &root);
+    assert_int_equal(number(root, "schema_version"), 1);
+    assert_non_null(strstr(json_string_value(json_object_get(root, "generator")), "onnxvram "));
+    assert_int_equal(number(json_object_get(m, "opset_import"), ""), 17);
+    assert_int_equal(number(json_object_get(m, "bindings"), "batch"), 2);
+    assert_int_equal(number(json_object_get(m, "parameters"), "count"), 216);
+    assert_int_equal(number(json_object_get(m, "parameters"), "bytes"), 864);
+    assert_int_equal(number(m, "macs"), 2 * 8 * 8 * 8 * 27);
+    json_t *a = named(json_object_get(m, "tensors"), "a");
+    expect_text(a, "kind", "activation");
+    expect_text(a, "dtype", "float32");
+    char *shape = json_dumps(json_object_get(a, "shape"), JSON_COMPACT);
+    assert_string_equal(shape, "[2,8,8,8]");
+    free(shape);
+    assert_int_equal(number(a, "bytes"), 4096);
+    assert_int_equal(number(a, "first_step"), 0);
+    assert_int_equal(number(a, "last_step"), 1);
+    assert_true(json_is_null(json_object_get(a, "alias_of")));
+    assert_null(json_object_get(a, "bound"));
+    json_t *w = named(json_object_get(m, "tensors"), "w");
+    expect_text(w, "kind", "initializer");
+    assert_int_equal(number(w, "bytes"), 864);
+    assert_true(json_is_null(json_object_get(w, "first_step")));
+    expect_text(named(json_object_get(m, "tensors"), "x"), "kind", "input");
+    expect_text(named(json_object_get(m, "tensors"), "y"), "kind", "output");
+    json_t *conv = named(json_object_get(m, "nodes"), "/stem/Conv");
+    assert_int_equal(number(conv, "step"), 0);
+    assert_int_equal(number(conv, "macs"), number(m, "macs"));
+    assert_int_equal(number(conv, "live_bytes"), 2400 + 4096);
+    expect_text(conv, "op_type", "Conv");
+    expect_text(conv, "domain", "");
+    assert_int_equal(json_array_size(json_object_get(conv, "inputs")), 2);
+    json_t *peak = json_object_get(m, "peak");
+    assert_int_equal(number(peak, "bytes"), 8192);
+    assert_int_equal(number(peak, "step"), 1);
+    expect_text(peak, "node", "/stem/Relu");
+    assert_int_equal(json_array_size(json_object_get(peak, "tensors")), 2);
+    json_t *ideal = json_object_get(json_object_get(m, "runtimes"), "ideal");
+    assert_int_equal(number(ideal, "activation_peak_bytes"), 8192);
+    assert_int_equal(number(ideal, "total_bytes"), 8192 + 864);
+    assert_int_equal(json_array_size(json_object_get(m, "diagnostics")), 0);
+    static const char *const absent[] = {"fit", "training", "replay"};
+    for (int i = 0; i < 3; i++) assert_null(json_object_get(m, absent[i]));
+    json_decref(root);
+}
+
+static void free_dims_are_expressions(void **state)
+{
+    (void)state;
+    json_t *root, *m = report_of(small("f32[batch,3,n,n]"), NULL, &root);
+    json_t *a = named(json_object_get(m, "tensors"), "a");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(a, "shape"), 0)), "batch");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(a, "shape"), 2)), "n - 2");
+    assert_true(json_is_null(json_object_get(a, "bytes")));
+    json_t *peak = json_object_get(m, "peak");
+    assert_true(json_is_null(json_object_get(peak, "bytes")));
+    assert_true(json_is_null(json_object_get(m, "macs")));
+    json_t *node = named(json_object_get(m, "nodes"), "/stem/Conv");
+    assert_true(json_is_string(json_object_get(node, "macs")));
+    assert_true(json_is_null(json_object_get(node, "live_bytes")));
+    json_t *ideal = json_object_get(json_object_get(m, "runtimes"), "ideal");
+    assert_true(json_is_null(json_object_get(ideal, "total_bytes")));
+    json_decref(root);
+}
+
+static void bounds_are_marked(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[10,20]");
+    model_node(m, "NonZero", "find", "x", "where", "");
+    model_output(m, "where", "i64");
+    json_t *root, *object = report_of(m, NULL, &root);
+    json_t *where = named(json_object_get(object, "tensors"), "where");
+    assert_true(json_is_true(json_object_get(where, "bound")));
+    assert_int_equal(number(where, "bytes"), 2 * 200 * 8);
+    char *shape = json_dumps(json_object_get(where, "shape"), JSON_COMPACT);
+    assert_string_equal(shape, "[2,200]");
+    free(shape);
+    json_decref(root);
+}
+
+static void a_whole_shape_is_a_binding(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {5, 3, 10, 10};
+    const onv_shape_binding shape = {"x", dims, 4};
+    onv_options options = onv_options_default();
+    options.shapes = &shape;
+    options.n_shapes = 1;
+    json_t *root, *m = report_of(small("f32[?,3,10,10]"), &options, &root);
+    char *text = json_dumps(json_object_get(json_object_get(m, "bindings"), "x"), JSON_COMPACT);
+    assert_string_equal(text, "[5,3,10,10]");
+    free(text);
+    json_decref(root);
+}
+
+static void hostile_names_survive(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "\"\\\x1b\x7f\n\xe2\x80\xae", "f32[4]");
+    model_node(m, "Relu", "\xf0\x9f\x92\xa5", "\"\\\x1b\x7f\n\xe2\x80\xae", "y", "");
+    model_output(m, "y", "f32");
+    json_t *root, *object = report_of(m, NULL, &root);
+    named(json_object_get(object, "tensors"), "\"\\\x1b\x7f\n\xe2\x80\xae");
+    named(json_object_get(object, "nodes"), "\xf0\x9f\x92\xa5");
+    json_decref(root);
+}
+
+/* Bytes that are no UTF-8 become \xNN, and numbers keep all their digits. */
+static void the_writer_is_always_valid(void **state)
+{
+    (void)state;
+    capture caught = {0};
+    onv_writer out;
+    onv_json json;
+    onv_writer_init(&out, capture_write, &caught);
+    onv_json_init(&json, &out);
+    onv_json_open(&json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(&json, "largest", UINT64_MAX);
+    onv_json_put_string(&json, "bytes", "a\xff\xc0\xaf\xed\xa0\x80z");
+    onv_json_put_string(&json, "null", NULL);
+    onv_json_key(&json, "\xfe");
+    onv_json_open(&json, '[', ONV_JSON_INLINE);
+    onv_json_i64(&json, INT64_MIN);
+    onv_json_bool(&json, false);
+    onv_json_close(&json);
+    onv_json_close(&json);
+    assert_int_equal(onv_writer_finish(&out, NULL), ONV_OK);
+    assert_false(json.out_of_memory);
+    assert_string_equal(caught.text,
+                        "{\n  \"largest\": 18446744073709551615,\n"
+                        "  \"bytes\": \"a\\\\xff\\\\xc0\\\\xaf\\\\xed\\\\xa0\\\\x80z\",\n"
+                        "  \"null\": null,\n"
+                        "  \"\\\\xfe\": [-9223372036854775808, false]\n}\n");
+    capture_free(&caught);
+}
+
+static void models_stand_in_one_list(void **state)
+{
+    (void)state;
+    model *m = small("f32[1,3,10,10]");
+    onv_analysis *a = model_analyse(m, NULL);
+    const onv_analysis *both[] = {a, a};
+    capture caught = {0};
+    assert_int_equal(onv_report(both, 2, ONV_FORMAT_JSON, NULL, capture_write, &caught, NULL),
+                     ONV_OK);
+    json_t *root = parse(caught.text);
+    assert_int_equal(json_array_size(json_object_get(root, "models")), 2);
+    json_decref(root);
+    capture_free(&caught);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* Another reader than jansson takes it too. Skipped where there is no Python. */
+static void python_reads_it(void **state)
+{
+    (void)state;
+    if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
+    model *m = small("f32[batch,3,10,10]");
+    onv_analysis *a = model_analyse(m, NULL);
+    char *text = report_text(a, ONV_FORMAT_JSON, NULL);
+    FILE *python = popen("python3 -m json.tool >/dev/null", "w");
+    assert_non_null(python);
+    assert_int_equal(fwrite(text, 1, strlen(text), python), strlen(text));
+    assert_int_equal(pclose(python), 0);
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_part_of_the_contract), cmocka_unit_test(free_dims_are_expressions),
+        cmocka_unit_test(bounds_are_marked),          cmocka_unit_test(a_whole_shape_is_a_binding),
+        cmocka_unit_test(hostile_names_survive),      cmocka_unit_test(the_writer_is_always_valid),
+        cmocka_unit_test(models_stand_in_one_list),   cmocka_unit_test(python_reads_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
