@@ -25,6 +25,7 @@
  * Expected outputs are compared as text, without spaces: dims as onv_dim_text writes them, contents
  * where at least one element is known. Writing `T<=U` says that T becomes U when data-dependent
  * symbols take their bounds. "!text": the rule must fail with a message that holds the text.
+ * "*": anything, as long as it is sound.
  *
  * Every case gets a model, an operator row found by name and version ("com.microsoft:Gelu": with a
  * domain), and runs infer, fold, traits_fn, macs and scratch.

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,6 +60,80 @@ static void rows_are_unique(void **state)
     }
 }
 
+/* Inputs that no operator was written for: nothing known, no dims, contents out of range, dims that
+ * fit nothing. */
+static const char *const odd_inputs[] = {
+    "?",
+    "f32[...]",
+    "f32[]",
+    "f32[0]",
+    "f32[2,?,n]",
+    "f32[1,2,3,4,5]",
+    "i64[...]",
+    "i64[]={-1}",
+    "i64[2]={0,-1}",
+    "i64[2]={n,?}",
+    "i64[3]={inf,-inf,9000000000000000}",
+    "f32[2]={inf,0.5*n}",
+    "f16[2305843009213693951,2305843009213693951]",
+    "str[3]",
+    "bool[2,2]={1,0,?,1}",
+    "seq(f32[2])",
+    "opt(?)",
+    "-",
+};
+
+enum { N_ODD_INPUTS = sizeof odd_inputs / sizeof odd_inputs[0] };
+
+/* The same for attributes, of any operator. */
+static const char *const odd_attrs[] = {
+    "",
+    "axis=99 axes=[9223372036854775807,-1] k=-5 shape=[-1,4611686018427387904] perm=[5,5,-1] "
+    "kernel_shape=[0,-3] strides=[0] pads=[-9,9223372036854775807] dilations=[-1] group=0 "
+    "split=[-1,4] equation='..i->' block_size=-3 blocksize=0 direction='x' dtype=99 to=-1 "
+    "sample_size=-1 hidden_size=-1 num_outputs=0 starts=[9] ends=[-9] output_shape=[0] "
+    "scales=[-1.0] num_heads=-1 mode='x' auto_pad='x' reduction='x' batch_axis=5 time_axis=-7",
+    "axis=-1 axes=[0] k=4611686018427387904 shape=[4611686018427387904,4611686018427387904] "
+    "kernel_shape=[9223372036854775807] strides=[9223372036854775807] "
+    "dilations=[9223372036854775807] pads=[9223372036854775807,9223372036854775807] "
+    "group=9223372036854775807 split=[9223372036854775807,1] blocksize=9223372036854775807 "
+    "block_size=9223372036854775807 hidden_size=9223372036854775807 "
+    "num_outputs=9223372036854775807 scales=[inf] sizes=[9223372036854775807] axis_w=3 "
+    "q_num_heads=9223372036854775807 kv_num_heads=3 start=-9223372036854775807 end=5",
+};
+
+enum { N_ODD_ATTRS = sizeof odd_attrs / sizeof odd_attrs[0] };
+
+/* Inputs all alike (step 0), or followed by their successors. */
+static bool run_odd(const onv_op_family *family, const onv_op *row, size_t kind, size_t step,
+                    const char *attrs)
+{
+    char in[1024] = "", name[128], message[4096];
+    int n = row->in.max < 9 ? row->in.max : row->in.min > 3 ? row->in.min : 3;
+    for (int k = 0; k < n; k++) {
+        strcat(in, odd_inputs[(kind + (size_t)k * step) % N_ODD_INPUTS]);
+        strcat(in, " ");
+    }
+    snprintf(name, sizeof name, "%s:%s", family->domain, row->name);
+    onv_case odd = {name, row->since, in, attrs, "*"};
+    if (onv_case_run(&odd, message, sizeof message)) return true;
+    print_error("%s\n", message);
+    return false;
+}
+
+static void rows_bear_odd_inputs(void **state)
+{
+    (void)state;
+    unsigned failed = 0;
+    for (size_t f = 0; f < onv_n_op_families; f++)
+        for (size_t i = 0; i < onv_op_families[f]->n_rows; i++)
+            for (size_t kind = 0; kind < N_ODD_INPUTS; kind++)
+                for (size_t how = 0; how < 3 * N_ODD_ATTRS; how++)
+                    failed += !run_odd(onv_op_families[f], &onv_op_families[f]->rows[i], kind,
+                                       how % 3, odd_attrs[how / 3]);
+    if (failed > 0) fail_msg("%u rows do not bear odd inputs", failed);
+}
+
 /* An argument picks tests by name, e.g. "cases_math*". */
 int main(int argc, char **argv)
 {
@@ -66,6 +141,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_sound),
         cmocka_unit_test(rows_are_unique),
+        cmocka_unit_test(rows_bear_odd_inputs),
 /* cmocka takes the state as void *; run_cases only reads it. */
 #define CASES(family)                                                                              \
     {"cases_" #family, run_cases, NULL, NULL, (void *)(uintptr_t)onv_cases_##family},
