@@ -66,8 +66,9 @@ typedef struct onv_alloc_stats {
 /* PyTorch's settings of the same names (PYTORCH_ALLOC_CONF), in bytes where they count MB. */
 typedef struct onv_torch_options {
     bool expandable_segments;
+    uint64_t large_segment_bytes;          /* 20 MiB */
     uint64_t max_split_bytes;              /* no limit */
-    uint64_t max_non_split_rounding_bytes; /* 20 MiB */
+    uint64_t max_non_split_rounding_bytes; /* large_segment_bytes */
     uint32_t roundup_power2_divisions[16]; /* off; [k]: sizes from 2^(20 + k) on, [0] also below */
     double garbage_collection_threshold;   /* off; has an effect only with memory_fraction */
     double memory_fraction;                /* not set; of capacity_bytes, which it needs */

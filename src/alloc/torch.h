@@ -9,7 +9,7 @@
 #define ONV_TORCH_QUANTUM_BYTES       UINT64_C(512)  /* kMinBlockSize */
 #define ONV_TORCH_SMALL_BYTES         ONV_MIB        /* kSmallSize: the largest small request */
 #define ONV_TORCH_SMALL_SEGMENT_BYTES (2 * ONV_MIB)  /* kSmallBuffer */
-#define ONV_TORCH_LARGE_SEGMENT_BYTES (20 * ONV_MIB) /* kLargeBuffer */
+#define ONV_TORCH_LARGE_SEGMENT_BYTES (20 * ONV_MIB) /* kLargeBuffer, large_segment_size */
 #define ONV_TORCH_MIN_LARGE_BYTES     (10 * ONV_MIB) /* kMinLargeAlloc: from here on by itself */
 #define ONV_TORCH_ROUND_LARGE_BYTES   (2 * ONV_MIB)  /* kRoundLarge */
 

@@ -2,8 +2,8 @@
  * as they are needed, so that blocks can grow at the end.
  *
  * Read in source: c10/cuda/CUDACachingAllocator.cpp, struct ExpandableSegment and the functions
- * named below. Pages are 2 MiB in the small pool and 20 MiB in the large one; the address space is
- * 1 1/8 of the device's memory. PyTorch does not count these segments.
+ * named below. Pages are 2 MiB in the small pool and as long as a large segment in the large one; the
+ * address space is 1 1/8 of the device's memory. PyTorch does not count these segments.
  */
 #include "alloc/torch.h"
 

@@ -1,0 +1,227 @@
+/* The model of ONNX Runtime's arena against sequences measured with ONNX Runtime. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "alloc/alloc.h"
+#include "alloc/traces.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { MAX_REGIONS = 64 };
+
+typedef struct regions {
+    uint64_t bytes[MAX_REGIONS];
+    size_t count;
+} regions;
+
+static void note_region(void *context, const onv_alloc_action *action)
+{
+    regions *r = context;
+    if (action->act != ONV_ACT_SEGMENT_ALLOC || r->count == MAX_REGIONS) return;
+    r->bytes[r->count++] = action->bytes;
+}
+
+static void start(onv_allocator *a, const char *model, onv_alloc_options options, regions *noted)
+{
+    *noted = (regions){0};
+    options.hook = note_region;
+    options.hook_context = noted;
+    onv_error err = {0};
+    if (onv_allocator_init(a, onv_alloc_model_find(model), &options, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+}
+
+static void take(onv_allocator *a, uint32_t id, uint64_t bytes)
+{
+    onv_error err = {0};
+    if (onv_allocator_alloc(a, id, bytes, &err) != ONV_OK) fail_msg("%s", err.message);
+}
+
+static void end(onv_allocator *a)
+{
+    onv_error err = {0};
+    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
+    onv_allocator_cleanup(a);
+}
+
+static void expect_regions(const regions *got, const uint64_t *want_mib, size_t count)
+{
+    assert_int_equal(got->count, count);
+    for (size_t i = 0; i < count; i++) assert_int_equal(got->bytes[i], want_mib[i] * MIB);
+}
+
+/* Measured: requests of 100 MB grow the arena like this. */
+static void growth(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {128, 128, 256, 512, 1024, 1024, 1024};
+    onv_allocator a;
+    regions got;
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    for (uint32_t i = 0; got.count < 7; i++) take(&a, i, 100 * 1000 * 1000);
+    expect_regions(&got, want, 7);
+    end(&a);
+}
+
+/* Measured: one request beyond the cap still gets the next power of two ... */
+static void huge_request(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {2048};
+    onv_allocator a;
+    regions got;
+    start(&a, "ort", (onv_alloc_options){0}, &got);
+    take(&a, 0, 1230000000);
+    expect_regions(&got, want, 1);
+    end(&a);
+}
+
+/* ... and the size to ask for next falls back to the cap. */
+static void cap_after_huge_requests(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {3000000000, 100,       1500000000, 600000000,
+                                     1000,       700000000, 700000000,  700000000,
+                                     700000000,  700000000, 700000000};
+    static const uint64_t want[] = {4096, 4096, 1024, 1024, 1024};
+    onv_allocator a;
+    regions got;
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) take(&a, i, sizes[i]);
+    expect_regions(&got, want, 5);
+    end(&a);
+}
+
+/* Measured: the offsets of all allocations of this trace in ONNX Runtime 1.31's CPU arena. */
+static void placement(void **state)
+{
+    (void)state;
+    trace_shape shape = {20, 20000, 21, 48, 2000000000};
+    onv_trace trace = random_trace(shape);
+    onv_allocator a;
+    regions got;
+    onv_error err = {0};
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    uint64_t hash = HASH_START, n = 0;
+    for (size_t i = 0; i < trace.count; i++) {
+        const onv_event *e = &trace.events[i];
+        if (onv_allocator_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
+        if (e->is_free) continue;
+        hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
+        n++;
+    }
+    assert_int_equal(got.count, 1);
+    assert_int_equal(n, 10325);
+    assert_int_equal(hash, 0xc5c99956307004fb);
+    end(&a);
+    random_trace_free(&trace);
+}
+
+static void same_as_requested(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    regions got;
+    start(&a, "bfc-same", (onv_alloc_options){0}, &got);
+    take(&a, 0, 1000);
+    take(&a, 1, 5 * MIB + 1);
+    assert_int_equal(got.count, 2);
+    assert_int_equal(got.bytes[0], 1024);
+    assert_int_equal(got.bytes[1], 5 * MIB + 256);
+    end(&a);
+}
+
+/* A chunk is split if it is at least twice the request, or 128 MiB would be wasted. */
+static void splitting(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked, block;
+    } cases[] = {
+        {MIB, MIB},
+        {MIB / 2, MIB / 2},
+        {MIB / 2 + 1, MIB},
+        {200 * MIB, 256 * MIB},
+        {384 * MIB, 384 * MIB},
+        {384 * MIB + 1, 512 * MIB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_allocator a;
+        regions got;
+        start(&a, "bfc", (onv_alloc_options){0}, &got);
+        take(&a, 0, cases[i].asked);
+        assert_int_equal(onv_allocator_block(&a, 0)->bytes, cases[i].block);
+        end(&a);
+    }
+}
+
+static void limit(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {64, 36};
+    onv_allocator a;
+    regions got;
+    start(&a, "bfc", (onv_alloc_options){.bfc.limit_bytes = 100 * MIB}, &got);
+    take(&a, 0, 60 * MIB);
+    take(&a, 1, 30 * MIB); /* 64 would pass the limit: what is left */
+    expect_regions(&got, want, 2);
+    take(&a, 2, 10 * MIB);
+    assert_true(a.out_of_memory);
+    end(&a);
+}
+
+/* A device that cannot give the power of two is asked for nine tenths of it, and again. */
+static void backpedal(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    regions got;
+    start(&a, "bfc", (onv_alloc_options){.capacity_bytes = 100 * MIB}, &got);
+    take(&a, 0, 70 * MIB);
+    assert_int_equal(got.count, 1);
+    /* 128, 115.2, 103.7, 93.3 MiB, each rounded up to 256 bytes */
+    assert_in_range(got.bytes[0], 93 * MIB, 94 * MIB);
+    assert_int_equal(got.bytes[0] % 256, 0);
+    end(&a);
+}
+
+static void reserve(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    regions got;
+    onv_error err = {0};
+    start(&a, "bfc", (onv_alloc_options){0}, &got);
+    assert_int_equal(onv_allocator_reserve(&a, 0, 1000, &err), ONV_OK);
+    take(&a, 1, 256);
+    const onv_stat *reserved = &a.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
+    const onv_stat *allocated = &a.stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_ALL];
+    assert_int_equal(reserved->current, 1000 + MIB);
+    assert_int_equal(allocated->current, 1256);
+    assert_int_equal(onv_allocator_free(&a, 0, &err), ONV_OK); /* goes back at once */
+    assert_int_equal(reserved->current, MIB);
+    assert_int_equal(onv_allocator_free(&a, 1, &err), ONV_OK);
+    assert_int_equal(reserved->current, MIB);
+    assert_int_equal(allocated->current, 0);
+    end(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(growth),
+        cmocka_unit_test(huge_request),
+        cmocka_unit_test(cap_after_huge_requests),
+        cmocka_unit_test(placement),
+        cmocka_unit_test(same_as_requested),
+        cmocka_unit_test(splitting),
+        cmocka_unit_test(limit),
+        cmocka_unit_test(backpedal),
+        cmocka_unit_test(reserve),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

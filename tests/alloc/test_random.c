@@ -1,0 +1,322 @@
+/* Random traces: event by event against the naive allocators, and properties of all models. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alloc/alloc.h"
+#include "alloc/naive.h"
+#include "alloc/traces.h"
+#include "base/heap.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static void open_model(onv_allocator *a, const onv_alloc_model *model,
+                       const onv_alloc_options *options)
+{
+    onv_error err = {0};
+    if (onv_allocator_init(a, model, options, &err) != ONV_OK) fail_msg("%s", err.message);
+}
+
+static void feed(onv_allocator *a, const onv_event *event)
+{
+    onv_error err = {0};
+    if (onv_allocator_feed(a, event, &err) != ONV_OK) fail_msg("%s", err.message);
+}
+
+static void check(const onv_allocator *a)
+{
+    onv_error err = {0};
+    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s: %s", a->model->name, err.message);
+}
+
+static uint64_t now(const onv_allocator *a, onv_alloc_metric metric)
+{
+    return a->stats.of[metric][ONV_POOL_ALL].current;
+}
+
+/* --- Against the naive ones -------------------------------------------------------------------- */
+
+static void agree(const onv_allocator *a, const naive *n, bool inactive)
+{
+    naive_sums s = naive_sum(n);
+    assert_int_equal(now(a, ONV_STAT_ALLOCATED_BYTES), s.used);
+    assert_int_equal(now(a, ONV_STAT_REQUESTED_BYTES), s.requested);
+    assert_int_equal(now(a, ONV_STAT_RESERVED_BYTES), s.reserved);
+    assert_int_equal(now(a, ONV_STAT_SEGMENTS), s.segments);
+    if (inactive) assert_int_equal(now(a, ONV_STAT_INACTIVE_BYTES), s.inactive);
+}
+
+typedef uint64_t (*naive_alloc)(naive *n, uint32_t id, uint64_t bytes);
+
+/* Feeds both, compares after every event. Returns whether memory ran out (in both). */
+static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape shape,
+                     bool inactive)
+{
+    onv_trace trace = random_trace(shape);
+    bool out = false;
+    for (size_t i = 0; i < trace.count && !out; i++) {
+        const onv_event *e = &trace.events[i];
+        feed(a, e);
+        if (e->is_free) {
+            naive_free(n, e->id);
+        } else {
+            uint64_t address = alloc(n, e->id, e->bytes);
+            out = address == UINT64_MAX;
+            assert_int_equal(a->out_of_memory, out);
+            if (!out) assert_int_equal(onv_allocator_block(a, e->id)->address, address);
+        }
+        if (!out) agree(a, n, inactive);
+        if (i % 16 == 0) check(a);
+    }
+    random_trace_free(&trace);
+    return out;
+}
+
+static void torch_like_naive(void **state)
+{
+    (void)state;
+    static const uint64_t capacities[] = {UINT64_MAX, 400 * MIB, 900 * MIB};
+    static const uint64_t splits[] = {UINT64_MAX, 20 * MIB, 32 * MIB};
+    uint64_t retries = 0, full = 0;
+    for (uint32_t seed = 0; seed < 27; seed++) {
+        onv_allocator a;
+        naive n;
+        naive_init(&n);
+        n.capacity = capacities[seed % 3];
+        n.max_split = splits[seed / 3 % 3];
+        onv_alloc_options options = {.capacity_bytes = seed % 3 == 0 ? 0 : n.capacity,
+                                     .torch.max_split_bytes = seed / 3 % 3 == 0 ? 0 : n.max_split};
+        open_model(&a, onv_alloc_model_find("torch"), &options);
+        trace_shape shape = {seed + 100, 1500, seed % 2 == 0 ? 26 : 22, 47, 0};
+        full += run_both(&a, &n, naive_torch_alloc, shape, true);
+        retries += a.stats.retries;
+        naive_cleanup(&n);
+        onv_allocator_cleanup(&a);
+    }
+    /* The seeds do reach what they are for. */
+    assert_true(retries >= 5);
+    assert_true(full >= 3);
+}
+
+static void bfc_like_naive(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        onv_allocator a;
+        naive n;
+        naive_init(&n);
+        n.same = seed % 2 == 1;
+        open_model(&a, onv_alloc_model_find(n.same ? "bfc-same" : "bfc"), NULL);
+        trace_shape shape = {seed + 200, 1500, seed % 3 == 0 ? 29 : 23, 48, 0};
+        assert_false(run_both(&a, &n, naive_bfc_alloc, shape, false));
+        naive_cleanup(&n);
+        onv_allocator_cleanup(&a);
+    }
+}
+
+static void pattern_like_naive(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        onv_allocator a;
+        naive n;
+        naive_init(&n);
+        open_model(&a, onv_alloc_model_find("pattern"), NULL);
+        onv_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0});
+        for (size_t i = 0; i < trace.count; i++) {
+            const onv_event *e = &trace.events[i];
+            feed(&a, e);
+            if (e->is_free) {
+                naive_pattern_free(&n, e->id);
+                continue;
+            }
+            uint64_t offset = naive_pattern_alloc(&n, e->id, e->bytes);
+            assert_int_equal(onv_allocator_block(&a, e->id)->address, offset);
+            assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), n.end);
+            if (i % 16 == 0) check(&a);
+        }
+        random_trace_free(&trace);
+        naive_cleanup(&n);
+        onv_allocator_cleanup(&a);
+    }
+}
+
+/* --- All models -------------------------------------------------------------------------------- */
+
+/* Requests are inside of blocks, blocks inside of segments that do not overlap (onv_allocator_check
+ * holds the tiling), and nothing is smaller than what is live. */
+static void invariants(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < onv_n_alloc_models; m++) {
+        onv_allocator a;
+        open_model(&a, onv_alloc_models[m], NULL);
+        onv_trace trace = random_trace((trace_shape){(uint32_t)m + 400, 4000, 25, 48, 0});
+        uint64_t live = 0;
+        uint64_t *sizes = onv_heap_calloc(trace.n_ids, sizeof *sizes);
+        for (size_t i = 0; i < trace.count; i++) {
+            const onv_event *e = &trace.events[i];
+            feed(&a, e);
+            if (e->is_free) {
+                live -= sizes[e->id];
+            } else {
+                sizes[e->id] = e->bytes;
+                live += e->bytes;
+                const onv_block *b = onv_allocator_block(&a, e->id);
+                assert_int_equal(b->requested, e->bytes);
+                assert_true(b->bytes >= e->bytes);
+            }
+            assert_int_equal(now(&a, ONV_STAT_REQUESTED_BYTES), live);
+            assert_true(now(&a, ONV_STAT_ALLOCATED_BYTES) >= live);
+            assert_true(now(&a, ONV_STAT_RESERVED_BYTES) >= now(&a, ONV_STAT_ALLOCATED_BYTES));
+            if (i % 64 == 0) check(&a);
+        }
+        onv_heap_free(sizes);
+        random_trace_free(&trace);
+        onv_allocator_cleanup(&a);
+    }
+}
+
+/* When everything is freed, every segment is one free block again. */
+static void all_freed(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < onv_n_alloc_models; m++) {
+        onv_allocator a;
+        open_model(&a, onv_alloc_models[m], NULL);
+        onv_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0});
+        for (size_t i = 0; i < trace.count; i++) feed(&a, &trace.events[i]);
+        for (uint32_t id = 0; id < trace.n_ids; id++) {
+            if (onv_allocator_block(&a, id) != NULL)
+                feed(&a, &(onv_event){.id = id, .is_free = true});
+        }
+        check(&a);
+        assert_int_equal(now(&a, ONV_STAT_ALLOCATED_BYTES), 0);
+        assert_int_equal(now(&a, ONV_STAT_REQUESTED_BYTES), 0);
+        assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 0);
+        assert_int_equal(now(&a, ONV_STAT_INACTIVE_BLOCKS), 0);
+        const onv_segment *s = NULL;
+        while ((s = onv_allocator_next_segment(&a, s)) != NULL) {
+            const onv_block *b = onv_allocator_next_block(&a, s, NULL);
+            assert_int_equal(b->state, ONV_BLOCK_FREE);
+            b = onv_allocator_next_block(&a, s, b);
+            if (b == NULL) continue;
+            assert_int_equal(b->state, ONV_BLOCK_UNMAPPED); /* the tail of an expandable segment */
+            assert_null(onv_allocator_next_block(&a, s, b));
+        }
+        onv_error err = {0};
+        assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
+        if (a.model->release_cached != NULL) assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
+        check(&a);
+        random_trace_free(&trace);
+        onv_allocator_cleanup(&a);
+    }
+}
+
+static void deterministic(void **state)
+{
+    (void)state;
+    onv_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0});
+    onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
+    for (size_t m = 0; m < onv_n_alloc_models; m++) {
+        onv_alloc_result first, second;
+        memset(&first, 0, sizeof first);
+        memset(&second, 0, sizeof second);
+        onv_error err = {0};
+        const onv_alloc_model *model = onv_alloc_models[m];
+        assert_int_equal(onv_alloc_simulate(&trace, model, &options, &first, &err), ONV_OK);
+        assert_int_equal(onv_alloc_simulate(&trace, model, &options, &second, &err), ONV_OK);
+        assert_memory_equal(&first, &second, sizeof first);
+    }
+    random_trace_free(&trace);
+}
+
+/* What the hook is told adds up to what the statistics say. */
+typedef struct ledger {
+    uint64_t reserved, allocated, n_live;
+} ledger;
+
+static void book(void *context, const onv_alloc_action *action)
+{
+    ledger *l = context;
+    switch (action->act) {
+    case ONV_ACT_SEGMENT_ALLOC:
+    case ONV_ACT_SEGMENT_MAP: l->reserved += action->bytes; break;
+    case ONV_ACT_SEGMENT_FREE:
+    case ONV_ACT_SEGMENT_UNMAP: l->reserved -= action->bytes; break;
+    case ONV_ACT_ALLOC:
+        l->allocated += action->bytes;
+        l->n_live++;
+        break;
+    case ONV_ACT_FREE:
+        l->allocated -= action->bytes;
+        l->n_live--;
+        break;
+    case ONV_ACT_OUT_OF_MEMORY: break;
+    }
+}
+
+static void hook_adds_up(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"torch", "torch-expandable", "bfc", "async"};
+    onv_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0});
+    for (size_t m = 0; m < sizeof names / sizeof names[0]; m++) {
+        ledger l = {0};
+        onv_alloc_options options = {.capacity_bytes = 300 * MIB, .hook = book, .hook_context = &l};
+        onv_allocator a;
+        open_model(&a, onv_alloc_model_find(names[m]), &options);
+        for (size_t i = 0; i < trace.count; i++) {
+            feed(&a, &trace.events[i]);
+            assert_int_equal(l.reserved, now(&a, ONV_STAT_RESERVED_BYTES));
+            assert_int_equal(l.allocated, now(&a, ONV_STAT_ALLOCATED_BYTES));
+            assert_int_equal(l.n_live, now(&a, ONV_STAT_ALLOCATIONS));
+        }
+        assert_true(a.out_of_memory);
+        onv_allocator_cleanup(&a);
+    }
+    random_trace_free(&trace);
+}
+
+#ifdef ONV_FAULT_INJECTION
+/* Whichever allocation fails, the status says so and nothing leaks (the sanitizer looks). */
+static void memory_failures(void **state)
+{
+    (void)state;
+    onv_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0});
+    onv_alloc_options options = {.capacity_bytes = 300 * MIB};
+    for (size_t m = 0; m < onv_n_alloc_models; m++) {
+        for (long n = 0;; n++) {
+            onv_alloc_result result;
+            onv_error err = {0};
+            onv_heap_fail_after(n);
+            onv_status status =
+                onv_alloc_simulate(&trace, onv_alloc_models[m], &options, &result, &err);
+            onv_heap_fail_after(-1);
+            if (status == ONV_OK) break;
+            assert_int_equal(status, ONV_ERR_MEMORY);
+            assert_int_equal(err.code, ONV_ERR_MEMORY);
+            assert_true(n < 1000);
+        }
+    }
+    random_trace_free(&trace);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(torch_like_naive),   cmocka_unit_test(bfc_like_naive),
+        cmocka_unit_test(pattern_like_naive), cmocka_unit_test(invariants),
+        cmocka_unit_test(all_freed),          cmocka_unit_test(deterministic),
+        cmocka_unit_test(hook_adds_up),
+#ifdef ONV_FAULT_INJECTION
+        cmocka_unit_test(memory_failures),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,462 @@
+/* The model of PyTorch's allocator against published numbers, against the compiled allocator of
+ * PyTorch 2.15, and rule by rule. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "alloc/alloc.h"
+#include "alloc/traces.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static void start(onv_allocator *a, const onv_alloc_options *options)
+{
+    onv_error err = {0};
+    if (onv_allocator_init(a, onv_alloc_model_find("torch"), options, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+}
+
+static void take(onv_allocator *a, uint32_t id, uint64_t bytes)
+{
+    onv_error err = {0};
+    if (onv_allocator_alloc(a, id, bytes, &err) != ONV_OK) fail_msg("%s", err.message);
+}
+
+static void drop(onv_allocator *a, uint32_t id)
+{
+    onv_error err = {0};
+    if (onv_allocator_free(a, id, &err) != ONV_OK) fail_msg("%s", err.message);
+}
+
+static void end(onv_allocator *a)
+{
+    onv_error err = {0};
+    if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
+    onv_allocator_cleanup(a);
+}
+
+static uint64_t now(const onv_allocator *a, onv_alloc_metric metric)
+{
+    return a->stats.of[metric][ONV_POOL_ALL].current;
+}
+
+static uint64_t offset_of(const onv_allocator *a, uint32_t id)
+{
+    const onv_block *b = onv_allocator_block(a, id);
+    assert_non_null(b);
+    return b->address - onv_space_segment_of(&a->space, a->owned.at[id])->address;
+}
+
+/* --- ResNet-18 --------------------------------------------------------------------------------- */
+
+typedef struct net {
+    onv_allocator *a;
+    uint32_t n;
+} net;
+
+static void tensor(net *t, uint64_t bytes)
+{
+    take(t->a, t->n++, bytes);
+}
+
+static void conv_and_norm(net *t, uint64_t in, uint64_t out, uint64_t kernel)
+{
+    tensor(t, out * in * kernel * kernel * 4);
+    for (int i = 0; i < 4; i++) tensor(t, out * 4); /* weight, bias, running mean, running var */
+    tensor(t, 8);                                   /* num_batches_tracked */
+}
+
+static void block(net *t, uint64_t in, uint64_t out, bool downsample)
+{
+    conv_and_norm(t, in, out, 3);
+    conv_and_norm(t, out, out, 3);
+    if (downsample) conv_and_norm(t, in, out, 1);
+}
+
+/* Module by module, parameters before buffers, as .to("cuda") walks. */
+static void resnet18(net *t)
+{
+    conv_and_norm(t, 3, 64, 7);
+    for (int layer = 0; layer < 4; layer++) {
+        uint64_t out = (uint64_t)64 << layer, in = layer == 0 ? 64 : out / 2;
+        block(t, in, out, layer > 0);
+        block(t, out, out, false);
+    }
+    tensor(t, 1000 * 512 * 4);
+    tensor(t, 1000 * 4);
+}
+
+/* Published: memory_allocated() of ResNet-18 is 44.6904296875 MiB. */
+static void resnet18_parameters(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    net t = {.a = &a};
+    resnet18(&t);
+    assert_int_equal(t.n, 122);
+    assert_int_equal(now(&a, ONV_STAT_ALLOCATED_BYTES), 46861312);
+    assert_true((double)now(&a, ONV_STAT_ALLOCATED_BYTES) / 1048576.0 == 44.6904296875);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 64 * MIB);
+    assert_int_equal(a.stats.of[ONV_STAT_SEGMENTS][ONV_POOL_SMALL].current, 2);
+    assert_int_equal(a.stats.of[ONV_STAT_SEGMENTS][ONV_POOL_LARGE].current, 3);
+    /* The weight of fc lies in a rest of 2 MiB that may not be split. */
+    const onv_block *fc = onv_allocator_block(&a, 120);
+    assert_int_equal(fc->requested, 2048000);
+    assert_int_equal(fc->bytes, 2 * MIB);
+    end(&a);
+}
+
+/* --- Published snapshots ----------------------------------------------------------------------- */
+
+static void cublas_workspace(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    take(&a, 0, 8519680);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 20971520);
+    assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 12451840);
+    end(&a);
+}
+
+/* A small segment seen in a snapshot: 40448, 512, 4096, 512 free, 512, and the rest free. */
+static void small_segment(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {40000, 500, 4096, 512, 512};
+    static const uint64_t want[] = {40448, 512, 4096, 512, 512, 2051072};
+    onv_allocator a;
+    start(&a, NULL);
+    for (uint32_t i = 0; i < 5; i++) take(&a, i, sizes[i]);
+    drop(&a, 3);
+    const onv_segment *s = onv_allocator_next_segment(&a, NULL);
+    assert_null(onv_allocator_next_segment(&a, s));
+    const onv_block *b = NULL;
+    for (int i = 0; i < 6; i++) {
+        b = onv_allocator_next_block(&a, s, b);
+        assert_non_null(b);
+        assert_int_equal(b->bytes, want[i]);
+        assert_int_equal(b->state, i == 3 || i == 5 ? ONV_BLOCK_FREE : ONV_BLOCK_USED);
+    }
+    assert_null(onv_allocator_next_block(&a, s, b));
+    assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 512 + 2051072);
+    assert_int_equal(now(&a, ONV_STAT_INACTIVE_BLOCKS), 2);
+    end(&a);
+}
+
+/* --- Rules ------------------------------------------------------------------------------------- */
+
+static void sizes_and_segments(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t asked, block, segment;
+    } cases[] = {
+        {1, 512, 2 * MIB},
+        {512, 512, 2 * MIB},
+        {513, 1024, 2 * MIB},
+        {MIB, MIB, 2 * MIB},
+        {MIB + 1, MIB + 512, 20 * MIB},
+        {10 * MIB - 512, 10 * MIB - 512, 20 * MIB},
+        {10 * MIB - 511, 10 * MIB, 10 * MIB},
+        {10 * MIB, 10 * MIB, 10 * MIB},
+        {10 * MIB + 1, 10 * MIB + 512, 12 * MIB}, /* the rest is split off */
+        {11 * MIB, 12 * MIB, 12 * MIB},           /* a rest of 1 MiB stays */
+        {11 * MIB - 512, 11 * MIB - 512, 12 * MIB},
+        {64 * MIB, 64 * MIB, 64 * MIB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_allocator a;
+        start(&a, NULL);
+        take(&a, 0, cases[i].asked);
+        assert_int_equal(now(&a, ONV_STAT_ALLOCATED_BYTES), cases[i].block);
+        assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), cases[i].segment);
+        assert_int_equal(now(&a, ONV_STAT_REQUESTED_BYTES), cases[i].asked);
+        end(&a);
+    }
+}
+
+static void zero_bytes(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    take(&a, 0, 0);
+    assert_null(onv_allocator_block(&a, 0));
+    assert_int_equal(now(&a, ONV_STAT_ALLOCATIONS), 0);
+    assert_int_equal(onv_allocator_alloc(&a, 0, 5, NULL), ONV_ERR_USAGE);
+    drop(&a, 0);
+    take(&a, 0, 5);
+    end(&a);
+}
+
+static void best_fit_takes_low_addresses(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    for (uint32_t i = 0; i < 9; i++) take(&a, i, 4096);
+    drop(&a, 5);
+    drop(&a, 1);
+    drop(&a, 3);
+    take(&a, 9, 4000); /* three holes of one size: the lowest */
+    assert_int_equal(offset_of(&a, 9), 4096);
+    take(&a, 10, 1000);
+    assert_int_equal(offset_of(&a, 10), 3 * 4096);
+    take(&a, 11, 3072); /* fits exactly what that left */
+    assert_int_equal(offset_of(&a, 11), 3 * 4096 + 1024);
+    end(&a);
+}
+
+/* A small request never uses a large segment, nor the reverse. */
+static void pools_stay_apart(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    take(&a, 0, 12 * MIB);
+    drop(&a, 0);
+    take(&a, 0, 100);
+    take(&a, 1, 3 * MIB);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 14 * MIB);
+    assert_int_equal(a.stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_SMALL].current, 512);
+    assert_int_equal(a.stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_LARGE].current, 3 * MIB);
+    end(&a);
+}
+
+static void roundup_power2_divisions(void **state)
+{
+    (void)state;
+    onv_alloc_options options = {0};
+    options.torch.roundup_power2_divisions[0] = 4;
+    static const uint64_t cases[][2] = {{1200, 1536}, {2049, 2560}, {3000, 3072},      {4096, 4096},
+                                        {5000, 5120}, {6145, 7168}, {1000000, 1048576}};
+    onv_allocator a;
+    start(&a, &options);
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        take(&a, i, cases[i][0]);
+        assert_int_equal(onv_allocator_block(&a, i)->bytes, cases[i][1]);
+    }
+    take(&a, 100, 2 * MIB + 1); /* from 2 MiB on the second interval counts: off */
+    assert_int_equal(onv_allocator_block(&a, 100)->bytes, 2 * MIB + 512);
+    end(&a);
+}
+
+static void bad_options(void **state)
+{
+    (void)state;
+    onv_alloc_options cases[8] = {{0}};
+    cases[0].torch.roundup_power2_divisions[3] = 3;
+    cases[1].torch.garbage_collection_threshold = 1.5;
+    cases[2].torch.memory_fraction = 0.5; /* of what? */
+    cases[3].torch.max_split_bytes = 19 * MIB;
+    cases[4].torch.max_split_bytes = 21 * MIB + 1;
+    cases[5].torch.large_segment_bytes = 10 * MIB;
+    cases[6].capacity_bytes = UINT64_MAX;
+    cases[7].torch.garbage_collection_threshold = (double)NAN;
+    for (size_t i = 0; i < 8; i++) {
+        onv_allocator a;
+        onv_error err = {0};
+        assert_int_equal(onv_allocator_init(&a, onv_alloc_model_find("torch"), &cases[i], &err),
+                         ONV_ERR_USAGE);
+        assert_string_not_equal(err.message, "");
+    }
+}
+
+/* --- Full devices ------------------------------------------------------------------------------ */
+
+static void retry_releases_cached_segments(void **state)
+{
+    (void)state;
+    onv_alloc_options options = {.capacity_bytes = 100 * MIB};
+    onv_allocator a;
+    start(&a, &options);
+    take(&a, 0, 30 * MIB);
+    take(&a, 1, 3 * MIB); /* 20 MiB segment, in use in part */
+    take(&a, 2, 30 * MIB);
+    drop(&a, 0);
+    drop(&a, 2);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 80 * MIB);
+    take(&a, 3, 60 * MIB);
+    assert_false(a.out_of_memory);
+    assert_int_equal(a.stats.retries, 1);
+    assert_int_equal(a.stats.device_frees, 2);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 80 * MIB);
+    take(&a, 4, 21 * MIB);
+    assert_true(a.out_of_memory);
+    assert_int_equal(a.oom_event, 6);
+    assert_int_equal(a.oom_bytes, 21 * MIB);
+    drop(&a, 999); /* ignored after the end */
+    onv_alloc_result result;
+    onv_allocator_result(&a, &result);
+    assert_true(result.out_of_memory);
+    assert_int_equal(result.reserved_peak, 80 * MIB);
+    end(&a);
+}
+
+static void empty_cache(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, NULL);
+    for (uint32_t i = 0; i < 4; i++) take(&a, i, 3 * MIB << i);
+    drop(&a, 1);
+    drop(&a, 2);
+    drop(&a, 3);
+    onv_error err = {0};
+    assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 20 * MIB); /* holds the first */
+    drop(&a, 0);
+    assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
+    end(&a);
+}
+
+/* --- Expandable segments ----------------------------------------------------------------------- */
+
+static void expandable_grows_in_pages(void **state)
+{
+    (void)state;
+    onv_alloc_options options = {.torch.expandable_segments = true};
+    onv_allocator a;
+    start(&a, &options);
+    take(&a, 0, 30 * MIB); /* two pages of 20 MiB */
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 40 * MIB);
+    take(&a, 1, 15 * MIB); /* 10 free at the end, one page more */
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 60 * MIB);
+    assert_int_equal(offset_of(&a, 1), 30 * MIB);
+    take(&a, 2, 4096);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 62 * MIB); /* small pages: 2 MiB */
+    assert_int_equal(now(&a, ONV_STAT_SEGMENTS), 0);
+    assert_int_equal(now(&a, ONV_STAT_INACTIVE_BYTES), 0);
+    drop(&a, 0);
+    onv_error err = {0};
+    assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 42 * MIB); /* one page of [0, 30) is whole */
+    take(&a, 3, 25 * MIB); /* mapped again, at the lowest address */
+    assert_int_equal(offset_of(&a, 3), 0);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 62 * MIB);
+    for (uint32_t i = 1; i < 4; i++) drop(&a, i);
+    assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
+    assert_null(onv_allocator_next_segment(&a, NULL));
+    end(&a);
+}
+
+/* An inner hole is preferred to the block that could grow, even if it is larger. */
+static void expandable_prefers_inner_blocks(void **state)
+{
+    (void)state;
+    onv_alloc_options options = {.torch.expandable_segments = true};
+    onv_allocator a;
+    start(&a, &options);
+    take(&a, 0, 15 * MIB);
+    take(&a, 1, 15 * MIB); /* 10 MiB are left before the tail */
+    drop(&a, 0);
+    take(&a, 2, 9 * MIB);
+    assert_int_equal(offset_of(&a, 2), 0);
+    end(&a);
+}
+
+/* --- Measured ---------------------------------------------------------------------------------- */
+
+/* What the compiled allocator of PyTorch 2.15 did with the same traces (run over a stand-in for the
+ * CUDA runtime that gives out increasing addresses). `hash` runs over all addresses; `oom` is the
+ * event that found no memory. */
+typedef struct measured {
+    const char *name;
+    trace_shape shape;
+    onv_alloc_options options;
+    uint64_t allocated_peak, reserved_peak, inactive_peak, reserved, requested, retries;
+    int64_t oom;
+    uint64_t hash;
+} measured;
+
+/* clang-format off */
+static const measured rows[] = {
+    {"default", {1, 20000, 26, 48, 0}, {0},
+     1673632256, 2204106752, 748907008, 2204106752, 1481315678, 0, -1, 0x5f730b7d04a43ef5},
+    {"capacity", {2, 20000, 26, 48, 0}, {.capacity_bytes = 1200000000},
+     1025506304, 1168113664, 375017472, 1168113664, 971488770, 3, 6771, 0xd55ed4df4a976f94},
+    {"max_split_size", {3, 20000, 26, 49, 0},
+     {.capacity_bytes = 1200000000, .torch.max_split_bytes = 20 * MIB},
+     1149462528, 1197473792, 67465216, 1151336448, 951628001, 2, 3333, 0xa2a5cf90dad1416e},
+    {"expandable, capacity", {4, 20000, 26, 49, 0},
+     {.capacity_bytes = 900000000, .torch.expandable_segments = true},
+     805733888, 899678208, 0, 859832320, 805684596, 3, 5495, 0x8fbff9ff34546e19},
+    {"garbage collection", {5, 20000, 26, 49, 0},
+     {.capacity_bytes = 1200000000,
+      .torch = {.memory_fraction = 0.9, .garbage_collection_threshold = 0.6}},
+     1008692224, 1075838976, 298129408, 1075838976, 926680108, 2, 9693, 0x550561ce7d640ce9},
+    {"expandable", {6, 20000, 26, 48, 0}, {.torch.expandable_segments = true},
+     3037716992, 3397386240, 0, 3397386240, 2631241965, 0, -1, 0xed1a57e013e0ca6c},
+    {"roundup", {7, 20000, 26, 48, 0},
+     {.torch.roundup_power2_divisions = {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}},
+     5061687296, 5205131264, 684089344, 5205131264, 4318925422, 0, -1, 0xeb451ea3dcc2f497},
+    {"large_segment_size", {8, 20000, 26, 48, 0}, {.torch.large_segment_bytes = 40 * MIB},
+     3881852416, 4395630592, 899691008, 4395630592, 3607295817, 0, -1, 0xcfe2b911b0af1fad},
+    {"max_non_split_rounding", {9, 20000, 28, 48, 0},
+     {.torch = {.max_split_bytes = 32 * MIB, .max_non_split_rounding_bytes = 24 * MIB}},
+     17510927872, 22515023872, 305915392, 22515023872, 15656616720, 0, -1, 0xff616ee2a37663c3},
+};
+/* clang-format on */
+
+static void same_as_pytorch(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        const measured *m = &rows[r];
+        onv_trace trace = random_trace(m->shape);
+        onv_allocator a;
+        onv_error err = {0};
+        start(&a, &m->options);
+        uint64_t hash = HASH_START;
+        for (size_t i = 0; i < trace.count && !a.out_of_memory; i++) {
+            const onv_event *e = &trace.events[i];
+            if (onv_allocator_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
+            if (!e->is_free && !a.out_of_memory)
+                hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
+        }
+        print_message("%s\n", m->name);
+        const onv_stat *stats[ONV_N_STATS];
+        for (int k = 0; k < ONV_N_STATS; k++) stats[k] = &a.stats.of[k][ONV_POOL_ALL];
+        assert_int_equal(a.out_of_memory ? (int64_t)a.oom_event : -1, m->oom);
+        assert_int_equal(stats[ONV_STAT_ALLOCATED_BYTES]->peak, m->allocated_peak);
+        assert_int_equal(stats[ONV_STAT_RESERVED_BYTES]->peak, m->reserved_peak);
+        assert_int_equal(stats[ONV_STAT_INACTIVE_BYTES]->peak, m->inactive_peak);
+        if (m->oom < 0) {
+            assert_int_equal(stats[ONV_STAT_RESERVED_BYTES]->current, m->reserved);
+            assert_int_equal(a.stats.retries, m->retries);
+        }
+        assert_int_equal(stats[ONV_STAT_REQUESTED_BYTES]->current, m->requested);
+        assert_int_equal(hash, m->hash);
+        end(&a);
+        random_trace_free(&trace);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resnet18_parameters),
+        cmocka_unit_test(cublas_workspace),
+        cmocka_unit_test(small_segment),
+        cmocka_unit_test(sizes_and_segments),
+        cmocka_unit_test(zero_bytes),
+        cmocka_unit_test(best_fit_takes_low_addresses),
+        cmocka_unit_test(pools_stay_apart),
+        cmocka_unit_test(roundup_power2_divisions),
+        cmocka_unit_test(bad_options),
+        cmocka_unit_test(retry_releases_cached_segments),
+        cmocka_unit_test(empty_cache),
+        cmocka_unit_test(expandable_grows_in_pages),
+        cmocka_unit_test(expandable_prefers_inner_blocks),
+        cmocka_unit_test(same_as_pytorch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

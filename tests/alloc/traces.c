@@ -1,0 +1,84 @@
+#include "alloc/traces.h"
+
+#include <stdlib.h>
+
+enum { POPULAR = 40 };
+
+typedef struct maker {
+    ONV_VEC(onv_event) events;
+    ONV_VEC(uint32_t) live;
+    ONV_VEC(uint32_t) spare;
+    uint32_t n_ids;
+    uint64_t random;
+} maker;
+
+static uint64_t next_random(maker *m)
+{
+    m->random ^= m->random << 13;
+    m->random ^= m->random >> 7;
+    m->random ^= m->random << 17;
+    return m->random >> 11;
+}
+
+static uint64_t random_size(maker *m, unsigned size_bits)
+{
+    uint64_t power = UINT64_C(1) << next_random(m) % size_bits;
+    return power + next_random(m) % power;
+}
+
+static void need(bool ok)
+{
+    if (!ok) abort();
+}
+
+static void make_alloc(maker *m, uint64_t bytes)
+{
+    uint32_t id = m->spare.count > 0 ? m->spare.at[--m->spare.count] : m->n_ids++;
+    need(onv_vec_push(&m->events, ((onv_event){.id = id, .bytes = bytes})));
+    need(onv_vec_push(&m->live, id));
+}
+
+static void make_free(maker *m, size_t which)
+{
+    uint32_t id = m->live.at[which];
+    need(onv_vec_push(&m->events, ((onv_event){.id = id, .is_free = true})));
+    need(onv_vec_push(&m->spare, id));
+    m->live.at[which] = m->live.at[--m->live.count];
+}
+
+onv_trace random_trace(trace_shape shape)
+{
+    maker m = {.random = (uint64_t)shape.seed * 0x9e3779b97f4a7c15u + 1};
+    uint64_t popular[POPULAR];
+    for (int i = 0; i < POPULAR; i++) popular[i] = random_size(&m, shape.size_bits);
+    if (shape.first_bytes > 0) {
+        make_alloc(&m, shape.first_bytes);
+        make_free(&m, 0);
+    }
+    while (m.events.count < shape.events) {
+        if (m.live.count > 0 && next_random(&m) % 100 < shape.free_percent)
+            make_free(&m, next_random(&m) % m.live.count);
+        else if (next_random(&m) % 10 < 6)
+            make_alloc(&m, popular[next_random(&m) % POPULAR]);
+        else
+            make_alloc(&m, random_size(&m, shape.size_bits));
+    }
+    onv_vec_cleanup(&m.live);
+    onv_vec_cleanup(&m.spare);
+    return (onv_trace){.events = m.events.at, .count = m.events.count, .n_ids = m.n_ids};
+}
+
+void random_trace_free(onv_trace *trace)
+{
+    onv_vec_free(trace->events);
+    trace->events = NULL;
+}
+
+uint64_t hash_add(uint64_t hash, uint64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        hash = (hash ^ (number & 0xff)) * UINT64_C(0x100000001b3);
+        number >>= 8;
+    }
+    return hash;
+}

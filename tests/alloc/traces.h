@@ -1,0 +1,24 @@
+/* Random traces for the tests of allocator models: the same seed gives the same events. */
+#ifndef ONV_TESTS_ALLOC_TRACES_H
+#define ONV_TESTS_ALLOC_TRACES_H
+
+#include "base/vec.h"
+#include "live/trace.h"
+
+typedef struct trace_shape {
+    uint32_t seed;
+    uint32_t events;
+    unsigned size_bits;    /* sizes are below 2^size_bits, evenly spread over the powers of two */
+    unsigned free_percent; /* how often an event is a free, where something is live */
+    uint64_t first_bytes;  /* not 0: the trace starts with an allocation of this and its free */
+} trace_shape;
+
+/* Ids are used again after their free. Free events->at with onv_vec_free. */
+onv_trace random_trace(trace_shape shape);
+void random_trace_free(onv_trace *trace);
+
+/* FNV-1a over 64-bit numbers, to compare long results with measured ones. */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t hash_add(uint64_t hash, uint64_t number);
+
+#endif
