@@ -172,9 +172,10 @@ static onv_status apply_row(onv_driver *driver, onv_op_ctx *c, onv_node *node)
     ONV_TRY(check_arity(c->op, node, driver->err));
     ONV_TRY(c->op->infer(c));
     if (c->op->fold != NULL) ONV_TRY(c->op->fold(c));
+    node->traits = c->op->traits_fn != NULL ? c->op->traits_fn(c) : c->op->traits;
     if (c->op->macs != NULL) {
         node->macs = c->op->macs(c);
-    } else if ((c->op->flags & ONV_OP_HOST) == 0 && c->op->traits.view_of == 0 && c->n_out > 0) {
+    } else if ((c->op->flags & ONV_OP_HOST) == 0 && node->traits.view_of == 0 && c->n_out > 0) {
         node->element_ops = onv_type_elems(c->dims, &c->out[0].type);
     }
     return check_sticky(driver, overflows, too_large, node);
@@ -240,6 +241,7 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
     c.in = in;
     c.in_present = present;
 
+    node->traits = (onv_traits){0};
     node->macs = onv_dim_const(0);
     node->element_ops = onv_dim_const(0);
     node->op = c.op = onv_op_find(&driver->index, node->domain, node->op_type, node->version);

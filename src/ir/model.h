@@ -106,6 +106,15 @@ typedef struct onv_attr {
     };
 } onv_attr;
 
+/* Memory semantics of a node; what the runtimes and autograd make of them is decided on later
+ * floors. Bit k of a mask: input or output k; those beyond 31 share bit 31. */
+typedef struct onv_traits {
+    uint8_t view_of;   /* 1 + the input whose buffer output 0 may share unchanged; 0: none */
+    uint32_t inplace;  /* inputs that output 0 may overwrite when they die here (elementwise) */
+    uint32_t save_in;  /* inputs whose values eager PyTorch keeps for backward */
+    uint32_t save_out; /* outputs likewise */
+} onv_traits;
+
 typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
@@ -117,6 +126,7 @@ typedef struct onv_node {
     onv_value_id *outputs;
     onv_attr *attrs;
     const struct onv_op *op; /* the row of the operator table; NULL until inferred or unknown */
+    onv_traits traits;       /* set by inference */
     onv_dim macs;            /* multiply-accumulates; set by inference */
     onv_dim element_ops;     /* element operations that are no MACs */
 } onv_node;

@@ -42,13 +42,8 @@ typedef enum onv_op_flags {
     ONV_OP_HOST = 1 << 3,           /* works on shapes and scalars: no device memory of its own */
 } onv_op_flags;
 
-/* Memory semantics; what the runtimes and autograd make of it is decided on later floors. */
-typedef struct onv_op_traits {
-    uint8_t view_of;   /* 1 + the input whose buffer output 0 may share unchanged; 0: none */
-    uint32_t inplace;  /* inputs that output 0 may overwrite when they die here (elementwise) */
-    uint32_t save_in;  /* inputs whose values eager PyTorch keeps for backward */
-    uint32_t save_out; /* outputs likewise */
-} onv_op_traits;
+/* Memory semantics (ir/model.h): of the row, or of the node where an attribute decides. */
+typedef onv_traits onv_op_traits;
 
 struct onv_op {
     const char *name;
