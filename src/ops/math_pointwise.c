@@ -210,6 +210,7 @@ static const onv_op rows[] = {
     UNARY("Relu", 1, KEEP_OUT, .fold = fold_relu),
     UNARY("Round", 11, KEEP_NONE, .fold = fold_round),
     UNARY("Selu", 1, KEEP_IN),
+    UNARY("Shrink", 9, KEEP_IN),
     UNARY("Sigmoid", 1, KEEP_OUT),
     UNARY("Sign", 9, KEEP_NONE, .fold = fold_sign),
     UNARY("Sin", 7, KEEP_IN),

@@ -33,6 +33,7 @@ const onv_case onv_cases_math_pointwise[] = {
     {"Swish", 24, "f32[2]", "alpha=1.0", "f32[2]"},
     {"Softsign", 22, "f32[2]", "", "f32[2]", NULL, "save_in=0 save_out=0"},
     {"Tan", 7, "f64[2]", "", "f64[2]", NULL, "save_in= save_out=0"},
+    {"Shrink", 9, "i32[2]", "lambd=0.5", "i32[2]"},
     {"ThresholdedRelu", 10, "f32[2]", "alpha=1.0", "f32[2]"},
     {"IsNaN", 13, "f32[3]={1,?,n}", "", "bool[3]={0,?,0}", NULL, "inplace="},
     {"IsNaN", 20, "f16[batch]", "", "bool[batch]"},
