@@ -1,0 +1,103 @@
+/* The manual page and the completions know every option of --help, and no other long one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *slurp(FILE *file)
+{
+    size_t length = 0, capacity = 1 << 16;
+    char *text = malloc(capacity);
+    assert_true(file != NULL && text != NULL);
+    while ((length += fread(text + length, 1, capacity - length - 1, file)) == capacity - 1)
+        assert_non_null(text = realloc(text, capacity *= 2));
+    text[length] = '\0';
+    return text;
+}
+
+static char *read_source(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", ONV_SOURCE_DIR, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) fail_msg("no %s", path);
+    char *text = slurp(file);
+    fclose(file);
+    return text;
+}
+
+/* The page with its escaped hyphens as they are read. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (; *text != '\0'; text++)
+        if (text[0] != '\\' || text[1] != '-') *to++ = *text;
+    *to = '\0';
+}
+
+/* The next long option at or behind *text, "name" without its dashes. */
+static bool next_option(const char **text, char *name, size_t size)
+{
+    for (const char *at = *text; (at = strstr(at, "--")) != NULL; at += 2) {
+        if (!islower((unsigned char)at[2]) || (at > *text && at[-1] == '-')) continue;
+        size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        assert_true(length < size);
+        memcpy(name, at + 2, length);
+        name[length] = '\0';
+        *text = at + 2 + length;
+        return true;
+    }
+    return false;
+}
+
+/* Whether `text` has that option, "--name" or fish's "-l name". */
+static bool has_option(const char *text, const char *name)
+{
+    char found[64], fish[80];
+    while (next_option(&text, found, sizeof found))
+        if (strcmp(found, name) == 0) return true;
+    snprintf(fish, sizeof fish, "-l %s ", name);
+    return strstr(text, fish) != NULL;
+}
+
+static void the_manual_is_complete(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"man/onnxvram.1", "completions/onnxvram.bash",
+                                        "completions/_onnxvram", "completions/onnxvram.fish"};
+    char command[512], name[64];
+    snprintf(command, sizeof command, "%s/onnxvram", ONV_BUILD_DIR);
+    if (access(command, X_OK) != 0) skip();
+    strcat(command, " --help");
+    FILE *program = popen(command, "r");
+    char *help = slurp(program);
+    assert_int_equal(pclose(program), 0);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *text = read_source(files[i]);
+        unescape(text);
+        const char *at = help;
+        size_t options = 0;
+        for (; next_option(&at, name, sizeof name); options++)
+            if (!has_option(text, name)) fail_msg("%s lacks --%s", files[i], name);
+        assert_true(options >= 10);
+        for (at = text; next_option(&at, name, sizeof name);)
+            if (!has_option(help, name)) fail_msg("%s has --%s, --help does not", files[i], name);
+        free(text);
+    }
+    free(help);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_manual_is_complete)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
