@@ -26,17 +26,17 @@ __attribute__((format(printf, 2, 3))) static void put(out *o, const char *format
 /* --- Summary ----------------------------------------------------------------------------------- */
 
 static const struct row {
-    onv_alloc_metric metric;
     const char *name;
+    onv_alloc_metric metric;
     bool is_count;
 } rows[] = {
-    {ONV_STAT_ALLOCATED_BYTES, "allocated", false},
-    {ONV_STAT_REQUESTED_BYTES, "requested", false},
-    {ONV_STAT_RESERVED_BYTES, "reserved", false},
-    {ONV_STAT_INACTIVE_BYTES, "inactive split", false},
-    {ONV_STAT_ALLOCATIONS, "allocations", true},
-    {ONV_STAT_SEGMENTS, "segments", true},
-    {ONV_STAT_INACTIVE_BLOCKS, "inactive split blocks", true},
+    {"allocated", ONV_STAT_ALLOCATED_BYTES, false},
+    {"requested", ONV_STAT_REQUESTED_BYTES, false},
+    {"reserved", ONV_STAT_RESERVED_BYTES, false},
+    {"inactive split", ONV_STAT_INACTIVE_BYTES, false},
+    {"allocations", ONV_STAT_ALLOCATIONS, true},
+    {"segments", ONV_STAT_SEGMENTS, true},
+    {"inactive split blocks", ONV_STAT_INACTIVE_BLOCKS, true},
 };
 
 static void put_number(out *o, uint64_t n, bool is_count)

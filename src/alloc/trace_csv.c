@@ -252,7 +252,7 @@ static onv_status read_free(reader *r, const field *fields, size_t count, onv_ev
 
 static onv_status read_event(reader *r, onv_error *err)
 {
-    field fields[MAX_FIELDS];
+    field fields[MAX_FIELDS] = {0};
     size_t count;
     ONV_TRY(read_row(r, fields, &count, err));
     if (count == 1 && fields[0].bytes == 0) return bad(r, err, "an empty line");

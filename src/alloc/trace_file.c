@@ -14,20 +14,20 @@
 
 /* --- The text of a file ------------------------------------------------------------------------ */
 
-typedef struct text {
+typedef struct file_text {
     const char *at;
     size_t bytes;
     void *mapping;      /* of the whole text, or NULL */
     ONV_VEC(char) read; /* the text where it is not mapped */
-} text;
+} file_text;
 
-static void close_text(text *t)
+static void close_text(file_text *t)
 {
     if (t->mapping != NULL) munmap(t->mapping, t->bytes);
     onv_vec_cleanup(&t->read);
 }
 
-static onv_status read_all(int file, const char *path, text *t, onv_error *err)
+static onv_status read_all(int file, const char *path, file_text *t, onv_error *err)
 {
     enum { PIECE = 1 << 20 };
     for (;;) {
@@ -46,9 +46,9 @@ static onv_status read_all(int file, const char *path, text *t, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status open_text(const char *path, text *t, onv_error *err)
+static onv_status open_text(const char *path, file_text *t, onv_error *err)
 {
-    *t = (text){0};
+    *t = (file_text){0};
     int file = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (file < 0 || fstat(file, &info) != 0) {
@@ -76,7 +76,7 @@ static onv_status open_text(const char *path, text *t, onv_error *err)
 onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *context,
                                    uint32_t *n_ids, onv_error *err)
 {
-    text t;
+    file_text t;
     ONV_TRY(open_text(path, &t, err));
     onv_status status = onv_trace_csv_scan(t.at, t.bytes, take, context, n_ids, err);
     close_text(&t);
@@ -105,8 +105,8 @@ static onv_status keep_event(void *context, const onv_event *event, onv_error *e
 }
 
 /* Text, or the file at `path` where that is not NULL. */
-static onv_status read_trace(const char *path, const char *characters, size_t bytes,
-                             onv_trace_csv *csv, onv_error *err)
+static onv_status read_trace(const char *path, const char *text, size_t bytes, onv_trace_csv *csv,
+                             onv_error *err)
 {
     builder b = {0};
     onv_arena_init(&csv->arena, ONV_TRACE_MAX_LABEL_BYTES);
@@ -116,7 +116,7 @@ static onv_status read_trace(const char *path, const char *characters, size_t by
     if (path != NULL)
         status = onv_trace_csv_scan_file(path, keep_event, &b, &n_ids, err);
     else
-        status = onv_trace_csv_scan(characters, bytes, keep_event, &b, &n_ids, err);
+        status = onv_trace_csv_scan(text, bytes, keep_event, &b, &n_ids, err);
     onv_strings_cleanup(&b.labels);
     if (status != ONV_OK) {
         onv_vec_cleanup(&b.events);
@@ -127,10 +127,9 @@ static onv_status read_trace(const char *path, const char *characters, size_t by
     return ONV_OK;
 }
 
-onv_status onv_trace_csv_read(const char *characters, size_t bytes, onv_trace_csv *csv,
-                              onv_error *err)
+onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_trace_csv *csv, onv_error *err)
 {
-    return read_trace(NULL, characters, bytes, csv, err);
+    return read_trace(NULL, text, bytes, csv, err);
 }
 
 onv_status onv_trace_csv_read_file(const char *path, onv_trace_csv *csv, onv_error *err)

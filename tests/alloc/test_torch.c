@@ -247,6 +247,25 @@ static void roundup_power2_divisions(void **state)
     end(&a);
 }
 
+/* An oversize block is never split, so a request may not take one that is 20 MiB larger. */
+static void oversize_blocks(void **state)
+{
+    (void)state;
+    onv_alloc_options options = {.torch.max_split_bytes = 20 * MIB};
+    onv_allocator a;
+    start(&a, &options);
+    take(&a, 0, 44 * MIB);
+    drop(&a, 0);
+    take(&a, 1, 24 * MIB);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 68 * MIB);
+    take(&a, 2, 19 * MIB); /* not oversize: a segment of its own */
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 88 * MIB);
+    take(&a, 3, 24 * MIB + 1);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 88 * MIB);
+    assert_int_equal(onv_allocator_block(&a, 3)->bytes, 44 * MIB);
+    end(&a);
+}
+
 static void bad_options(void **state)
 {
     (void)state;
@@ -451,6 +470,7 @@ int main(void)
         cmocka_unit_test(best_fit_takes_low_addresses),
         cmocka_unit_test(pools_stay_apart),
         cmocka_unit_test(roundup_power2_divisions),
+        cmocka_unit_test(oversize_blocks),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(retry_releases_cached_segments),
         cmocka_unit_test(empty_cache),
