@@ -35,7 +35,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
 {
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
-    onv_status status = onv_live_compute(&analysis->model, &analysis->live, err);
+    onv_status status = onv_live_compute(&analysis->model, NULL, &analysis->live, err);
     if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
 }

@@ -9,9 +9,10 @@
 typedef struct builder {
     onv_model *model;
     onv_live *live;
-    uint32_t *step_of;     /* by node */
-    uint32_t *graph_first; /* by graph: the first step of its nodes */
-    onv_interval *rows;    /* in order of definition */
+    const onv_node_id *order; /* of the main graph; NULL: the file's */
+    uint32_t *step_of;        /* by node */
+    uint32_t *graph_first;    /* by graph: the first step of its nodes */
+    onv_interval *rows;       /* in order of definition */
     uint32_t n_rows;
     onv_error *err;
 } builder;
@@ -35,11 +36,12 @@ static void emit_subgraphs(builder *b, const onv_node *node)
 static void emit_graph(builder *b, onv_graph_id id)
 {
     const onv_graph *graph = onv_model_graph(b->model, id);
+    const onv_node_id *nodes = id.index == 0 && b->order != NULL ? b->order : graph->nodes;
     b->graph_first[id.index] = b->live->n_steps;
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        emit_subgraphs(b, onv_model_node(b->model, graph->nodes[i]));
-        b->step_of[graph->nodes[i].index] = b->live->n_steps;
-        b->live->steps[b->live->n_steps++] = graph->nodes[i];
+        emit_subgraphs(b, onv_model_node(b->model, nodes[i]));
+        b->step_of[nodes[i].index] = b->live->n_steps;
+        b->live->steps[b->live->n_steps++] = nodes[i];
     }
 }
 
@@ -333,9 +335,10 @@ static onv_status compute(builder *b)
     return sum_values(b);
 }
 
-onv_status onv_live_compute(onv_model *model, onv_live *live, onv_error *err)
+onv_status onv_live_compute(onv_model *model, const onv_node_id *order, onv_live *live,
+                            onv_error *err)
 {
     *live = (onv_live){0};
-    builder b = {.model = model, .live = live, .err = err};
+    builder b = {.model = model, .live = live, .order = order, .err = err};
     return compute(&b);
 }

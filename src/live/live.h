@@ -43,7 +43,9 @@ typedef struct onv_live {
     uint64_t bounded; /* rows whose size is an upper bound */
 } onv_live;
 
-/* The result lives in the model's arena. */
-onv_status onv_live_compute(onv_model *model, onv_live *live, onv_error *err);
+/* The result lives in the model's arena. `order` holds the nodes of the main graph in the order of
+ * execution (see order.h); NULL: as in the file. */
+onv_status onv_live_compute(onv_model *model, const onv_node_id *order, onv_live *live,
+                            onv_error *err);
 
 #endif

@@ -11,7 +11,7 @@ check() {
     find "$1/src" -name '*.[chd]*' -type f | LC_ALL=C sort | awk -v root="$1/" '
         BEGIN {
             split("base 0 ir 1 load 2 ops 2 infer 3 train 3 live 4 plan 5 alloc 5 ckpt 5 " \
-                  "replay 6 report 6 api 7 cli 7", pairs, " ")
+                  "runtime 6 replay 7 report 7 api 8 cli 8", pairs, " ")
             for (i = 1; i in pairs; i += 2) floor[pairs[i]] = pairs[i + 1]
         }
         function wrong(why) {
