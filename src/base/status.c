@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-onv_status onv_fail(onv_error *err, onv_status code, const char *format, ...)
+onv_status(onv_fail)(onv_error *err, onv_status code, const char *format, ...)
 {
     if (err == NULL || err->code != ONV_OK) return code;
     err->code = code;
@@ -15,7 +15,7 @@ onv_status onv_fail(onv_error *err, onv_status code, const char *format, ...)
     return code;
 }
 
-onv_status onv_fail_memory(onv_error *err)
+onv_status(onv_fail_memory)(onv_error *err)
 {
     return onv_fail(err, ONV_ERR_MEMORY, "out of memory");
 }

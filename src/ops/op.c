@@ -270,7 +270,7 @@ onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)
     return known;
 }
 
-onv_status onv_op_fail(onv_op_ctx *c, const char *format, ...)
+onv_status(onv_op_fail)(onv_op_ctx *c, const char *format, ...)
 {
     char message[sizeof c->err->message];
     va_list args;

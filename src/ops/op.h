@@ -174,6 +174,7 @@ onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k);
 /* A failure that names node and operator. */
 onv_status onv_op_fail(onv_op_ctx *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+#define onv_op_fail(c, ...) onv_failed(ONV_ERR_MODEL, onv_op_fail((c), __VA_ARGS__))
 
 /* A warning on the model's list. */
 void onv_op_warn(onv_op_ctx *c, const char *code, const char *format, ...)
