@@ -57,7 +57,7 @@ enum {
     IMAGE = 32
 };
 
-/* --- Nodes ------------------------------------------------------------------------------------- */
+/* --- Nodes ------------------------------------------------------------------------------------ */
 
 typedef struct name {
     char text[48];
@@ -124,7 +124,7 @@ static void emit_node(sink *out, const recipe *job, uint64_t i)
     emit_message(out, GRAPH_NODE, &node);
 }
 
-/* --- Weights, inputs and outputs --------------------------------------------------------------- */
+/* --- Weights, inputs and outputs -------------------------------------------------------------- */
 
 static void emit_weight(sink *out, const recipe *job, uint64_t i)
 {
@@ -206,7 +206,7 @@ static bool write_model(const recipe *job)
     return closed && !out.failed && !count.failed;
 }
 
-/* --- Command line ------------------------------------------------------------------------------ */
+/* --- Command line ----------------------------------------------------------------------------- */
 
 static bool parse_count(const char *text, uint64_t *count)
 {

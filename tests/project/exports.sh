@@ -4,11 +4,12 @@ set -euo pipefail
 header=${ONV_SOURCE_DIR:?}/include/onnxvram/onnxvram.h
 library=${ONV_BUILD_DIR:?}/libonnxvram.so
 
-declared=$(tr '\n' ' ' <"$header" | grep -oE 'ONV_API [a-z_0-9 *]+\(' |
+declared=$(grep -v '^#' "$header" | tr '\n' ' ' | grep -oE 'ONV_API [a-z_0-9 *]+\(' |
     sed -E 's/ *\($//; s/.*[ *]//' | LC_ALL=C sort)
 exported=$(nm -D --defined-only "$library" | awk '{ print $NF }' | LC_ALL=C sort)
 [ -n "$declared" ] || { echo "no ONV_API found in $header"; exit 1; }
 # The declarations were all understood: as many as there are marks.
 marks=$(grep -c '^ONV_API ' "$header")
-[ "$(wc -l <<<"$declared")" -eq "$marks" ] || { echo "read fewer names than the $marks marks"; exit 1; }
+[ "$(wc -l <<<"$declared")" -eq "$marks" ] ||
+    { echo "cannot read all $marks declarations"; exit 1; }
 diff --label declared --label exported -u <(echo "$declared") <(echo "$exported")

@@ -24,11 +24,12 @@ compile pkgconfig-shared "${flags[@]}" "-Wl,-rpath,$libraries"
 read -ra flags < <(pkg-config --static --cflags --libs onnxvram)
 compile pkgconfig-static "${flags[@]}" -static
 
+version=$(pkg-config --modversion onnxvram)
 mkdir "$prefix/consumer"
 cat >"$prefix/consumer/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C)
-find_package(onnxvram $("$prefix/bin/onnxvram" --version | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1) REQUIRED)
+find_package(onnxvram ${version:?} REQUIRED)
 foreach(kind static shared)
   add_executable(cmake-\${kind} $source/samples/peak.c)
   target_link_libraries(cmake-\${kind} PRIVATE onnxvram::\${kind})
