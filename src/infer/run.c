@@ -30,6 +30,15 @@ static void load_known(onv_op_ctx *c, uint32_t k)
     driver->load_status = onv_driver_constant(driver, value, &c->in[k].known);
 }
 
+static const onv_known *read_tensor(onv_op_ctx *c, const onv_tensor *tensor)
+{
+    onv_driver *driver = c->driver;
+    const onv_known *known = NULL;
+    if (driver->load_status == ONV_OK)
+        driver->load_status = onv_load_known(driver->model, tensor, &known, driver->err);
+    return known;
+}
+
 /* --- Subgraphs --------------------------------------------------------------------------------- */
 
 static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_value *in,
@@ -223,6 +232,7 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
         .n_out = node->n_outputs,
         .run_subgraph = run_subgraph,
         .load_known = load_known,
+        .read_tensor = read_tensor,
         .driver = driver,
         .err = driver->err,
     };

@@ -2,8 +2,8 @@
  *
  * An element is an onv_scalar: an integer expression, or f * i in float types (see ir/type.h).
  * Elements may be unknown one by one; an operation on them is unknown unless the result is certain
- * whatever they are. Arithmetic on numbers is that of the element type: integers wrap, floats round.
- * On expressions it is exact, and unknown where the type's range could be left.
+ * whatever they are. Arithmetic on numbers is that of the element type: integers wrap, floats
+ * round. On expressions it is exact, and unknown where the type's range could be left.
  *
  * Functions here take scalars in canonical form, as onv_scalar_canonical makes them: f is 1 in
  * integer types, and a float whose i is a number has i = 1.
@@ -13,7 +13,7 @@
 
 #include "ops/op.h"
 
-/* --- Elements ---------------------------------------------------------------------------------- */
+/* --- Elements --------------------------------------------------------------------------------- */
 
 onv_scalar onv_scalar_canonical(onv_dtype dtype, onv_scalar s);
 
@@ -28,8 +28,9 @@ onv_scalar onv_scalar_sub(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_sca
 onv_scalar onv_scalar_mul(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
 /* Integers truncate, as ONNX's Div. */
 onv_scalar onv_scalar_div(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
-/* The sign of the result is that of `b` (floored) or of `a` (fmod). */
-onv_scalar onv_scalar_mod(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b, bool fmod);
+/* The sign of the result is that of `b`, or where truncated (fmod) of `a`. */
+onv_scalar onv_scalar_mod(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b,
+                          bool truncated);
 onv_scalar onv_scalar_pow(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
 onv_scalar onv_scalar_min(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
 onv_scalar onv_scalar_max(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
@@ -47,7 +48,7 @@ onv_truth onv_scalar_equal(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_sc
 onv_truth onv_scalar_less(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
 onv_truth onv_scalar_less_equal(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b);
 
-/* --- Tensors ----------------------------------------------------------------------------------- */
+/* --- Tensors ---------------------------------------------------------------------------------- */
 
 /* One element of the result from the elements of the inputs that broadcast to it; `dtype` is that
  * of the first input whose dtype is known, `n` the number of inputs (absent ones are unknown). */

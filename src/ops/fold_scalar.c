@@ -12,7 +12,7 @@ static bool is_real_type(onv_dtype dtype)
            dtype == ONV_BFLOAT16;
 }
 
-/* --- Forms ------------------------------------------------------------------------------------- */
+/* --- Forms ------------------------------------------------------------------------------------ */
 
 onv_scalar onv_scalar_canonical(onv_dtype dtype, onv_scalar s)
 {
@@ -94,7 +94,7 @@ onv_scalar onv_scalar_fit(onv_dims *pool, onv_dtype dtype, onv_scalar s)
     return s;
 }
 
-/* --- Fractions --------------------------------------------------------------------------------- */
+/* --- Fractions -------------------------------------------------------------------------------- */
 
 /* f as p/q, to the precision of the type. */
 static bool to_fraction(onv_dtype dtype, double f, int64_t *p, int64_t *q)
@@ -137,7 +137,7 @@ static bool common_factor(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_sca
     return onv_dim_is_known(*x) && onv_dim_is_known(*y);
 }
 
-/* --- Sums and products ------------------------------------------------------------------------- */
+/* --- Sums and products ------------------------------------------------------------------------ */
 
 onv_scalar onv_scalar_add(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b)
 {
@@ -239,7 +239,7 @@ onv_scalar onv_scalar_pow(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_sca
     return power;
 }
 
-/* --- Order ------------------------------------------------------------------------------------- */
+/* --- Order ------------------------------------------------------------------------------------ */
 
 /* Brings two elements into the form of dims that compare like them. Reals are compared first. */
 static bool comparable(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b, onv_dim *x,
@@ -321,7 +321,7 @@ onv_scalar onv_scalar_sign(onv_dims *pool, onv_dtype dtype, onv_scalar a)
     return onv_scalar_unknown();
 }
 
-/* --- Rounding ---------------------------------------------------------------------------------- */
+/* --- Rounding --------------------------------------------------------------------------------- */
 
 static onv_scalar round_with(onv_dims *pool, onv_dtype dtype, onv_scalar a,
                              double (*number)(double),

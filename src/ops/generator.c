@@ -1,12 +1,10 @@
 /* Operators that make tensors: random numbers, ranges, constants of a shape. */
-#include "ops/generator.h"
-
 #include <math.h>
 
 #include "ops/fold.h"
 #include "ops/rules.h"
 
-/* --- Random ------------------------------------------------------------------------------------ */
+/* --- Random ----------------------------------------------------------------------------------- */
 
 static onv_status infer_random(onv_op_ctx *c)
 {
@@ -47,7 +45,7 @@ static onv_status infer_multinomial(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- EyeLike ----------------------------------------------------------------------------------- */
+/* --- EyeLike ---------------------------------------------------------------------------------- */
 
 static onv_status infer_eye(onv_op_ctx *c)
 {
@@ -69,7 +67,7 @@ static onv_status fold_eye(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Range ------------------------------------------------------------------------------------- */
+/* --- Range ------------------------------------------------------------------------------------ */
 
 /* A one-element input in canonical form. */
 static onv_scalar scalar_in(onv_op_ctx *c, uint32_t k)
@@ -133,7 +131,7 @@ static onv_status fold_range(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Constants --------------------------------------------------------------------------------- */
+/* --- Constants -------------------------------------------------------------------------------- */
 
 /* A Constant node is read when the model is loaded: its output has its type already. */
 static onv_status infer_constant(onv_op_ctx *c)
@@ -179,12 +177,17 @@ static onv_status fold_constant_of_shape(onv_op_ctx *c)
     onv_known *out = onv_op_new_known(c, 0);
     if (out == NULL) return ONV_OK;
     onv_scalar element = onv_scalar_real(0);
-    if (value != NULL) element = onv_tensor_first(value);
+    if (value != NULL) {
+        const onv_known *known = c->read_tensor != NULL ? c->read_tensor(c, value) : NULL;
+        if (known == NULL || known->count == 0) return ONV_OK;
+        element = onv_scalar_fit(c->dims, known->dtype,
+                                 onv_scalar_canonical(known->dtype, known->elems[0]));
+    }
     for (uint32_t i = 0; i < out->count; i++) out->elems[i] = element;
     return ONV_OK;
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 #define RANDOM(op, version, inputs, rule)                                                          \
     {                                                                                              \

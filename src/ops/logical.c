@@ -47,7 +47,7 @@ ONV_FOLD(greater, truth(onv_scalar_less(pool, t, in[1], in[0])))
 ONV_FOLD(less_equal, truth(onv_scalar_less_equal(pool, t, in[0], in[1])))
 ONV_FOLD(greater_equal, truth(onv_scalar_less_equal(pool, t, in[1], in[0])))
 
-/* --- Bits -------------------------------------------------------------------------------------- */
+/* --- Bits ------------------------------------------------------------------------------------- */
 
 static bool numbers(const onv_scalar *in)
 {
@@ -89,7 +89,7 @@ static onv_status infer_shift(onv_op_ctx *c)
     return onv_infer_broadcast(c);
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 #define COMPARE(op, version, rule, fold_rule)                                                      \
     {                                                                                              \

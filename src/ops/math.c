@@ -5,7 +5,7 @@
 
 #include "ops/rules.h"
 
-/* --- Softmax, LogSoftmax, Hardmax -------------------------------------------------------------- */
+/* --- Softmax, LogSoftmax, Hardmax ------------------------------------------------------------- */
 
 static onv_status infer_softmax(onv_op_ctx *c)
 {
@@ -20,7 +20,7 @@ static onv_status infer_softmax(onv_op_ctx *c)
     return onv_op_axis(c, given, rank, &axis);
 }
 
-/* --- Cumulative sums and products -------------------------------------------------------------- */
+/* --- Cumulative sums and products ------------------------------------------------------------- */
 
 static onv_status infer_cumulative(onv_op_ctx *c)
 {
@@ -76,7 +76,7 @@ static onv_status fold_cumprod(onv_op_ctx *c)
     return fold_cumulative(c, onv_scalar_mul, 1);
 }
 
-/* --- TopK -------------------------------------------------------------------------------------- */
+/* --- TopK ------------------------------------------------------------------------------------- */
 
 static onv_status topk_count(onv_op_ctx *c, onv_dim size, onv_dim *k)
 {
@@ -114,7 +114,7 @@ static onv_status infer_topk(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Det --------------------------------------------------------------------------------------- */
+/* --- Det -------------------------------------------------------------------------------------- */
 
 static onv_status infer_det(onv_op_ctx *c)
 {
@@ -132,7 +132,7 @@ static onv_status infer_det(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Losses ------------------------------------------------------------------------------------ */
+/* --- Losses ----------------------------------------------------------------------------------- */
 
 /* Scores are [N, C, d...], labels [N, d...]: the dims of the labels, as both tell them. */
 static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
@@ -152,8 +152,8 @@ static onv_status label_dims(onv_op_ctx *c, onv_dim *dims, int *rank)
 
 static onv_status infer_loss(onv_op_ctx *c)
 {
-    onv_dim dims[ONV_MAX_RANK], classes;
-    int rank;
+    onv_dim dims[ONV_MAX_RANK] = {0}, classes;
+    int rank = -1;
     const char *reduction = onv_op_attr_string(c, "reduction", "mean");
     ONV_TRY(label_dims(c, dims, &rank));
     ONV_TRY(onv_math_unify(c, "numbers of classes and weights",
@@ -176,7 +176,7 @@ static onv_op_traits cross_entropy_traits(onv_op_ctx *c)
                            .save_out = asked ? ONV_BIT(1) : 0};
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 #define SOFTMAX(op, version, ...)                                                                  \
     {                                                                                              \

@@ -51,7 +51,7 @@ static onv_status next_label(onv_op_ctx *c, const char **at, int *label)
     return ONV_OK;
 }
 
-/* --- The left side ----------------------------------------------------------------------------- */
+/* --- The left side ---------------------------------------------------------------------------- */
 
 /* Labels of one operand in order; the ellipsis at most once. */
 static onv_status read_term(onv_op_ctx *c, const char **at, uint8_t *labels, int *count, bool *dots)
@@ -128,7 +128,7 @@ static onv_status read_operands(onv_op_ctx *c, einsum *e, const char **at)
     }
 }
 
-/* --- The right side ---------------------------------------------------------------------------- */
+/* --- The right side --------------------------------------------------------------------------- */
 
 static onv_status read_result(onv_op_ctx *c, einsum *e, const char *at)
 {
@@ -195,7 +195,7 @@ static onv_status infer_einsum(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Cost -------------------------------------------------------------------------------------- */
+/* --- Cost ------------------------------------------------------------------------------------- */
 
 static onv_dim label_size(onv_op_ctx *c, const einsum *e, uint64_t labels)
 {
@@ -213,7 +213,7 @@ static onv_dim label_size(onv_op_ctx *c, const einsum *e, uint64_t labels)
 static onv_dim macs_einsum(onv_op_ctx *c)
 {
     einsum e;
-    if (read_equation(c, &e) != ONV_OK) return ONV_DIM_UNKNOWN;
+    if (read_equation(c, &e) != ONV_OK || e.terms == NULL) return ONV_DIM_UNKNOWN;
     uint64_t *later = ONV_ARENA_ARRAY(c->arena, uint64_t, (size_t)c->n_in + 1);
     if (later == NULL) return ONV_DIM_UNKNOWN;
     for (int i = 0; i < e.n_out; i++) later[c->n_in] |= bit(e.out[i]);

@@ -2,7 +2,7 @@
 #include "ops/math.h"
 #include "ops/rules.h"
 
-/* --- MatMul ------------------------------------------------------------------------------------ */
+/* --- MatMul ----------------------------------------------------------------------------------- */
 
 /* The dim that both operands are multiplied along: the last of a, the last but one of b. */
 static onv_status inner_dim(onv_op_ctx *c, uint32_t a, uint32_t b, onv_dim *inner)
@@ -72,7 +72,7 @@ static onv_dim macs_qlinear_matmul(onv_op_ctx *c)
     return onv_math_matmul_macs(c, 0, 3);
 }
 
-/* --- Gemm -------------------------------------------------------------------------------------- */
+/* --- Gemm ------------------------------------------------------------------------------------- */
 
 static onv_dim gemm_dim(onv_op_ctx *c, uint32_t k, int axis)
 {
@@ -80,7 +80,7 @@ static onv_dim gemm_dim(onv_op_ctx *c, uint32_t k, int axis)
     return onv_op_in_dim(c, k, transposed ? 1 - axis : axis);
 }
 
-/* The bias has the result's shape, or broadcasts to it (before opset 7: where `broadcast` is set). */
+/* The bias has the result's shape or broadcasts to it; before opset 7 where `broadcast` is set. */
 static onv_status check_bias(onv_op_ctx *c, const onv_dim *dims)
 {
     int rank = onv_op_in_rank(c, 2);
@@ -121,7 +121,7 @@ static onv_dim macs_gemm(onv_op_ctx *c)
     return onv_dim_mul(c->dims, onv_count_out_elems(c), inner);
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 #define KEEP_BOTH .save_in = ONV_BIT(0) | ONV_BIT(1)
 #define GEMM(version, least)                                                                       \

@@ -4,7 +4,7 @@
 #include "ops/math.h"
 #include "ops/rules.h"
 
-/* --- Unary ------------------------------------------------------------------------------------- */
+/* --- Unary ------------------------------------------------------------------------------------ */
 
 static onv_scalar by_number(onv_dtype dtype, onv_scalar s, double (*function)(double))
 {
@@ -47,7 +47,7 @@ static onv_status infer_test(onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* --- Binary and variadic ----------------------------------------------------------------------- */
+/* --- Binary and variadic ---------------------------------------------------------------------- */
 
 ONV_FOLD(add, onv_scalar_add(pool, t, in[0], in[1]))
 ONV_FOLD(sub, onv_scalar_sub(pool, t, in[0], in[1]))
@@ -104,7 +104,7 @@ static onv_status infer_same_all(onv_op_ctx *c)
     return onv_math_same_as(c, onv_rule_dtype(c, 0, c->n_in));
 }
 
-/* --- Clip, PRelu ------------------------------------------------------------------------------- */
+/* --- Clip, PRelu ------------------------------------------------------------------------------ */
 
 static onv_scalar limit_of(onv_op_ctx *c, onv_dtype t, const onv_scalar *in, uint32_t n, uint32_t k)
 {
@@ -149,7 +149,7 @@ static onv_status infer_prelu(onv_op_ctx *c)
                        onv_op_shape_text(c, onv_op_in(c, 0)));
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 /* Which tensors eager PyTorch keeps for backward. */
 #define KEEP_NONE .inplace = ONV_ALL

@@ -93,6 +93,10 @@ typedef struct onv_op_value {
  * rule looks at is never touched. Provided by the floor above. */
 typedef void (*onv_op_load_known)(onv_op_ctx *c, uint32_t k);
 
+/* The contents of a tensor that an attribute holds; NULL where they are not tracked. Provided by
+ * the floor above. */
+typedef const onv_known *(*onv_op_read_tensor)(onv_op_ctx *c, const onv_tensor *tensor);
+
 /* Runs the body of a control-flow operator: gives `n_in` types and contents to the inputs of the
  * subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs.
  * Provided by the floor above. */
@@ -111,8 +115,9 @@ struct onv_op_ctx {
     const bool *in_present;
     onv_op_value *out; /* outputs, to be set */
     onv_op_run_subgraph run_subgraph;
-    onv_op_load_known load_known; /* NULL: contents are all in `in` */
-    void *driver;                 /* of the floor above */
+    onv_op_load_known load_known;   /* NULL: contents are all in `in` */
+    onv_op_read_tensor read_tensor; /* NULL: none are tracked */
+    void *driver;                   /* of the floor above */
     onv_error *err;
 };
 

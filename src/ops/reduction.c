@@ -3,7 +3,7 @@
 #include "ops/math.h"
 #include "ops/tensor.h"
 
-/* --- Reduce* ----------------------------------------------------------------------------------- */
+/* --- Reduce* ---------------------------------------------------------------------------------- */
 
 /* The axes to reduce as a mask; *known false where they are not, *count -1 or their number then. */
 static onv_status reduced_axes(onv_op_ctx *c, int rank, uint32_t *mask, int *count, bool *known)
@@ -93,7 +93,7 @@ static onv_status fold_max(onv_op_ctx *c)
     return fold_by(c, onv_scalar_max, NULL, onv_scalar_unknown());
 }
 
-/* --- ArgMax, ArgMin ---------------------------------------------------------------------------- */
+/* --- ArgMax, ArgMin --------------------------------------------------------------------------- */
 
 static onv_status infer_arg(onv_op_ctx *c)
 {
@@ -162,7 +162,7 @@ static onv_status fold_argmin(onv_op_ctx *c)
     return fold_arg(c, false);
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 #define REDUCE(op, version, inputs, ...)                                                           \
     {                                                                                              \

@@ -41,7 +41,7 @@ static bool wrong(runner *r, const char *format, ...)
     return false;
 }
 
-/* --- Building the node ------------------------------------------------------------------------- */
+/* --- Building the node ------------------------------------------------------------------------ */
 
 static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
                                uint32_t n_in, onv_op_value *out, uint32_t n_out)
@@ -53,6 +53,14 @@ static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id graph, const onv_op_v
         return onv_op_fail(c, "the subgraph takes other numbers of inputs or outputs");
     memcpy(out, stored->outputs, n_out * sizeof *out);
     return ONV_OK;
+}
+
+static const onv_known *read_tensor(onv_op_ctx *c, const onv_tensor *tensor)
+{
+    const case_parser *parser = c->driver;
+    for (uint32_t i = 0; i < parser->n_tensors; i++)
+        if (parser->tensors[i].tensor == tensor) return parser->tensors[i].known;
+    return NULL;
 }
 
 static uint32_t split_expected(runner *r)
@@ -132,12 +140,13 @@ static bool build(runner *r)
                         .in_present = r->in_present,
                         .out = r->out,
                         .run_subgraph = run_subgraph,
+                        .read_tensor = read_tensor,
                         .driver = &r->parser,
                         .err = &r->error};
     return true;
 }
 
-/* --- Comparing --------------------------------------------------------------------------------- */
+/* --- Comparing -------------------------------------------------------------------------------- */
 
 /* What holds for every result, whatever the case expects. */
 static bool check_output(runner *r, uint32_t k)

@@ -14,13 +14,14 @@
  *     opt(T) map(i64,T) sparse(f32[2,3])
  *     ?                     nothing is known          -      absent (an optional input or output)
  *
- * Dtypes: f16 f32 f64 bf16 i2 i4 i8 .. i64 u2 u4 u8 .. u64 bool str c64 c128 f8e4m3fn f8e4m3fnuz f8e5m2
- * f8e5m2fnuz f8e8m0 f4e2m1. Dims of inputs are expressions: batch, 2*seq+1, floor(h/2), max(a,b), inf.
+ * Dtypes: f16 f32 f64 bf16 i2 i4 i8 .. i64 u2 u4 u8 .. u64 bool str c64 c128 f8e4m3fn f8e4m3fnuz
+ * f8e5m2 f8e5m2fnuz f8e8m0 f6e2m3 f6e3m2 f4e2m1. Dims of inputs are expressions: batch, 2*seq+1,
+ * floor(h/2), max(a,b), inf.
  *
- * Attributes, separated by spaces: axis=1 alpha=0.5 alpha=2f mode='linear' perm=[0,2,1] scales=[1.0,2]
- * names=['a','b'] to=f32 (a dtype as an int) value=i64[1]={7} (a tensor) type=type(seq(f32[2]))
- * empty=[]f (no floats) body=graph(2: f32[3] i64[]={1}) (a graph of 2 inputs whose outputs are always
- * those; the rule sees it through run_subgraph).
+ * Attributes, separated by spaces: axis=1 alpha=0.5 alpha=2f mode='linear' perm=[0,2,1]
+ * scales=[1.0,2] names=['a','b'] to=f32 (a dtype as an int) value=i64[1]={7} (a tensor)
+ * type=type(seq(f32[2])) empty=[]f (no floats) body=graph(2: f32[3] i64[]={1}) (a graph of 2 inputs
+ * whose outputs are always those; the rule sees it through run_subgraph).
  *
  * Expected outputs are compared as text, without spaces: dims as onv_dim_text writes them, contents
  * where at least one element is known. Writing `T<=U` says that T becomes U when data-dependent
@@ -40,15 +41,13 @@
 /* The last columns of a case are often left out. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
+/* `macs` and `traits` are not compared where they are NULL. Traits are words like "view=0",
+ * "inplace=0,1", "save_in=" or "save_out=0"; those that stand are compared. */
 typedef struct onv_case {
     const char *op;
     int32_t version;
-    const char *in;
-    const char *attrs;
-    const char *out;
-    const char *macs; /* text of the MACs; NULL: not compared */
-    const char
-        *traits; /* e.g. "view=0 inplace=0,1 save_in= save_out=0"; only what stands is compared */
+    const char *in, *attrs, *out;
+    const char *macs, *traits;
 } onv_case;
 
 /* Runs one case; false with the reason in message[] where it does not hold. */

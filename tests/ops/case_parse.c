@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Scanning ---------------------------------------------------------------------------------- */
+/* --- Scanning --------------------------------------------------------------------------------- */
 
 static void fail(case_parser *p, const char *expected)
 {
@@ -70,7 +70,7 @@ char *case_squeeze(onv_arena *arena, const char *text, size_t length)
     return copy;
 }
 
-/* --- Dims -------------------------------------------------------------------------------------- */
+/* --- Dims ------------------------------------------------------------------------------------- */
 
 static onv_dim parse_sum(case_parser *p);
 
@@ -146,7 +146,7 @@ static onv_dim parse_sum(case_parser *p)
     return d;
 }
 
-/* --- Contents ---------------------------------------------------------------------------------- */
+/* --- Contents --------------------------------------------------------------------------------- */
 
 static onv_scalar parse_scalar(case_parser *p, onv_dtype dtype)
 {
@@ -187,7 +187,7 @@ static const onv_known *parse_known(case_parser *p, const onv_type *type)
     return known;
 }
 
-/* --- Types ------------------------------------------------------------------------------------- */
+/* --- Types ------------------------------------------------------------------------------------ */
 
 static onv_dtype parse_dtype(case_parser *p)
 {
@@ -316,7 +316,7 @@ uint32_t case_parse_values(case_parser *p, const char *text, case_value *values)
     return count;
 }
 
-/* --- Attributes -------------------------------------------------------------------------------- */
+/* --- Attributes ------------------------------------------------------------------------------- */
 
 static const char *parse_string(case_parser *p)
 {
@@ -383,29 +383,6 @@ static void parse_numbers(case_parser *p, onv_attr *attr)
     }
 }
 
-/* The contents as the little-endian bytes that a file would hold. */
-static void encode(case_parser *p, onv_tensor *tensor, const onv_known *known)
-{
-    size_t width = onv_dtype_bits(tensor->type.dtype) / 8;
-    unsigned char *bytes = ONV_ARENA_ARRAY(&p->model->arena, unsigned char, known->count * 8 + 8);
-    for (uint32_t i = 0; i < known->count; i++) {
-        onv_scalar s = known->elems[i];
-        float single = (float)s.f;
-        if (tensor->type.dtype == ONV_FLOAT) {
-            memcpy(bytes + i * width, &single, width);
-        } else if (tensor->type.dtype == ONV_DOUBLE) {
-            memcpy(bytes + i * width, &s.f, width);
-        } else if (!onv_dtype_is_float(tensor->type.dtype) && width > 0) {
-            memcpy(bytes + i * width, &s.i.raw, width);
-        } else {
-            fail(p, "a tensor of bytes, integers, f32 or f64");
-        }
-    }
-    tensor->bytes = known->count * width;
-    tensor->payload =
-        (onv_payload){.kind = ONV_PAYLOAD_RAW, .data = bytes, .bytes = known->count * width};
-}
-
 static void parse_tensor(case_parser *p, onv_attr *attr)
 {
     onv_op_value value = parse_value(p);
@@ -413,9 +390,13 @@ static void parse_tensor(case_parser *p, onv_attr *attr)
     *tensor = (onv_tensor){.name = "", .type = value.type};
     onv_dim elems = onv_type_elems(&p->model->dims, &value.type);
     tensor->elems = onv_dim_is_const(elems) ? (uint64_t)elems.raw : 0;
-    if (value.known != NULL) encode(p, tensor, value.known);
     attr->kind = ONV_ATTR_TENSOR;
     attr->tensor = tensor;
+    if (p->n_tensors == sizeof p->tensors / sizeof p->tensors[0]) {
+        fail(p, "fewer tensors");
+        return;
+    }
+    p->tensors[p->n_tensors++] = (case_tensor){tensor, value.known};
 }
 
 static void parse_graph(case_parser *p, onv_attr *attr)

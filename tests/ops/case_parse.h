@@ -12,12 +12,20 @@ typedef struct case_graph {
     onv_op_value *outputs;
 } case_graph;
 
+/* What a tensor attribute holds. Stands in for reading its payload. */
+typedef struct case_tensor {
+    const onv_tensor *tensor;
+    const onv_known *known;
+} case_tensor;
+
 typedef struct case_parser {
     onv_model *model;
     const char *at;    /* the rest of the text */
     const char *error; /* set once: what was expected */
     case_graph graphs[4];
     uint32_t n_graphs;
+    case_tensor tensors[4];
+    uint32_t n_tensors;
 } case_parser;
 
 typedef struct case_value {

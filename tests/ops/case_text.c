@@ -34,8 +34,10 @@ const char *case_dtype_text(onv_dtype dtype)
         [ONV_FLOAT8E8M0] = "f8e8m0",
         [ONV_UINT2] = "u2",
         [ONV_INT2] = "i2",
+        [ONV_FLOAT6E2M3] = "f6e2m3",
+        [ONV_FLOAT6E3M2] = "f6e3m2",
     };
-    return dtype < ONV_DTYPE_COUNT ? names[dtype] : "invalid";
+    return dtype < ONV_DTYPE_COUNT && names[dtype] != NULL ? names[dtype] : "invalid";
 }
 
 static const char *dim_text(onv_model *model, onv_dim d, bool bounds)

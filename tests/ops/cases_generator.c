@@ -55,6 +55,8 @@ const onv_case onv_cases_generator[] = {
     {"ConstantOfShape", 20, "i64[1]={1}", "value=u8[1]={255}", "u8[1]={255}"},
     {"ConstantOfShape", 20, "i64[1]={1}", "value=i8[1]={-1}", "i8[1]={-1}"},
     {"ConstantOfShape", 20, "i64[1]={1}", "value=f32[1]", "f32[1]"},
+    {"ConstantOfShape", 20, "i64[1]={1}", "value=f32[1]={?}", "f32[1]"},
+    {"ConstantOfShape", 25, "i64[1]={1}", "value=f8e5m2[1]={1}", "f8e5m2[1]"},
     {"ConstantOfShape", 21, "i64[0]={}", "value=i64[1]={1}", "i64[]={1}"},
     {"ConstantOfShape", 21, "i64[2]={0,3}", "", "f32[0,3]"},
     {"ConstantOfShape", 21, "i64[2]={?,3}", "", "f32[?,3]"},
