@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The floors of the architecture: a file of src/ includes only its own folder and lower floors.
+# Which floor a folder stands on is read from the table in ARCHITECTURE.md: | floor | `src/folder` |
 #
-#     tests/project/floors.sh [ROOT]     checks ROOT/src (default: $ONV_SOURCE_DIR)
+#     tests/project/floors.sh [ROOT]     checks ROOT (default: $ONV_SOURCE_DIR)
 #
 # Without an argument it also checks itself, on a small tree where every rule is broken once.
 set -euo pipefail
@@ -10,9 +11,12 @@ set -euo pipefail
 check() {
     find "$1/src" -name '*.[chd]*' -type f | LC_ALL=C sort | awk -v root="$1/" '
         BEGIN {
-            split("base 0 ir 1 load 2 ops 2 infer 3 train 3 live 4 plan 5 alloc 5 ckpt 5 " \
-                  "runtime 6 replay 7 report 7 api 8 cli 8", pairs, " ")
-            for (i = 1; i in pairs; i += 2) floor[pairs[i]] = pairs[i + 1]
+            while ((getline text < (root "ARCHITECTURE.md")) > 0) {
+                if (text !~ /^\| *[0-9]+ *\|/) continue
+                split(text, cell, "|")
+                for (n = split(cell[3], word, "`"); n > 0; n--)
+                    if (sub(/^src\//, "", word[n])) floor[word[n]] = cell[2] + 0
+            }
         }
         function wrong(why) {
             printf "%s:%d: \"%s\": %s\n", substr(path, length(root) + 1), line, target, why
@@ -25,7 +29,7 @@ check() {
                 return
             }
             if (system_header) return
-            if (!(theirs in floor)) wrong("not a folder of src")
+            if (!(theirs in floor)) wrong("is on no floor of ARCHITECTURE.md")
             else if (theirs == mine) return
             else if (mine == "cli") wrong("the program uses only the public header")
             else if (floor[theirs] >= floor[mine])
@@ -38,7 +42,7 @@ check() {
             mine = substr(path, length(root "src/") + 1)
             target = mine
             if (mine !~ /\// || !(substr(mine, 1, index(mine, "/") - 1) in floor)) {
-                wrong("belongs to no floor")
+                wrong("is on no floor of ARCHITECTURE.md")
                 next
             }
             sub(/\/.*/, "", mine)
@@ -71,6 +75,16 @@ make() {
 self_check() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
+    cat >"$tree/ARCHITECTURE.md" <<'END'
+| floor | folder | what |
+|---|---|---|
+| 0 | `src/base` | x |
+| 1 | `src/ir` | x |
+| 2 | `src/load`, `src/ops` | x |
+| 3 | `src/infer` | unlike `src/extra` |
+| 4 | `src/live` | x |
+| 7 | `src/api`, `src/cli` | x |
+END
     make ops '"base/arena.h"'
     make load '"onnx.pb-c.h"'
     make load '<protobuf-c/protobuf-c.h>'
