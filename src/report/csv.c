@@ -27,7 +27,7 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     const onv_value *value = onv_model_value(view->model, id);
     const onv_interval *interval = onv_view_interval(view, id);
     const char *dtype = onv_view_dtype(job->arena, &value->type);
-    const char *shape = onv_view_shape(view, job->arena, &value->type, ONV_CLEAN_CELL);
+    const char *shape = onv_view_shape(view, job->arena, id, ONV_CLEAN_CELL);
     onv_csv_field(out, view->model->path != NULL ? view->model->path : "");
     onv_write_char(out, ',');
     onv_csv_field(out, value->name);

@@ -16,7 +16,7 @@ static bool find_unit(const onv_view *view, onv_growth *unit, uint64_t *rows)
         if (interval->sized) continue;
         onv_growth growth;
         const onv_value *value = onv_model_value(view->model, interval->value);
-        if (!onv_view_growth(view, &value->type, &growth) || growth.n == 0) return false;
+        if (!onv_growth_of(&value->type, &growth) || growth.n == 0) return false;
         if (!found) *unit = growth;
         found = true;
         if (growth.n != unit->n ||
@@ -144,7 +144,7 @@ const char *onv_amount_text(const onv_footprint *footprint, const onv_page *page
     onv_arena *arena = page->arena;
     onv_label fixed = onv_label_bytes(amount.fixed);
     if (amount.is_open && amount.fixed == 0) return "?";
-    if (amount.is_open) return onv_arena_printf(arena, "at least %s", fixed.text);
+    if (amount.is_open) return onv_arena_printf(arena, "%s%s", onv_page_at_least(page), fixed.text);
     if (amount.units == 0) return onv_arena_printf(arena, "%s", fixed.text);
     const char *times = onv_page_is_unicode(page) ? "×" : "*";
     onv_label units = onv_label_bytes(amount.units);

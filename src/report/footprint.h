@@ -46,7 +46,7 @@ typedef struct onv_footprint {
 /* The arrays live in the page's arena; a failure is sticky there, the footprint is then empty. */
 bool onv_footprint_make(onv_footprint *footprint, const onv_view *view, const onv_page *page);
 
-/* "2.30 GiB", "9.3 MiB * batch", "9.3 MiB * batch + 12 B", "at least 12.0 KiB", "?". */
+/* "2.30 GiB", "9.3 MiB * batch", "9.3 MiB * batch + 12 B", ">= 12.0 KiB", "?". */
 const char *onv_amount_text(const onv_footprint *footprint, const onv_page *page,
                             onv_amount amount);
 

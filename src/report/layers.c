@@ -18,9 +18,7 @@ static const char *output_shape(const onv_view *view, const onv_page *page,
     const onv_node *node = onv_model_node(view->model, view->live->steps[module->last_step]);
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (onv_is_value(node->outputs[i]))
-            return onv_view_shape(view, page->arena,
-                                  &onv_model_value(view->model, node->outputs[i])->type,
-                                  page->mode);
+            return onv_view_shape(view, page->arena, node->outputs[i], page->mode);
     return "";
 }
 
@@ -30,11 +28,26 @@ static const char *module_name(onv_arena *arena, const onv_module *module)
     return onv_arena_printf(arena, "%*s%s", (int)(module->depth - 1) * 2, "", module->name);
 }
 
+/* Where dims are free, what grows with them counts; "+24 B" is a module that has fixed sizes only. */
+static const char *activation_text(onv_arena *arena, const onv_module *module, bool in_units)
+{
+    if (in_units && module->activation.units > 0)
+        return onv_arena_printf(arena, "%s", onv_label_bytes(module->activation.units).text);
+    return onv_arena_printf(arena, "%s%s", in_units && module->activation.fixed > 0 ? "+" : "",
+                            onv_label_bytes(module->activation.fixed).text);
+}
+
+static uint64_t counted(const onv_module *module, bool in_units)
+{
+    return in_units ? module->activation.units : module->activation.fixed;
+}
+
 /* Nothing to show is an empty cell: a table of modules has many. */
 static void add_figures(onv_table *table, onv_arena *arena, const onv_module *module,
-                        uint64_t whole)
+                        const onv_module *whole)
 {
     const char *empty = "";
+    bool in_units = whole->activation.units > 0;
     onv_table_add(table, module->params == 0
                              ? empty
                              : onv_arena_printf(arena, "%s", onv_label_count(module->params).text));
@@ -42,13 +55,15 @@ static void add_figures(onv_table *table, onv_arena *arena, const onv_module *mo
                          : module->macs == 0
                              ? empty
                              : onv_arena_printf(arena, "%s", onv_label_scaled(module->macs).text));
-    onv_table_add(table, onv_arena_printf(arena, "%s", onv_label_bytes(module->activation).text));
+    onv_table_add(table, activation_text(arena, module, in_units));
     onv_table_add(table,
-                  onv_arena_printf(arena, "%s", onv_label_share(module->activation, whole).text));
+                  onv_arena_printf(
+                      arena, "%s",
+                      onv_label_share(counted(module, in_units), counted(whole, in_units)).text));
 }
 
 static void add_module_row(onv_table *table, const onv_view *view, const onv_page *page,
-                           const onv_module *module, uint64_t whole)
+                           const onv_module *module, const onv_module *whole)
 {
     onv_table_add(table, module_name(page->arena, module));
     onv_table_add(table, output_shape(view, page, module));
@@ -63,7 +78,8 @@ static onv_module outside(const onv_modules *modules)
     for (uint32_t c = rest.first_child; c != ONV_NO_MODULE; c = modules->list.at[c].next) {
         rest.params -= modules->list.at[c].params;
         rest.macs -= modules->list.at[c].macs;
-        rest.activation -= modules->list.at[c].activation;
+        rest.activation.fixed -= modules->list.at[c].activation.fixed;
+        rest.activation.units -= modules->list.at[c].activation.units;
     }
     return rest;
 }
@@ -73,10 +89,9 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
 {
     onv_arena *arena = page->arena;
     const onv_module *list = modules->list.at;
-    uint64_t whole = list[0].activation;
     uint32_t at = list[0].first_child;
     while (at != ONV_NO_MODULE && at != 0) {
-        add_module_row(table, view, page, &list[at], whole);
+        add_module_row(table, view, page, &list[at], list);
         if (list[at].first_child != ONV_NO_MODULE) {
             at = list[at].first_child;
             continue;
@@ -88,7 +103,7 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
         onv_module rest = outside(modules);
         onv_table_add(table, "(outside of modules)");
         onv_table_add(table, "");
-        add_figures(table, arena, &rest, whole);
+        add_figures(table, arena, &rest, list);
     }
     if (modules->unused_params > 0) {
         onv_table_add(table, "(weights never used)");
@@ -101,7 +116,7 @@ static void add_rows(onv_table *table, const onv_view *view, const onv_page *pag
     total.params += modules->unused_params;
     onv_table_add(table, "total");
     onv_table_add(table, output_shape(view, page, &total));
-    add_figures(table, arena, &total, whole);
+    add_figures(table, arena, &total, list);
 }
 
 static void write_view(const onv_report_job *job, const onv_view *view, const onv_page *page)
@@ -113,8 +128,8 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     onv_page_line(page);
     if (footprint.measure == ONV_MEASURE_UNITS) {
         onv_write_text(page->out, "  activations for every ");
-        onv_page_fitted(page, ONV_STYLE_PLAIN, footprint.unit, page->width - 24);
-        onv_page_line(page);
+        onv_page_fitted(page, ONV_STYLE_PLAIN, footprint.unit, page->width - 39);
+        onv_write_text(page->out, "; + are fixed\n");
     } else if (footprint.measure == ONV_MEASURE_AT_LEAST) {
         onv_write_text(page->out, "  activations as far as their sizes are known\n");
     }

@@ -51,33 +51,73 @@ static uint32_t add_module(onv_modules *modules, uint32_t parent, const char *na
     return index;
 }
 
-/* The child of that name, made if new; ONV_NO_MODULE without memory. */
-static uint32_t find_child(onv_modules *modules, uint32_t parent, const char *name, size_t length)
+/* The slot of the child of that name, or the empty one where it belongs. */
+static uint32_t *find_slot(const onv_modules *modules, uint32_t parent, const char *name,
+                           size_t length)
 {
-    if (modules->list.count * 2 >= modules->n_slots && !grow_slots(modules)) return ONV_NO_MODULE;
     uint64_t slot = hash_child(parent, name, length) & (modules->n_slots - 1);
     for (; modules->slots[slot] != 0; slot = (slot + 1) & (modules->n_slots - 1)) {
         const onv_module *module = &modules->list.at[modules->slots[slot] - 1];
         if (module->parent == parent && strncmp(module->name, name, length) == 0 &&
             module->name[length] == '\0')
-            return modules->slots[slot] - 1;
+            break;
     }
+    return &modules->slots[slot];
+}
+
+/* The child of that name, made if new; ONV_NO_MODULE without memory. */
+static uint32_t find_child(onv_modules *modules, uint32_t parent, const char *name, size_t length)
+{
+    if (modules->list.count * 2 >= modules->n_slots && !grow_slots(modules)) return ONV_NO_MODULE;
+    uint32_t *slot = find_slot(modules, parent, name, length);
+    if (*slot != 0) return *slot - 1;
     uint32_t index = add_module(modules, parent, name, length);
-    if (index != ONV_NO_MODULE) modules->slots[slot] = index + 1;
+    if (index != ONV_NO_MODULE) *slot = index + 1;
     return index;
 }
 
-/* The module at the end of a path; empty parts are skipped. */
-static uint32_t find_path(onv_modules *modules, const char *path, size_t length, char separator,
-                          unsigned max_depth)
+/* The module at the end of a path with slashes; empty parts are skipped. */
+static uint32_t find_path(onv_modules *modules, const char *path, size_t length, unsigned max_depth)
 {
     uint32_t at = 0;
     const char *end = path + length;
     while (path < end && at != ONV_NO_MODULE && modules->list.at[at].depth < max_depth) {
-        const char *stop = memchr(path, separator, (size_t)(end - path));
+        const char *stop = memchr(path, '/', (size_t)(end - path));
         if (stop == NULL) stop = end;
         if (stop > path) at = find_child(modules, at, path, (size_t)(stop - path));
         path = stop < end ? stop + 1 : end;
+    }
+    return at;
+}
+
+static const char *part_end(const char *part, const char *end)
+{
+    const char *dot = memchr(part, '.', (size_t)(end - part));
+    return dot != NULL ? dot : end;
+}
+
+static bool is_number(const char *part, const char *end)
+{
+    return part < end && strspn(part, "0123456789") >= (size_t)(end - part);
+}
+
+/* The same for a path with dots. */
+static uint32_t find_dotted(onv_modules *modules, const char *path, size_t length,
+                            unsigned max_depth)
+{
+    uint32_t at = 0;
+    const char *end = path + length, *begin = path; /* of what names the next module */
+    while (path < end && at != ONV_NO_MODULE && modules->list.at[at].depth < max_depth) {
+        const char *stop = part_end(path, end);
+        /* list.0 without the list, where slashes have named it so. */
+        const char *next = stop < end ? part_end(stop + 1, end) : end;
+        if (stop < end && is_number(stop + 1, next) && modules->n_slots > 0 &&
+            *find_slot(modules, at, begin, (size_t)(next - begin)) != 0)
+            stop = next;
+        if (stop > begin) at = find_child(modules, at, begin, (size_t)(stop - begin));
+        path = stop < end ? stop + 1 : end;
+        /* A number is named together with what stands before it. */
+        if (path >= end || !is_number(path, part_end(path, end))) begin = path;
     }
     return at;
 }
@@ -96,58 +136,81 @@ static uint32_t common_ancestor(const onv_modules *modules, uint32_t a, uint32_t
 
 /* --- Which module a step belongs to ------------------------------------------------------------ */
 
-typedef struct scope {
-    const char *path; /* NULL: the names tell nothing */
-    size_t length;
-    char separator;
-} scope;
-
-static scope scope_before(const char *name, char separator)
+/* The length of `name` before its last `separator`, -1 where it has none. */
+static ptrdiff_t scope_length(const char *name, char separator)
 {
     const char *last = strrchr(name, separator);
-    if (last == NULL) return (scope){0};
-    return (scope){name, (size_t)(last - name), separator};
+    return last == NULL ? -1 : last - name;
 }
 
-static scope node_scope(const onv_model *model, const onv_node *node)
+/* Module of a node whose name has no slashes; ONV_NO_MODULE where nothing tells, or (sticky in the
+ * arena or the list) without memory. */
+static uint32_t place_dotted(onv_modules *modules, const onv_model *model, const onv_node *node,
+                             unsigned max_depth)
 {
-    const char *name = node->name != NULL ? node->name : "";
-    scope found = scope_before(name, '/');
-    for (uint32_t i = 0; i < node->n_inputs && found.path == NULL; i++) {
+    const char *name = node->name;
+    ptrdiff_t length = -1;
+    for (uint32_t i = 0; i < node->n_inputs && length < 0; i++) {
         if (!onv_is_value(node->inputs[i])) continue;
         const onv_value *value = onv_model_value(model, node->inputs[i]);
-        if (value->kind == ONV_VALUE_INITIALIZER) found = scope_before(value->name, '.');
+        if (value->kind != ONV_VALUE_INITIALIZER) continue;
+        name = value->name;
+        length = scope_length(name, '.');
     }
-    return found.path != NULL ? found : scope_before(name, '.');
+    if (length < 0) {
+        name = node->name;
+        length = scope_length(name, '.');
+    }
+    if (length < 0) return ONV_NO_MODULE;
+    uint32_t found = find_dotted(modules, name, (size_t)length, max_depth);
+    modules->failed = modules->failed || found == ONV_NO_MODULE;
+    return found;
 }
 
-/* Fills module_of by step. */
+/* What stands around a module; around the model there is only itself. */
+static uint32_t around(const onv_modules *modules, uint32_t module)
+{
+    return module == 0 ? 0 : modules->list.at[module].parent;
+}
+
+/* Steps whose names tell nothing. A module before or behind them that is a leaf has ended or not
+ * begun, so they belong to what is around it. */
+static void place_between(const onv_modules *modules, uint32_t *module_of, uint32_t n_steps)
+{
+    uint32_t before = 0;
+    for (uint32_t s = 0; s < n_steps;) {
+        if (module_of[s] != ONV_NO_MODULE) {
+            before = around(modules, module_of[s++]);
+            continue;
+        }
+        uint32_t end = s;
+        while (end < n_steps && module_of[end] == ONV_NO_MODULE) end++;
+        uint32_t behind = end < n_steps ? around(modules, module_of[end]) : 0;
+        uint32_t shared = common_ancestor(modules, before, behind);
+        while (s < end) module_of[s++] = shared;
+    }
+}
+
+/* Fills module_of by step; names with slashes first, they know best which modules there are. */
 static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned max_depth,
                            uint32_t *module_of)
 {
     const onv_live *live = view->live;
     for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(view->model, live->steps[s]);
-        scope found = node_scope(view->model, node);
+        const char *name = onv_model_node(view->model, live->steps[s])->name;
+        ptrdiff_t length = scope_length(name, '/');
         module_of[s] = ONV_NO_MODULE;
-        if (found.path == NULL) continue;
-        module_of[s] = find_path(modules, found.path, found.length, found.separator, max_depth);
+        if (length < 0) continue;
+        module_of[s] = find_path(modules, name, (size_t)length, max_depth);
         if (module_of[s] == ONV_NO_MODULE) return false;
     }
-    /* Steps without a module, from the back: `before` is found by a second index moving ahead. */
-    uint32_t before = 0;
-    for (uint32_t s = 0; s < live->n_steps;) {
-        if (module_of[s] != ONV_NO_MODULE) {
-            before = module_of[s++];
-            continue;
-        }
-        uint32_t end = s;
-        while (end < live->n_steps && module_of[end] == ONV_NO_MODULE) end++;
-        uint32_t behind = end < live->n_steps ? module_of[end] : 0;
-        uint32_t shared = common_ancestor(modules, before, behind);
-        while (s < end) module_of[s++] = shared;
+    for (uint32_t s = 0; s < live->n_steps; s++) {
+        const onv_node *node = onv_model_node(view->model, live->steps[s]);
+        if (module_of[s] == ONV_NO_MODULE)
+            module_of[s] = place_dotted(modules, view->model, node, max_depth);
     }
-    return true;
+    place_between(modules, module_of, live->n_steps);
+    return !modules->failed;
 }
 
 static bool place_by_operator(onv_modules *modules, const onv_view *view, uint32_t *module_of)
@@ -177,6 +240,13 @@ static void add_params(onv_module *module, const onv_model *model, const onv_nod
     }
 }
 
+static void add_activation(onv_amount *amount, const onv_view *view, const onv_footprint *footprint,
+                           uint32_t row)
+{
+    amount->fixed += view->live->intervals[row].bytes;
+    if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
+}
+
 static void add_step(onv_module *module, const onv_view *view, const onv_footprint *footprint,
                      uint32_t step)
 {
@@ -191,7 +261,7 @@ static void add_step(onv_module *module, const onv_view *view, const onv_footpri
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = view->live->of_value[node->outputs[i].index];
-        if (row != UINT32_MAX) module->activation += footprint->rows[row];
+        if (row != UINT32_MAX) add_activation(&module->activation, view, footprint, row);
     }
 }
 
@@ -203,7 +273,8 @@ static void add_to_parents(onv_modules *modules)
         onv_module *parent = &modules->list.at[module->parent];
         parent->params += module->params;
         parent->macs += module->macs;
-        parent->activation += module->activation;
+        parent->activation.fixed += module->activation.fixed;
+        parent->activation.units += module->activation.units;
         parent->macs_known = parent->macs_known && module->macs_known;
         if (module->last_step > parent->last_step) parent->last_step = module->last_step;
     }

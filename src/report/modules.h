@@ -7,8 +7,11 @@
  *   1. a name with slashes: all parts but the last one, which is the operator;
  *   2. else the name of a weight that the node reads, with dots, without its last part;
  *   3. else the node's own name with dots, without its last part;
- *   4. else the closest module that the steps with a module before and behind it share.
+ *   4. else the closest module around both the step before and the one behind that have one.
  *
+ * Names with slashes write the third layer of "encoder" as encoder.2, and leave a list out that is
+ * never called itself; names with dots write encoder, 2. Both find the same module here: parts that
+ * are numbers join the one before them.
  * Where no name has a scope the operators stand in for modules.
  * Cost: linear in the length of all names.
  */
@@ -28,8 +31,9 @@ typedef struct onv_module {
     uint32_t last_step;                             /* its last node in execution order */
     uint64_t own_steps; /* nodes that belong to it and to no module inside */
     /* With everything inside: */
-    uint64_t params, macs, activation;
+    uint64_t params, macs;
     bool macs_known;
+    onv_amount activation;
 } onv_module;
 
 /* modules.at[0] is the model; a module stands behind its parent. */
@@ -39,6 +43,7 @@ typedef struct onv_modules {
     size_t n_slots;
     onv_arena *arena;
     uint64_t unused_params; /* of weights that no node reads */
+    bool failed;            /* memory was short */
 } onv_modules;
 
 /* `max_depth` 0: ONV_MODULE_MAX_DEPTH. Activations are counted as `footprint` measures them, weights

@@ -153,6 +153,18 @@ static void measure(const onv_table *table, const onv_page *page, size_t *widths
     }
 }
 
+/* A cell that does not fit keeps its indentation, up to a half of the column. */
+static size_t write_cell(const onv_page *page, onv_style style, const char *cell, size_t width)
+{
+    size_t indent = strspn(cell, " ");
+    if (onv_clean_columns(cell, page->mode) > width && indent > width / 2) {
+        cell += indent - width / 2;
+        indent = width / 2;
+    }
+    write_spaces(page, indent);
+    return indent + onv_page_fitted(page, style, cell + indent, width - indent);
+}
+
 static void write_row(const onv_table *table, const onv_page *page, const size_t *widths,
                       const char *const *cells, bool is_header)
 {
@@ -165,7 +177,7 @@ static void write_row(const onv_table *table, const onv_page *page, const size_t
         size_t width = onv_clean_columns(cells[c], page->mode);
         size_t pad = width < widths[c] ? widths[c] - width : 0;
         if (column->right) write_spaces(page, pad);
-        size_t used = onv_page_fitted(page, style, cells[c], widths[c]);
+        size_t used = write_cell(page, style, cells[c], widths[c]);
         if (c + 1 == last) break;
         /* A wide character may leave the fitted text a column short. */
         if (!column->right)

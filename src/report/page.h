@@ -38,6 +38,17 @@ static inline bool onv_page_is_unicode(const onv_page *page)
     return page->mode == ONV_CLEAN_UNICODE;
 }
 
+/* Signs before a number; behind them stands a space. */
+static inline const char *onv_page_at_least(const onv_page *page)
+{
+    return onv_page_is_unicode(page) ? "≥ " : ">= ";
+}
+
+static inline const char *onv_page_at_most(const onv_page *page)
+{
+    return onv_page_is_unicode(page) ? "≤ " : "<= ";
+}
+
 /* Fixed text in a style; text of the model, cleaned and fitted. Returns the columns written. */
 void onv_page_text(const onv_page *page, onv_style style, const char *text);
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns);

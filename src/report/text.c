@@ -27,7 +27,7 @@ static const char *binding_text(const onv_view *view, const onv_page *page, cons
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         const onv_value *value = onv_model_value(view->model, graph->inputs[i]);
         if (strcmp(value->name, bound->name) != 0) continue;
-        const char *shape = onv_view_shape(view, arena, &value->type, page->mode);
+        const char *shape = onv_view_shape(view, arena, graph->inputs[i], page->mode);
         return shape == NULL ? NULL : onv_arena_printf(arena, "%s = %s", bound->name, shape);
     }
     return bound->name;
@@ -64,7 +64,7 @@ static void write_model(const onv_view *view, const onv_page *page)
     onv_table_add(&table,
                   onv_arena_printf(page->arena, "%s", onv_label_count(live->weight_elems).text));
     onv_table_add(&table, "MACs");
-    onv_table_add(&table, onv_macs_text(view, page->arena));
+    onv_table_add(&table, onv_macs_text(view, page));
     for (size_t i = 0; i < view->infer->bounds.count; i++) {
         onv_table_add(&table, i == 0 ? "bound" : "");
         onv_table_add(&table, binding_text(view, page, &view->infer->bounds.at[i]));
@@ -72,12 +72,14 @@ static void write_model(const onv_view *view, const onv_page *page)
     onv_table_finish(&table, page);
 }
 
-const char *onv_macs_text(const onv_view *view, onv_arena *arena)
+const char *onv_macs_text(const onv_view *view, const onv_page *page)
 {
+    onv_arena *arena = page->arena;
     if (view->live->macs_known)
         return onv_arena_printf(arena, "%s", onv_label_scaled(view->live->macs).text);
     if (view->live->macs == 0) return "?";
-    return onv_arena_printf(arena, "at least %s", onv_label_scaled(view->live->macs).text);
+    return onv_arena_printf(arena, "%s%s", onv_page_at_least(page),
+                            onv_label_scaled(view->live->macs).text);
 }
 
 /* --- Memory ------------------------------------------------------------------------------------ */
@@ -160,15 +162,14 @@ static void add_peak_row(onv_table *table, const onv_view *view, const onv_page 
 {
     const onv_interval *interval = &view->live->intervals[item->index];
     const onv_type *type = &onv_model_value(view->model, interval->value)->type;
-    bool bound = interval->bound;
-    const char *sign = !bound ? "" : onv_page_is_unicode(page) ? "≤ " : "<= ";
+    const char *sign = interval->bound ? onv_page_at_most(page) : "";
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s%s", sign, onv_label_bytes(item->size).text));
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s", onv_label_percent(item->size, whole).text));
     onv_table_add(table, onv_page_bar(page, item->size, footprint->peak_set[0].size, BAR_COLUMNS));
     onv_table_add(table, onv_view_dtype(page->arena, type));
-    onv_table_add(table, onv_view_shape(view, page->arena, type, page->mode));
+    onv_table_add(table, onv_view_shape(view, page->arena, interval->value, page->mode));
     onv_table_add(table, interval->label);
 }
 
@@ -262,11 +263,8 @@ static void write_timeline(const onv_view *view, const onv_page *page,
 /* --- The largest tensors ----------------------------------------------------------------------- */
 
 static const onv_column largest_columns[] = {
-    {"size", .right = true, .least = 12},
-    {"steps", .right = true},
-    {"dtype", .style = ONV_STYLE_DIM},
-    {"shape", .least = 12},
-    {"name", .least = 12},
+    {"size", .right = true}, {"steps", .right = true}, {"dtype", .style = ONV_STYLE_DIM},
+    {"shape", .least = 12},  {"name", .least = 12},
 };
 
 /* What values are ranked by: bytes, as if every free dim were NOMINAL_DIM. */
@@ -275,7 +273,7 @@ static uint64_t rank_size(const onv_view *view, onv_value_id id)
     uint64_t size;
     onv_growth growth;
     if (onv_view_bytes(view, id, &size)) return size;
-    if (!onv_view_growth(view, &onv_model_value(view->model, id)->type, &growth)) return 0;
+    if (!onv_growth_of(&onv_model_value(view->model, id)->type, &growth)) return 0;
     size = growth.coef;
     for (uint32_t i = 0; i < growth.n; i++)
         if (!onv_u64_mul(size, NOMINAL_DIM, &size)) return UINT64_MAX;
@@ -310,7 +308,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
                                                                   (unsigned long)interval->first,
                                                                   (unsigned long)interval->last));
         onv_table_add(&table, onv_view_dtype(page->arena, &value->type));
-        onv_table_add(&table, onv_view_shape(view, page->arena, &value->type, page->mode));
+        onv_table_add(&table, onv_view_shape(view, page->arena, id, page->mode));
         onv_table_add(&table, value->name);
     }
     onv_table_finish(&table, page);
@@ -343,6 +341,7 @@ static void write_view(const onv_view *view, const onv_page *page,
     write_model(view, page);
     onv_page_line(page);
     write_memory(view, page, &footprint);
+    onv_write_open_dims(view, page);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
@@ -352,8 +351,8 @@ static void write_view(const onv_view *view, const onv_page *page,
         onv_page_line(page);
         write_timeline(view, page, &footprint);
     }
+    onv_write_runtimes(view, page);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
-    onv_write_open_dims(view, page);
     onv_write_notes(view, page, verbose);
 }
 

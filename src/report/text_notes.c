@@ -118,17 +118,32 @@ void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose)
 /* --- Side by side ------------------------------------------------------------------------------ */
 
 static const onv_column comparison_columns[] = {
-    {"model", .least = 12},     {"nodes", .right = true}, {"MACs", .right = true},
-    {"weights", .right = true}, {"peak", .right = true},  {"total", .right = true},
+    {"model", .least = 12},
+    {"nodes", .right = true},
+    {"MACs", .right = true},
+    {"weights", .right = true},
+    {"peak", .right = true, .least = 12},
+    {"total", .right = true},
 };
+
+enum { COMPARISON_COLUMNS = sizeof comparison_columns / sizeof comparison_columns[0] };
+
+static bool all_are_sized(const onv_report_job *job)
+{
+    for (size_t i = 0; i < job->count; i++)
+        if (job->views[i].live->unknown > 0) return false;
+    return true;
+}
 
 void onv_write_comparison(const onv_report_job *job, const onv_page *page)
 {
     onv_write_text(page->out, "\n\n");
     onv_page_text(page, ONV_STYLE_TITLE, "Side by side");
     onv_page_line(page);
+    /* Peaks with free dims are wide, and a total would say the same twice. */
+    bool has_totals = all_are_sized(job);
     onv_table table;
-    onv_table_init(&table, comparison_columns, 6);
+    onv_table_init(&table, comparison_columns, COMPARISON_COLUMNS - !has_totals);
     for (size_t i = 0; i < job->count; i++) {
         const onv_view *view = &job->views[i];
         onv_footprint footprint;
@@ -138,12 +153,13 @@ void onv_write_comparison(const onv_report_job *job, const onv_page *page)
         onv_table_add(&table, base != NULL && base[1] != '\0' ? base + 1 : path);
         onv_table_add(
             &table, onv_arena_printf(page->arena, "%s", onv_label_count(view->live->n_steps).text));
-        onv_table_add(&table, onv_macs_text(view, page->arena));
+        onv_table_add(&table, onv_macs_text(view, page));
         onv_table_add(&table, onv_arena_printf(page->arena, "%s",
                                                onv_label_bytes(view->live->weight_bytes).text));
         onv_table_add(&table, onv_amount_text(&footprint, page, footprint.peak));
-        onv_table_add(&table,
-                      onv_amount_text(&footprint, page, onv_total_amount(view, &footprint)));
+        if (has_totals)
+            onv_table_add(&table,
+                          onv_amount_text(&footprint, page, onv_total_amount(view, &footprint)));
     }
     onv_table_finish(&table, page);
 }

@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 
+enum { SHORT_FACTORS = 10 }; /* columns */
+
 const onv_interval *onv_view_interval(const onv_view *view, onv_value_id id)
 {
     uint32_t row = view->live->of_value[id.index];
@@ -91,15 +93,23 @@ static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, 
     return text;
 }
 
-const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type,
+onv_dim onv_view_value_dim(const onv_view *view, onv_value_id id, int axis)
+{
+    onv_dim d = onv_model_value(view->model, id)->type.dims[axis];
+    const onv_interval *interval = onv_view_interval(view, id);
+    return interval == NULL || interval->sized ? onv_view_dim(view, d) : d;
+}
+
+const char *onv_view_shape(const onv_view *view, onv_arena *arena, onv_value_id id,
                            onv_clean_mode mode)
 {
+    const onv_type *type = &onv_model_value(view->model, id)->type;
     if (!onv_type_has_rank(type) || type->rank > ONV_MAX_RANK) return "?";
     if (type->rank == 0) return "scalar";
     const char *parts[ONV_MAX_RANK];
     bool only_numbers = true;
     for (int i = 0; i < type->rank; i++) {
-        onv_dim d = onv_view_dim(view, type->dims[i]);
+        onv_dim d = onv_view_value_dim(view, id, i);
         only_numbers = only_numbers && onv_dim_is_const(d);
         parts[i] = dim_factor(view, arena, d);
     }
@@ -118,7 +128,7 @@ static void insert_factor(onv_growth *growth, onv_dim d)
     growth->factors[at] = d;
 }
 
-bool onv_view_growth(const onv_view *view, const onv_type *type, onv_growth *growth)
+bool onv_growth_of(const onv_type *type, onv_growth *growth)
 {
     *growth = (onv_growth){0};
     if (!onv_type_has_rank(type) || type->kind != ONV_TYPE_TENSOR || type->rank > ONV_MAX_RANK)
@@ -126,7 +136,7 @@ bool onv_view_growth(const onv_view *view, const onv_type *type, onv_growth *gro
     if (onv_dtype_bits((onv_dtype)type->dtype) == 0) return false;
     uint64_t elems = 1;
     for (int i = 0; i < type->rank; i++) {
-        onv_dim d = onv_view_dim(view, type->dims[i]);
+        onv_dim d = type->dims[i];
         if (onv_dim_is_expr(d))
             insert_factor(growth, d);
         else if (!onv_dim_is_const(d) || d.raw < 0)
@@ -147,16 +157,17 @@ const char *onv_view_factors(const onv_view *view, const onv_page *page, const o
 
 const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_id id)
 {
-    const char *most = onv_page_is_unicode(page) ? "≤ " : "<= ";
     const char *times = onv_page_is_unicode(page) ? "×" : "*";
     uint64_t bytes;
     onv_growth growth;
-    const char *bound = onv_view_is_bound(view, id) ? most : "";
+    const char *bound = onv_view_is_bound(view, id) ? onv_page_at_most(page) : "";
     if (onv_view_bytes(view, id, &bytes))
         return onv_arena_printf(page->arena, "%s%s", bound, onv_label_bytes(bytes).text);
-    if (!onv_view_growth(view, &onv_model_value(view->model, id)->type, &growth)) return "?";
+    if (!onv_growth_of(&onv_model_value(view->model, id)->type, &growth)) return "?";
     const char *factors = onv_view_factors(view, page, &growth);
     if (factors == NULL) return NULL;
+    if (onv_clean_columns(factors, page->mode) > SHORT_FACTORS)
+        factors = onv_page_is_unicode(page) ? "…" : "...";
     return onv_arena_printf(page->arena, "%s%s %s %s", bound, onv_label_bytes(growth.coef).text,
                             times, factors);
 }

@@ -24,12 +24,16 @@ const char *onv_view_kind(const onv_view *view, onv_value_id id);
 /* "float32"; "sequence(float32)" and the like for what is no tensor; "?" if not known. */
 const char *onv_view_dtype(onv_arena *arena, const onv_type *type);
 
-/* The dim, a bound where only the data decides. */
+/* The dim, a bound where only the data decides and there is one. */
 onv_dim onv_view_dim(const onv_view *view, onv_dim d);
+
+/* A dim of that value: its bound only where the value's size is known, so that shape and size always
+ * tell the same. */
+onv_dim onv_view_value_dim(const onv_view *view, onv_value_id id, int axis);
 
 /* "256x64x112x112", with names in it "batch×3×224" or "batch x 3 x 224", "scalar", "?". NULL without
  * memory. */
-const char *onv_view_shape(const onv_view *view, onv_arena *arena, const onv_type *type,
+const char *onv_view_shape(const onv_view *view, onv_arena *arena, onv_value_id id,
                            onv_clean_mode mode);
 
 /* The size of a tensor as `coef` bytes times dims that are not numbers (at most ONV_MAX_RANK, in
@@ -40,12 +44,13 @@ typedef struct onv_growth {
     onv_dim factors[ONV_MAX_RANK];
 } onv_growth;
 
-bool onv_view_growth(const onv_view *view, const onv_type *type, onv_growth *growth);
+bool onv_growth_of(const onv_type *type, onv_growth *growth);
 
 /* "batch * (past + sequence)", with the page's multiplication sign. */
 const char *onv_view_factors(const onv_view *view, const onv_page *page, const onv_growth *growth);
 
-/* "784.0 MiB", "<= 12 B" (a bound), "3.1 MiB * batch", "?", with the page's signs. */
+/* "784.0 MiB", "<= 12 B" (a bound), "3.1 MiB * batch", "4.0 KiB * ..." (more factors than are short;
+ * the shape has them), "?", with the page's signs. */
 const char *onv_view_size(const onv_view *view, const onv_page *page, onv_value_id id);
 
 /* A node's name, or that of its first output where it has none. */

@@ -86,9 +86,30 @@ static void weights_tell_the_module(void **state)
     model_output(m, "e", "f32");
     char *text = layers_of(m, 0);
     /* The first Relu belongs to enc.0, the second to nobody. */
-    expect_contains(text, "    0                   16x32        2,048  32.77 K      6.0 KiB");
+    expect_contains(text, "    enc.0               16x32        2,048  32.77 K      6.0 KiB");
     expect_contains(text, "  (outside of modules)                                   2.0 KiB");
     expect_contains(text, "  head                  16x8 ");
+    free(text);
+}
+
+/* A list that is never called itself has no scope of its own; both spellings meet in one module. */
+static void dots_and_slashes_meet(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,32]");
+    model_weight(m, "enc.layer.0.fc.bias", "f32[32]");
+    model_weight(m, "enc.layer.1.2.fc.bias", "f32[32]");
+    model_node(m, "Identity", "Identity_0", "enc.layer.0.fc.bias", "bias", "");
+    model_node(m, "Add", "/enc/layer.0/fc/Add", "x bias", "a", "");
+    model_node(m, "Add", "node_2", "a enc.layer.1.2.fc.bias", "b", "");
+    model_output(m, "b", "f32");
+    char *text = layers_of(m, 0);
+    expect_contains(text, "  enc             16x32           64             4.1 KiB");
+    expect_contains(text, "    layer.0       16x32           32             2.1 KiB");
+    expect_contains(text, "    layer.1       16x32           32             2.0 KiB");
+    expect_contains(text, "      layer.1.2   16x32");
+    expect_contains(text, "        fc        16x32");
     free(text);
 }
 
@@ -116,7 +137,7 @@ static void free_dims_count_units(void **state)
     model_node(m, "Relu", "/a/Relu", "x", "y", "");
     model_output(m, "y", "f32");
     char *text = layers_of(m, 0);
-    expect_contains(text, "  activations for every batch\n");
+    expect_contains(text, "  activations for every batch; + are fixed\n");
     expect_contains(text, "batch x 32");
     expect_contains(text, "128 B  100.0%\n");
     free(text);
