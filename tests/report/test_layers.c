@@ -103,13 +103,14 @@ static void dots_and_slashes_meet(void **state)
     model_node(m, "Identity", "Identity_0", "enc.layer.0.fc.bias", "bias", "");
     model_node(m, "Add", "/enc/layer.0/fc/Add", "x bias", "a", "");
     model_node(m, "Add", "node_2", "a enc.layer.1.2.fc.bias", "b", "");
-    model_output(m, "b", "f32");
+    model_node(m, "Relu", "/enc/layer.1/act/Relu", "b", "c", "");
+    model_output(m, "c", "f32");
     char *text = layers_of(m, 0);
-    expect_contains(text, "  enc             16x32           64             4.1 KiB");
-    expect_contains(text, "    layer.0       16x32           32             2.1 KiB");
-    expect_contains(text, "    layer.1       16x32           32             2.0 KiB");
-    expect_contains(text, "      layer.1.2   16x32");
-    expect_contains(text, "        fc        16x32");
+    expect_contains(text, "  enc            16x32           64            6.1 KiB");
+    expect_contains(text, "    layer.0      16x32           32            2.1 KiB");
+    expect_contains(text, "    layer.1      16x32           32            4.0 KiB");
+    expect_contains(text, "      layer.1.2  16x32           32            2.0 KiB");
+    expect_contains(text, "        fc       16x32           32            2.0 KiB");
     free(text);
 }
 
@@ -164,7 +165,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scopes_make_a_tree),      cmocka_unit_test(depth_cuts_the_tree),
         cmocka_unit_test(weights_tell_the_module), cmocka_unit_test(operators_stand_in_for_modules),
-        cmocka_unit_test(free_dims_count_units),   cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(free_dims_count_units),   cmocka_unit_test(dots_and_slashes_meet),
+        cmocka_unit_test(depth_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
