@@ -97,6 +97,13 @@ typedef struct onv_input_value {
     const char *file; /* used when not NULL */
 } onv_input_value;
 
+typedef enum onv_precision {
+    ONV_PRECISION_AS_EXPORTED = 0,
+    ONV_PRECISION_FP32,
+    ONV_PRECISION_FP16,
+    ONV_PRECISION_BF16
+} onv_precision;
+
 /* All pointers stay the caller's and must live until the call returns. Zero means "default"
  * throughout, so that a struct of an older header keeps its meaning. */
 typedef struct onv_options {
@@ -109,6 +116,11 @@ typedef struct onv_options {
     size_t n_shapes;
     const onv_input_value *input_values;
     size_t n_input_values;
+    const char *order;        /* of execution, a name of onv_order_name(); NULL: "model" */
+    const char *runtimes;     /* names of onv_runtime_name(), with commas; NULL: all */
+    onv_precision precision;  /* as if the float tensors were cast */
+    uint64_t effort;          /* of searches, in units of work; 0: default */
+    bool expandable_segments; /* a setting of PyTorch's allocator */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -178,6 +190,28 @@ typedef struct onv_tensor_info {
 
 ONV_API size_t onv_analysis_tensor_count(const onv_analysis *analysis);
 ONV_API bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_info *info);
+
+/* What a runtime would hold on the device. Exact under its rules, but for the two ranges, which are
+ * estimates. */
+typedef struct onv_runtime_info {
+    const char *name;
+    const char *summary;
+    uint64_t weight_bytes;
+    uint64_t activation_bytes;              /* the most beyond the weights */
+    uint64_t held_bytes;                    /* both together, as taken from the device */
+    uint64_t workspace_low, workspace_high; /* of libraries */
+    uint64_t context_low, context_high;     /* of the driver */
+    uint64_t total_low, total_high;
+} onv_runtime_info;
+
+/* The runtimes asked for; none while a tensor is of unknown size. */
+ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
+                                  onv_runtime_info *info);
+
+/* The runtimes and the orders of execution there are; NULL beyond the last one. */
+ONV_API const char *onv_runtime_name(size_t index, const char **summary);
+ONV_API const char *onv_order_name(size_t index, const char **summary);
 
 typedef struct onv_diagnostic {
     const char *severity; /* "note", "warning" */

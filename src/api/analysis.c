@@ -5,13 +5,20 @@
 #include "infer/infer.h"
 #include "ir/check.h"
 #include "live/live.h"
+#include "live/order.h"
 #include "load/load.h"
 #include "report/report.h"
+#include "runtime/runtime.h"
+
+enum { MAX_RUNTIMES = 8 };
 
 struct onv_analysis {
     onv_model model;
     onv_infer_info infer;
+    onv_order_result order;
     onv_live live;
+    onv_runtime_result runtimes[MAX_RUNTIMES];
+    size_t n_runtimes;
 };
 
 const char *onv_version(void)
@@ -30,15 +37,85 @@ static onv_options complete_options(const onv_options *given)
     return options;
 }
 
-/* The passes after loading. */
+/* --- Passes ------------------------------------------------------------------------------------ */
+
+/* Whether the comma-separated list (NULL: all) names it. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return list == NULL;
+}
+
+static onv_status check_runtimes(const char *list, onv_error *err)
+{
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (size_t i = 0; i < onv_n_runtimes; i++)
+            found |= strlen(onv_runtimes[i]->name) == length &&
+                     strncmp(onv_runtimes[i]->name, at, length) == 0;
+        if (!found)
+            return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%.*s'", (int)length, at);
+    }
+    return ONV_OK;
+}
+
+/* A runtime that insists on an order of its own is given lifetimes in that order. */
+static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
+                                  const onv_options *options, onv_error *err)
+{
+    onv_runtime_options how = {.plan_effort = options->effort};
+    how.alloc.torch.expandable_segments = options->expandable_segments;
+    onv_live reordered;
+    const onv_live *live = &analysis->live;
+    if (runtime->order != NULL) {
+        onv_order_result order;
+        ONV_TRY(
+            onv_order_compute(onv_order_find(runtime->order), &analysis->model, NULL, &order, err));
+        ONV_TRY(onv_live_compute(&analysis->model, order.nodes, &reordered, err));
+        live = &reordered;
+    }
+    return onv_runtime_compute(runtime, &analysis->model, live, &how,
+                               &analysis->runtimes[analysis->n_runtimes++], err);
+}
+
+static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
+                                    onv_error *err)
+{
+    const char *name = options->order != NULL ? options->order : "model";
+    const onv_order *order = onv_order_find(name);
+    if (order == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no order '%s'", name);
+    onv_order_options how = {.effort = options->effort};
+    ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
+    ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
+    for (size_t i = 0; i < onv_n_runtimes; i++)
+        if (is_listed(options->runtimes, onv_runtimes[i]->name))
+            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
+    return ONV_OK;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
+    static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
+    ONV_TRY(check_runtimes(options->runtimes, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
-    onv_status status = onv_live_compute(&analysis->model, NULL, &analysis->live, err);
+    onv_status status = ONV_OK;
+    if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
+        status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
+    if (status == ONV_OK) status = compute_lifetimes(analysis, options, err);
     if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
 }
+
+/* --- Objects ----------------------------------------------------------------------------------- */
 
 typedef struct source {
     const char *path;
@@ -160,6 +237,49 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
     return true;
 }
 
+/* --- Runtimes ---------------------------------------------------------------------------------- */
+
+size_t onv_analysis_runtime_count(const onv_analysis *analysis)
+{
+    return analysis->n_runtimes;
+}
+
+bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtime_info *info)
+{
+    if (index >= analysis->n_runtimes) return false;
+    const onv_runtime_result *r = &analysis->runtimes[index];
+    *info = (onv_runtime_info){
+        .name = r->runtime->name,
+        .summary = r->runtime->summary,
+        .weight_bytes = r->weight_bytes,
+        .activation_bytes = r->activation_bytes,
+        .held_bytes = r->held_bytes,
+        .workspace_low = r->workspace_bytes.low,
+        .workspace_high = r->workspace_bytes.high,
+        .context_low = r->context_bytes.low,
+        .context_high = r->context_bytes.high,
+        .total_low = r->total_bytes.low,
+        .total_high = r->total_bytes.high,
+    };
+    return true;
+}
+
+const char *onv_runtime_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_runtimes) return NULL;
+    if (summary != NULL) *summary = onv_runtimes[index]->summary;
+    return onv_runtimes[index]->name;
+}
+
+const char *onv_order_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_orders) return NULL;
+    if (summary != NULL) *summary = onv_orders[index]->summary;
+    return onv_orders[index]->name;
+}
+
+/* --- Diagnostics ------------------------------------------------------------------------------- */
+
 size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
 {
     return analysis->model.diags.count;
@@ -195,7 +315,12 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
     onv_view *views = onv_heap_calloc(count, sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
     for (size_t i = 0; i < count; i++)
-        views[i] = (onv_view){&analyses[i]->model, &analyses[i]->infer, &analyses[i]->live};
+        views[i] = (onv_view){.model = &analyses[i]->model,
+                              .infer = &analyses[i]->infer,
+                              .live = &analyses[i]->live,
+                              .order = &analyses[i]->order,
+                              .runtimes = analyses[i]->runtimes,
+                              .n_runtimes = analyses[i]->n_runtimes};
     onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
     onv_heap_free(views);
     return status;

@@ -88,3 +88,28 @@ onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_inf
     if (status != ONV_OK) onv_infer_info_cleanup(info);
     return status;
 }
+
+static bool is_castable(uint8_t dtype)
+{
+    return dtype == ONV_FLOAT || dtype == ONV_DOUBLE || dtype == ONV_FLOAT16 ||
+           dtype == ONV_BFLOAT16;
+}
+
+onv_status onv_infer_cast_floats(onv_model *model, onv_dtype to, onv_error *err)
+{
+    if (to == ONV_UNDEFINED) return ONV_OK;
+    for (size_t i = 0; i < model->values.count; i++) {
+        onv_value *value = &model->values.at[i];
+        if (value->type.kind != ONV_TYPE_TENSOR || !is_castable(value->type.dtype)) continue;
+        value->type.dtype = (uint8_t)to;
+        if (value->tensor == NULL) continue;
+        onv_tensor *copy = onv_arena_copy(&model->arena, value->tensor, sizeof *copy);
+        if (copy == NULL) return onv_fail_memory(err);
+        if (!onv_dtype_bytes(to, copy->elems, &copy->bytes))
+            return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of '%s' do not fit 64 bits",
+                            value->name);
+        copy->type.dtype = (uint8_t)to;
+        value->tensor = copy;
+    }
+    return ONV_OK;
+}

@@ -20,8 +20,9 @@ static void end_element(const part_job *job)
     if (job->scratch->held_bytes > 0) onv_arena_reset(job->scratch);
 }
 
-static void write_dims(const part_job *job, const onv_type *type)
+static void write_dims(const part_job *job, onv_value_id id)
 {
+    const onv_type *type = &onv_model_value(job->view->model, id)->type;
     onv_json *json = job->json;
     if (!onv_type_has_rank(type)) {
         onv_json_null(json);
@@ -29,7 +30,7 @@ static void write_dims(const part_job *job, const onv_type *type)
     }
     onv_json_open(json, '[', ONV_JSON_INLINE);
     for (int i = 0; i < type->rank; i++) {
-        onv_dim d = onv_view_dim(job->view, type->dims[i]);
+        onv_dim d = onv_view_value_dim(job->view, id, i);
         if (onv_dim_is_known(d))
             onv_json_dim(json, &job->view->model->dims, job->scratch, d);
         else
@@ -58,16 +59,16 @@ static void write_bindings(const part_job *job)
     onv_json_open(job->json, '{', ONV_JSON_INLINE);
     for (size_t b = 0; b < infer->bounds.count; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
-        const onv_value *input = NULL;
-        for (uint32_t i = 0; bound->size < 0 && input == NULL && i < graph->n_inputs; i++) {
+        onv_value_id input = ONV_NO_VALUE;
+        for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++) {
             const onv_value *value = onv_model_value(job->view->model, graph->inputs[i]);
-            if (strcmp(value->name, bound->name) == 0) input = value;
+            if (strcmp(value->name, bound->name) == 0) input = graph->inputs[i];
         }
         onv_json_key(job->json, bound->name);
         if (bound->size >= 0)
             onv_json_i64(job->json, bound->size);
-        else if (input != NULL)
-            write_dims(job, &input->type); /* a whole shape was given */
+        else if (onv_is_value(input))
+            write_dims(job, input); /* a whole shape was given */
         else
             onv_json_null(job->json);
     }
@@ -114,7 +115,7 @@ static void write_tensor(const part_job *job, onv_value_id id)
     onv_json_put_string(json, "kind", onv_view_kind(view, id));
     onv_json_put_string(json, "dtype", onv_view_dtype(job->scratch, &value->type));
     onv_json_key(json, "shape");
-    write_dims(job, &value->type);
+    write_dims(job, id);
     onv_json_put_known(json, "bytes", sized, bytes);
     if (onv_view_is_bound(view, id)) {
         onv_json_key(json, "bound");
@@ -217,20 +218,54 @@ static void write_peak(const part_job *job)
     onv_json_close(json);
 }
 
+static void write_range(onv_json *json, const char *key, onv_range range)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    onv_json_u64(json, range.low);
+    onv_json_u64(json, range.high);
+    onv_json_close(json);
+}
+
+/* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
+ * ranges say what libraries and the driver add. */
+static void write_runtime(onv_json *json, const onv_runtime_result *r)
+{
+    const char *name = r->runtime->name;
+    onv_json_key(json, name);
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    if (strcmp(name, "ideal") == 0 || strcmp(name, "arena") == 0)
+        onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
+    if (strcmp(name, "arena") == 0) {
+        onv_json_put_u64(json, "lower_bound_bytes", r->lower_bound_bytes);
+        onv_json_key(json, "optimal");
+        onv_json_bool(json, r->optimal);
+    } else if (strcmp(name, "ort") == 0) {
+        onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
+        onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
+    } else if (strcmp(name, "ideal") != 0) {
+        bool pool = strcmp(name, "async") == 0;
+        onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
+                         r->allocated_peak_bytes);
+        onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+    }
+    onv_json_put_u64(json, "total_bytes", r->held_bytes);
+    onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
+    if (r->runtime->has_context) {
+        write_range(json, "workspace_bytes", r->workspace_bytes);
+        write_range(json, "context_bytes", r->context_bytes);
+        write_range(json, "total_range_bytes", r->total_bytes);
+    }
+    onv_json_close(json);
+}
+
 static void write_runtimes(const part_job *job)
 {
-    const onv_live *live = job->view->live;
     onv_json *json = job->json;
-    uint64_t total = 0;
-    bool known = live->unknown == 0;
-    bool fits = !__builtin_add_overflow(live->peak_bytes, live->weight_bytes, &total);
+    if (job->view->n_runtimes == 0) return;
     onv_json_key(json, "runtimes");
     onv_json_open(json, '{', ONV_JSON_LINES);
-    onv_json_key(json, "ideal");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
-    onv_json_put_known(json, "activation_peak_bytes", known, live->peak_bytes);
-    onv_json_put_known(json, "total_bytes", known && fits, total);
-    onv_json_close(json);
+    for (size_t i = 0; i < job->view->n_runtimes; i++) write_runtime(json, &job->view->runtimes[i]);
     onv_json_close(json);
 }
 

@@ -9,12 +9,17 @@
 
 #include "infer/infer.h"
 #include "live/live.h"
+#include "live/order.h"
+#include "runtime/runtime.h"
 
 /* What a report may look at: the results of one analysis. */
 typedef struct onv_view {
     const onv_model *model;
     const onv_infer_info *infer;
     const onv_live *live;
+    const onv_order_result *order;      /* that live is in; may be NULL: the file's */
+    const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
+    size_t n_runtimes;
 } onv_view;
 
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,

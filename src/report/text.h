@@ -6,14 +6,17 @@
 #include "report/footprint.h"
 #include "report/format.h"
 
-/* "4.09 G", "at least 1.20 M", "?". */
-const char *onv_macs_text(const onv_view *view, onv_arena *arena);
+/* "4.09 G", ">= 1.20 M", "?". */
+const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
 /* Weights and peak together. */
 onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
 
 /* The symbols that are free and the options that bind them. */
 void onv_write_open_dims(const onv_view *view, const onv_page *page);
+
+/* What each runtime would hold. */
+void onv_write_runtimes(const onv_view *view, const onv_page *page);
 
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);

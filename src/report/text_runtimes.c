@@ -1,0 +1,71 @@
+/* What each runtime would hold, one line each. */
+#include <string.h>
+
+#include "report/text.h"
+
+static const onv_column columns[] = {
+    {"Runtimes", .style = ONV_STYLE_PLAIN},
+    {"weights", .right = true},
+    {"activations", .right = true},
+    {"workspace", .right = true, .style = ONV_STYLE_DIM},
+    {"context", .right = true, .style = ONV_STYLE_DIM},
+    {"total", .right = true},
+};
+
+/* "256-600 MiB"; one label where both ends read the same, none for nothing. */
+static const char *range_text(const onv_page *page, onv_range range)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    onv_label low = onv_label_bytes(range.low), high = onv_label_bytes(range.high);
+    if (range.high == 0) return "";
+    if (strcmp(low.text, high.text) == 0) return onv_arena_printf(page->arena, "%s", high.text);
+    /* The unit once, where both share it. */
+    char *unit = strchr(low.text, ' ');
+    const char *other = strchr(high.text, ' ');
+    if (range.low == 0)
+        strcpy(low.text, "0");
+    else if (unit != NULL && other != NULL && strcmp(unit, other) == 0)
+        *unit = '\0';
+    return onv_arena_printf(page->arena, "%s%s%s", low.text, dash, high.text);
+}
+
+static void add_row(onv_table *table, const onv_page *page, const onv_runtime_result *r)
+{
+    onv_table_add(table, onv_arena_printf(page->arena, "  %s", r->runtime->name));
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s", onv_label_bytes(r->weight_bytes).text));
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s", onv_label_bytes(r->activation_bytes).text));
+    onv_table_add(table, range_text(page, r->workspace_bytes));
+    onv_table_add(table, range_text(page, r->context_bytes));
+    onv_table_add(table, range_text(page, r->total_bytes));
+}
+
+static void write_remark(const onv_page *page, const onv_runtime_result *r)
+{
+    const char *text = NULL;
+    if (strcmp(r->runtime->name, "arena") == 0) {
+        onv_label bound = onv_label_bytes(r->lower_bound_bytes);
+        text = r->optimal ? "arena: its offsets are proven optimal"
+                          : onv_arena_printf(page->arena, "arena: no plan is below %s", bound.text);
+    } else if (strcmp(r->runtime->name, "ort") == 0) {
+        text = onv_arena_printf(page->arena, "ort: %s after the first run, %s from the third on",
+                                onv_label_bytes(r->first_run_bytes).text,
+                                onv_label_bytes(r->steady_bytes).text);
+    }
+    if (text == NULL) return;
+    onv_write_text(page->out, "  ");
+    onv_page_text(page, ONV_STYLE_DIM, text);
+    onv_page_line(page);
+}
+
+void onv_write_runtimes(const onv_view *view, const onv_page *page)
+{
+    if (view->n_runtimes == 0) return;
+    onv_table table;
+    onv_page_line(page);
+    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < view->n_runtimes; i++) add_row(&table, page, &view->runtimes[i]);
+    onv_table_finish(&table, page);
+    for (size_t i = 0; i < view->n_runtimes; i++) write_remark(page, &view->runtimes[i]);
+}

@@ -1,0 +1,80 @@
+/* Eager execution: every value is allocated when it is made and freed after its last use, views
+ * share their source's memory, the caller holds the inputs. `torch` serves the requests as PyTorch's
+ * caching allocator does, `async` as the device's stream-ordered pool (PyTorch's
+ * backend:cudaMallocAsync). */
+#include "runtime/runtime.h"
+
+typedef struct tracing {
+    onv_trace trace;
+    uint32_t next_id;
+    uint64_t weight_bytes;
+} tracing;
+
+static onv_status add_weight(void *context, const onv_value *value, onv_error *err)
+{
+    tracing *t = context;
+    t->weight_bytes += value->tensor->bytes; /* live_compute has checked their sum */
+    if (!onv_trace_alloc(&t->trace, t->next_id++, value->tensor->bytes, 0, value->name))
+        return onv_fail_memory(err);
+    return ONV_OK;
+}
+
+static onv_status trace_eager(onv_model *model, const onv_live *live, tracing *t, onv_error *err)
+{
+    static const onv_storage_rules rules = {
+        .views = true, .strided_views = true, .skip_host = true, .hold_inputs = true};
+    onv_storages storages;
+    ONV_TRY(onv_storages_compute(model, live, &rules, &storages, err));
+    ONV_TRY(onv_each_device_weight(model, live, add_weight, t, err));
+    if (!onv_trace_add_intervals(&t->trace, storages.at, storages.count, live->n_steps, t->next_id))
+        return onv_fail_memory(err);
+    return ONV_OK;
+}
+
+static onv_status run_eager(const char *allocator, onv_model *model, const onv_live *live,
+                            const onv_runtime_options *options, onv_runtime_result *result,
+                            onv_error *err)
+{
+    tracing t = {0};
+    onv_alloc_result run = {0};
+    onv_status status = trace_eager(model, live, &t, err);
+    if (status == ONV_OK)
+        status = onv_alloc_simulate(&t.trace, onv_alloc_model_find(allocator), &options->alloc,
+                                    &run, err);
+    onv_trace_cleanup(&t.trace);
+    ONV_TRY(status);
+    result->weight_bytes = t.weight_bytes;
+    result->allocated_peak_bytes = run.allocated_peak;
+    result->reserved_peak_bytes = run.reserved_peak;
+    result->held_bytes = run.reserved_peak;
+    result->activation_bytes = run.reserved_peak - t.weight_bytes;
+    return ONV_OK;
+}
+
+static onv_status compute_torch(onv_model *model, const onv_live *live,
+                                const onv_runtime_options *options, onv_runtime_result *result,
+                                onv_error *err)
+{
+    return run_eager("torch", model, live, options, result, err);
+}
+
+const onv_runtime onv_runtime_torch = {
+    .name = "torch",
+    .summary = "eager PyTorch with its caching allocator",
+    .has_context = true,
+    .compute = compute_torch,
+};
+
+static onv_status compute_async(onv_model *model, const onv_live *live,
+                                const onv_runtime_options *options, onv_runtime_result *result,
+                                onv_error *err)
+{
+    return run_eager("async", model, live, options, result, err);
+}
+
+const onv_runtime onv_runtime_async = {
+    .name = "async",
+    .summary = "eager execution on the device's stream-ordered pool (cudaMallocAsync)",
+    .has_context = true,
+    .compute = compute_async,
+};

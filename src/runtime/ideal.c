@@ -1,0 +1,50 @@
+/* The two runtimes of theory: `ideal`, the sum of what is live, and `arena`, the same values at
+ * planned offsets in one block. Neither shares nor rounds anything. */
+#include "base/checked.h"
+#include "plan/plan.h"
+#include "runtime/runtime.h"
+
+static onv_status add_weights(const onv_live *live, onv_runtime_result *result, onv_error *err)
+{
+    result->weight_bytes = live->weight_bytes;
+    if (!onv_u64_add(result->weight_bytes, result->activation_bytes, &result->held_bytes))
+        return onv_fail(err, ONV_ERR_OVERFLOW, "the total does not fit 64 bits");
+    return ONV_OK;
+}
+
+static onv_status compute_ideal(onv_model *model, const onv_live *live,
+                                const onv_runtime_options *options, onv_runtime_result *result,
+                                onv_error *err)
+{
+    (void)model;
+    (void)options;
+    result->activation_bytes = live->peak_bytes;
+    return add_weights(live, result, err);
+}
+
+const onv_runtime onv_runtime_ideal = {
+    .name = "ideal",
+    .summary = "the sum of what is live: no runtime can do with less without sharing memory",
+    .compute = compute_ideal,
+};
+
+static onv_status compute_arena(onv_model *model, const onv_live *live,
+                                const onv_runtime_options *options, onv_runtime_result *result,
+                                onv_error *err)
+{
+    (void)model;
+    onv_plan plan;
+    onv_plan_options how = {.effort = options->plan_effort};
+    ONV_TRY(onv_plan_intervals(live->intervals, live->n_intervals, &how, &plan, err));
+    result->activation_bytes = plan.height;
+    result->lower_bound_bytes = plan.lower_bound;
+    result->optimal = plan.optimal;
+    onv_plan_cleanup(&plan);
+    return add_weights(live, result, err);
+}
+
+const onv_runtime onv_runtime_arena = {
+    .name = "arena",
+    .summary = "every value at a planned offset in one block",
+    .compute = compute_arena,
+};

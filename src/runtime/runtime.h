@@ -1,0 +1,73 @@
+/* Runtimes: what each would hold on the device to run the model.
+ *
+ * A runtime is a strategy (a row of onv_runtimes): it decides which values share memory, in which
+ * order nodes run, which allocator serves them, and how weights are stored. What it computes is
+ * exact under its rules; what no graph tells (workspaces of libraries, the CUDA context) is a range
+ * with its reason.
+ */
+#ifndef ONV_RUNTIME_RUNTIME_H
+#define ONV_RUNTIME_RUNTIME_H
+
+#include "alloc/alloc.h"
+#include "live/live.h"
+#include "live/storage.h"
+
+typedef struct onv_range {
+    uint64_t low, high;
+} onv_range;
+
+typedef struct onv_runtime onv_runtime;
+
+typedef struct onv_runtime_result {
+    const onv_runtime *runtime;
+    uint64_t weight_bytes;     /* as the runtime stores them */
+    uint64_t activation_bytes; /* the most that is held beyond the weights */
+    uint64_t held_bytes;       /* weights and activations together, as taken from the device */
+    onv_range workspace_bytes; /* of libraries; an estimate */
+    onv_range context_bytes;   /* of the driver and its kernels; an estimate */
+    onv_range total_bytes;     /* held + workspace + context */
+
+    /* torch, async, ort: as the allocator's own statistics count */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    /* arena */
+    uint64_t lower_bound_bytes;
+    bool optimal;
+    /* ort */
+    uint64_t first_run_bytes, steady_bytes;
+    uint64_t reused_values; /* that took over a buffer instead of a new one */
+} onv_runtime_result;
+
+typedef struct onv_runtime_options {
+    onv_alloc_options alloc; /* settings of the allocators */
+    uint64_t plan_effort;    /* of the offset planner; 0: its default */
+} onv_runtime_options;
+
+struct onv_runtime {
+    const char *name;    /* as --runtime takes it */
+    const char *summary; /* one line */
+    const char *order;   /* the order of execution it insists on, NULL: the user's */
+    bool has_context;    /* total counts a CUDA context and workspaces */
+    onv_status (*compute)(onv_model *model, const onv_live *live,
+                          const onv_runtime_options *options, onv_runtime_result *result,
+                          onv_error *err);
+};
+
+extern const onv_runtime *const onv_runtimes[];
+extern const size_t onv_n_runtimes;
+
+/* By name; NULL if there is none. */
+const onv_runtime *onv_runtime_find(const char *name);
+
+/* Requires that every value is sized (live->unknown == 0): a missing size would be counted as
+ * nothing. `live` is in the runtime's order. */
+onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_runtime_result *result,
+                               onv_error *err);
+
+/* Bytes of the weights that the device holds (initializers and constants that are no mere shape
+ * arithmetic), each handed to `add`. */
+typedef onv_status (*onv_weight_fn)(void *context, const onv_value *value, onv_error *err);
+onv_status onv_each_device_weight(onv_model *model, const onv_live *live, onv_weight_fn add,
+                                  void *context, onv_error *err);
+
+#endif
