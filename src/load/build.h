@@ -129,6 +129,9 @@ onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
                            const char *path, onv_graph_id *graph);
 
+/* How many list items of a graph are worked through, nodes apart. */
+uint64_t onv_build_graph_items(const Onnx__GraphProto *pb);
+
 /* The prefix of names inside `path`: itself with a slash, or a number where it is too long. */
 onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefix);
 
@@ -146,6 +149,11 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
                               size_t first_value);
 
 /* --- build_node.c ------------------------------------------------------------------------------ */
+
+/* Counts towards the limit on nodes. Inside functions long lists count too, as they are worked
+ * through at every call; onv_build_cost says how much so many list items count. */
+onv_status onv_build_work(onv_builder *b, uint64_t amount);
+uint64_t onv_build_cost(uint64_t items, bool in_function);
 
 onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                           size_t index);

@@ -67,12 +67,23 @@ static onv_status add_function(onv_builder *b, const Onnx__FunctionProto *pb)
 enum { UNVISITED, VISITING, VISITED };
 
 typedef struct cost {
-    uint64_t nodes; /* and calls */
+    uint64_t nodes; /* and calls, and what long lists count for */
     uint32_t depth; /* of calls below */
 } cost;
 
 static onv_status cost_of_nodes(onv_builder *b, Onnx__NodeProto *const *nodes, size_t n,
                                 uint32_t depth, cost *sum);
+
+static void add_cost(cost *sum, uint64_t nodes)
+{
+    if (__builtin_add_overflow(sum->nodes, nodes, &sum->nodes)) sum->nodes = UINT64_MAX;
+}
+
+/* What a call goes through besides the nodes of the body. */
+static uint64_t list_items(const Onnx__FunctionProto *pb)
+{
+    return (uint64_t)pb->n_input + pb->n_output + pb->n_attribute_proto + pb->n_value_info;
+}
 
 static onv_status cost_of_function(onv_builder *b, onv_function *function, uint32_t depth)
 {
@@ -81,7 +92,7 @@ static onv_status cost_of_function(onv_builder *b, onv_function *function, uint3
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' calls itself",
                         function->name, function->domain);
     function->visit = VISITING;
-    cost sum = {0};
+    cost sum = {.nodes = onv_build_cost(list_items(function->pb), true)};
     ONV_TRY(cost_of_nodes(b, function->pb->node, function->pb->n_node, depth, &sum));
     function->cost = sum.nodes;
     function->depth = sum.depth + 1;
@@ -103,24 +114,31 @@ static onv_status cost_of_call(onv_builder *b, const Onnx__NodeProto *pb, uint32
                         "functions call each other more than %" PRIu32
                         " deep, the limit (function '%s')",
                         b->limits->function_depth, function->name);
-    if (__builtin_add_overflow(sum->nodes, function->cost, &sum->nodes)) sum->nodes = UINT64_MAX;
+    add_cost(sum, function->cost);
     if (function->depth > sum->depth) sum->depth = function->depth;
     return ONV_OK;
+}
+
+static onv_status cost_of_graph(onv_builder *b, const Onnx__GraphProto *pb, uint32_t depth,
+                                cost *sum)
+{
+    add_cost(sum, onv_build_cost(onv_build_graph_items(pb), depth > 0));
+    return cost_of_nodes(b, pb->node, pb->n_node, depth, sum);
 }
 
 static onv_status cost_of_nodes(onv_builder *b, Onnx__NodeProto *const *nodes, size_t n,
                                 uint32_t depth, cost *sum)
 {
     for (size_t i = 0; i < n; i++) {
-        if (__builtin_add_overflow(sum->nodes, 1, &sum->nodes)) sum->nodes = UINT64_MAX;
-        ONV_TRY(cost_of_call(b, nodes[i], depth, sum));
-        for (size_t a = 0; a < nodes[i]->n_attribute; a++) {
-            const Onnx__AttributeProto *attr = nodes[i]->attribute[a];
-            if (attr->g != NULL)
-                ONV_TRY(cost_of_nodes(b, attr->g->node, attr->g->n_node, depth, sum));
+        const Onnx__NodeProto *node = nodes[i];
+        add_cost(sum,
+                 1 + onv_build_cost(node->n_input + node->n_output + node->n_attribute, depth > 0));
+        ONV_TRY(cost_of_call(b, node, depth, sum));
+        for (size_t a = 0; a < node->n_attribute; a++) {
+            const Onnx__AttributeProto *attr = node->attribute[a];
+            if (attr->g != NULL) ONV_TRY(cost_of_graph(b, attr->g, depth, sum));
             for (size_t g = 0; g < attr->n_graphs; g++)
-                ONV_TRY(
-                    cost_of_nodes(b, attr->graphs[g]->node, attr->graphs[g]->n_node, depth, sum));
+                ONV_TRY(cost_of_graph(b, attr->graphs[g], depth, sum));
         }
     }
     return ONV_OK;
@@ -290,7 +308,8 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__N
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "functions call each other more than %" PRIu32 " deep, the limit",
                         b->limits->function_depth);
-    onv_status status = expand(&c);
+    onv_status status = onv_build_work(b, onv_build_cost(list_items(function->pb), true));
+    if (status == ONV_OK) status = expand(&c);
     onv_ptr_map_cleanup(&c.body.names);
     onv_ptr_map_cleanup(&c.results);
     onv_ptr_map_cleanup(&c.bindings.index);

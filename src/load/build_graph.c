@@ -185,9 +185,16 @@ static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const Onn
     return ONV_OK;
 }
 
+uint64_t onv_build_graph_items(const Onnx__GraphProto *pb)
+{
+    return (uint64_t)pb->n_input + pb->n_output + pb->n_initializer + pb->n_sparse_initializer +
+           pb->n_value_info;
+}
+
 static onv_status build_scope(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb,
                               onv_graph *graph)
 {
+    ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(pb), scope->calls > 0)));
     if (!onv_ptr_map_reserve(&scope->names, pb->n_initializer + pb->n_input + pb->n_node))
         return onv_fail_memory(b->err);
     ONV_TRY(define_initializers(b, scope, pb));

@@ -4,10 +4,16 @@
 
 #include "load/build.h"
 
-static onv_status count_node(onv_builder *b)
+uint64_t onv_build_cost(uint64_t items, bool in_function)
 {
-    /* Calls count too: functions that only call each other must not go on for ever. */
-    if (++b->work <= b->limits->nodes) return ONV_OK;
+    enum { ITEMS_PER_NODE = 16 };
+    return in_function ? items / ITEMS_PER_NODE : 0;
+}
+
+onv_status onv_build_work(onv_builder *b, uint64_t amount)
+{
+    b->work += amount; /* each amount is bounded by the file, so this ends before it wraps */
+    if (b->work <= b->limits->nodes) return ONV_OK;
     return onv_fail(b->err, ONV_ERR_LIMIT,
                     "the model has more than %" PRIu64
                     " nodes once its functions are expanded, the limit",
@@ -128,7 +134,8 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     const char *overload, *path;
     if (pb->op_type == NULL || pb->op_type[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "node %zu has no operator", index);
-    ONV_TRY(count_node(b));
+    ONV_TRY(onv_build_work(
+        b, 1 + onv_build_cost(pb->n_input + pb->n_output + pb->n_attribute, scope->calls > 0)));
     ONV_TRY(onv_build_intern(b, pb->op_type, &node.op_type));
     ONV_TRY(onv_build_intern(b, pb->overload, &overload));
     ONV_TRY(onv_build_domain(b, pb->domain, &node.domain));
@@ -180,7 +187,7 @@ onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char
         .macs = ONV_DIM_UNKNOWN,
         .element_ops = ONV_DIM_UNKNOWN,
     };
-    ONV_TRY(count_node(b));
+    ONV_TRY(onv_build_work(b, 1));
     ONV_TRY(onv_build_intern(b, "Identity", &node.op_type));
     ONV_TRY(onv_build_intern(b, "", &node.domain));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));

@@ -405,6 +405,18 @@ static void chains(void **state)
     m_free(file);
 }
 
+/* Few nodes, but long lists that every call goes through. */
+static void long_lists(void **state)
+{
+    (void)state;
+    msg *f = function("F", "a", "a");
+    for (int i = 0; i < 10000; i++) body(f, call("G", "", "a", "-"));
+    msg *file = model_of("x", "y", call("F", "k", "x", "y"), f), *g = function("G", "a", "a");
+    for (int i = 0; i < 10000; i++) m_put(g, F_INFO, m_info("v"));
+    m_put(file, M_FUNCTION, g);
+    refuse(file, ONV_ERR_LIMIT, "nodes once its functions are expanded");
+}
+
 /* Graphs passed as attributes multiply in a way that only expansion sees. */
 static void graphs_that_multiply(void **state)
 {
@@ -476,6 +488,7 @@ int main(void)
         cmocka_unit_test(wrong_calls),
         cmocka_unit_test(recursion),
         cmocka_unit_test(chains),
+        cmocka_unit_test(long_lists),
         cmocka_unit_test(graphs_that_multiply),
         cmocka_unit_test(a_default_that_holds_itself),
     };

@@ -254,19 +254,44 @@ static void what_else_a_file_may_be(void **state)
 
 /* --- Limits ------------------------------------------------------------------------------------ */
 
-static void three_thousand_nested_graphs(void **state)
+static msg *nested_graphs(int depth)
 {
-    (void)state;
     msg *graph = m_new();
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < depth; i++) {
         msg *attr = m_new(), *node = m_new(), *outer = m_new();
         m_put(attr, A_GRAPH, graph);
+        m_text(node, 4, "If");
         m_put(node, N_ATTR, attr);
         m_put(outer, G_NODE, node);
         graph = outer;
     }
-    assert_true(graph->count < 40000);
-    expect(m_model(graph), ONV_ERR_LIMIT, "nested more than 200 deep");
+    return m_model(graph);
+}
+
+static void three_thousand_nested_graphs(void **state)
+{
+    (void)state;
+    msg *file = nested_graphs(3000);
+    assert_true(file->count < 60000);
+    expect(file, ONV_ERR_LIMIT, "nested more than 200 deep");
+}
+
+/* What the highest limit lets through must not exhaust the stack, here or in protobuf-c. */
+static void the_deepest_nesting(void **state)
+{
+    (void)state;
+    onv_limits limits = {.nesting = UINT32_MAX};
+    onv_error err = {0};
+    onv_model model;
+    msg *file = nested_graphs(332);
+    assert_int_equal(onv_load_memory(file->at, file->count, NULL, &limits, &model, &err), ONV_OK);
+    assert_int_equal(model.graphs.count, 333);
+    onv_model_cleanup(&model);
+    m_free(file);
+    file = nested_graphs(334);
+    assert_int_equal(onv_load_memory(file->at, file->count, NULL, &limits, &model, &err),
+                     ONV_ERR_LIMIT);
+    m_free(file);
 }
 
 static void nested_types(void **state)
@@ -475,6 +500,7 @@ int main(void)
         cmocka_unit_test(names_are_text),
         cmocka_unit_test(what_else_a_file_may_be),
         cmocka_unit_test(three_thousand_nested_graphs),
+        cmocka_unit_test(the_deepest_nesting),
         cmocka_unit_test(nested_types),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(the_skeleton_leaves_out_what_is_not_used),
