@@ -127,7 +127,7 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__N
  * differ for graphs that are passed to functions); both NULL for the main graph. */
 onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
-                           const char *path, onv_graph_id *graph);
+                           const char *path, onv_graph_id *id);
 
 /* How many list items of a graph are worked through, nodes apart. */
 uint64_t onv_build_graph_items(const Onnx__GraphProto *pb);

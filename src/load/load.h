@@ -5,6 +5,10 @@
  * the weights are never touched. The scan also bounds nesting and counts before protobuf-c
  * recurses or allocates.
  *
+ * Names: values and nodes of the main graph are called as in the file; those of subgraphs and of the
+ * bodies of functions carry the way there: "If_3/then_branch/x", "call/inner". A node without a name
+ * stands in such a path as its operator and its place.
+ *
  * Requires: a path. Gives: a model whose names are resolved, functions expanded, graphs not yet
  * checked (onv_graph_check). The model owns the mapping (released by onv_model_cleanup).
  * Errors: ONV_ERR_IO (cannot be opened), ONV_ERR_FORMAT (not protobuf, truncated, no graph),
