@@ -4,7 +4,7 @@
 #include "report/text.h"
 
 static const onv_column columns[] = {
-    {"Runtimes", .style = ONV_STYLE_PLAIN},
+    {"", .style = ONV_STYLE_PLAIN},
     {"weights", .right = true},
     {"activations", .right = true},
     {"workspace", .right = true, .style = ONV_STYLE_DIM},
@@ -12,26 +12,17 @@ static const onv_column columns[] = {
     {"total", .right = true},
 };
 
-/* "256-600 MiB"; one label where both ends read the same, none for nothing. */
+/* "256-600 MiB"; one label where both ends are one, none for nothing. */
 static const char *range_text(const onv_page *page, onv_range range)
 {
     const char *dash = onv_page_is_unicode(page) ? "–" : "-";
-    onv_label low = onv_label_bytes(range.low), high = onv_label_bytes(range.high);
     if (range.high == 0) return "";
-    if (strcmp(low.text, high.text) == 0) return onv_arena_printf(page->arena, "%s", high.text);
-    /* The unit once, where both share it. */
-    char *unit = strchr(low.text, ' ');
-    const char *other = strchr(high.text, ' ');
-    if (range.low == 0)
-        strcpy(low.text, "0");
-    else if (unit != NULL && other != NULL && strcmp(unit, other) == 0)
-        *unit = '\0';
-    return onv_arena_printf(page->arena, "%s%s%s", low.text, dash, high.text);
+    return onv_arena_printf(page->arena, "%s", onv_label_range(range.low, range.high, dash).text);
 }
 
 static void add_row(onv_table *table, const onv_page *page, const onv_runtime_result *r)
 {
-    onv_table_add(table, onv_arena_printf(page->arena, "  %s", r->runtime->name));
+    onv_table_add(table, onv_arena_printf(page->arena, "%s", r->runtime->name));
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s", onv_label_bytes(r->weight_bytes).text));
     onv_table_add(table,
@@ -63,6 +54,8 @@ void onv_write_runtimes(const onv_view *view, const onv_page *page)
 {
     if (view->n_runtimes == 0) return;
     onv_table table;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Runtimes");
     onv_page_line(page);
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < view->n_runtimes; i++) add_row(&table, page, &view->runtimes[i]);

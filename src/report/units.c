@@ -28,9 +28,10 @@ static onv_label point(uint64_t digits, unsigned decimals, const char *suffix)
     return label;
 }
 
+static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+
 onv_label onv_label_bytes(uint64_t bytes)
 {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
     onv_label label;
     if (bytes < 1024) {
         snprintf(label.text, sizeof label.text, "%u B", (unsigned)bytes);
@@ -43,6 +44,24 @@ onv_label onv_label_bytes(uint64_t bytes)
         if (power < 6 && digits >= (power < 3 ? 10240 : 102400)) continue;
         return point(digits, decimals, units[power]);
     }
+}
+
+onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash)
+{
+    unsigned power = 0;
+    while (power < 6 && high >> 10 * (power + 1) > 0) power++;
+    unsigned decimals = power < 3 ? 0 : 2;
+    uint64_t unit = UINT64_C(1) << 10 * power;
+    uint64_t first = divide(low, unit, decimals), last = divide(high, unit, decimals);
+    if (first == last) return onv_label_bytes(high);
+    onv_label label;
+    unsigned from = (unsigned)first, to = (unsigned)last; /* below 102,400 */
+    if (decimals == 0)
+        snprintf(label.text, sizeof label.text, "%u%.4s%u%s", from, dash, to, units[power]);
+    else
+        snprintf(label.text, sizeof label.text, "%u.%02u%.4s%u.%02u%s", from / 100, from % 100,
+                 dash, to / 100, to % 100, units[power]);
+    return label;
 }
 
 onv_label onv_label_count(uint64_t count)
@@ -61,15 +80,15 @@ onv_label onv_label_count(uint64_t count)
 
 onv_label onv_label_scaled(uint64_t count)
 {
-    static const char *const units[] = {"", " K", " M", " G", " T", " P", " E"};
+    static const char *const thousands[] = {"", " K", " M", " G", " T", " P", " E"};
     if (count < 1000) return onv_label_count(count);
     uint64_t unit = 1;
     for (unsigned power = 1;; power++) {
         unit *= 1000;
         uint64_t digits = divide(count, unit, 2);
         if (power < 6 && digits >= 100000) continue;
-        if (digits < 10000) return point(digits, 2, units[power]);
-        return point(divide(count, unit, 1), 1, units[power]);
+        if (digits < 10000) return point(digits, 2, thousands[power]);
+        return point(divide(count, unit, 1), 1, thousands[power]);
     }
 }
 

@@ -11,7 +11,12 @@ typedef struct onv_label {
     char text[32];
 } onv_label;
 
-onv_label onv_label_bytes(uint64_t bytes);  /* "812 B", "97.3 MiB", "2.30 GiB" */
+onv_label onv_label_bytes(uint64_t bytes); /* "812 B", "97.3 MiB", "2.30 GiB" */
+
+/* "256-600 MiB", "0.81-1.20 GiB": what is no more than an estimate, in the unit of `high`. As
+ * onv_label_bytes where both ends are one. `dash` stands between them, at most 4 bytes. */
+onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash);
+
 onv_label onv_label_count(uint64_t count);  /* "25,507,944" */
 onv_label onv_label_scaled(uint64_t count); /* "812", "4.09 G": powers of 1000 */
 

@@ -31,6 +31,17 @@ static void bytes(void **state)
     assert_string_equal(onv_label_bytes((UINT64_C(1) << 60) - 1).text, "1.00 EiB");
 }
 
+static void ranges(void **state)
+{
+    (void)state;
+    assert_string_equal(onv_label_range(256 * MIB, 600 * MIB, "-").text, "256-600 MiB");
+    assert_string_equal(onv_label_range(0, 32 * MIB, "-").text, "0-32 MiB");
+    assert_string_equal(onv_label_range(829 * MIB, 1229 * MIB, "-").text, "0.81-1.20 GiB");
+    assert_string_equal(onv_label_range(MIB, MIB, "-").text, "1.0 MiB");
+    assert_string_equal(onv_label_range(3, 5, "–").text, "3–5 B");
+    assert_string_equal(onv_label_range(0, UINT64_MAX, "-").text, "0.00-16.00 EiB");
+}
+
 static void counts(void **state)
 {
     (void)state;
@@ -62,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes),
+        cmocka_unit_test(ranges),
         cmocka_unit_test(counts),
         cmocka_unit_test(shares),
     };
