@@ -119,7 +119,7 @@ static bool update_dim(onv_op_ctx *c, const onv_loop *loop, carried_dim *d, onv_
     switch (d->kind) {
     case CARRIED_FIXED:
         open_dim(d);
-        if (onv_dim_has_bound(c->dims, given)) bound_dim(c, d, given);
+        if (!steady(c, loop, given)) bound_dim(c, d, given);
         if (d->kind == CARRIED_OPEN) probe_dim(c, d);
         return true;
     case CARRIED_PROBED:
@@ -177,6 +177,13 @@ static bool comparable(const onv_type *a, const onv_type *b)
     return a->kind == ONV_TYPE_SEQUENCE || (onv_type_has_rank(a) && a->rank == b->rank);
 }
 
+static bool has_bounds(onv_op_ctx *c, const onv_carried *state)
+{
+    for (int i = 0; i < state->n_dims; i++)
+        if (onv_dim_has_bound(c->dims, state->dims[i].now)) return true;
+    return false;
+}
+
 /* Takes in what the body gave for state k; *news where the body has to run again. */
 static onv_status update_state(onv_op_ctx *c, onv_loop *loop, uint32_t k, bool *news)
 {
@@ -206,7 +213,7 @@ static onv_status update_state(onv_op_ctx *c, onv_loop *loop, uint32_t k, bool *
     if (!onv_type_same(&merged, &now->type) || known != now->known) *news = true;
     now->type = merged;
     now->known = known;
-    now->bound = now->bound || given->bound;
+    now->bound = state->initial.bound || has_bounds(c, state);
     return ONV_OK;
 }
 
@@ -259,6 +266,7 @@ onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, on
     onv_op_value result = loop->in[loop->in_first + k];
     onv_dim dims[ONV_MAX_RANK];
     if (onv_dim_is(trips, 0)) return state->initial;
+    result.bound = state->initial.bound;
     bool ran = onv_dim_always_lt(c->dims, onv_dim_const(0), trips);
     for (int i = 0; i < state->n_dims; i++) {
         dims[i] = final_dim(c, &state->dims[i], trips);

@@ -33,9 +33,14 @@ static onv_dim forward_size(onv_dims *dims, onv_dim start, onv_dim end, onv_dim 
 {
     onv_dim zero = onv_dim_const(0);
     onv_dim stop = onv_dim_min(dims, end, size);
+    if (onv_dim_is_infinite(stop)) return zero;
     /* A start before the front, and one behind the end, need no clamping: what is subtracted is
      * then too small, which min and max mend. This gives the plainest expressions. */
     onv_dim span = onv_dim_sub(dims, stop, start);
+    /* Where the minimum stays open, end - start is often a number: min(1, size - i), not
+     * min(size, i + 1) - i. */
+    if (onv_dim_is_const(onv_dim_sub(dims, end, start)) && !onv_dim_is_const(span))
+        span = onv_dim_min(dims, onv_dim_sub(dims, end, start), onv_dim_sub(dims, size, start));
     if (onv_dim_is_infinite(start))
         span = start.raw < 0 ? stop : zero;
     else if (!onv_dim_always_le(dims, zero, start))
@@ -47,6 +52,7 @@ static onv_dim forward_size(onv_dims *dims, onv_dim start, onv_dim end, onv_dim 
 static onv_dim backward_size(onv_dims *dims, onv_dim start, onv_dim end, onv_dim step, onv_dim size)
 {
     onv_dim zero = onv_dim_const(0), last = onv_dim_add(dims, size, onv_dim_const(-1));
+    if (onv_dim_is_infinite(end) && end.raw > 0) return zero;
     onv_dim first = onv_dim_min(dims, start, last);
     if (!onv_dim_always_le(dims, zero, start))
         first = onv_dim_min(dims, onv_dim_max(dims, first, zero), last);
@@ -59,15 +65,19 @@ static onv_dim backward_size(onv_dims *dims, onv_dim start, onv_dim end, onv_dim
 static onv_dim cut_size(onv_op_ctx *c, const cut *k, onv_dim size)
 {
     onv_dims *dims = c->dims;
-    if (!onv_dim_is_const(k->step)) return onv_dim_fresh(dims, "slice", size);
-    bool forward = k->step.raw > 0;
+    if (!onv_dim_is_known(k->step)) return onv_dim_fresh(dims, "slice", size);
+    bool forward = k->step.raw > 0, single = onv_dim_is_infinite(k->step);
+    /* A step too large for any second element. */
+    onv_dim step = single ? onv_dim_const(forward ? 1 : -1) : k->step;
+    if (!onv_dim_is_const(step)) return onv_dim_fresh(dims, "slice", size);
     onv_dim lowest = onv_dim_const(-ONV_DIM_INFINITY_RAW);
     onv_dim start = from_front(dims, k->start, size), end = from_front(dims, k->end, size);
     bool open = !onv_dim_is_known(start) || !onv_dim_is_known(end);
     if (!onv_dim_is_known(start)) start = forward ? lowest : ONV_DIM_INFINITY;
     if (!onv_dim_is_known(end)) end = forward ? ONV_DIM_INFINITY : lowest;
-    onv_dim result = forward ? forward_size(dims, start, end, k->step, size)
-                             : backward_size(dims, start, end, k->step, size);
+    onv_dim result = forward ? forward_size(dims, start, end, step, size)
+                             : backward_size(dims, start, end, step, size);
+    if (single) result = onv_dim_min(dims, result, onv_dim_const(1));
     if (!open || !onv_dim_is_known(result) || onv_dim_is(result, 0)) return result;
     return onv_dim_fresh(dims, "slice", result);
 }
