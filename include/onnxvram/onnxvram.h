@@ -261,6 +261,42 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
 
+/* --- Other files ------------------------------------------------------------------------------ */
+
+typedef struct onv_plan_info {
+    uint64_t height;      /* bytes that the plan needs */
+    uint64_t lower_bound; /* no plan needs less */
+    bool optimal;         /* the two are equal */
+    bool fits;            /* within the capacity, or none was given */
+    uint64_t nodes;       /* of the exact search */
+    const char *strategy; /* static text */
+} onv_plan_info;
+
+/* Reads intervals (CSV with the header id,lower,upper,size; half-open), finds an offset for each so
+ * that no two that share a step overlap, and writes the same rows with a column `offset`. With a
+ * capacity (not 0) the search ends at the first plan within it. `info` may be NULL. */
+ONV_API onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
+                                 onv_write_fn write, void *context, onv_plan_info *info,
+                                 onv_error *error);
+
+typedef struct onv_simulate_options {
+    size_t struct_size;
+    bool summary;             /* a table of statistics per runtime instead of a row */
+    bool header;              /* a header above the rows */
+    bool expandable_segments; /* of PyTorch's allocator */
+    uint64_t capacity;        /* of the device; 0: no limit */
+} onv_simulate_options;
+
+/* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
+ * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
+ * segments. Beside the runtimes of an analysis, allocators by their own names: see
+ * onv_allocator_name(). `options` may be NULL. */
+ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,
+                                     const onv_simulate_options *options, onv_write_fn write,
+                                     void *context, onv_error *error);
+
+ONV_API const char *onv_allocator_name(size_t index, const char **summary);
+
 #ifdef __cplusplus
 }
 #endif

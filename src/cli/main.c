@@ -6,31 +6,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/message.h"
 #include "cli/options.h"
 #include "cli/output.h"
-
-enum { EXIT_DONE = 0, EXIT_UNUSABLE = 1, EXIT_USAGE = 2 };
-
-static int exit_status(onv_status status)
-{
-    return status == ONV_OK ? EXIT_DONE : status == ONV_ERR_USAGE ? EXIT_USAGE : EXIT_UNUSABLE;
-}
-
-/* One line: file, node and cause. */
-static int complain(const char *path, const onv_error *error)
-{
-    char text[1024], clean[2048];
-    if (error->node[0] != '\0' && error->op_type[0] != '\0')
-        snprintf(text, sizeof text, "%s: node '%s' (%s): %s", path, error->node, error->op_type,
-                 error->message);
-    else if (error->op_type[0] != '\0')
-        snprintf(text, sizeof text, "%s: node %s: %s", path, error->op_type, error->message);
-    else
-        snprintf(text, sizeof text, "%s: %s", path, error->message);
-    onv_printable(text, clean, sizeof clean);
-    fprintf(stderr, "onnxvram: %s\n", clean);
-    return exit_status(error->code);
-}
+#include "cli/tools.h"
 
 /* What the terminal can show. */
 static void fit_terminal(onv_cli *cli)
@@ -57,7 +36,7 @@ static int write_output(const onv_cli *cli, const onv_cli_output *output,
         onv_report(analyses, count, output->format, &cli->report, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, status == ONV_OK);
     if (status == ONV_OK) return kept ? EXIT_DONE : EXIT_UNUSABLE;
-    return complain(output->file, &error);
+    return onv_cli_complain(output->file, &error);
 }
 
 static int run(const onv_cli *cli)
@@ -75,7 +54,7 @@ static int run(const onv_cli *cli)
             count++;
             continue;
         }
-        int status = complain(cli->models[i], &error);
+        int status = onv_cli_complain(cli->models[i], &error);
         if (status > worst) worst = status;
     }
     for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
@@ -92,6 +71,8 @@ int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    if (argc > 1 && strcmp(argv[1], "plan") == 0) return onv_cli_plan(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "simulate") == 0) return onv_cli_simulate(argc - 1, argv + 1);
     onv_cli cli;
     int status = EXIT_USAGE;
     switch (onv_cli_parse(&cli, argc, argv)) {

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/message.h"
 
 /* Long options without a letter get a number beyond the characters. */
 enum {
@@ -16,6 +17,11 @@ enum {
     OPT_TOP,
     OPT_COLOR,
     OPT_VERSION,
+    OPT_PRECISION,
+    OPT_ORDER,
+    OPT_RUNTIME,
+    OPT_EFFORT,
+    OPT_EXPANDABLE,
 };
 
 typedef struct option_row {
@@ -32,6 +38,13 @@ static const option_row rows[] = {
     {'s', "shape", required_argument, "INPUT=AxBxC", "give an input's whole shape; repeatable"},
     {'i', "input-value", required_argument, "NAME=V,V,...",
      "give the value of an input that decides shapes; or NAME=@FILE.pb"},
+    {OPT_PRECISION, "precision", required_argument, "TYPE",
+     "as if the float tensors were cast: fp32, fp16, bf16"},
+    {OPT_ORDER, "order", required_argument, "NAME", "order of execution; see below"},
+    {OPT_RUNTIME, "runtime", required_argument, "LIST", "whose memory to work out; see below"},
+    {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
+    {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
+     "PyTorch's allocator with expandable_segments:True"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
@@ -50,6 +63,8 @@ enum { N_ROWS = sizeof rows / sizeof rows[0] };
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram plan INTERVALS.csv [--capacity BYTES] [-o OUT.csv]\n"
+          "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
           "Says how much GPU memory an exported ONNX model needs, and why.\n"
           "\n"
@@ -69,6 +84,13 @@ void onv_cli_help(FILE *to)
         else
             fprintf(to, "  %-30s  %s\n", left, rows[i].help);
     }
+    const char *summary;
+    fputs("\nOrders:\n", to);
+    for (size_t i = 0; onv_order_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_order_name(i, NULL), summary);
+    fputs("\nRuntimes (all, unless a comma-separated list is given):\n", to);
+    for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage.\n",
           to);
@@ -76,19 +98,8 @@ void onv_cli_help(FILE *to)
 
 /* --- Messages ---------------------------------------------------------------------------------- */
 
-static onv_cli_verdict usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static onv_cli_verdict usage(const char *format, ...)
-{
-    char message[512], clean[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    onv_printable(message, clean, sizeof clean);
-    fprintf(stderr, "onnxvram: %s (see onnxvram --help)\n", clean);
-    return ONV_CLI_USAGE;
-}
+/* Writes the message and gives the verdict that goes with it. */
+#define usage(...) (onv_cli_usage(__VA_ARGS__), ONV_CLI_USAGE)
 
 static onv_cli_verdict no_memory(void)
 {
@@ -259,6 +270,26 @@ static onv_cli_verdict set_batch(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+static onv_cli_verdict set_precision(onv_cli *cli, const char *text)
+{
+    static const char *const names[] = {"fp32", "fp16", "bf16"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(names[i], text) != 0) continue;
+        cli->analysis.precision = (onv_precision)(ONV_PRECISION_FP32 + i);
+        return ONV_CLI_RUN;
+    }
+    return usage("--precision takes fp32, fp16 or bf16, not '%s'", text);
+}
+
+static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
+{
+    int64_t value;
+    if (!parse_whole(text, &value) || value < 1)
+        return usage("--effort takes a number of at least 1, not '%s'", text);
+    cli->analysis.effort = (uint64_t)value;
+    return ONV_CLI_RUN;
+}
+
 /* --- Parsing ----------------------------------------------------------------------------------- */
 
 static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
@@ -268,6 +299,11 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case 'd': return add_dim(cli, arg);
     case 's': return add_shape(cli, arg);
     case 'i': return add_input_value(cli, arg);
+    case OPT_PRECISION: return set_precision(cli, arg);
+    case OPT_ORDER: cli->analysis.order = arg; return ONV_CLI_RUN;
+    case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
+    case OPT_EFFORT: return set_effort(cli, arg);
+    case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
     case OPT_CSV: return add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:

@@ -1,0 +1,125 @@
+/* The public functions on files that are no models: intervals and traces. */
+#include <string.h>
+
+#include "alloc/trace_csv.h"
+#include "base/heap.h"
+#include "plan/plan_csv.h"
+
+onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, onv_write_fn write,
+                         void *context, onv_plan_info *info, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_plan_options options = {.capacity = capacity, .effort = effort};
+    onv_plan plan = {0};
+    ONV_TRY(onv_plan_csv_run(path, &options, write, context, &plan, error));
+    if (info != NULL)
+        *info = (onv_plan_info){.height = plan.height,
+                                .lower_bound = plan.lower_bound,
+                                .optimal = plan.optimal,
+                                .fits = plan.fits,
+                                .nodes = plan.nodes,
+                                .strategy = plan.strategy};
+    return ONV_OK;
+}
+
+const char *onv_allocator_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_alloc_models) return NULL;
+    if (summary != NULL) *summary = onv_alloc_models[index]->summary;
+    return onv_alloc_models[index]->name;
+}
+
+/* --- The arena: a trace planned as a whole ----------------------------------------------------- */
+
+/* Time is counted in events: a buffer lives from its allocation up to its release. */
+static onv_status intervals_of(const onv_trace *trace, onv_plan_buffer *buffers, size_t *count,
+                               onv_alloc_result *result, onv_error *err)
+{
+    size_t *open = onv_heap_calloc((size_t)trace->n_ids + 1, sizeof *open);
+    if (open == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < trace->count; i++) {
+        const onv_event *event = &trace->events[i];
+        if (event->is_free) {
+            buffers[open[event->id]].upper = i;
+            result->allocated_end -= buffers[open[event->id]].size;
+            continue;
+        }
+        open[event->id] = *count;
+        buffers[(*count)++] = (onv_plan_buffer){i, trace->count, event->bytes};
+        result->allocated_end += event->bytes; /* each below 2^56, at most 2^25 of them: checked */
+    }
+    onv_heap_free(open);
+    return ONV_OK;
+}
+
+static onv_status simulate_arena(const char *path, onv_alloc_result *result, onv_error *err)
+{
+    onv_trace_csv csv;
+    onv_plan plan = {0};
+    size_t count = 0;
+    *result = (onv_alloc_result){.runtime = "arena"};
+    ONV_TRY(onv_trace_csv_read_file(path, &csv, err));
+    onv_plan_buffer *buffers = onv_heap_calloc(csv.trace.count + 1, sizeof *buffers);
+    onv_status status = buffers == NULL ? onv_fail_memory(err) : ONV_OK;
+    if (status == ONV_OK) status = intervals_of(&csv.trace, buffers, &count, result, err);
+    if (status == ONV_OK) status = onv_plan_compute(buffers, count, NULL, &plan, err);
+    result->allocated_peak = plan.max_load;
+    result->reserved_peak = result->reserved_end = plan.height;
+    result->segments = plan.height > 0;
+    onv_plan_cleanup(&plan);
+    onv_heap_free(buffers);
+    onv_trace_csv_cleanup(&csv);
+    return status;
+}
+
+/* --- Simulation -------------------------------------------------------------------------------- */
+
+static onv_status simulate_one(const char *path, const char *name,
+                               const onv_simulate_options *options, onv_write_fn write,
+                               void *context, onv_error *err)
+{
+    onv_alloc_result result;
+    if (strcmp(name, "arena") == 0) {
+        if (options->summary)
+            return onv_fail(err, ONV_ERR_USAGE, "an arena has no allocator to summarise");
+        ONV_TRY(simulate_arena(path, &result, err));
+    } else {
+        const onv_alloc_model *model = onv_alloc_model_find(name);
+        if (model == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%s'", name);
+        onv_alloc_options how = {.capacity_bytes = options->capacity};
+        how.torch.expandable_segments = options->expandable_segments;
+        ONV_TRY(onv_alloc_simulate_file(path, &model, 1, &how, &result,
+                                        options->summary ? write : NULL, context, err));
+        if (options->summary) return ONV_OK;
+    }
+    result.runtime = name; /* as it was asked for: models have two names */
+    if (!onv_alloc_result_write_csv(&result, write, context))
+        return onv_fail(err, ONV_ERR_IO, "the result could not be written");
+    return ONV_OK;
+}
+
+onv_status onv_simulate_file(const char *path, const char *runtimes,
+                             const onv_simulate_options *given, onv_write_fn write, void *context,
+                             onv_error *error)
+{
+    onv_simulate_options options = {0};
+    if (error != NULL) *error = (onv_error){0};
+    if (given != NULL)
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (options.header && !options.summary &&
+        (!write(context, onv_alloc_csv_header, strlen(onv_alloc_csv_header)) ||
+         (strchr(onv_alloc_csv_header, '\n') == NULL && !write(context, "\n", 1))))
+        return onv_fail(error, ONV_ERR_IO, "the result could not be written");
+    for (const char *at = runtimes; at != NULL;) {
+        char name[64];
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof name)
+            return onv_fail(error, ONV_ERR_USAGE, "there is no such runtime");
+        memcpy(name, at, length);
+        name[length] = '\0';
+        ONV_TRY(simulate_one(path, name, &options, write, context, error));
+        at = at[length] == ',' ? at + length + 1 : NULL;
+    }
+    return ONV_OK;
+}

@@ -1,0 +1,134 @@
+#include "cli/tools.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/message.h"
+#include "cli/output.h"
+
+/* The option that getopt_long stumbled over. */
+static int wrong_option(char **argv, int code)
+{
+    return onv_cli_usage(code == ':' ? "%s: option '%s' needs a value"
+                                     : "%s: option '%s' is unknown or takes no value",
+                         argv[0], argv[optind - 1]);
+}
+
+/* --- plan -------------------------------------------------------------------------------------- */
+
+typedef struct plan_arguments {
+    const char *input, *output;
+    uint64_t capacity, effort;
+} plan_arguments;
+
+static int run_plan(const plan_arguments *a)
+{
+    onv_cli_sink sink;
+    onv_plan_info info;
+    onv_error error = {0};
+    if (!onv_cli_open(&sink, a->output)) return EXIT_UNUSABLE;
+    onv_status status =
+        onv_plan_file(a->input, a->capacity, a->effort, onv_cli_write, &sink, &info, &error);
+    bool kept = onv_cli_close(&sink, status == ONV_OK);
+    if (status != ONV_OK) return onv_cli_complain(a->input, &error);
+    if (!kept) return EXIT_UNUSABLE;
+    fprintf(stderr, "height %" PRIu64 ", lower bound %" PRIu64 "%s\n", info.height,
+            info.lower_bound, info.optimal ? ": optimal" : "");
+    if (info.fits) return EXIT_DONE;
+    fprintf(stderr, "onnxvram: no plan within the capacity of %" PRIu64 " bytes was found\n",
+            a->capacity);
+    return EXIT_NO_FIT;
+}
+
+int onv_cli_plan(int argc, char **argv)
+{
+    static const struct option longs[] = {{"capacity", required_argument, NULL, 'c'},
+                                          {"effort", required_argument, NULL, 'e'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    plan_arguments a = {.output = "-"};
+    opterr = 0;
+    optind = 1;
+    for (int code; (code = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
+        switch (code) {
+        case 'c':
+            if (!onv_cli_parse_size(optarg, &a.capacity) || a.capacity == 0)
+                return onv_cli_usage("plan: --capacity takes a size, not '%s'", optarg);
+            break;
+        case 'e':
+            if (!onv_cli_parse_size(optarg, &a.effort))
+                return onv_cli_usage("plan: --effort takes a number, not '%s'", optarg);
+            break;
+        case 'o': a.output = optarg; break;
+        case 'h':
+            puts("Usage: onnxvram plan INTERVALS.csv [--capacity BYTES] [--effort N] [-o OUT.csv]\n"
+                 "\n"
+                 "Finds an offset for every buffer: reads id,lower,upper,size and adds offset.\n"
+                 "Exit status 3: no plan within the capacity was found.");
+            return EXIT_DONE;
+        default: return wrong_option(argv, code);
+        }
+    }
+    if (optind + 1 != argc) return onv_cli_usage("plan: takes one file");
+    a.input = argv[optind];
+    return run_plan(&a);
+}
+
+/* --- simulate ---------------------------------------------------------------------------------- */
+
+static void simulate_help(void)
+{
+    puts("Usage: onnxvram simulate TRACE.csv --runtime NAME[,NAME...] [--summary] [--header]\n"
+         "                         [--expandable-segments] [--capacity BYTES]\n"
+         "\n"
+         "Runs a trace of allocations through an allocator and prints\n"
+         "runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments\n"
+         "\n"
+         "Runtimes:");
+    const char *summary;
+    for (size_t i = 0; onv_allocator_name(i, &summary) != NULL; i++)
+        printf("  %-18s %s\n", onv_allocator_name(i, NULL), summary);
+    printf("  %-18s %s\n", "arena", "the whole trace at planned offsets in one block");
+}
+
+int onv_cli_simulate(int argc, char **argv)
+{
+    static const struct option longs[] = {{"runtime", required_argument, NULL, 'r'},
+                                          {"capacity", required_argument, NULL, 'c'},
+                                          {"summary", no_argument, NULL, 's'},
+                                          {"header", no_argument, NULL, 'H'},
+                                          {"expandable-segments", no_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    onv_simulate_options options = {.struct_size = sizeof options};
+    const char *runtimes = NULL;
+    opterr = 0;
+    optind = 1;
+    for (int code; (code = getopt_long(argc, argv, ":r:h", longs, NULL)) != -1;) {
+        switch (code) {
+        case 'r': runtimes = optarg; break;
+        case 'c':
+            if (!onv_cli_parse_size(optarg, &options.capacity))
+                return onv_cli_usage("simulate: --capacity takes a size, not '%s'", optarg);
+            break;
+        case 's': options.summary = true; break;
+        case 'H': options.header = true; break;
+        case 'e': options.expandable_segments = true; break;
+        case 'h': simulate_help(); return EXIT_DONE;
+        default: return wrong_option(argv, code);
+        }
+    }
+    if (optind + 1 != argc) return onv_cli_usage("simulate: takes one file");
+    if (runtimes == NULL) return onv_cli_usage("simulate: --runtime is missing");
+    onv_cli_sink sink;
+    onv_error error = {0};
+    if (!onv_cli_open(&sink, "-")) return EXIT_UNUSABLE;
+    onv_status status =
+        onv_simulate_file(argv[optind], runtimes, &options, onv_cli_write, &sink, &error);
+    bool kept = onv_cli_close(&sink, true);
+    if (status != ONV_OK) return onv_cli_complain(argv[optind], &error);
+    return kept ? EXIT_DONE : EXIT_UNUSABLE;
+}
