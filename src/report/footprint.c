@@ -40,11 +40,14 @@ static void sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *step
     for (uint32_t s = 1; s < live->n_steps; s++) steps[s] += steps[s - 1];
 }
 
-static void add_amount(onv_amount *amount, const onv_footprint *footprint, uint32_t row,
-                       bool is_sized)
+/* The bytes are summed by liveness. */
+static void add_row(onv_amount *amount, const onv_footprint *footprint, const onv_live *live,
+                    uint32_t row)
 {
+    const onv_interval *interval = &live->intervals[row];
     if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
-    if (footprint->measure == ONV_MEASURE_AT_LEAST && !is_sized) amount->is_open = true;
+    if (footprint->measure == ONV_MEASURE_AT_LEAST && !interval->sized) amount->is_open = true;
+    if (interval->sized && interval->bound) amount->is_bound = true;
 }
 
 static void sum_kinds(onv_footprint *footprint, const onv_view *view)
@@ -55,12 +58,12 @@ static void sum_kinds(onv_footprint *footprint, const onv_view *view)
     footprint->activation.fixed = live->activation_bytes;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         const onv_value *value = onv_model_value(view->model, live->intervals[i].value);
-        bool top = value->graph.index == 0, sized = live->intervals[i].sized;
+        bool top = value->graph.index == 0;
         if (value->kind != ONV_VALUE_INPUT)
-            add_amount(&footprint->activation, footprint, i, sized);
+            add_row(&footprint->activation, footprint, live, i);
         else if (top)
-            add_amount(&footprint->input, footprint, i, sized);
-        if (top && value->is_output) add_amount(&footprint->output, footprint, i, sized);
+            add_row(&footprint->input, footprint, live, i);
+        if (top && value->is_output) add_row(&footprint->output, footprint, live, i);
     }
 }
 
@@ -98,6 +101,7 @@ static bool find_peak_set(onv_footprint *footprint, const onv_live *live, onv_ar
         const onv_interval *interval = &live->intervals[i];
         if (interval->first > footprint->peak_step || interval->last < footprint->peak_step)
             continue;
+        if (interval->sized && interval->bound) footprint->peak.is_bound = true;
         if (footprint->rows[i] > 0) set[n++] = (onv_ranked){footprint->rows[i], i};
     }
     onv_rank(set, n);
@@ -144,11 +148,15 @@ const char *onv_amount_text(const onv_footprint *footprint, const onv_page *page
     onv_arena *arena = page->arena;
     onv_label fixed = onv_label_bytes(amount.fixed);
     if (amount.is_open && amount.fixed == 0) return "?";
-    if (amount.is_open) return onv_arena_printf(arena, "%s%s", onv_page_at_least(page), fixed.text);
-    if (amount.units == 0) return onv_arena_printf(arena, "%s", fixed.text);
+    /* A part that cannot be told outweighs one that is at most so large. */
+    const char *sign = amount.is_open    ? onv_page_at_least(page)
+                       : amount.is_bound ? onv_page_at_most(page)
+                                         : "";
+    if (amount.units == 0) return onv_arena_printf(arena, "%s%s", sign, fixed.text);
     const char *times = onv_page_is_unicode(page) ? "×" : "*";
     onv_label units = onv_label_bytes(amount.units);
     if (amount.fixed == 0)
-        return onv_arena_printf(arena, "%s %s %s", units.text, times, footprint->unit);
-    return onv_arena_printf(arena, "%s %s %s + %s", units.text, times, footprint->unit, fixed.text);
+        return onv_arena_printf(arena, "%s%s %s %s", sign, units.text, times, footprint->unit);
+    return onv_arena_printf(arena, "%s%s %s %s + %s", sign, units.text, times, footprint->unit,
+                            fixed.text);
 }

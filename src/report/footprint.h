@@ -24,6 +24,7 @@ typedef struct onv_amount {
     uint64_t fixed; /* bytes */
     uint64_t units; /* bytes for every unit; 0 unless ONV_MEASURE_UNITS */
     bool is_open;   /* ONV_MEASURE_AT_LEAST: some part of it cannot be told */
+    bool is_bound;  /* some part of it is an upper bound */
 } onv_amount;
 
 /* Something by its size. */
@@ -46,7 +47,7 @@ typedef struct onv_footprint {
 /* The arrays live in the page's arena; a failure is sticky there, the footprint is then empty. */
 bool onv_footprint_make(onv_footprint *footprint, const onv_view *view, const onv_page *page);
 
-/* "2.30 GiB", "9.3 MiB * batch", "9.3 MiB * batch + 12 B", ">= 12.0 KiB", "?". */
+/* "2.30 GiB", "9.3 MiB * batch", "9.3 MiB * batch + 12 B", ">= 12.0 KiB", "<= 4.0 KiB", "?". */
 const char *onv_amount_text(const onv_footprint *footprint, const onv_page *page,
                             onv_amount amount);
 

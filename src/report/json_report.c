@@ -204,7 +204,10 @@ static void write_peak(const part_job *job)
         onv_json_put_u64(json, "at_least_bytes", live->peak_bytes);
         onv_json_put_u64(json, "unknown_tensors", live->unknown);
     }
-    if (live->bounded > 0) {
+    bool is_bound = false;
+    for (uint32_t i = 0; i < live->n_peak_set; i++)
+        is_bound |= live->intervals[live->peak_set[i]].bound;
+    if (is_bound) {
         onv_json_key(json, "bound");
         onv_json_bool(json, true);
     }

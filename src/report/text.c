@@ -1,4 +1,5 @@
 /* The default report: what a model needs, and why, for a reader at a terminal. */
+#include <stdio.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -142,9 +143,7 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
     const char *where =
         onv_arena_printf(page->arena, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
                          (unsigned long)view->live->n_steps);
-    const char *name =
-        onv_arena_printf(page->arena, "%s %s", node->op_type, onv_view_node_name(view, node));
-    if (amount == NULL || where == NULL || name == NULL) return;
+    if (amount == NULL || where == NULL) return;
     onv_page_text(page, ONV_STYLE_TITLE, "Peak ");
     size_t used = 5 + onv_page_fitted(page, ONV_STYLE_PEAK, amount, page->width);
     used += onv_page_fitted(page, ONV_STYLE_PLAIN, where, page->width);
@@ -153,7 +152,9 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
         onv_write_text(page->out, "  ");
         used = 2;
     }
-    onv_page_fitted(page, ONV_STYLE_PLAIN, name, page->width - used);
+    used += 1 + onv_page_fitted(page, ONV_STYLE_PLAIN, node->op_type, (page->width - used) / 2);
+    onv_write_char(page->out, ' ');
+    onv_page_fitted(page, ONV_STYLE_PLAIN, onv_view_node_name(view, node), page->width - used);
     onv_page_line(page);
 }
 
@@ -222,14 +223,14 @@ static const char *level_text(const onv_page *page, uint64_t bytes, uint64_t pea
 /* The mark under the column of the peak; its label stands right of it, left where the page ends. */
 static void write_mark(const onv_page *page, uint32_t column, uint32_t step)
 {
-    onv_label at = onv_label_count(step);
-    size_t width = strlen(" step ") + strlen(at.text);
+    char label[32];
+    size_t width = (size_t)snprintf(label, sizeof label, "step %lu", (unsigned long)step) + 1;
     bool fits = column + 1 + width <= page->width - 4;
     onv_write_text(page->out, "  ");
     for (size_t i = fits ? 0 : width; i < column; i++) onv_write_char(page->out, ' ');
-    if (!fits) onv_write_format(page->out, "step %s ", at.text);
+    if (!fits) onv_write_format(page->out, "%s ", label);
     onv_page_text(page, ONV_STYLE_PEAK, "^");
-    if (fits) onv_write_format(page->out, " step %s", at.text);
+    if (fits) onv_write_format(page->out, " %s", label);
     onv_page_line(page);
 }
 

@@ -74,6 +74,28 @@ static model *small(const char *type)
     return m;
 }
 
+/* The fields that the contract names for each, all of them sizes but one. */
+static void expect_runtimes(json_t *runtimes)
+{
+    static const struct {
+        const char *name;
+        const char *fields[4];
+    } expected[] = {
+        {"ideal", {"activation_peak_bytes", "total_bytes"}},
+        {"arena", {"activation_peak_bytes", "lower_bound_bytes", "total_bytes"}},
+        {"torch", {"allocated_peak_bytes", "reserved_peak_bytes", "total_bytes"}},
+        {"ort", {"first_run_bytes", "steady_bytes", "total_bytes"}},
+        {"async", {"used_peak_bytes", "reserved_peak_bytes", "total_bytes"}},
+    };
+    assert_int_equal(json_object_size(runtimes), 5);
+    for (size_t i = 0; i < 5; i++) {
+        json_t *runtime = json_object_get(runtimes, expected[i].name);
+        for (size_t f = 0; f < 4 && expected[i].fields[f] != NULL; f++)
+            assert_true(number(runtime, expected[i].fields[f]) > 0);
+    }
+    assert_true(json_is_boolean(json_object_get(json_object_get(runtimes, "arena"), "optimal")));
+}
+
 static void every_part_of_the_contract(void **state)
 {
     (void)state;
@@ -119,6 +141,7 @@ static void every_part_of_the_contract(void **state)
     json_t *ideal = json_object_get(json_object_get(m, "runtimes"), "ideal");
     assert_int_equal(number(ideal, "activation_peak_bytes"), 8192);
     assert_int_equal(number(ideal, "total_bytes"), 8192 + 864);
+    expect_runtimes(json_object_get(m, "runtimes"));
     assert_int_equal(json_array_size(json_object_get(m, "diagnostics")), 0);
     static const char *const absent[] = {"fit", "training", "replay"};
     for (int i = 0; i < 3; i++) assert_null(json_object_get(m, absent[i]));

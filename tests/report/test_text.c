@@ -155,6 +155,26 @@ static void unknown_operators_are_lower_limits(void **state)
     free(text);
 }
 
+/* Where the data decides, upper bounds are counted, and the report says so at every such figure. */
+static void bounds_are_marked(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8,16]");
+    model_node(m, "Relu", "", "x", "y", "");
+    model_node(m, "NonZero", "find", "y", "where", "");
+    model_output(m, "where", "i64");
+    onv_report_options options = unicode();
+    char *text = text_of(m, NULL, &options);
+    expect_contains(text, "  outputs      ≤ 2.0 KiB\n");
+    expect_contains(text, "  inputs           512 B\n");
+    expect_contains(text, "Peak ≤ 2.5 KiB at step 1 of 2, NonZero find\n");
+    expect_contains(text, "  ≤ 2.0 KiB  80%  ████████  int64    2x128  where\n");
+    expect_contains(text, "      512 B    0-0  float32  8x16   x\n");
+    expect_contains(text, "  sizes that depend on the data: 1; ");
+    free(text);
+}
+
 static void tiny_rows_fold(void **state)
 {
     (void)state;
@@ -307,6 +327,7 @@ int main(void)
         cmocka_unit_test(the_fixed_part_is_told),
         cmocka_unit_test(several_forms_ask_for_bindings),
         cmocka_unit_test(unknown_operators_are_lower_limits),
+        cmocka_unit_test(bounds_are_marked),
         cmocka_unit_test(tiny_rows_fold),
         cmocka_unit_test(models_side_by_side),
         cmocka_unit_test(hostile_names_are_escaped),
