@@ -121,6 +121,9 @@ typedef struct onv_options {
     onv_precision precision;  /* as if the float tensors were cast */
     uint64_t effort;          /* of searches, in units of work; 0: default */
     bool expandable_segments; /* a setting of PyTorch's allocator */
+    uint64_t budget;          /* bytes of device memory to fit; 0: not asked */
+    unsigned margin_percent;  /* of the budget, kept free */
+    bool max_batch;           /* find the largest batch that fits the budget */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -203,6 +206,15 @@ typedef struct onv_runtime_info {
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
 } onv_runtime_info;
+
+typedef struct onv_fit_info {
+    uint64_t budget, usable; /* usable: less the margin */
+    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
+    int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
+} onv_fit_info;
+
+/* False where no budget was given, or a tensor is of unknown size. */
+ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
 /* The runtimes asked for; none while a tensor is of unknown size. */
 ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);

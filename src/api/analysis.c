@@ -8,17 +8,16 @@
 #include "live/order.h"
 #include "load/load.h"
 #include "report/report.h"
-#include "runtime/runtime.h"
-
-enum { MAX_RUNTIMES = 8 };
+#include "runtime/fit.h"
 
 struct onv_analysis {
     onv_model model;
     onv_infer_info infer;
     onv_order_result order;
     onv_live live;
-    onv_runtime_result runtimes[MAX_RUNTIMES];
+    onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    onv_fit fit;
 };
 
 const char *onv_version(void)
@@ -126,9 +125,8 @@ typedef struct source {
 static onv_status create(const source *from, const onv_options *given, onv_analysis **result,
                          onv_error *err)
 {
+    onv_options options = *given;
     *result = NULL;
-    if (err != NULL) *err = (onv_error){0};
-    onv_options options = complete_options(given);
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
     onv_status status = from->data != NULL
@@ -147,17 +145,142 @@ static onv_status create(const source *from, const onv_options *given, onv_analy
     return ONV_OK;
 }
 
+/* --- The largest batch ------------------------------------------------------------------------- */
+
+enum { MAX_PROBES = 256 };
+
+/* What was found out: the totals (upper ends) at some batches. */
+typedef struct probe {
+    int64_t batch;
+    uint64_t totals[ONV_MAX_RUNTIMES];
+} probe;
+
+typedef struct probes {
+    const source *from;
+    onv_options options;
+    size_t count, n_runtimes;
+    probe at[MAX_PROBES];
+} probes;
+
+/* The analysis at a batch; sizes beyond all bounds count as such. */
+static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_error *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        *result = &p->at[i];
+        if (p->at[i].batch == batch) return ONV_OK;
+    }
+    if (p->count == MAX_PROBES)
+        return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
+                        MAX_PROBES);
+    onv_analysis *analysis;
+    onv_error local = {0};
+    probe *to = &p->at[p->count++];
+    *result = to;
+    to->batch = p->options.batch = batch;
+    onv_status status = create(p->from, &p->options, &analysis, &local);
+    for (size_t i = 0; i < ONV_MAX_RUNTIMES; i++) to->totals[i] = UINT64_MAX;
+    if (status == ONV_ERR_OVERFLOW || (status == ONV_ERR_LIMIT && batch > 1)) return ONV_OK;
+    if (status != ONV_OK) {
+        if (err != NULL) *err = local;
+        return status;
+    }
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        to->totals[i] = analysis->runtimes[i].total_bytes.high;
+    onv_analysis_destroy(analysis);
+    return ONV_OK;
+}
+
+/* Doubles until it no longer fits, then halves the gap: ends with N that fits beside N + 1 that
+ * does not, both analysed. */
+static onv_status find_largest(probes *p, size_t runtime, uint64_t usable, int64_t *batch,
+                               onv_error *err)
+{
+    int64_t good = 0, bad = 1;
+    const probe *at;
+    for (;;) {
+        ONV_TRY(look_at(p, bad, &at, err));
+        if (at->totals[runtime] > usable) break;
+        good = bad;
+        if (good >= ONV_MAX_BATCH) break;
+        bad *= 2;
+    }
+    while (good < ONV_MAX_BATCH && bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        ONV_TRY(look_at(p, middle, &at, err));
+        if (at->totals[runtime] <= usable)
+            good = middle;
+        else
+            bad = middle;
+    }
+    *batch = good;
+    return ONV_OK;
+}
+
+static onv_status find_max_batch(const source *from, const onv_options *options,
+                                 onv_analysis *analysis, onv_error *err)
+{
+    onv_fit *fit = &analysis->fit;
+    probes *p = onv_heap_calloc(1, sizeof *p);
+    if (p == NULL) return onv_fail_memory(err);
+    p->from = from;
+    p->options = *options;
+    p->options.budget = 0;
+    fit->has_max_batch = true;
+    fit->max_batch = ONV_MAX_BATCH;
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < analysis->n_runtimes && status == ONV_OK; i++) {
+        status = find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err);
+        if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
+    }
+    onv_heap_free(p);
+    return status;
+}
+
+static onv_status create_and_fit(const source *from, const onv_options *given,
+                                 onv_analysis **result, onv_error *err)
+{
+    if (err != NULL) *err = (onv_error){0};
+    *result = NULL;
+    onv_options options = complete_options(given);
+    if (options.margin_percent > 99)
+        return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
+                        options.margin_percent);
+    if (options.max_batch && options.budget == 0)
+        return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
+    /* While only the largest batch is asked for, the model itself is looked at with one sample. */
+    if (options.max_batch && options.batch == 0) options.batch = 1;
+    ONV_TRY(create(from, &options, result, err));
+    if (options.budget == 0) return ONV_OK;
+    onv_analysis *analysis = *result;
+    analysis->fit.budget_bytes = options.budget;
+    analysis->fit.margin_percent = options.margin_percent;
+    onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
+    onv_status status = ONV_OK;
+    if (analysis->n_runtimes == 0)
+        status = onv_fail(err, ONV_ERR_USAGE,
+                          "%llu tensors have no size, so nothing can be said about the budget: "
+                          "bind all dimensions",
+                          (unsigned long long)analysis->live.unknown);
+    else if (options.max_batch)
+        status = find_max_batch(from, &options, analysis, err);
+    if (status == ONV_OK) return ONV_OK;
+    onv_analysis_destroy(analysis);
+    *result = NULL;
+    return status;
+}
+
 onv_status onv_analysis_new(const char *path, const onv_options *options, onv_analysis **analysis,
                             onv_error *error)
 {
-    return create(&(source){.path = path}, options, analysis, error);
+    return create_and_fit(&(source){.path = path}, options, analysis, error);
 }
 
 onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
                                         const onv_options *options, onv_analysis **analysis,
                                         onv_error *error)
 {
-    return create(&(source){name, data != NULL ? data : "", bytes}, options, analysis, error);
+    return create_and_fit(&(source){name, data != NULL ? data : "", bytes}, options, analysis,
+                          error);
 }
 
 void onv_analysis_destroy(onv_analysis *analysis)
@@ -264,6 +387,17 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
     return true;
 }
 
+bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+{
+    const onv_fit *fit = &analysis->fit;
+    if (fit->budget_bytes == 0) return false;
+    *info = (onv_fit_info){.budget = fit->budget_bytes,
+                           .usable = fit->usable_bytes,
+                           .fits = fit->fits,
+                           .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+    return true;
+}
+
 const char *onv_runtime_name(size_t index, const char **summary)
 {
     if (index >= onv_n_runtimes) return NULL;
@@ -320,7 +454,8 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                               .live = &analyses[i]->live,
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
-                              .n_runtimes = analyses[i]->n_runtimes};
+                              .n_runtimes = analyses[i]->n_runtimes,
+                              .fit = &analyses[i]->fit};
     onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
     onv_heap_free(views);
     return status;

@@ -62,7 +62,12 @@ static int run(const onv_cli *cli)
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
         if (status > worst) worst = status;
     }
-    for (size_t i = 0; i < count; i++) onv_analysis_destroy(analyses[i]);
+    for (size_t i = 0; i < count; i++) {
+        onv_fit_info fit;
+        if (worst == EXIT_DONE && onv_analysis_fit(analyses[i], &fit) && !fit.fits)
+            worst = EXIT_NO_FIT;
+        onv_analysis_destroy(analyses[i]);
+    }
     free(analyses);
     return worst;
 }

@@ -22,6 +22,9 @@ enum {
     OPT_RUNTIME,
     OPT_EFFORT,
     OPT_EXPANDABLE,
+    OPT_BUDGET,
+    OPT_MARGIN,
+    OPT_MAX_BATCH,
 };
 
 typedef struct option_row {
@@ -45,6 +48,10 @@ static const option_row rows[] = {
     {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_BUDGET, "budget", required_argument, "SIZE",
+     "memory to fit, e.g. 16GiB or 80GB; exit status 3 if the model does not"},
+    {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
+    {OPT_MAX_BATCH, "max-batch", no_argument, NULL, "the largest batch that fits the budget"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
@@ -92,7 +99,8 @@ void onv_cli_help(FILE *to)
     for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
     fputs("\n"
-          "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage.\n",
+          "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
+          "3 does not fit the budget.\n",
           to);
 }
 
@@ -290,6 +298,24 @@ static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+static onv_cli_verdict set_budget(onv_cli *cli, const char *text)
+{
+    if (!onv_cli_parse_size(text, &cli->analysis.budget) || cli->analysis.budget == 0)
+        return usage("--budget takes a size like 16GiB or 80GB, not '%s'", text);
+    return ONV_CLI_RUN;
+}
+
+static onv_cli_verdict set_margin(onv_cli *cli, const char *text)
+{
+    const char *end;
+    int64_t value;
+    bool good =
+        parse_count(text, &value, &end) && value <= 99 && (*end == '\0' || strcmp(end, "%") == 0);
+    if (!good) return usage("--margin takes a percentage below 100, not '%s'", text);
+    cli->analysis.margin_percent = (unsigned)value;
+    return ONV_CLI_RUN;
+}
+
 /* --- Parsing ----------------------------------------------------------------------------------- */
 
 static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
@@ -304,6 +330,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
     case OPT_EFFORT: return set_effort(cli, arg);
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
+    case OPT_BUDGET: return set_budget(cli, arg);
+    case OPT_MARGIN: return set_margin(cli, arg);
+    case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
     case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
     case OPT_CSV: return add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:
@@ -347,6 +376,8 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
     }
     for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
     if (cli->n_models == 0) return usage("no model is given");
+    if (cli->analysis.max_batch && cli->analysis.budget == 0)
+        return usage("--max-batch needs a --budget");
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
     if (on_stdout > 1) return usage("only one output can go to standard output");

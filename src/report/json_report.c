@@ -272,6 +272,34 @@ static void write_runtimes(const part_job *job)
     onv_json_close(json);
 }
 
+/* Every runtime asked for must fit, at the upper end of the estimates. */
+static void write_fit(const part_job *job)
+{
+    const onv_fit *fit = job->view->fit;
+    onv_json *json = job->json;
+    if (fit == NULL || fit->budget_bytes == 0 || job->view->n_runtimes == 0) return;
+    onv_json_key(json, "fit");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
+    onv_json_put_u64(json, "margin_percent", fit->margin_percent);
+    onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
+    onv_json_key(json, "fits");
+    onv_json_bool(json, fit->fits);
+    if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->max_batch);
+    onv_json_key(json, "runtimes");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->view->n_runtimes; i++) {
+        onv_json_key(json, job->view->runtimes[i].runtime->name);
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_key(json, "fits");
+        onv_json_bool(json, fit->of[i].fits);
+        if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->of[i].max_batch);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 static void write_diagnostics(const part_job *job)
 {
     const onv_model *model = job->view->model;
@@ -294,7 +322,8 @@ static void write_diagnostics(const part_job *job)
 
 /* The parts of a model's object, in their order. */
 static void (*const parts[])(const part_job *job) = {
-    write_model, write_tensors, write_nodes, write_peak, write_runtimes, write_diagnostics,
+    write_model,    write_tensors, write_nodes,       write_peak,
+    write_runtimes, write_fit,     write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)
