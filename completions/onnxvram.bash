@@ -2,8 +2,22 @@
 
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local options='-b --batch -d --dim -s --shape -i --input-value --json --csv --layers --dump
-        --top --color -q --quiet -v --verbose --version -h --help'
+    local options='-b --batch -d --dim -s --shape -i --input-value --precision --order --runtime
+        --effort --expandable-segments --json --csv --layers --dump --top --color -q --quiet
+        -v --verbose --version -h --help'
+    local files='*.onnx' runtimes='ideal arena torch ort async'
+
+    case ${COMP_WORDS[1]} in
+    plan)
+        options='--capacity --effort -o -h --help'
+        files='*.csv'
+        ;;
+    simulate)
+        runtimes='ideal arena torch torch-expandable bfc bfc-same pattern async raw'
+        options='-r --runtime --capacity --summary --header --expandable-segments -h --help'
+        files='*.csv'
+        ;;
+    esac
 
     # "=" is a word of its own for readline.
     local option=$prev
@@ -15,17 +29,31 @@ _onnxvram() {
 
     case $option in
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
-    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals trace' -- "$cur") ;;
-    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --top) COMPREPLY=() ;;
+    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace' -- "$cur") ;;
+    --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
+    --order) mapfile -t COMPREPLY < <(compgen -W 'model ort' -- "$cur") ;;
+    -r | --runtime)
+        mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur")
+        ;;
+    --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
+    --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
+    --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
+    --effort | --budget | --margin | -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --top | --effort | --capacity)
+        COMPREPLY=()
+        ;;
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else
             compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.onnx' -- "$cur")
+            mapfile -t COMPREPLY < <(
+                if ((COMP_CWORD == 1)); then compgen -W 'plan simulate' -- "$cur"; fi
+                compgen -d -- "$cur"
+                compgen -f -X "!$files" -- "$cur"
+            )
         fi
         ;;
     esac

@@ -245,6 +245,7 @@ typedef enum onv_format {
     ONV_FORMAT_LAYERS, /* a table per module, from the scopes in node names */
     ONV_FORMAT_DUMP_GRAPH,
     ONV_FORMAT_DUMP_INTERVALS,
+    ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE
 } onv_format;
 

@@ -56,7 +56,7 @@ static const option_row rows[] = {
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
-     "what stands between the passes: graph, intervals, trace"},
+     "what stands between the passes: graph, intervals, plan, trace"},
     {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
     {OPT_COLOR, "color", required_argument, "WHEN", "auto, always or never"},
     {'q', "quiet", no_argument, NULL, "only the figures, no advice and no diagnostics"},
@@ -243,11 +243,12 @@ static onv_cli_verdict add_dump(onv_cli *cli, const char *what)
     } dumps[] = {
         {"graph", ONV_FORMAT_DUMP_GRAPH},
         {"intervals", ONV_FORMAT_DUMP_INTERVALS},
+        {"plan", ONV_FORMAT_DUMP_PLAN},
         {"trace", ONV_FORMAT_DUMP_TRACE},
     };
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
         if (strcmp(dumps[i].name, what) == 0) return add_output(cli, dumps[i].format, NULL);
-    return usage("--dump takes graph, intervals or trace, not '%s'", what);
+    return usage("--dump takes graph, intervals, plan or trace, not '%s'", what);
 }
 
 static onv_cli_verdict set_color(onv_cli *cli, const char *when)

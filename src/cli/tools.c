@@ -64,7 +64,8 @@ int onv_cli_plan(int argc, char **argv)
             break;
         case 'o': a.output = optarg; break;
         case 'h':
-            puts("Usage: onnxvram plan INTERVALS.csv [--capacity BYTES] [--effort N] [-o OUT.csv]\n"
+            puts("Usage: onnxvram plan INTERVALS.csv [--capacity BYTES] [--effort N]\n"
+                 "                     [-o OUT.csv | --output OUT.csv]\n"
                  "\n"
                  "Finds an offset for every buffer: reads id,lower,upper,size and adds offset.\n"
                  "Exit status 3: no plan within the capacity was found.");

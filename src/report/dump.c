@@ -1,6 +1,8 @@
-/* What stands between the passes, as text that other programs take: intervals and the trace. */
+/* What stands between the passes, as text that other programs take: intervals, offsets, trace. */
 #include <string.h>
 
+#include "live/trace.h"
+#include "plan/plan.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/value.h"
@@ -59,53 +61,55 @@ const onv_report_format onv_format_dump_intervals = {
     .write = write_intervals,
 };
 
+/* --- Plan -------------------------------------------------------------------------------------- */
+
+static onv_status write_plan(const onv_report_job *job)
+{
+    ONV_TRY(need_sizes(job, &job->views[0], "plan"));
+    const onv_live *live = job->views[0].live;
+    onv_plan plan;
+    ONV_TRY(onv_plan_intervals(live->intervals, live->n_intervals, NULL, &plan, job->err));
+    onv_write_text(job->out, "id,lower,upper,size,offset\n");
+    for (uint32_t r = 0; r < live->n_intervals && !job->out->failed; r++) {
+        const onv_interval *row = &live->intervals[r];
+        onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)r,
+                         (unsigned long)row->first, (unsigned long)row->last + 1,
+                         (unsigned long long)row->bytes, (unsigned long long)plan.offsets[r]);
+    }
+    onv_plan_cleanup(&plan);
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_dump_plan = {
+    .id = ONV_FORMAT_DUMP_PLAN,
+    .name = "plan",
+    .summary = "the intervals with the offsets of the arena",
+    .write = write_plan,
+};
+
 /* --- Trace ------------------------------------------------------------------------------------- */
-
-/* The rows by the step behind which they end: those of step s are order[start[s]] up to
- * order[start[s + 1]]. A counting sort, so rows keep their order. */
-typedef struct end_list {
-    uint32_t *start;
-    uint32_t *order;
-} end_list;
-
-static bool sort_ends(const onv_live *live, onv_arena *arena, end_list *result)
-{
-    result->start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 2);
-    result->order = ONV_ARENA_ARRAY(arena, uint32_t, live->n_intervals);
-    if (result->start == NULL || result->order == NULL) return false;
-    /* Counted two places up, so that filling moves each start to its final place. */
-    for (uint32_t i = 0; i < live->n_intervals; i++) result->start[live->intervals[i].last + 2]++;
-    for (uint32_t s = 2; s < live->n_steps + 2; s++) result->start[s] += result->start[s - 1];
-    for (uint32_t i = 0; i < live->n_intervals; i++)
-        result->order[result->start[live->intervals[i].last + 1]++] = i;
-    return true;
-}
-
-static void write_alloc(onv_writer *out, const onv_interval *row, uint32_t id)
-{
-    onv_write_format(out, "alloc,%lu,%llu,%lu,", (unsigned long)id, (unsigned long long)row->bytes,
-                     (unsigned long)row->first);
-    onv_csv_field(out, row->label != NULL ? row->label : "");
-    onv_write_char(out, '\n');
-}
 
 static onv_status write_trace(const onv_report_job *job)
 {
-    for (size_t i = 0; i < job->count; i++) ONV_TRY(need_sizes(job, &job->views[i], "trace"));
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_live *live = job->views[i].live;
-        end_list ends;
-        if (!sort_ends(live, job->arena, &ends)) return onv_fail_memory(job->err);
-        uint32_t next = 0;
-        for (uint32_t s = 0; s < live->n_steps && !job->out->failed; s++) {
-            for (; next < live->n_intervals && live->intervals[next].first == s; next++)
-                if (live->intervals[next].alias_of == ONV_NO_ALIAS)
-                    write_alloc(job->out, &live->intervals[next], next);
-            for (uint32_t e = ends.start[s]; e < ends.start[s + 1]; e++)
-                if (live->intervals[ends.order[e]].alias_of == ONV_NO_ALIAS)
-                    onv_write_format(job->out, "free,%lu\n", (unsigned long)ends.order[e]);
-        }
+    ONV_TRY(need_sizes(job, &job->views[0], "trace"));
+    const onv_live *live = job->views[0].live;
+    onv_trace trace = {0};
+    if (!onv_trace_add_intervals(&trace, live->intervals, live->n_intervals, live->n_steps, 0)) {
+        onv_trace_cleanup(&trace);
+        return onv_fail_memory(job->err);
     }
+    for (size_t i = 0; i < trace.count && !job->out->failed; i++) {
+        const onv_event *event = &trace.events[i];
+        if (event->is_free) {
+            onv_write_format(job->out, "free,%lu\n", (unsigned long)event->id);
+            continue;
+        }
+        onv_write_format(job->out, "alloc,%lu,%llu,%lu,", (unsigned long)event->id,
+                         (unsigned long long)event->bytes, (unsigned long)event->step);
+        onv_csv_field(job->out, event->label != NULL ? event->label : "");
+        onv_write_char(job->out, '\n');
+    }
+    onv_trace_cleanup(&trace);
     return ONV_OK;
 }
 

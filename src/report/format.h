@@ -29,6 +29,7 @@ extern const onv_report_format onv_format_csv;
 extern const onv_report_format onv_format_layers;
 extern const onv_report_format onv_format_dump_graph;
 extern const onv_report_format onv_format_dump_intervals;
+extern const onv_report_format onv_format_dump_plan;
 extern const onv_report_format onv_format_dump_trace;
 
 /* All of them, for documentation and tests. */
