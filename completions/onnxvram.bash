@@ -3,8 +3,8 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --precision --order --runtime
-        --effort --expandable-segments --json --csv --layers --dump --top --color -q --quiet
-        -v --verbose --version -h --help'
+        --effort --expandable-segments --budget --margin --max-batch --json --csv --layers --dump
+        --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
@@ -30,15 +30,11 @@ _onnxvram() {
     case $option in
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
     --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace' -- "$cur") ;;
-    --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
-    --order) mapfile -t COMPREPLY < <(compgen -W 'model ort' -- "$cur") ;;
-    -r | --runtime)
-        mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur")
-        ;;
+    -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
-    --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
-    --effort | --budget | --margin | -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --top | --effort | --capacity)
+    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \
+        --margin | --top | --capacity)
         COMPREPLY=()
         ;;
     *)
