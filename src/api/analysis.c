@@ -9,6 +9,7 @@
 #include "load/load.h"
 #include "report/report.h"
 #include "runtime/fit.h"
+#include "runtime/levers.h"
 
 struct onv_analysis {
     onv_model model;
@@ -17,6 +18,7 @@ struct onv_analysis {
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    onv_levers levers;
     onv_fit fit;
 };
 
@@ -97,7 +99,8 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (is_listed(options->runtimes, onv_runtimes[i]->name))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
-    return ONV_OK;
+    return onv_levers_compute(&analysis->model, &analysis->live, UINT64_MAX, &analysis->levers,
+                              err);
 }
 
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_error *err)
@@ -455,6 +458,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,
+                              .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit};
     onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
     onv_heap_free(views);

@@ -355,6 +355,7 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_runtimes(view, page);
     onv_write_fit(view, page);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
+    onv_write_levers(view, page);
     onv_write_notes(view, page, verbose);
 }
 

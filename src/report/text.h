@@ -21,6 +21,9 @@ void onv_write_runtimes(const onv_view *view, const onv_page *page);
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
 
+/* What would make it smaller. */
+void onv_write_levers(const onv_view *view, const onv_page *page);
+
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
 
