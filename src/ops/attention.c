@@ -1,4 +1,5 @@
-/* Attention and RotaryEmbedding of opset 23, LinearAttention of opset 27.
+/* Attention and RotaryEmbedding of opset 23, LinearAttention of opset 27; FlexAttention of
+ * ai.onnx.preview.
  *
  * Queries, keys and values are [batch, heads, length, head size], or [batch, length, heads * head
  * size] with the heads as attributes. Several query heads may share one head of keys and values.
@@ -6,6 +7,7 @@
  */
 #include <string.h>
 
+#include "ops/controlflow.h"
 #include "ops/op.h"
 #include "ops/tensor.h"
 
@@ -125,6 +127,37 @@ static onv_op_traits attention_traits(onv_op_ctx *c)
     return traits;
 }
 
+/* --- FlexAttention ----------------------------------------------------------------------------- */
+
+/* The subgraph of `attr`, if there is one, changes scores or probabilities in place of a mask. */
+static onv_status run_modifier(onv_op_ctx *c, const char *attr, const onv_dim *scores)
+{
+    onv_graph_id body;
+    uint32_t n_in, n_out;
+    if (onv_op_attr(c, attr) == NULL) return ONV_OK;
+    ONV_TRY(onv_op_body(c, attr, &body, &n_in, &n_out));
+    if (n_in != 1 || n_out != 1)
+        return onv_op_fail(c, "'%s' takes %u inputs and gives %u outputs, not one", attr, n_in,
+                           n_out);
+    bool wide = onv_op_in_dtype(c, Q) == ONV_DOUBLE;
+    onv_dtype dtype = onv_op_attr_dtype(c, "softmax_precision", wide ? ONV_DOUBLE : ONV_FLOAT);
+    onv_op_value in = {.type = onv_type_tensor(c, dtype, scores, 4)}, out;
+    return c->run_subgraph(c, body, &in, 1, &out, 1);
+}
+
+static onv_status infer_flex_attention(onv_op_ctx *c)
+{
+    heads q, k, v;
+    for (uint32_t i = Q; i <= V; i++) ONV_TRY(onv_tensor_need_rank(c, i, 4, 4));
+    ONV_TRY(read_attention(c, &q, &k, &v));
+    onv_dim scores[4] = {q.batch, q.count, q.length, k.length};
+    ONV_TRY(run_modifier(c, "score_mod", scores));
+    ONV_TRY(run_modifier(c, "prob_mod", scores));
+    onv_dim dims[4] = {q.batch, q.count, q.length, v.size};
+    onv_op_set_out(c, Y, onv_op_in_dtype(c, Q), dims, 4);
+    return ONV_OK;
+}
+
 /* --- LinearAttention --------------------------------------------------------------------------- */
 
 enum { STATE = 3, DECAY, BETA }; /* inputs */
@@ -233,3 +266,17 @@ static const onv_op rows[] = {
 };
 
 const onv_op_family onv_ops_attention = {"", rows, sizeof rows / sizeof rows[0]};
+
+static const onv_op preview_rows[] = {
+    {.name = "FlexAttention",
+     .since = 1,
+     .in = {3, 3},
+     .out = {1, 1},
+     .infer = infer_flex_attention,
+     .macs = macs_attention,
+     .traits = {.save_in = ONV_BIT(Q) | ONV_BIT(K) | ONV_BIT(V), .save_out = ONV_BIT(Y)},
+     .flags = ONV_OP_SUBGRAPH},
+};
+
+const onv_op_family onv_ops_attention_preview = {"ai.onnx.preview", preview_rows,
+                                                 sizeof preview_rows / sizeof preview_rows[0]};

@@ -275,5 +275,9 @@ onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, on
             dims[i] = given_dim(&given->type, i);
     }
     if (state->n_dims > 0) result.type = with_dims(c, &result.type, dims, state->n_dims);
+    /* An optional at the start that the body replaces by what it may hold. */
+    if (result.type.kind == ONV_TYPE_OPTIONAL && given->type.kind != ONV_TYPE_OPTIONAL &&
+        result.type.elem != NULL)
+        result.type = *result.type.elem;
     return result;
 }

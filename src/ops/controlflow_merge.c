@@ -137,6 +137,17 @@ static onv_status merge_tensor(onv_op_ctx *c, const onv_type *a, const onv_type 
     return ONV_OK;
 }
 
+/* A value that is there or may be absent. The optional's own element takes in the other type. */
+static onv_status merge_optional(onv_op_ctx *c, const onv_type *optional, const onv_type *other,
+                                 onv_type *out)
+{
+    onv_type merged = *optional;
+    if (!onv_dim_is(optional->length, 1)) merged.length = ONV_DIM_UNKNOWN;
+    if (optional->elem != NULL) ONV_TRY(merge_elem(c, optional->elem, other, &merged.elem));
+    *out = merged;
+    return ONV_OK;
+}
+
 onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, onv_type *out)
 {
     if (onv_type_same(a, b)) {
@@ -149,6 +160,8 @@ onv_status onv_type_merge(onv_op_ctx *c, const onv_type *a, const onv_type *b, o
         *out = tensor ? onv_type_tensor(c, (onv_dtype)one->dtype, NULL, -1) : onv_type_unknown();
         return ONV_OK;
     }
+    if (a->kind != b->kind && a->kind == ONV_TYPE_OPTIONAL) return merge_optional(c, a, b, out);
+    if (a->kind != b->kind && b->kind == ONV_TYPE_OPTIONAL) return merge_optional(c, b, a, out);
     if (a->kind != b->kind)
         return onv_op_fail(c, "a value is either %s or %s", kind_name(a), kind_name(b));
     if (a->kind == ONV_TYPE_SEQUENCE) return merge_sequence(c, a, b, out);

@@ -129,6 +129,27 @@ static void input_values_decide_shapes(void **state)
     expect_shape(m, &options, "y", "[4, 2, 3]");
 }
 
+static void a_sequence_of_bounded_parts_is_bounded(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[6,2]");
+    model_input(m, "sizes", "i64[3]");
+    model_node(m, "SplitToSequence", "s", "x sizes", "y", "");
+    model_output(m, "y", "f32");
+    onv_analysis *a = model_analyse(m, NULL);
+    onv_tensor_info info = {0};
+    for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
+        assert_true(onv_analysis_tensor(a, i, &info));
+        if (strcmp(info.name, "y") == 0) break;
+    }
+    assert_string_equal(info.name, "y");
+    assert_int_equal(info.bytes, 3 * 6 * 2 * 4);
+    assert_true(info.bound);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 /* --- A batch that the export fixed ------------------------------------------------------------- */
 
 static onv_options batch_of(int64_t batch)
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test(conflicting_bindings_are_one_clear_line),
         cmocka_unit_test(a_shape_of_the_wrong_rank_is_refused),
         cmocka_unit_test(input_values_decide_shapes),
+        cmocka_unit_test(a_sequence_of_bounded_parts_is_bounded),
         cmocka_unit_test(a_reshape_target_carries_the_old_batch),
         cmocka_unit_test(windows_and_heads_carry_a_multiple),
         cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),

@@ -49,6 +49,14 @@ const onv_case onv_cases_attention[] = {
      "f32[2,8,4,64] f32[2,8,6,64] f32[2,8,6,64] - f32[2,8,2,64] f32[2,8,2,64] i64[2]", "",
      "!exclude"},
 
+    {"ai.onnx.preview:FlexAttention", 1, "f16[2,8,s,64] f16[2,2,t,64] f16[2,2,t,32]",
+     "score_mod=graph(1: f32[2,8,s,t])", "f16[2,8,s,32]", "s*t*1536", "save_in=0,1,2 save_out=0"},
+    {"ai.onnx.preview:FlexAttention", 1, "f16[2,8,4,64] f16[2,3,4,64] f16[2,3,4,64]", "",
+     "!8 query heads"},
+    {"ai.onnx.preview:FlexAttention", 1, "f16[2,4,64] f16[2,4,64] f16[2,4,64]", "", "!rank"},
+    {"ai.onnx.preview:FlexAttention", 1, "f16[2,8,4,64] f16[2,8,4,64] f16[2,8,4,64]",
+     "prob_mod=graph(2: f32[2,8,4,4])", "!takes 2 inputs"},
+
     {"LinearAttention", 27,
      "f16[b,t,512] f16[b,t,128] f16[b,t,64] f32[b,2,64,32] f16[b,t,2] f16[b,t,1]", GQA,
      "f16[b,t,256] f32[b,2,64,32]", "b*t*24576", "save_in=0,1,2,4,5 save_out="},

@@ -299,6 +299,29 @@ static void sequences_grow(void **state)
     onv_model_cleanup(&f.model);
 }
 
+/* The start may be absent; the body gives a sequence in any case. */
+static void replace_optional(onv_op_ctx *c, const onv_op_value *in, onv_op_value *out)
+{
+    onv_type item = vector(c, onv_dim_const(4));
+    (void)in;
+    out[1].type = (onv_type){.kind = ONV_TYPE_SEQUENCE,
+                             .rank = -1,
+                             .elem = onv_arena_copy(c->arena, &item, sizeof item),
+                             .length = onv_dim_const(3)};
+}
+
+static void an_optional_may_become_what_it_holds(void **state)
+{
+    (void)state;
+    fixture f;
+    run_loop(&f, "i64[] bool[] opt(seq(f32[4])*3)", 0, replace_optional);
+    expect(&f, 0, "seq(f32[4])*3");
+    onv_model_cleanup(&f.model);
+    run_loop(&f, "i64[] bool[] opt(seq(f32[4]))", 0, replace_optional);
+    expect(&f, 0, "seq(f32[4])");
+    onv_model_cleanup(&f.model);
+}
+
 static void changing_contents_are_forgotten(void **state)
 {
     (void)state;
@@ -318,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_dim_may_follow_another),
         cmocka_unit_test(equal_states_need_one_run),
         cmocka_unit_test(sequences_grow),
+        cmocka_unit_test(an_optional_may_become_what_it_holds),
         cmocka_unit_test(changing_contents_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
