@@ -46,7 +46,6 @@ int onv_cli_plan(int argc, char **argv)
 {
     static const struct option longs[] = {{"capacity", required_argument, NULL, 'c'},
                                           {"effort", required_argument, NULL, 'e'},
-                                          {"output", required_argument, NULL, 'o'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
     plan_arguments a = {.output = "-"};
@@ -65,7 +64,7 @@ int onv_cli_plan(int argc, char **argv)
         case 'o': a.output = optarg; break;
         case 'h':
             puts("Usage: onnxvram plan INTERVALS.csv [--capacity BYTES] [--effort N]\n"
-                 "                     [-o OUT.csv | --output OUT.csv]\n"
+                 "                     [-o OUT.csv]\n"
                  "\n"
                  "Finds an offset for every buffer: reads id,lower,upper,size and adds offset.\n"
                  "Exit status 3: no plan within the capacity was found.");

@@ -195,7 +195,9 @@ static void tiny_rows_fold(void **state)
     char *text = report_text(a, ONV_FORMAT_TEXT, &options);
     /* Two large rows, one more to have three, 39 left out. */
     expect_contains(text, "  and 39 more, 9.8 KiB\n");
-    assert_int_equal(count_parts(strstr(text, "Largest tensors"), "\n"), 4);
+    char *largest = strstr(text, "Largest tensors");
+    strstr(largest, "\n\n")[1] = '\0'; /* what follows is another block */
+    assert_int_equal(count_parts(largest, "\n"), 4);
     free(text);
     options.verbosity = 1;
     text = report_text(a, ONV_FORMAT_TEXT, &options);
