@@ -1,0 +1,125 @@
+/* Greedy planning: buffers in some order, each to the first or best gap among those placed. */
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "plan/greedy.h"
+#include "plan/part.h"
+#include "plan/shelf.h"
+
+typedef struct ranked {
+    uint64_t key, tie; /* larger first */
+    uint32_t row;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    if (x->tie != y->tie) return x->tie > y->tie ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static uint64_t area_of(const onv_part *part, uint32_t row)
+{
+    uint64_t area;
+    if (__builtin_mul_overflow(part->size[row], (uint64_t)(part->hi[row] - part->lo[row]), &area))
+        return UINT64_MAX;
+    return area;
+}
+
+/* tree[sections + s] is the load of section s, tree[i] the larger of its two children. */
+static uint64_t *load_tree(const onv_part *part)
+{
+    uint32_t m = part->sections;
+    uint64_t *tree = onv_heap_calloc((size_t)m * 2, sizeof *tree);
+    if (tree == NULL) return NULL;
+    uint64_t *load = tree + m; /* first as differences between neighbours, which may wrap */
+    for (uint32_t row = 0; row < part->n; row++) {
+        load[part->lo[row]] += part->size[row];
+        if (part->hi[row] < m) load[part->hi[row]] -= part->size[row];
+    }
+    for (uint32_t s = 1; s < m; s++) load[s] += load[s - 1];
+    for (uint32_t i = m; i-- > 1;)
+        tree[i] = tree[2 * i] > tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
+    return tree;
+}
+
+static uint64_t largest_load(const uint64_t *tree, uint32_t m, uint32_t lo, uint32_t hi)
+{
+    uint64_t most = 0;
+    for (uint64_t a = (uint64_t)lo + m, b = (uint64_t)hi + m; a < b; a >>= 1, b >>= 1) {
+        if ((a & 1) != 0 && tree[a++] > most) most = tree[a - 1];
+        if ((b & 1) != 0 && tree[--b] > most) most = tree[b];
+    }
+    return most;
+}
+
+static void rank_row(const onv_part *part, onv_order order, const uint64_t *loads, ranked *rank)
+{
+    uint32_t row = rank->row;
+    uint64_t width = part->hi[row] - part->lo[row];
+    switch (order) {
+    case ONV_ORDER_SIZE: rank->key = part->size[row], rank->tie = width; break;
+    case ONV_ORDER_WIDTH: rank->key = width, rank->tie = part->size[row]; break;
+    case ONV_ORDER_AREA: rank->key = area_of(part, row), rank->tie = width; break;
+    case ONV_ORDER_TIME: rank->key = part->sections - part->lo[row], rank->tie = width; break;
+    case ONV_ORDER_LOAD:
+        rank->key = largest_load(loads, part->sections, part->lo[row], part->hi[row]);
+        rank->tie = area_of(part, row);
+        break;
+    }
+}
+
+onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err)
+{
+    uint64_t *loads = order == ONV_ORDER_LOAD ? load_tree(part) : NULL;
+    ranked *ranks = onv_heap_calloc(part->n, sizeof *ranks);
+    bool enough = ranks != NULL && (loads != NULL || order != ONV_ORDER_LOAD);
+    for (uint32_t row = 0; enough && row < part->n; row++) {
+        ranks[row].row = row;
+        rank_row(part, order, loads, &ranks[row]);
+    }
+    if (enough) qsort(ranks, part->n, sizeof *ranks, compare_ranked);
+    for (uint32_t i = 0; enough && i < part->n; i++) rows[i] = ranks[i].row;
+    onv_heap_free(ranks);
+    onv_heap_free(loads);
+    return enough ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
+                            onv_shelf *shelf, uint64_t *offsets, uint64_t *height, onv_error *err)
+{
+    onv_shelf_reset(shelf);
+    *height = 0;
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint32_t row = rows[i];
+        if (!onv_shelf_place(shelf, part->lo[row], part->hi[row], part->size[row], fit,
+                             &offsets[row]))
+            return onv_fail_memory(err);
+        uint64_t end = offsets[row] + part->size[row];
+        if (end > *height) *height = end;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                          onv_effort *effort, onv_error *err)
+{
+    /* The first plan is made whatever it costs. */
+    if (layout->height != UINT64_MAX && !onv_effort_spend(effort, part->n)) return ONV_OK;
+    onv_shelf shelf = {0};
+    uint32_t *rows = onv_heap_calloc(part->n, sizeof *rows);
+    uint64_t *offsets = onv_heap_calloc(part->n, sizeof *offsets);
+    uint64_t height;
+    onv_status status = ONV_OK;
+    if (rows == NULL || offsets == NULL) status = onv_fail_memory(err);
+    if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
+    if (status == ONV_OK)
+        status = onv_greedy_place(part, rows, (onv_fit)self->fit, &shelf, offsets, &height, err);
+    if (status == ONV_OK) onv_layout_offer(layout, offsets, part->n, height, self->name);
+    onv_effort_spend(effort, shelf.work);
+    onv_shelf_cleanup(&shelf);
+    onv_heap_free(offsets);
+    onv_heap_free(rows);
+    return status;
+}

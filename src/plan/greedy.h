@@ -1,0 +1,23 @@
+/* Orders of a part's rows, and placing rows in an order on a shelf. */
+#ifndef ONV_PLAN_GREEDY_H
+#define ONV_PLAN_GREEDY_H
+
+#include "plan/part.h"
+#include "plan/shelf.h"
+
+typedef enum onv_order {
+    ONV_ORDER_SIZE,  /* largest first */
+    ONV_ORDER_WIDTH, /* longest-lived first, counted in sections */
+    ONV_ORDER_AREA,  /* size x width */
+    ONV_ORDER_TIME,  /* earliest first, as an allocator at run time sees them */
+    ONV_ORDER_LOAD,  /* those of the most loaded section first */
+} onv_order;
+
+/* Writes the part's rows in that order; ties go by a second measure, then by row. */
+onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
+
+/* Places all rows in the order given. */
+onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
+                            onv_shelf *shelf, uint64_t *offsets, uint64_t *height, onv_error *err);
+
+#endif

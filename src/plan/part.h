@@ -1,0 +1,80 @@
+/* A part: buffers that are planned together because their lifetimes hang together.
+ *
+ * Time is compressed to sections: the maximal sets of buffers live at once. A buffer covers the
+ * sections [lo, hi); two buffers conflict exactly when they share a section. Sizes are divided by
+ * their greatest common divisor. Rows are in order of lo.
+ */
+#ifndef ONV_PLAN_PART_H
+#define ONV_PLAN_PART_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/vec.h"
+#include "plan/plan.h"
+
+typedef struct onv_part {
+    uint32_t n, sections;
+    const uint32_t *lo, *hi;
+    const uint64_t *size;   /* in units */
+    const uint32_t *origin; /* the caller's row */
+    uint64_t unit;          /* bytes */
+    uint64_t base;          /* bytes; where the part's offset 0 lies in the plan */
+    uint64_t load;          /* most units live at one section */
+} onv_part;
+
+typedef struct onv_parts {
+    ONV_VEC(onv_part) list;
+    uint64_t *offsets; /* by the caller's row; set for what lies beneath the parts */
+    uint64_t height;   /* of what was set */
+    uint64_t max_load;
+} onv_parts;
+
+/* Rows must be valid (lower < upper) and their sizes, already rounded, must have a sum that fits.
+ * Everything lives in the arena but the list. Cost: O(n log n), and a bounded number of units for
+ * taking off layers. */
+onv_status onv_parts_split(const onv_plan_buffer *buffers, const uint64_t *sizes, size_t count,
+                           uint64_t *offsets, onv_arena *arena, onv_parts *parts, onv_error *err);
+
+/* What planning may still spend. */
+typedef struct onv_effort {
+    uint64_t left; /* units of work */
+    uint64_t spent;
+    uint64_t nodes;
+    uint64_t poll_at; /* value of spent */
+    bool (*cancelled)(void *context);
+    void *context;
+    bool stopped;
+} onv_effort;
+
+/* Books `units`; false once nothing is left. */
+bool onv_effort_spend(onv_effort *effort, uint64_t units);
+
+/* The best plan of a part so far. */
+typedef struct onv_layout {
+    uint64_t *offsets; /* by the part's row */
+    uint64_t height;   /* UINT64_MAX: no plan yet */
+    uint64_t target;   /* good enough */
+    uint64_t lower;    /* proved */
+    const char *strategy;
+} onv_layout;
+
+/* Takes a plan over if it is lower than the layout's. */
+void onv_layout_offer(onv_layout *layout, const uint64_t *offsets, uint32_t n, uint64_t height,
+                      const char *strategy);
+
+struct onv_planner {
+    const char *name, *summary;
+    /* Improves the layout or leaves it; the first planner must find one whatever the effort. */
+    onv_status (*run)(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                      onv_effort *effort, onv_error *err);
+    int order, fit; /* of the greedy ones */
+};
+
+onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                          onv_effort *effort, onv_error *err);
+onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                           onv_effort *effort, onv_error *err);
+onv_status onv_repair_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                          onv_effort *effort, onv_error *err);
+
+#endif

@@ -1,0 +1,78 @@
+/* Offset planning: where each buffer goes in one block of memory, so that the block is small.
+ *
+ * Input is one row per buffer: `size` bytes from step `lower` up to but not including `upper`.
+ * Buffers that share a step may not share a byte. Output is an offset per row and the height, the
+ * end of the highest buffer. No plan can be lower than the largest sum of sizes live at one step
+ * (`max_load`); real graphs mostly reach it, and the planner says when it has proved that nothing
+ * lower exists.
+ *
+ * How: buffers that live through the whole of their time span go to the bottom, which cuts the rest
+ * into parts that share no step (split.c). Each part is planned alone: greedy placements in several
+ * orders (greedy.c), then an exact search for a given capacity (search.c) under capacities between
+ * what is proved and what is reached (tighten.c); parts too large for that are improved around
+ * their highest buffers instead (repair.c). It stops as soon as every part fits under the bound.
+ *
+ * Results depend on the input and the options alone, never on time: effort is counted in units of
+ * work. Cost: a few milliseconds for graphs whose bound a greedy placement meets; at most about
+ * a second for 2,000 buffers at the default effort.
+ */
+#ifndef ONV_PLAN_PLAN_H
+#define ONV_PLAN_PLAN_H
+
+#include "base/status.h"
+#include "live/interval.h"
+
+enum { ONV_PLAN_MAX_BUFFERS = 1 << 22 };
+
+/* Live in the half-open [lower, upper). */
+typedef struct onv_plan_buffer {
+    uint64_t lower, upper;
+    uint64_t size;
+} onv_plan_buffer;
+
+typedef struct onv_plan_options {
+    uint64_t capacity;  /* stop at the first plan of at most this height; 0: as low as possible */
+    uint64_t effort;    /* units of work to spend; 0: default, see plan.c */
+    uint64_t alignment; /* offsets and sizes are rounded up to multiples; 0: 1 */
+    const char *strategy; /* only this row of onv_planners; NULL: all in turn */
+    /* Asked rarely; true stops the search, and the best plan so far is the result. */
+    bool (*cancelled)(void *context);
+    void *cancel_context;
+} onv_plan_options;
+
+typedef struct onv_plan {
+    uint64_t *offsets; /* by row; 0 for rows of 0 bytes */
+    size_t count;
+    uint64_t height;
+    uint64_t max_load;    /* most bytes live at one step, sizes rounded up */
+    uint64_t lower_bound; /* no plan is lower: max_load or more, where a search proved more */
+    bool optimal;         /* height == lower_bound */
+    bool fits;            /* no capacity was given, or height is within it */
+    bool stopped;         /* options.cancelled said so */
+    const char *strategy; /* the one that made the highest part of the plan; "" for no buffers */
+    uint64_t nodes;       /* of the exact search */
+    uint64_t work;        /* units spent */
+} onv_plan;
+
+/* On failure *plan is empty. */
+onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
+                            const onv_plan_options *options, onv_plan *plan, onv_error *err);
+void onv_plan_cleanup(onv_plan *plan);
+
+/* The same for intervals. A row that aliases another one gets that row's offset; the buffer they
+ * share lives from the first to the last step of all its rows and is as large as the largest. */
+onv_status onv_plan_intervals(const onv_interval *intervals, size_t count,
+                              const onv_plan_options *options, onv_plan *plan, onv_error *err);
+
+/* Verifies that no two buffers overlap, that offsets are aligned and that the figures are right.
+ * Independent of the planner; a sweep, O(n log n). */
+onv_status onv_plan_check(const onv_plan_buffer *buffers, size_t count,
+                          const onv_plan_options *options, const onv_plan *plan, onv_error *err);
+
+/* The strategies, in the order in which they are tried; the list ends with a NULL name. */
+typedef struct onv_planner onv_planner;
+extern const onv_planner *const onv_planners[];
+const char *onv_planner_name(const onv_planner *planner);
+const char *onv_planner_summary(const onv_planner *planner);
+
+#endif
