@@ -20,7 +20,11 @@ install(TARGETS onnxvram_static onnxvram_shared EXPORT onnxvram
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/onnxvram/onnxvram.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxvram)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES man/onnxvram.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES man/onnxvram.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES completions/onnxvram.bash RENAME onnxvram
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES completions/_onnxvram DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES completions/onnxvram.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 # --- pkg-config ----------------------------------------------------------------------------------
 
