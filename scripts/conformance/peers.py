@@ -56,7 +56,8 @@ def by_onnx_tool(model):
         shape = tensor.get_shape() if tensor is not None else None
         if shape is not None:
             shape = [int(d) if not isinstance(d, str) else None for d in shape]
-        found[name] = (None, shape)
+        # What it did not get to has the shape of a scalar; scalars are told as unknown then.
+        found[name] = (None, shape or None)
     return found
 
 

@@ -70,8 +70,8 @@ def worst(outcomes):
     return max(outcomes, key=lambda outcome: OUTCOMES.index(outcome[0]), default=("exact", ""))
 
 
-def by_onnxvram(program, model, answers, folder):
-    path = os.path.join(folder, f"{os.getpid()}.onnx")
+def by_onnxvram(program, model, answers):
+    path = "model.onnx"
     onnx.save(model, path)
     done = subprocess.run([program, "-q", "--json", path], capture_output=True, text=True)
     if done.returncode != 0:
@@ -103,9 +103,12 @@ def run_case(job):
     (name, model, inputs, outputs), program, peer_names, folder = job
     case = cases.Case(name, model, inputs, outputs)
     results = {}
+    own = os.path.join(folder, str(os.getpid()))  # one of the peers writes a file where it stands
+    os.makedirs(own, exist_ok=True)
+    os.chdir(own)
     for mode in cases.MODES:
         untold = cases.prepare(case, mode, typed=False)
-        results[mode, "onnxvram"] = by_onnxvram(program, untold, case.answers, folder)
+        results[mode, "onnxvram"] = by_onnxvram(program, untold, case.answers)
         for peer in peer_names:
             typed = cases.prepare(case, mode, typed=True)
             results[mode, peer] = by_peer(peer, typed, case.answers)
@@ -150,7 +153,7 @@ def generated(folder):
 def run_set(roots, args, folder):
     paths = [path for root in roots for path in cases.find(root) if args.only in path[0]]
     names = list(peers.PEERS) if args.peers else []
-    jobs = [(path, args.onnxvram, names, folder) for path in paths]
+    jobs = [(path, os.path.abspath(args.onnxvram), names, folder) for path in paths]
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
         return dict(pool.map(run_case, jobs, chunksize=8))
