@@ -333,41 +333,95 @@ static onv_status bind_input_values(onv_driver *driver)
 
 /* --- All together ------------------------------------------------------------------------------ */
 
+/* Collects the symbols that stay free, each with the first place where it stands. */
+typedef struct free_list {
+    onv_driver *driver;
+    bool *noted; /* by symbol */
+    onv_free_dim at;
+    bool failed;
+} free_list;
+
+static void note_symbol(void *context, onv_dim symbol)
+{
+    free_list *list = context;
+    const onv_dims *dims = &list->driver->model->dims;
+    uint32_t s = onv_dim_symbol_index(dims, symbol);
+    if (s >= list->driver->n_symbol_values || list->noted[s]) return;
+    list->noted[s] = true;
+    list->at.name = onv_dim_symbol_name(dims, symbol);
+    list->failed |= !onv_vec_push(&list->driver->info->free_dims, list->at);
+}
+
 static onv_status note_free_dims(onv_driver *driver)
 {
     const onv_graph *graph = main_graph(driver);
-    bool *noted = ONV_ARENA_ARRAY(&driver->scratch, bool, driver->n_symbol_values);
-    if (noted == NULL) return onv_fail_memory(driver->err);
+    free_list list = {.driver = driver};
+    list.noted = ONV_ARENA_ARRAY(&driver->scratch, bool, driver->n_symbol_values);
+    if (list.noted == NULL) return onv_fail_memory(driver->err);
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         const onv_value *input = input_at(driver, i);
         for (int axis = 0; onv_type_has_rank(&input->type) && axis < input->type.rank; axis++) {
-            onv_dim d = input->type.dims[axis];
-            if (!onv_dim_is_symbol(&driver->model->dims, d)) continue;
-            uint32_t s = onv_dim_symbol_index(&driver->model->dims, d);
-            if (s >= driver->n_symbol_values || noted[s]) continue;
-            noted[s] = true;
-            onv_free_dim entry = {onv_dim_symbol_name(&driver->model->dims, d), input->name, axis};
-            if (!onv_vec_push(&driver->info->free_dims, entry)) return onv_fail_memory(driver->err);
+            list.at = (onv_free_dim){NULL, input->name, axis};
+            onv_dim_each_symbol(&driver->model->dims, input->type.dims[axis], note_symbol, &list);
         }
+    }
+    return list.failed ? onv_fail_memory(driver->err) : ONV_OK;
+}
+
+/* Symbols stand for themselves; those whose name is an expression stand for it. */
+static onv_status read_symbol_names(onv_driver *driver)
+{
+    onv_dims *dims = &driver->model->dims;
+    uint32_t given = dims->n_symbols;
+    onv_dim *meaning = ONV_ARENA_ARRAY(&driver->scratch, onv_dim, given);
+    if (meaning == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t s = 0; s < given; s++)
+        meaning[s] = onv_dim_from_name(dims, onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, s)));
+    driver->n_symbol_values = dims->n_symbols;
+    driver->symbol_values = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, dims->n_symbols);
+    driver->symbol_meanings = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, dims->n_symbols);
+    if (driver->symbol_values == NULL || driver->symbol_meanings == NULL)
+        return onv_fail_memory(driver->err);
+    for (uint32_t s = 0; s < dims->n_symbols; s++) {
+        driver->symbol_values[s] = onv_dim_symbol_at(dims, s);
+        driver->symbol_meanings[s] = s < given ? meaning[s] : ONV_DIM_UNKNOWN;
+    }
+    return ONV_OK;
+}
+
+/* Once the options are applied: what follows from them for symbols that are expressions. */
+static onv_status bind_meanings(onv_driver *driver)
+{
+    onv_dims *dims = &driver->model->dims;
+    onv_dim *values = onv_arena_copy(&driver->scratch, driver->symbol_values,
+                                     driver->n_symbol_values * sizeof *values);
+    if (values == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t s = 0; s < driver->n_symbol_values; s++) {
+        onv_dim meaning = driver->symbol_meanings[s];
+        if (!onv_dim_is_known(meaning)) continue;
+        onv_dim value = onv_dim_eval(dims, meaning, values);
+        onv_dim given = driver->symbol_values[s];
+        if (onv_dim_is_const(given) && onv_dim_is_const(value) && !onv_dim_same(given, value))
+            return onv_fail(driver->err, ONV_ERR_USAGE,
+                            "dimension '%s' is bound to %lld, but is %lld",
+                            onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, s)),
+                            (long long)given.raw, (long long)value.raw);
+        if (!onv_dim_is_const(given) && onv_dim_is_known(value)) driver->symbol_values[s] = value;
     }
     return ONV_OK;
 }
 
 onv_status onv_bind_inputs(onv_driver *driver)
 {
-    onv_model *model = driver->model;
     const onv_graph *graph = main_graph(driver);
-    driver->n_symbol_values = model->dims.n_symbols;
-    driver->symbol_values = ONV_ARENA_ARRAY(&model->arena, onv_dim, driver->n_symbol_values);
-    if (driver->symbol_values == NULL) return onv_fail_memory(driver->err);
-    for (uint32_t s = 0; s < driver->n_symbol_values; s++)
-        driver->symbol_values[s] = onv_dim_symbol_at(&model->dims, s);
+    ONV_TRY(read_symbol_names(driver));
 
     ONV_TRY(bind_named_dims(driver));
     for (size_t i = 0; i < driver->options->n_shapes; i++)
         ONV_TRY(bind_shape(driver, &driver->options->shapes[i]));
     ONV_TRY(bind_batch(driver));
     ONV_TRY(bind_input_values(driver));
+    ONV_TRY(bind_meanings(driver));
 
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
         onv_value *input = input_at(driver, i);

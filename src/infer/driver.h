@@ -29,8 +29,9 @@ typedef struct onv_driver {
     const onv_options *options;
     onv_infer_info *info;
     onv_op_index index;
-    onv_arena scratch;      /* what one node needs */
-    onv_dim *symbol_values; /* by symbol: its binding, or the symbol itself */
+    onv_arena scratch;        /* what one node needs */
+    onv_dim *symbol_values;   /* by symbol: its binding, or the symbol itself */
+    onv_dim *symbol_meanings; /* by symbol: what its name says as an expression, else unknown */
     uint32_t n_symbol_values;
     bool distrust_declared;  /* declared dims may carry the batch or shape of the export */
     uint64_t runs, max_runs; /* of nodes; loops run their bodies again */
@@ -49,6 +50,10 @@ onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_k
 
 /* Applies the options to the types of the graph inputs and fills symbol_values. */
 onv_status onv_bind_inputs(onv_driver *driver);
+
+/* What a symbol's name says where it is an expression of other symbols, e.g. "past + sequence";
+ * unknown where it is a plain name. New symbols are made for parts that stand nowhere alone. */
+onv_dim onv_dim_from_name(onv_dims *dims, const char *name);
 
 /* A dim or a type with the bound symbols replaced. */
 onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);

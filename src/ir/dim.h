@@ -113,6 +113,9 @@ const char *onv_dim_symbol_name(const onv_dims *pool, onv_dim symbol);
 
 /* Whether the expression holds a symbol made by onv_dim_fresh with a bound / that symbol. */
 bool onv_dim_has_bound(const onv_dims *pool, onv_dim d);
+/* Calls back for every symbol that stands in the expression, once for each time it does. */
+void onv_dim_each_symbol(const onv_dims *pool, onv_dim d,
+                         void (*use)(void *context, onv_dim symbol), void *context);
 bool onv_dim_contains(const onv_dims *pool, onv_dim d, onv_dim symbol);
 
 /* Arithmetic. Division is floor division. */

@@ -34,6 +34,15 @@ bool onv_dim_contains(const onv_dims *pool, onv_dim d, onv_dim symbol)
     return false;
 }
 
+void onv_dim_each_symbol(const onv_dims *pool, onv_dim d,
+                         void (*use)(void *context, onv_dim symbol), void *context)
+{
+    if (!onv_dim_is_expr(d)) return;
+    const onv_dim_expr *e = onv_dim_get(pool, d);
+    if (e->kind == ONV_DIM_SYMBOL) use(context, d);
+    for (uint32_t i = 0; i < e->n; i++) onv_dim_each_symbol(pool, e->terms[i].d, use, context);
+}
+
 /* Rebuilds an expression from new operands. */
 static onv_dim rebuild(onv_dims *pool, onv_dim_kind kind, onv_dim so_far, int64_t coef, onv_dim d)
 {

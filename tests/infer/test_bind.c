@@ -67,6 +67,34 @@ static void dims_bind_by_name(void **state)
     expect_shape(symbolic(), &options, "y", "[2, 33, 8]");
 }
 
+/* As PyTorch's dynamo exporter names the length of a mask. */
+static model *derived(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,seq]");
+    model_input(m, "cache", "f32[batch,past]");
+    model_input(m, "mask", "f32[batch,past + seq]");
+    model_node(m, "Concat", "cat", "cache x", "both", "axis=1");
+    model_node(m, "Add", "add", "both mask", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void a_name_that_is_an_expression_is_read_as_one(void **state)
+{
+    (void)state;
+    expect_shape(derived(), NULL, "y", "[batch, seq + past]");
+    onv_dim_binding dims[] = {{"seq", 3}, {"past", 4}};
+    onv_options options = onv_options_default();
+    options.dims = dims;
+    options.n_dims = 2;
+    expect_shape(derived(), &options, "mask", "[batch, 7]");
+    onv_dim_binding wrong[] = {{"seq", 3}, {"past", 4}, {"past + seq", 9}};
+    options.dims = wrong;
+    options.n_dims = 3;
+    expect_failure(derived(), &options, ONV_ERR_USAGE, "is bound to 9, but is 7");
+}
+
 static void an_unknown_dim_is_named_with_the_choices(void **state)
 {
     (void)state;
@@ -268,6 +296,7 @@ int main(void)
         cmocka_unit_test(free_dims_stay_symbols),
         cmocka_unit_test(batch_binds_the_batch_alone),
         cmocka_unit_test(dims_bind_by_name),
+        cmocka_unit_test(a_name_that_is_an_expression_is_read_as_one),
         cmocka_unit_test(an_unknown_dim_is_named_with_the_choices),
         cmocka_unit_test(shapes_bind_the_symbols_they_meet),
         cmocka_unit_test(conflicting_bindings_are_one_clear_line),
