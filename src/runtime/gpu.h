@@ -1,0 +1,42 @@
+/* The table of GPUs: how much memory a card has, by the name people call it.
+ *
+ * Each row has two sizes. `nominal_bytes` is the capacity as sold (NVIDIA's "80 GB" of device
+ * memory are GiB). `usable_bytes` is the total that the driver reports, which is less: ECC and the
+ * firmware take their part. Where no reading was found it is the nominal capacity; `source` says
+ * which of the two it is and where it was read.
+ *
+ * The reading is what nvidia-smi prints as the total. Recent drivers count in it a reserve of their
+ * own that no program gets: cuMemGetInfo's total is some 0.3 to 0.7 GiB lower (docs/gpus.md). The
+ * Jetson rows hold cuMemGetInfo's total, as nvidia-smi prints none there.
+ */
+#ifndef ONV_RUNTIME_GPU_H
+#define ONV_RUNTIME_GPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ONV_GPU_ALIASES = 6 };
+
+typedef struct onv_gpu {
+    const char *name;  /* unique: "A100 80GB" */
+    const char *model; /* where it was sold with several sizes: "A100"; else NULL */
+    uint64_t nominal_bytes;
+    uint64_t usable_bytes;
+    unsigned char cc_major, cc_minor;         /* compute capability */
+    const char *source;                       /* of usable_bytes */
+    const char *aliases[ONV_GPU_ALIASES + 1]; /* NULL ends the list; no two rows share one */
+} onv_gpu;
+
+extern const onv_gpu onv_gpus[];
+extern const size_t onv_n_gpus;
+
+/* The GPU of that name, or NULL if there is none or more than one ("A100"). Case, spaces, dashes,
+ * underscores and the words NVIDIA, GeForce, RTX, GTX, Tesla, Jetson before and Generation after
+ * the name don't matter; the capacity may follow: "rtx4090", "NVIDIA A100-80GB", "T4 16G". */
+const onv_gpu *onv_gpu_find(const char *name);
+
+/* What a name that onv_gpu_find refuses may mean: the rows it fits, else those whose names contain
+ * it. Writes up to `capacity` of them, in the table's order, and returns how many there are. */
+size_t onv_gpu_candidates(const char *name, const onv_gpu **found, size_t capacity);
+
+#endif

@@ -1,0 +1,212 @@
+/* The table of GPUs: rows that contradict nothing, names as people type them, and the page of the
+ * documentation that shows the same rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/gpu.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define MIB (UINT64_C(1) << 20)
+
+static void rows_are_sane(void **state)
+{
+    (void)state;
+    assert_true(onv_n_gpus > 0);
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        const onv_gpu *gpu = &onv_gpus[i];
+        if (gpu->nominal_bytes % GIB != 0 || gpu->nominal_bytes < 3 * GIB ||
+            gpu->nominal_bytes > 256 * GIB)
+            fail_msg("%s: nominal", gpu->name);
+        /* ECC in GDDR takes a sixteenth; the firmware of a small Jetson up to a sixth. */
+        if (gpu->usable_bytes > gpu->nominal_bytes || gpu->usable_bytes % MIB != 0 ||
+            gpu->usable_bytes < gpu->nominal_bytes / 6 * 5)
+            fail_msg("%s: usable", gpu->name);
+        if (gpu->cc_major < 3 || gpu->cc_major > 12 || gpu->cc_minor > 9)
+            fail_msg("%s: compute capability", gpu->name);
+        /* A size that is not a reading says so, and only then is it the nominal one by default. */
+        int nominal = strncmp(gpu->source, "nominal: ", 9) == 0;
+        int reading = strncmp(gpu->source, "nvidia-smi total, ", 18) == 0 ||
+                      strncmp(gpu->source, "CUDA total of ", 14) == 0;
+        if (nominal == reading) fail_msg("%s: source '%s'", gpu->name, gpu->source);
+        if (nominal && gpu->usable_bytes != gpu->nominal_bytes) fail_msg("%s: source", gpu->name);
+        assert_null(gpu->aliases[ONV_GPU_ALIASES]);
+    }
+}
+
+/* Names and aliases mean one row each, so none of them may be spelled like another's. */
+static void names_are_unique(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        const onv_gpu *gpu = &onv_gpus[i];
+        if (onv_gpu_find(gpu->name) != gpu) fail_msg("'%s' does not find its row", gpu->name);
+        for (const char *const *alias = gpu->aliases; *alias; alias++)
+            if (onv_gpu_find(*alias) != gpu) fail_msg("'%s' does not find its row", *alias);
+    }
+}
+
+/* A model has several rows of different sizes; alone it finds none, with the size its row. */
+static void models_are_ambiguous(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        const onv_gpu *gpu = &onv_gpus[i], *found[8];
+        char text[64];
+        const char *model = gpu->model ? gpu->model : gpu->name;
+        unsigned gib = (unsigned)(gpu->nominal_bytes / GIB);
+        snprintf(text, sizeof text, "%s %uGB", model, gib);
+        if (onv_gpu_find(text) != gpu) fail_msg("'%s' does not find its row", text);
+        snprintf(text, sizeof text, "%s-%ug", model, gib);
+        if (onv_gpu_find(text) != gpu) fail_msg("'%s' does not find its row", text);
+        if (!gpu->model) continue;
+        if (onv_gpu_find(gpu->model)) fail_msg("'%s' is not ambiguous", gpu->model);
+        size_t count = onv_gpu_candidates(gpu->model, found, 8);
+        assert_in_range(count, 2, 8);
+        for (size_t j = 0; j < count; j++) assert_string_equal(found[j]->model, gpu->model);
+    }
+}
+
+static void check_find(const char *typed, const char *name, uint64_t usable_mib)
+{
+    const onv_gpu *gpu = onv_gpu_find(typed);
+    if (!gpu) fail_msg("'%s' finds nothing", typed);
+    if (strcmp(gpu->name, name) != 0) fail_msg("'%s' finds %s", typed, gpu->name);
+    if (gpu->usable_bytes != usable_mib * MIB) fail_msg("'%s' has other bytes", typed);
+}
+
+static void finds(void **state)
+{
+    (void)state;
+    check_find("T4", "T4", 15360);
+    check_find("tesla t4", "T4", 15360);
+    check_find("t4-16gb", "T4", 15360);
+    check_find("H100 80GB", "H100", 81559);
+    check_find("NVIDIA H100 80GB HBM3", "H100", 81559);
+    check_find("h100_sxm5_80gb", "H100", 81559);
+    check_find("H100 NVL", "H100 NVL", 95830);
+    check_find("h200", "H200", 143771);
+    check_find("4090", "RTX 4090", 24564);
+    check_find("rtx4090", "RTX 4090", 24564);
+    check_find("NVIDIA GeForce RTX 4090", "RTX 4090", 24564);
+    check_find("  rtx-4090 24 GiB ", "RTX 4090", 24564);
+    check_find("A100-80G", "A100 80GB", 81920);
+    check_find("a100 40", "A100 40GB", 40960);
+    check_find("NVIDIA A100-SXM4-80GB", "A100 80GB", 81920);
+    check_find("A10", "A10", 23028);
+    check_find("A10G", "A10G", 23028);
+    check_find("a10 24gb", "A10", 23028);
+    check_find("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada", 49140);
+    check_find("a6000", "RTX A6000", 49140);
+    check_find("Jetson AGX Orin 64GB", "Jetson AGX Orin 64GB", 62827);
+}
+
+/* A laptop's GPU has less memory than the card it is named after, a word more is another product,
+ * and a wrong capacity is a mistake. */
+static void refuses(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "",
+        " - ",
+        "nvidia",
+        "RTX",
+        "rtx 4090 laptop gpu",
+        "RTX 4090 16GB",
+        "A100",
+        "V100",
+        "a100 60gb",
+        "A",
+        "T4x",
+        "409",
+        "RTX 6000",
+        "RTX 5060 Ti",
+        "RTX 4060 Ti ",
+        "RX580",
+        "4090\x1b[0m",
+        "16GiB",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const onv_gpu *gpu = onv_gpu_find(names[i]);
+        if (gpu) fail_msg("'%s' finds %s", names[i], gpu->name);
+    }
+    char *endless = calloc(1, 100001);
+    assert_non_null(endless);
+    memset(endless, 'a', 100000);
+    assert_null(onv_gpu_find(endless));
+    assert_int_equal(onv_gpu_candidates(endless, NULL, 0), 0);
+    free(endless);
+}
+
+static void candidates(void **state)
+{
+    (void)state;
+    const onv_gpu *found[4] = {NULL};
+    assert_int_equal(onv_gpu_candidates("nvidia a100", found, 4), 2);
+    assert_string_equal(found[0]->name, "A100 40GB");
+    assert_string_equal(found[1]->name, "A100 80GB");
+    assert_null(found[2]);
+    /* Part of a name. */
+    assert_int_equal(onv_gpu_candidates("RTX 6000", found, 4), 3);
+    assert_string_equal(found[0]->name, "RTX A6000");
+    assert_string_equal(found[1]->name, "RTX 6000 Ada");
+    assert_string_equal(found[2]->name, "RTX PRO 6000 Blackwell");
+    /* A name that is found is the only candidate, whatever else contains it. */
+    assert_int_equal(onv_gpu_candidates("H100", found, 4), 1);
+    assert_string_equal(found[0]->name, "H100");
+    /* More than there is room for: counted, not written. */
+    found[1] = NULL;
+    assert_true(onv_gpu_candidates("orin", found, 1) > 1);
+    assert_null(found[1]);
+    assert_int_equal(onv_gpu_candidates("Radeon", found, 4), 0);
+    assert_int_equal(onv_gpu_candidates("", found, 4), 0);
+}
+
+static char *read_page(void)
+{
+    FILE *file = fopen(ONV_SOURCE_DIR "/docs/gpus.md", "rb");
+    assert_non_null(file);
+    enum { MOST = 1 << 20 };
+    char *text = calloc(1, MOST + 1);
+    assert_non_null(text);
+    assert_in_range(fread(text, 1, MOST, file), 1, MOST - 1);
+    fclose(file);
+    return text;
+}
+
+static void page_shows_the_table(void **state)
+{
+    (void)state;
+    char *page = read_page(), line[512];
+    size_t rows = 0;
+    for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
+    assert_int_equal(rows, onv_n_gpus + 1); /* and the heading */
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        const onv_gpu *gpu = &onv_gpus[i];
+        snprintf(line, sizeof line, "\n| %s | %u | %u | %u.%u | %s |\n", gpu->name,
+                 (unsigned)(gpu->nominal_bytes / GIB), (unsigned)(gpu->usable_bytes / MIB),
+                 gpu->cc_major, gpu->cc_minor, gpu->source);
+        if (!strstr(page, line)) fail_msg("docs/gpus.md lacks the line%s", line);
+    }
+    free(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_sane),
+        cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(models_are_ambiguous),
+        cmocka_unit_test(finds),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(candidates),
+        cmocka_unit_test(page_shows_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
