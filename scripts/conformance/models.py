@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Exports of many architectures: does onnxvram see every shape that ONNX Runtime produces?
+
+    models.py --onnxvram PROGRAM --folder DIR [--only PART] [--json FILE]
+
+Each architecture of zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
+Runtime's optimiser makes at its levels, and quantised ones. ONNX Runtime then runs every graph with all its values as
+outputs, at each binding; declared shapes are taken away, and onnxvram is asked for the same values. Exports are kept
+in DIR, those that are there are not made again.
+"""
+import argparse
+import collections
+import contextlib
+import datetime
+import io
+import json
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+import zoo
+from cases import NAMES
+from run import OUTCOMES, judge_shape
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "export"))
+import truth  # noqa: E402
+
+EXPORT_SECONDS = 150
+LEVELS = {"basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+          "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+          "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
+
+
+# --- making models ----------------------------------------------------------------------------------------------------
+
+def by_torchscript(name, path):
+    import torch
+    arch = zoo.ZOO[name]
+    inputs = [f"in{k}" for k in range(len(arch.dims))]
+    torch.onnx.export(arch.make().eval(), arch.args(), path, dynamo=False, opset_version=17, input_names=inputs,
+                      dynamic_axes=dict(zip(inputs, arch.dims)))
+
+
+def by_dynamo(name, path):
+    import torch
+    arch = zoo.ZOO[name]
+    inputs = [f"in{k}" for k in range(len(arch.dims))]
+    star = len(arch.dims) > 0 and isinstance(arch.make(), zoo.Tensors)
+    shapes = (arch.dims,) if star else arch.dims
+    torch.onnx.export(arch.make().eval(), arch.args(), path, dynamo=True, external_data=False, opset_version=20,
+                      input_names=inputs, dynamic_shapes=shapes, verbose=False)
+
+
+def optimised(level):
+    def make(name, path):
+        options = ort.SessionOptions()
+        options.graph_optimization_level = LEVELS[level]
+        options.optimized_model_filepath = str(path)
+        options.log_severity_level = 4
+        ort.InferenceSession(str(path.with_name(f"{name}.torchscript.onnx")), options,
+                             providers=["CPUExecutionProvider"])
+    return make
+
+
+def quantised(name, path):
+    from onnxruntime import quantization
+    quantization.quantize_dynamic(str(path.with_name(f"{name}.torchscript.onnx")), str(path))
+
+
+def calibrated(name, path):
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            model = onnx.load(path.with_name(f"{name}.torchscript.onnx"))
+            truth.bind(model, zoo.ZOO[name].bindings[0])
+            self.batches = iter([truth.feeds_for(model.graph, {})])
+
+        def get_next(self):
+            return next(self.batches, None)
+
+    source = str(path.with_name(f"{name}.torchscript.onnx"))
+    quantization.quantize_static(source, str(path), Reader(), quant_format=quantization.QuantFormat.QDQ)
+
+
+VARIANTS = {"torchscript": by_torchscript, "dynamo": by_dynamo, "basic": optimised("basic"),
+            "extended": optimised("extended"), "all": optimised("all"), "dynamic int8": quantised,
+            "QDQ": calibrated}
+
+
+def too_long(number, frame):
+    raise TimeoutError(f"no end after {EXPORT_SECONDS} s")
+
+
+def make(name, variant, path):
+    """None, or why there is no such model."""
+    failure = path.with_suffix(".failed")
+    if path.exists():
+        return None
+    if failure.exists():
+        return failure.read_text()
+    part = path.with_suffix(".part")
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(EXPORT_SECONDS)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            VARIANTS[variant](name, path)
+    except BaseException as problem:
+        signal.alarm(0)
+        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+        failure.write_text(f"{type(problem).__name__}: {str(problem).strip().splitlines()[0] if str(problem) else ''}")
+        if isinstance(problem, KeyboardInterrupt):
+            raise
+        return failure.read_text()
+    signal.alarm(0)
+    return None
+
+
+# --- comparing --------------------------------------------------------------------------------------------------------
+
+def undeclared(path, binding):
+    """The file with nothing declared but its inputs; only the symbols that are bound stay symbols."""
+    model = onnx.load(path)
+    for graph in truth.every_graph(model.graph):
+        del graph.value_info[:]
+    for output in model.graph.output:
+        output.ClearField("type")
+    return model
+
+
+def rows_of(program, path, binding):
+    arguments = [part for name, size in binding.items() for part in ("-d", f"{name}={size}")]
+    done = subprocess.run([program, "-q", "--json", *arguments, str(path)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
+
+
+def judge(row, dtype, shape):
+    if row is None:
+        return "unknown", "no such tensor"
+    if row["dtype"] != NAMES[dtype]:
+        return ("unknown" if row["dtype"] in ("?", "undefined") else "WRONG"), f"{row['dtype']} for {NAMES[dtype]}"
+    if row.get("bound"):
+        most = truth.tensor_bytes(dtype, shape)
+        if row["bytes"] is None:
+            return "unknown", f"{row['shape']}: no bound"
+        return ("bound", "") if row["bytes"] >= most else ("WRONG", f"at most {row['bytes']} bytes for {shape}")
+    return judge_shape(row["shape"], shape)
+
+
+def used(model, binding):
+    """The bindings whose symbols the inputs have; exporters may rename or fix some."""
+    symbols = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim}
+    return {name: size for name, size in binding.items() if name in symbols}
+
+
+def compare(program, path, binding):
+    """(outcome counts, first details) of one model at one binding."""
+    model = onnx.load(path)
+    truth.bind(model, binding)
+    real = truth.run_everything(model, truth.feeds_for(model.graph, {}))
+    bare = path.with_suffix(".bare")
+    stripped = undeclared(path, binding)
+    onnx.save(stripped, bare)
+    rows = rows_of(program, bare, used(stripped, binding))
+    bare.unlink()
+    counts, details = collections.Counter(), []
+    for name, (dtype, shape) in real.items():
+        outcome, detail = judge(rows.get(name), dtype, shape)
+        counts[outcome] += 1
+        if outcome in ("unknown", "WRONG"):
+            details.append(f"{outcome} {name}: {detail}")
+    return counts, details
+
+
+def check(program, folder, name, variant):
+    path = folder / f"{name}.{variant.replace(' ', '-')}.onnx"
+    reason = make(name, variant, path)
+    if reason is not None:
+        return {"not made": reason}
+    result = {"counts": collections.Counter(), "details": [], "nodes": len(onnx.load(path).graph.node)}
+    for binding in zoo.ZOO[name].bindings:
+        try:
+            counts, details = compare(program, path, binding)
+        except RuntimeError as problem:
+            result["counts"]["error"] += 1
+            result["details"].append(f"error {binding}: {problem}")
+            continue
+        except (Exception, SystemExit) as problem:  # what ONNX Runtime does not run is no measure
+            result.setdefault("not run", []).append(f"{binding}: {str(problem).splitlines()[0][:200]}")
+            continue
+        result["counts"].update(counts)
+        result["details"] += details
+    return result
+
+
+def tables(results):
+    print("\n| graph | models | all exact | exact or bound | values | " + " | ".join(OUTCOMES) + " |")
+    print("|---|" + "--:|" * (4 + len(OUTCOMES)))
+    for variant in VARIANTS:
+        done = [r for (_, v), r in results.items() if v == variant and r.get("counts")]
+        total = sum((r["counts"] for r in done), collections.Counter())
+        exact = sum(set(+r["counts"]) <= {"exact"} for r in done)
+        sound = sum(set(+r["counts"]) <= {"exact", "bound"} for r in done)
+        print(f"| {variant} | {len(done)} | {exact} | {sound} | {sum(total.values())} | "
+              + " | ".join(str(total[o]) for o in OUTCOMES) + " |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--onnxvram", required=True)
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--only", default="", metavar="PART", help="architectures whose name holds PART")
+    parser.add_argument("--variant", action="append", choices=list(VARIANTS))
+    parser.add_argument("--json", metavar="FILE", help="all results")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    np.random.seed(0)
+    logging.disable(logging.WARNING)  # of the quantiser, about every bias
+    results = {}
+    for name in zoo.ZOO:
+        if args.only not in name:
+            continue
+        for variant in args.variant or VARIANTS:
+            result = results[name, variant] = check(os.path.abspath(args.onnxvram), args.folder, name, variant)
+            if result.get("counts"):
+                text = ", ".join(f"{n} {outcome}" for outcome, n in result["counts"].items())
+                print(f"{name} {variant}: {result['nodes']} nodes, {text}", flush=True)
+                print(*(f"    {line}" for line in result["details"][:8]), sep="\n", end="\n" * bool(result["details"]))
+            for line in result.get("not run", []):
+                print(f"    not run {name} {variant} {line}", flush=True)
+            if "not made" in result:
+                print(f"    not made {name} {variant}: {result['not made'][:160]}", flush=True)
+    print(datetime.date.today(), f"onnx {onnx.__version__}, onnxruntime {ort.__version__}")
+    tables(results)
+    if args.json:
+        with open(args.json, "w") as out:
+            json.dump({f"{name} {variant}": result for (name, variant), result in results.items()}, out)
+
+
+if __name__ == "__main__":
+    main()
