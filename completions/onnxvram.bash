@@ -3,7 +3,7 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --precision --order --runtime
-        --effort --expandable-segments --budget --margin --max-batch --json --csv --layers --dump
+        --effort --expandable-segments --budget --margin --max-batch --list-gpus --json --csv --layers --dump
         --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 

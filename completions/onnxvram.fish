@@ -21,6 +21,7 @@ complete -c onnxvram -n $analyse -l runtime -x -a $runtimes -d 'Whose memory to 
 complete -c onnxvram -n $analyse -l budget -x -d 'Memory to fit'
 complete -c onnxvram -n $analyse -l margin -x -d 'Percent of the budget to keep free'
 complete -c onnxvram -n $analyse -l max-batch -d 'The largest batch that fits the budget'
+complete -c onnxvram -n $analyse -l list-gpus -d 'List the GPUs that a budget may name'
 complete -c onnxvram -n $analyse -l json -d 'Everything, as JSON (=FILE)'
 complete -c onnxvram -n $analyse -l csv -d 'One row per tensor, as CSV (=FILE)'
 complete -c onnxvram -n $analyse -l layers -d 'A table per module (=DEPTH)'

@@ -274,6 +274,23 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
 
+/* --- GPUs ------------------------------------------------------------------------------------- */
+
+typedef struct onv_gpu_info {
+    const char *name;
+    uint64_t nominal_bytes;      /* as sold */
+    uint64_t usable_bytes;       /* as the driver reports */
+    unsigned cc_major, cc_minor; /* compute capability */
+    const char *source;          /* of usable_bytes */
+} onv_gpu_info;
+
+/* The table of GPUs, row by row; false beyond the last one. */
+ONV_API bool onv_gpu_at(size_t index, onv_gpu_info *info);
+
+/* The rows that a name may mean, up to `capacity` of them: exactly one where the name is clear,
+ * more where it is not ("A100"), none where it is not known. Returns how many there are. */
+ONV_API size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity);
+
 /* --- Other files ------------------------------------------------------------------------------ */
 
 typedef struct onv_plan_info {

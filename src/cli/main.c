@@ -36,7 +36,7 @@ static int write_output(const onv_cli *cli, const onv_cli_output *output,
         onv_report(analyses, count, output->format, &cli->report, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, status == ONV_OK);
     if (status == ONV_OK) return kept ? EXIT_DONE : EXIT_UNUSABLE;
-    return onv_cli_complain(output->file, &error);
+    return onv_cli_complain(sink.file, &error);
 }
 
 static int run(const onv_cli *cli)

@@ -25,6 +25,7 @@ enum {
     OPT_BUDGET,
     OPT_MARGIN,
     OPT_MAX_BATCH,
+    OPT_LIST_GPUS,
 };
 
 typedef struct option_row {
@@ -48,10 +49,11 @@ static const option_row rows[] = {
     {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
-    {OPT_BUDGET, "budget", required_argument, "SIZE",
-     "memory to fit, e.g. 16GiB or 80GB; exit status 3 if the model does not"},
+    {OPT_BUDGET, "budget", required_argument, "SIZE|GPU",
+     "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
     {OPT_MAX_BATCH, "max-batch", no_argument, NULL, "the largest batch that fits the budget"},
+    {OPT_LIST_GPUS, "list-gpus", no_argument, NULL, "the GPUs that --budget knows"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
@@ -299,11 +301,36 @@ static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+enum { MAX_CANDIDATES = 8 };
+
 static onv_cli_verdict set_budget(onv_cli *cli, const char *text)
 {
-    if (!onv_cli_parse_size(text, &cli->analysis.budget) || cli->analysis.budget == 0)
-        return usage("--budget takes a size like 16GiB or 80GB, not '%s'", text);
-    return ONV_CLI_RUN;
+    onv_gpu_info found[MAX_CANDIDATES];
+    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
+        return ONV_CLI_RUN;
+    size_t count = onv_gpu_by_name(text, found, MAX_CANDIDATES), length = 0;
+    if (count == 1) {
+        cli->analysis.budget = found[0].usable_bytes;
+        return ONV_CLI_RUN;
+    }
+    if (count == 0)
+        return usage("--budget takes a size like 16GiB or a GPU of --list-gpus, not '%s'", text);
+    char names[256] = "";
+    for (size_t i = 0; i < count && i < MAX_CANDIDATES && length < sizeof names; i++)
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
+                                   found[i].name);
+    return usage("--budget: '%s' may be one of %s%s", text, names,
+                 count > MAX_CANDIDATES ? " and more" : "");
+}
+
+static onv_cli_verdict list_gpus(void)
+{
+    onv_gpu_info gpu;
+    printf("%-28s %10s  %4s  %s\n", "GPU", "usable MiB", "cc", "source");
+    for (size_t i = 0; onv_gpu_at(i, &gpu); i++)
+        printf("%-28s %10llu  %2u.%u  %s\n", gpu.name, (unsigned long long)(gpu.usable_bytes >> 20),
+               gpu.cc_major, gpu.cc_minor, gpu.source);
+    return ONV_CLI_DONE;
 }
 
 static onv_cli_verdict set_margin(onv_cli *cli, const char *text)
@@ -332,6 +359,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_EFFORT: return set_effort(cli, arg);
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_BUDGET: return set_budget(cli, arg);
+    case OPT_LIST_GPUS: return list_gpus();
     case OPT_MARGIN: return set_margin(cli, arg);
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
     case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);

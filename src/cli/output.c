@@ -26,8 +26,9 @@ static bool is_special(const char *file)
 
 bool onv_cli_open(onv_cli_sink *sink, const char *file)
 {
-    *sink = (onv_cli_sink){.stream = stdout, .file = file};
+    *sink = (onv_cli_sink){.stream = stdout, .file = "standard output"};
     if (strcmp(file, "-") == 0) return true;
+    sink->file = file;
     if (is_special(file)) {
         sink->stream = fopen(file, "w");
         return sink->stream != NULL || complain(file, "cannot be written");

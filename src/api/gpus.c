@@ -1,0 +1,31 @@
+/* The public view of the table of GPUs. */
+#include "onnxvram/onnxvram.h"
+#include "runtime/gpu.h"
+
+enum { MAX_CANDIDATES = 64 };
+
+static onv_gpu_info info_of(const onv_gpu *gpu)
+{
+    return (onv_gpu_info){.name = gpu->name,
+                          .nominal_bytes = gpu->nominal_bytes,
+                          .usable_bytes = gpu->usable_bytes,
+                          .cc_major = gpu->cc_major,
+                          .cc_minor = gpu->cc_minor,
+                          .source = gpu->source};
+}
+
+bool onv_gpu_at(size_t index, onv_gpu_info *info)
+{
+    if (index >= onv_n_gpus) return false;
+    *info = info_of(&onv_gpus[index]);
+    return true;
+}
+
+size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity)
+{
+    const onv_gpu *rows[MAX_CANDIDATES] = {onv_gpu_find(name)};
+    size_t count = rows[0] != NULL ? 1 : onv_gpu_candidates(name, rows, MAX_CANDIDATES);
+    for (size_t i = 0; i < count && i < capacity && i < MAX_CANDIDATES; i++)
+        found[i] = info_of(rows[i]);
+    return count;
+}
