@@ -112,7 +112,8 @@ def make(name, variant, path):
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(EXPORT_SECONDS)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), \
+                contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             VARIANTS[variant](name, path)
     except BaseException as problem:
@@ -129,8 +130,8 @@ def make(name, variant, path):
 
 # --- comparing --------------------------------------------------------------------------------------------------------
 
-def undeclared(path, binding):
-    """The file with nothing declared but its inputs; only the symbols that are bound stay symbols."""
+def undeclared(path):
+    """The file with nothing declared but its inputs."""
     model = onnx.load(path)
     for graph in truth.every_graph(model.graph):
         del graph.value_info[:]
@@ -172,7 +173,7 @@ def compare(program, path, binding):
     truth.bind(model, binding)
     real = truth.run_everything(model, truth.feeds_for(model.graph, {}))
     bare = path.with_suffix(".bare")
-    stripped = undeclared(path, binding)
+    stripped = undeclared(path)
     onnx.save(stripped, bare)
     rows = rows_of(program, bare, used(stripped, binding))
     bare.unlink()

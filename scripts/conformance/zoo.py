@@ -48,7 +48,8 @@ def classifier(name, size=64, **options):
         {"batch": 1}, {"batch": 3})
 
 
-for each in ("alexnet", "squeezenet1_1", "resnet18", "resnext50_32x4d", "densenet121", "mobilenet_v2",
+classifier("alexnet", size=224)
+for each in ("squeezenet1_1", "resnet18", "resnext50_32x4d", "densenet121", "mobilenet_v2",
              "mobilenet_v3_small", "shufflenet_v2_x1_0", "mnasnet0_5", "efficientnet_b0", "regnet_y_400mf",
              "convnext_tiny", "swin_t", "swin_v2_t"):
     classifier(each)

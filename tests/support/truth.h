@@ -1,0 +1,13 @@
+/* Truth files: what ONNX Runtime measured of a model, as scripts/export/truth.py writes it.
+ *
+ * `NAME.KEY.truth.json` names a model file and the sizes of its symbols; it holds the shapes of all
+ * values of the main graph, the ideal peak, and totals of weights and nodes. Sizes that the data
+ * decides need only be bounded. The comparison goes through the public header only.
+ */
+#ifndef ONV_TESTS_TRUTH_H
+#define ONV_TESTS_TRUTH_H
+
+/* Every truth file of a folder; fails the test where a model, looked for in `models`, disagrees. */
+void truth_check_folder(const char *truths, const char *models);
+
+#endif
