@@ -1,0 +1,69 @@
+/* Operators from outside of ONNX: the domain com.microsoft, plug-in nodes of TensorRT.
+ *
+ * Many of them are an ONNX operator in other clothes: a fused activation, inputs in another order,
+ * channels last. Those borrow the row of that operator: onv_borrow_init makes a context in which
+ * the node looks like the ONNX one, and the row's own rules run in it.
+ */
+#ifndef ONV_OPS_CONTRIB_H
+#define ONV_OPS_CONTRIB_H
+
+#include "ops/op.h"
+
+#define FAMILY(name) extern const onv_op_family onv_ops_##name;
+#include "ops/families.def"
+#undef FAMILY
+
+typedef enum onv_channels {
+    ONV_CHANNELS_FIRST = 0,
+    ONV_CHANNELS_LAST,
+    ONV_CHANNELS_BY_ATTRIBUTE, /* channels_last */
+} onv_channels;
+
+enum { ONV_ALIAS_MAX_IN = 7 };
+
+/* The operator `name` is `as` of ONNX, at opset `version`, but for what the other fields say. */
+typedef struct onv_alias {
+    const char *name;
+    const onv_op_family *family; /* of `as` */
+    const char *as;
+    int32_t version;
+    uint8_t in[ONV_ALIAS_MAX_IN]; /* 1 + the input that is input k of `as`, 0: it has none. All 0:
+                                     the inputs are the same */
+    uint8_t channels;             /* onv_channels */
+    uint8_t dtype_of;             /* 1 + the input that output 0 has the dtype of, if present */
+    uint8_t dtype;                /* onv_dtype of output 0 otherwise; 0: as the ONNX operator's */
+} onv_alias;
+
+/* A borrowed row and the context for it. */
+typedef struct onv_borrow {
+    onv_op_ctx c;
+    bool moved; /* the channels of input 0 were moved from the end to the front */
+} onv_borrow;
+
+/* The row of an operator of a family, at that version; NULL if there is none. */
+const onv_op *onv_family_row(const onv_op_family *family, const char *name, int32_t version);
+
+/* A context in which input k is input map[k] - 1 of `c` (0: absent); map NULL: the same inputs. */
+onv_status onv_borrow_init(onv_op_ctx *c, const onv_op *row, int32_t version, const uint8_t *map,
+                           uint32_t n_in, onv_borrow *b);
+
+/* Runs infer and macs of the row behind an alias of the table (ended by a row without name) that is
+ * named as c->op. */
+onv_status onv_alias_infer(onv_op_ctx *c, const onv_alias *table);
+onv_dim onv_alias_macs(onv_op_ctx *c, const onv_alias *table);
+
+/* --- Rules that many of these operators share -------------------------------------------------- */
+
+/* Output k has the shape and dtype of input i. */
+void onv_contrib_like(onv_op_ctx *c, uint32_t k, uint32_t i);
+
+/* Output k: the shape of input 0 with its last dim replaced. */
+void onv_contrib_last(onv_op_ctx *c, uint32_t k, onv_dtype dtype, onv_dim last);
+
+/* A positive integer that the operator requires. */
+onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value);
+
+/* The product of the dims of input k in [first, end); end counts from the back where it is <= 0. */
+onv_dim onv_contrib_product(onv_op_ctx *c, uint32_t k, int first, int end);
+
+#endif

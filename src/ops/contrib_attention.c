@@ -1,0 +1,539 @@
+/* com.microsoft: attention.
+ *
+ * Queries, keys and values are [batch, length, heads * head size]; caches (past and present) and
+ * keys that come from an encoder are [batch, heads, length, head size]. In packed forms the heads
+ * of all three lie in one tensor, or the tokens of all sequences in one axis.
+ */
+#include "ops/contrib.h"
+#include "ops/rules.h"
+#include "ops/tensor.h"
+
+/* What a node says, wherever it says it. */
+typedef struct attention {
+    onv_dim batch, q_length; /* tokens and 1 where they are packed */
+    onv_dim kv_length;       /* that queries look at, caches included */
+    onv_dim heads, kv_heads;
+    onv_dim size, v_size; /* of a head */
+} attention;
+
+static onv_dim times(onv_op_ctx *c, onv_dim a, onv_dim b)
+{
+    return onv_dim_mul(c->dims, a, b);
+}
+
+static onv_status read_heads(onv_op_ctx *c, const char *attr, onv_dim *heads)
+{
+    int64_t count;
+    ONV_TRY(onv_contrib_attr(c, attr, &count));
+    *heads = onv_dim_const(count);
+    return ONV_OK;
+}
+
+/* A width that `parts` heads share. */
+static onv_status split_width(onv_op_ctx *c, onv_dim width, onv_dim parts, onv_dim *size)
+{
+    if (onv_dim_is_const(width) && onv_dim_is_const(parts) && width.raw % parts.raw != 0)
+        return onv_op_fail(c, "a width of %lld does not split into %lld heads",
+                           (long long)width.raw, (long long)parts.raw);
+    *size = onv_dim_exact_div(c->dims, width, parts);
+    return ONV_OK;
+}
+
+/* Scores (queries times keys) and their product with the values; masks leave nothing out. */
+static onv_dim macs_of_scores(onv_op_ctx *c, const attention *a)
+{
+    onv_dim scores = times(c, times(c, a->batch, a->heads), times(c, a->q_length, a->kv_length));
+    return times(c, scores, onv_dim_add(c->dims, a->size, a->v_size));
+}
+
+static void set_cache(onv_op_ctx *c, uint32_t out, onv_dtype dtype, const attention *a,
+                      onv_dim size)
+{
+    onv_dim dims[4] = {a->batch, a->kv_heads, a->kv_length, size};
+    onv_op_set_out(c, out, dtype, dims, 4);
+}
+
+/* --- With projection: Attention and its kin ---------------------------------------------------- */
+
+/* Where the inputs of an operator stand; 0 for those it does not have (input 0 is always X). */
+typedef struct projected_inputs {
+    uint8_t weights, v_weights; /* of all three, or of queries and values alone */
+    uint8_t past, past_length;
+    uint8_t dtype; /* of the results */
+} projected_inputs;
+
+typedef struct projected {
+    attention a;
+    onv_dim q_width, v_width, in_width;
+} projected;
+
+/* The widths of queries (and keys) and of values. */
+static onv_status read_widths(onv_op_ctx *c, const projected_inputs *in, projected *p)
+{
+    uint32_t count;
+    const int64_t *sizes = onv_op_attr_ints(c, "qkv_hidden_sizes", &count);
+    ONV_TRY(onv_tensor_need_rank(c, in->weights, 2, 2));
+    if (count != 0 && count != 3)
+        return onv_op_fail(c, "qkv_hidden_sizes has %u values, not 3", count);
+    if (count == 3) {
+        if (sizes[0] < 1 || sizes[2] < 1) return onv_op_fail(c, "qkv_hidden_sizes holds no size");
+        p->q_width = onv_dim_const(sizes[0]);
+        p->v_width = onv_dim_const(sizes[2]);
+    } else if (in->v_weights != 0) {
+        p->q_width = onv_op_in_dim(c, in->weights, 1);
+        p->v_width = onv_op_in_dim(c, in->v_weights, 1);
+    } else {
+        ONV_TRY(split_width(c, onv_op_in_dim(c, in->weights, 1), onv_dim_const(3), &p->q_width));
+        p->v_width = p->q_width;
+    }
+    return onv_tensor_unify(c, "the widths of input and weights", onv_op_in_dim(c, 0, -1),
+                            onv_op_in_dim(c, in->weights, 0), &p->in_width);
+}
+
+/* The cache is [2, batch, heads, length, head size]. A buffer that past and present share has its
+ * final length from the start. */
+static onv_status read_past(onv_op_ctx *c, const projected_inputs *in, projected *p)
+{
+    if (in->past == 0 || !onv_op_has_in(c, in->past)) return ONV_OK;
+    ONV_TRY(onv_tensor_need_rank(c, in->past, 5, 5));
+    onv_dim past = onv_op_in_dim(c, in->past, 3);
+    bool shared = onv_op_attr_int(c, "past_present_share_buffer", 0) != 0;
+    p->a.kv_length = shared ? past : onv_dim_add(c->dims, past, p->a.q_length);
+    return ONV_OK;
+}
+
+static onv_status read_projected(onv_op_ctx *c, const projected_inputs *in, projected *p)
+{
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, 3));
+    ONV_TRY(read_widths(c, in, p));
+    ONV_TRY(read_heads(c, "num_heads", &p->a.heads));
+    ONV_TRY(split_width(c, p->q_width, p->a.heads, &p->a.size));
+    ONV_TRY(split_width(c, p->v_width, p->a.heads, &p->a.v_size));
+    p->a.batch = onv_op_in_dim(c, 0, 0);
+    p->a.q_length = p->a.kv_length = onv_op_in_dim(c, 0, 1);
+    p->a.kv_heads = p->a.heads;
+    return read_past(c, in, p);
+}
+
+static onv_status infer_projected(onv_op_ctx *c, const projected_inputs *in)
+{
+    projected p;
+    onv_dtype dtype = onv_op_in_dtype(c, in->dtype);
+    ONV_TRY(read_projected(c, in, &p));
+    onv_dim dims[3] = {p.a.batch, p.a.q_length, p.v_width};
+    onv_dim present[5] = {onv_dim_const(2), p.a.batch, p.a.heads, p.a.kv_length, p.a.size};
+    onv_op_set_out(c, 0, dtype, dims, 3);
+    onv_op_set_out(c, 1, dtype, present, 5);
+    return ONV_OK;
+}
+
+static onv_dim macs_projected(onv_op_ctx *c, const projected_inputs *in)
+{
+    projected p;
+    if (read_projected(c, in, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
+    onv_dim width = onv_dim_add(c->dims, times(c, p.q_width, onv_dim_const(2)), p.v_width);
+    onv_dim macs = times(c, times(c, p.a.batch, p.a.q_length), times(c, p.in_width, width));
+    return onv_dim_add(c->dims, macs, macs_of_scores(c, &p.a));
+}
+
+#define PROJECTED(name, ...)                                                                       \
+    static const projected_inputs name##_inputs = {__VA_ARGS__};                                   \
+    static onv_status infer_##name(onv_op_ctx *c)                                                  \
+    {                                                                                              \
+        return infer_projected(c, &name##_inputs);                                                 \
+    }                                                                                              \
+    static onv_dim macs_##name(onv_op_ctx *c)                                                      \
+    {                                                                                              \
+        return macs_projected(c, &name##_inputs);                                                  \
+    }
+
+PROJECTED(attention, .weights = 1, .past = 4)
+PROJECTED(qattention, .weights = 1, .past = 8, .dtype = 3)
+PROJECTED(qordered_attention, .weights = 5, .v_weights = 7, .past = 18)
+
+/* PackedAttention: input [tokens, width], token_offset [batch, length]. */
+static onv_status infer_packed_attention(onv_op_ctx *c)
+{
+    static const projected_inputs in = {.weights = 1};
+    projected p;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
+    ONV_TRY(read_widths(c, &in, &p));
+    onv_contrib_last(c, 0, onv_op_in_dtype(c, 0), p.v_width);
+    return ONV_OK;
+}
+
+/* How long the sequences are is in the data: as much as if none was padded. */
+static onv_dim macs_packed_attention(onv_op_ctx *c)
+{
+    static const projected_inputs in = {.weights = 1};
+    projected p;
+    if (read_widths(c, &in, &p) != ONV_OK) return ONV_DIM_UNKNOWN;
+    onv_dim width = onv_dim_add(c->dims, p.q_width, p.v_width), length = onv_op_in_dim(c, 3, 1);
+    onv_dim scores = times(c, times(c, onv_op_in_dim(c, 3, 0), times(c, length, length)), width);
+    width = onv_dim_add(c->dims, width, p.q_width);
+    return onv_dim_add(c->dims, times(c, onv_op_in_elems(c, 0), width), scores);
+}
+
+/* LongformerAttention: each token looks at `window` tokens to either side, and a few look at (and
+ * are seen by) all, with projections of their own; those are too few to count. */
+static onv_dim macs_longformer(onv_op_ctx *c)
+{
+    int64_t window = onv_op_attr_int(c, "window", 0);
+    if (window < 1 || window > INT32_MAX) return ONV_DIM_UNKNOWN;
+    onv_dim elems = onv_op_in_elems(c, 0), width = onv_op_in_dim(c, 0, -1);
+    onv_dim projections = times(c, width, onv_dim_const(2 * 3));
+    onv_dim seen = onv_dim_const(2 * (2 * window + 1));
+    return times(c, elems, onv_dim_add(c->dims, projections, seen));
+}
+
+/* DecoderAttention: query and key are [length, batch, width]. Flags decide whether the cache grows
+ * (self-attention) or is the encoder's. */
+static onv_status infer_decoder_attention(onv_op_ctx *c)
+{
+    enum { QUERY, KEY, KEY_CACHE = 6, STATIC_KV = 8, USE_PAST = 9 };
+    onv_dim heads, size, length = ONV_DIM_UNKNOWN;
+    onv_dim fixed = onv_op_in_scalar(c, STATIC_KV), past = onv_op_in_scalar(c, USE_PAST);
+    onv_infer_same(c);
+    ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 3));
+    ONV_TRY(read_heads(c, "num_heads", &heads));
+    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, 2), heads, &size));
+    onv_dim cached = onv_op_in_dim(c, KEY_CACHE, 2);
+    if (onv_dim_is(fixed, 1) && onv_dim_is_const(past))
+        length = onv_dim_is(past, 1) ? cached : onv_op_in_dim(c, KEY, 0);
+    else if (onv_dim_is(fixed, 0) && onv_dim_is_const(past))
+        length = onv_dim_add(c->dims, onv_op_in_dim(c, QUERY, 0),
+                             onv_dim_is(past, 1) ? cached : onv_dim_const(0));
+    onv_dim dims[4] = {onv_op_in_dim(c, QUERY, 1), heads, length, size};
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, QUERY), dims, 4);
+    onv_op_set_out(c, 2, onv_op_in_dtype(c, QUERY), dims, 4);
+    return ONV_OK;
+}
+
+/* --- Without: MultiHeadAttention and its kin --------------------------------------------------- */
+
+enum { QUERY, KEY, VALUE };
+
+/* Where the caches stand. */
+typedef struct cache_inputs {
+    uint8_t past_key, past_value, past_length;
+} cache_inputs;
+
+/* Queries, keys and values in one tensor: [batch, length, heads, 3, head size], or side by side in
+ * the last axis. */
+static onv_status read_packed_qkv(onv_op_ctx *c, attention *a)
+{
+    bool split = onv_op_in_rank(c, QUERY) >= 4;
+    onv_dim parts = times(c, a->heads, onv_dim_const(3));
+    a->kv_length = a->q_length;
+    if (split)
+        a->size = onv_op_in_dim(c, QUERY, -1);
+    else
+        ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
+    a->v_size = a->size;
+    return ONV_OK;
+}
+
+/* Keys and values: as wide as the queries; or as an encoder's cache; or both in the key, which then
+ * is [batch, length, heads, 2, head size]. */
+static onv_status read_keys(onv_op_ctx *c, attention *a)
+{
+    int rank = onv_op_in_rank(c, KEY), v_rank = onv_op_in_rank(c, VALUE);
+    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), a->heads, &a->size));
+    a->kv_length = onv_op_in_dim(c, KEY, rank == 4 ? 2 : 1);
+    if (!onv_op_has_in(c, VALUE)) {
+        a->v_size = a->size;
+        return ONV_OK;
+    }
+    a->v_size = ONV_DIM_UNKNOWN;
+    if (v_rank == 4) a->v_size = onv_op_in_dim(c, VALUE, 3);
+    if (v_rank != 3) return ONV_OK;
+    return split_width(c, onv_op_in_dim(c, VALUE, 2), a->heads, &a->v_size);
+}
+
+/* `past_length`: input that says how much of a shared buffer is in use; then present is as long as
+ * past. */
+static onv_status add_past(onv_op_ctx *c, const cache_inputs *in, attention *a)
+{
+    if (!onv_op_has_in(c, in->past_key)) return ONV_OK;
+    ONV_TRY(onv_tensor_need_rank(c, in->past_key, 4, 4));
+    onv_dim past = onv_op_in_dim(c, in->past_key, 2);
+    bool shared = onv_op_has_in(c, in->past_length);
+    a->kv_length = shared ? past : onv_dim_add(c->dims, past, a->kv_length);
+    return ONV_OK;
+}
+
+static onv_status read_multi_head(onv_op_ctx *c, const cache_inputs *in, attention *a)
+{
+    ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 5));
+    ONV_TRY(read_heads(c, "num_heads", &a->heads));
+    a->kv_heads = a->heads;
+    a->batch = onv_op_in_dim(c, QUERY, 0);
+    a->q_length = onv_op_in_dim(c, QUERY, 1);
+    ONV_TRY(onv_op_has_in(c, KEY) ? read_keys(c, a) : read_packed_qkv(c, a));
+    return add_past(c, in, a);
+}
+
+static onv_status infer_multi_head_with(onv_op_ctx *c, const cache_inputs *in)
+{
+    attention a;
+    onv_dtype dtype = onv_op_in_dtype(c, QUERY);
+    ONV_TRY(read_multi_head(c, in, &a));
+    onv_dim dims[3] = {a.batch, a.q_length, times(c, a.heads, a.v_size)};
+    onv_dim scores[4] = {a.batch, a.heads, a.q_length, a.kv_length};
+    onv_op_set_out(c, 0, dtype, dims, 3);
+    set_cache(c, 1, dtype, &a, a.size);
+    set_cache(c, 2, dtype, &a, a.v_size);
+    onv_op_set_out(c, 3, dtype, scores, 4);
+    return ONV_OK;
+}
+
+static onv_dim macs_multi_head_with(onv_op_ctx *c, const cache_inputs *in)
+{
+    attention a;
+    if (read_multi_head(c, in, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
+    return macs_of_scores(c, &a);
+}
+
+static const cache_inputs multi_head_caches = {6, 7, 8};
+static const cache_inputs masked_caches = {5, 6, 7};
+
+static onv_status infer_multi_head(onv_op_ctx *c)
+{
+    return infer_multi_head_with(c, &multi_head_caches);
+}
+
+static onv_dim macs_multi_head(onv_op_ctx *c)
+{
+    return macs_multi_head_with(c, &multi_head_caches);
+}
+
+static onv_status infer_masked(onv_op_ctx *c)
+{
+    return infer_multi_head_with(c, &masked_caches);
+}
+
+static onv_dim macs_masked(onv_op_ctx *c)
+{
+    return macs_multi_head_with(c, &masked_caches);
+}
+
+/* PackedMultiHeadAttention: query [tokens, width] or [tokens, heads, 3, head size], value [tokens,
+ * width], token_offset [batch, length]. */
+static void packed_widths(onv_op_ctx *c, onv_dim *q_width, onv_dim *v_width)
+{
+    *q_width = onv_op_has_in(c, KEY) ? onv_op_in_dim(c, QUERY, 1) : ONV_DIM_UNKNOWN;
+    if (onv_op_in_rank(c, QUERY) == 4)
+        *q_width = times(c, onv_op_in_dim(c, QUERY, 1), onv_op_in_dim(c, QUERY, 3));
+    *v_width = onv_op_has_in(c, VALUE) ? onv_op_in_dim(c, VALUE, 1) : *q_width;
+}
+
+static onv_status infer_packed_multi_head(onv_op_ctx *c)
+{
+    onv_dim q_width, dims[2] = {onv_op_in_dim(c, QUERY, 0)};
+    ONV_TRY(onv_tensor_need_rank(c, QUERY, 2, 4));
+    packed_widths(c, &q_width, &dims[1]);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, QUERY), dims, 2);
+    return ONV_OK;
+}
+
+static onv_dim macs_packed_multi_head(onv_op_ctx *c)
+{
+    enum { TOKEN_OFFSET = 4 };
+    onv_dim q_width, v_width, length = onv_op_in_dim(c, TOKEN_OFFSET, 1);
+    packed_widths(c, &q_width, &v_width);
+    onv_dim scores = times(c, onv_op_in_dim(c, TOKEN_OFFSET, 0), times(c, length, length));
+    return times(c, scores, onv_dim_add(c->dims, q_width, v_width));
+}
+
+/* --- Fewer heads of keys and values ------------------------------------------------------------ */
+
+/* Query [..., heads * size], or with keys and values behind it in the same axis. */
+static onv_status read_grouped(onv_op_ctx *c, attention *a)
+{
+    ONV_TRY(read_heads(c, "num_heads", &a->heads));
+    ONV_TRY(read_heads(c, "kv_num_heads", &a->kv_heads));
+    if (a->heads.raw % a->kv_heads.raw != 0)
+        return onv_op_fail(c, "%lld query heads do not share %lld heads of keys and values",
+                           (long long)a->heads.raw, (long long)a->kv_heads.raw);
+    onv_dim parts = a->heads;
+    if (!onv_op_has_in(c, KEY))
+        parts = onv_dim_add(c->dims, parts, times(c, a->kv_heads, onv_dim_const(2)));
+    ONV_TRY(split_width(c, onv_op_in_dim(c, QUERY, -1), parts, &a->size));
+    a->v_size = a->size;
+    a->batch = onv_op_in_dim(c, QUERY, 0);
+    a->q_length = onv_op_in_dim(c, QUERY, 1);
+    return ONV_OK;
+}
+
+/* GroupQueryAttention, DynamicSparseAttention: the present is as long as the buffer of the past, or
+ * as all tokens where that is more. How many there are is the contents of an input; no more than past
+ * and new together. */
+static onv_status read_group_query(onv_op_ctx *c, uint32_t total_input, attention *a)
+{
+    enum { PAST_KEY = 3 };
+    ONV_TRY(onv_tensor_need_rank(c, QUERY, 3, 3));
+    ONV_TRY(onv_tensor_need_rank(c, PAST_KEY, 4, 4));
+    ONV_TRY(read_grouped(c, a));
+    onv_dim total = onv_op_in_scalar(c, total_input), past = onv_op_in_dim(c, PAST_KEY, 2);
+    onv_dim added = onv_op_has_in(c, KEY) ? onv_op_in_dim(c, KEY, 1) : a->q_length;
+    if (!onv_op_has_in(c, PAST_KEY))
+        a->kv_length = added;
+    else if (onv_op_attr_int(c, "sliding_window_cache", 0) != 0)
+        a->kv_length = past;
+    else if (onv_dim_is_known(total))
+        a->kv_length = onv_dim_max(c->dims, past, total);
+    else
+        a->kv_length = onv_dim_fresh(c->dims, "present", onv_dim_add(c->dims, past, added));
+    return ONV_OK;
+}
+
+static onv_status infer_group_query_with(onv_op_ctx *c, uint32_t total_input)
+{
+    enum { PAST_KEY = 3 };
+    attention a;
+    onv_dtype dtype = onv_op_in_dtype(c, QUERY);
+    ONV_TRY(read_group_query(c, total_input, &a));
+    onv_dim dims[3] = {a.batch, a.q_length, times(c, a.heads, a.size)};
+    onv_dim scores[4] = {a.batch, a.heads, a.q_length, a.kv_length};
+    onv_op_set_out(c, 0, dtype, dims, 3);
+    for (uint32_t k = 0; k < 2; k++) {
+        bool cached = onv_op_has_in(c, PAST_KEY + k); /* perhaps quantised, and packed */
+        set_cache(c, 1 + k, cached ? onv_op_in_dtype(c, PAST_KEY + k) : dtype, &a,
+                  cached ? onv_op_in_dim(c, PAST_KEY + k, 3) : a.size);
+    }
+    onv_op_set_out(c, 3, dtype, scores, 4);
+    return ONV_OK;
+}
+
+static onv_status infer_group_query(onv_op_ctx *c)
+{
+    return infer_group_query_with(c, 6);
+}
+
+static onv_status infer_dynamic_sparse(onv_op_ctx *c)
+{
+    return infer_group_query_with(c, 10);
+}
+
+/* From what infer found, so that no second symbol is made for the length. */
+static onv_dim macs_group_query(onv_op_ctx *c)
+{
+    attention a;
+    if (read_grouped(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
+    const onv_type *present = c->n_out > 1 ? &c->out[1].type : NULL;
+    if (onv_type_has_rank(present) && present->rank == 4)
+        a.kv_length = present->dims[2];
+    else
+        a.kv_length = onv_op_has_in(c, 3) ? ONV_DIM_UNKNOWN : a.q_length;
+    return macs_of_scores(c, &a);
+}
+
+/* Caches that stay as they are, updated in place: input `first` and the next become outputs 1 and 2. */
+static onv_status infer_cached(onv_op_ctx *c, uint32_t first, onv_dim v_size)
+{
+    attention a;
+    ONV_TRY(read_grouped(c, &a));
+    if (onv_dim_is_known(v_size)) a.v_size = v_size;
+    onv_contrib_last(c, 0, onv_op_in_dtype(c, QUERY), times(c, a.heads, a.v_size));
+    onv_contrib_like(c, 1, first);
+    onv_contrib_like(c, 2, first + 1);
+    return ONV_OK;
+}
+
+static onv_status infer_sparse(onv_op_ctx *c)
+{
+    return infer_cached(c, 3, ONV_DIM_UNKNOWN);
+}
+
+/* Which blocks take part is in the data: as much as if all did. */
+static onv_dim macs_sparse(onv_op_ctx *c)
+{
+    attention a;
+    if (read_grouped(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
+    a.kv_length = onv_op_in_dim(c, 3, 2);
+    return macs_of_scores(c, &a);
+}
+
+/* PagedAttention: tokens in one axis, caches in blocks. A latent cache holds keys and values as one,
+ * of which the values take v_head_size. */
+static onv_status infer_paged(onv_op_ctx *c)
+{
+    int64_t v_size = onv_op_attr_int(c, "v_head_size", 0);
+    ONV_TRY(onv_tensor_need_rank(c, QUERY, 2, 2));
+    ONV_TRY(infer_cached(c, 3, v_size > 0 ? onv_dim_const(v_size) : ONV_DIM_UNKNOWN));
+    return ONV_OK;
+}
+
+/* As much as if all blocks of the table were full. */
+static onv_dim macs_paged(onv_op_ctx *c)
+{
+    enum { KEY_CACHE = 3, BLOCK_TABLE = 7 };
+    attention a;
+    if (read_grouped(c, &a) != ONV_OK) return ONV_DIM_UNKNOWN;
+    a.q_length = onv_dim_const(1);
+    a.kv_length = times(c, onv_op_in_dim(c, BLOCK_TABLE, 1), onv_op_in_dim(c, KEY_CACHE, 1));
+    return macs_of_scores(c, &a);
+}
+
+/* LinearAttention: a state of [head size, value size] per head instead of a cache; several of them
+ * where state_window says so. */
+static onv_status infer_linear(onv_op_ctx *c)
+{
+    onv_dim q_heads, kv_heads, size, v_size;
+    int64_t window = onv_op_attr_int(c, "state_window", 0);
+    for (uint32_t k = QUERY; k <= VALUE; k++) ONV_TRY(onv_tensor_need_rank(c, k, 3, 3));
+    ONV_TRY(read_heads(c, "q_num_heads", &q_heads));
+    ONV_TRY(read_heads(c, "kv_num_heads", &kv_heads));
+    ONV_TRY(split_width(c, onv_op_in_dim(c, KEY, 2), kv_heads, &size));
+    ONV_TRY(split_width(c, onv_op_in_dim(c, VALUE, 2), kv_heads, &v_size));
+    onv_contrib_last(c, 0, onv_op_in_dtype(c, QUERY),
+                     times(c, onv_dim_max(c->dims, q_heads, kv_heads), v_size));
+    onv_dim state[5] = {onv_dim_const(window), onv_op_in_dim(c, QUERY, 0), kv_heads, size, v_size};
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, onv_op_has_in(c, 3) ? 3 : QUERY),
+                   window > 0 ? state : state + 1, window > 0 ? 5 : 4);
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define QKV (ONV_BIT(QUERY) | ONV_BIT(KEY) | ONV_BIT(VALUE))
+#define ATTENTION(op, least, most, outs, rule, count, saved)                                       \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule,              \
+        .macs = count, .traits = {                                                                 \
+            .save_in = saved,                                                                      \
+            .save_out = ONV_BIT(0)                                                                 \
+        }                                                                                          \
+    }
+static const onv_op rows[] = {
+    ATTENTION("Attention", 2, 7, 2, infer_attention, macs_attention, ONV_BIT(0) | ONV_BIT(1)),
+    ATTENTION("DecoderMaskedSelfAttention", 7, 9, 2, infer_attention, macs_attention, 0),
+    ATTENTION("QAttention", 5, 9, 2, infer_qattention, macs_qattention, 0),
+    ATTENTION("QOrderedAttention", 17, 20, 1, infer_qordered_attention, macs_qordered_attention, 0),
+    ATTENTION("PackedAttention", 5, 6, 1, infer_packed_attention, macs_packed_attention, 0),
+    ATTENTION("LongformerAttention", 7, 7, 1, onv_infer_same, macs_longformer, ONV_BIT(0)),
+    ATTENTION("QOrderedLongformerAttention", 14, 14, 1, onv_infer_same, macs_longformer, 0),
+    ATTENTION("MultiHeadAttention", 1, 10, 4, infer_multi_head, macs_multi_head, QKV),
+    ATTENTION("DecoderMaskedMultiHeadAttention", 1, 11, 4, infer_masked, macs_masked, 0),
+    ATTENTION("PackedMultiHeadAttention", 6, 7, 1, infer_packed_multi_head, macs_packed_multi_head,
+              QKV),
+    ATTENTION("GroupQueryAttention", 7, 16, 4, infer_group_query, macs_group_query, QKV),
+    ATTENTION("SparseAttention", 9, 11, 3, infer_sparse, macs_sparse, 0),
+    ATTENTION("DynamicSparseAttention", 11, 17, 3, infer_dynamic_sparse, macs_group_query, 0),
+    ATTENTION("PagedAttention", 8, 17, 3, infer_paged, macs_paged, 0),
+    ATTENTION("SparsePagedAttention", 11, 22, 3, infer_paged, macs_paged, 0),
+    {.name = "DecoderAttention",
+     .since = 1,
+     .in = {12, 12},
+     .out = {1, 3},
+     .infer = infer_decoder_attention},
+    {.name = "LinearAttention",
+     .since = 1,
+     .in = {3, 6},
+     .out = {2, 2},
+     .infer = infer_linear,
+     .traits = {.save_in = QKV | ONV_BIT(4) | ONV_BIT(5)}},
+};
+
+const onv_op_family onv_ops_contrib_attention = {"com.microsoft", rows,
+                                                 sizeof rows / sizeof rows[0]};

@@ -1,0 +1,229 @@
+/* com.microsoft: normalisations with what is fused around them, dropout, convolutions. */
+#include "ops/contrib.h"
+#include "ops/rules.h"
+#include "ops/tensor.h"
+
+static onv_status need_vector(onv_op_ctx *c, uint32_t k, const char *what, onv_dim length)
+{
+    ONV_TRY(onv_tensor_need_rank(c, k, 1, 1));
+    return onv_tensor_unify(c, what, length, onv_op_in_dim(c, k, 0), &length);
+}
+
+/* --- Normalisations ---------------------------------------------------------------------------- */
+
+/* SkipLayerNormalization, SkipSimplifiedLayerNormalization: input, skip, gamma. The sum of input and
+ * skip is the fourth output, and lives on as the residual. */
+static onv_status infer_skip_layer_norm(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    onv_contrib_last(c, 1, ONV_FLOAT, onv_dim_const(1)); /* mean */
+    onv_contrib_last(c, 2, ONV_FLOAT, onv_dim_const(1)); /* inverse of the deviation */
+    onv_contrib_like(c, 3, 0);
+    for (uint32_t k = 2; k < c->n_in; k++)
+        ONV_TRY(need_vector(c, k, "the widths of input and vectors", onv_op_in_dim(c, 0, -1)));
+    return onv_tensor_need_rank(c, 0, 2, 3);
+}
+
+/* GroupNorm, SkipGroupNorm: channels last by default. */
+static onv_status infer_group_norm(onv_op_ctx *c)
+{
+    int64_t groups;
+    bool last = onv_op_attr_int(c, "channels_last", 1) != 0;
+    onv_dim channels = onv_op_in_dim(c, 0, last ? -1 : 1);
+    onv_infer_same(c);
+    onv_contrib_like(c, 1, 0); /* the sum, of SkipGroupNorm */
+    ONV_TRY(onv_tensor_need_rank(c, 0, 3, ONV_MAX_RANK));
+    ONV_TRY(onv_contrib_attr(c, "groups", &groups));
+    if (onv_dim_is_const(channels) && channels.raw % groups != 0)
+        return onv_op_fail(c, "%lld channels do not split into %lld groups",
+                           (long long)channels.raw, (long long)groups);
+    ONV_TRY(need_vector(c, 1, "channels and gamma", channels));
+    return need_vector(c, 2, "channels and beta", channels);
+}
+
+/* EmbedLayerNormalization: token ids [batch, length], then the tables; what differs in the quantised
+ * one is where scales stand. */
+static onv_status embed_as(onv_op_ctx *c, onv_dtype dtype)
+{
+    enum { IDS, SEGMENTS, WORDS };
+    onv_dim dims[3] = {onv_op_in_dim(c, IDS, 0), onv_op_in_dim(c, IDS, 1),
+                       onv_op_in_dim(c, WORDS, 1)};
+    ONV_TRY(onv_tensor_need_rank(c, IDS, 2, 2));
+    ONV_TRY(onv_tensor_need_rank(c, WORDS, 2, 2));
+    onv_op_set_out(c, 0, dtype, dims, 3);
+    onv_op_set_out(c, 1, ONV_INT32, dims, 1); /* mask_index */
+    onv_op_set_out(c, 2, dtype, dims, 3);     /* embedding_sum */
+    return ONV_OK;
+}
+
+static onv_status infer_embed_layer_norm(onv_op_ctx *c)
+{
+    return embed_as(c, onv_op_in_dtype(c, 2));
+}
+
+static onv_status infer_qembed_layer_norm(onv_op_ctx *c)
+{
+    return embed_as(c, onv_op_in_dtype(c, 8));
+}
+
+/* --- Dropout ----------------------------------------------------------------------------------- */
+
+static bool drops(onv_op_ctx *c, uint32_t training)
+{
+    return onv_op_has_in(c, training) && !onv_dim_is(onv_op_in_scalar(c, training), 0);
+}
+
+static onv_status infer_bias_dropout(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    onv_op_set_out_like(c, 1, 0, ONV_BOOL);
+    return ONV_OK;
+}
+
+/* One bit per element, in words of 32. */
+static onv_status infer_bitmask_dropout(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    onv_dim words = onv_dim_ceildiv(c->dims, onv_op_in_elems(c, 0), onv_dim_const(32));
+    onv_op_set_out(c, 1, ONV_UINT32, &words, 1);
+    return ONV_OK;
+}
+
+static onv_op_traits dropout_traits(onv_op_ctx *c)
+{
+    bool biased = c->op->in.max == 5;
+    onv_op_traits traits = {.inplace = ONV_BIT(0)};
+    if (drops(c, biased ? 4 : 2))
+        traits.save_out = ONV_BIT(1);
+    else if (!biased)
+        traits.view_of = 1;
+    return traits;
+}
+
+/* --- Convolutions ------------------------------------------------------------------------------ */
+
+/* ConvTransposeWithDynamicPads: X, W, pads, bias. The pads are what ConvTranspose has as an
+ * attribute, so the node gets one. */
+static onv_status infer_conv_transpose(onv_op_ctx *c)
+{
+    static const uint8_t map[] = {1, 2, 4};
+    const onv_op *row = onv_family_row(&onv_ops_nn_conv, "ConvTranspose", 22);
+    if (row == NULL) return onv_op_fail(c, "the operator behind it has no row");
+    onv_node node = *c->node;
+    onv_borrow b;
+    uint32_t count;
+    ONV_TRY(onv_borrow_init(c, row, 22, map, 3, &b));
+    bool known = onv_op_in_ints(c, 2, &count);
+    int64_t *pads = ONV_ARENA_ARRAY(c->arena, int64_t, count);
+    node.attrs = ONV_ARENA_ARRAY(c->arena, onv_attr, (size_t)node.n_attrs + 1);
+    if (pads == NULL || node.attrs == NULL) return onv_fail_memory(c->err);
+    for (uint32_t i = 0; i < count; i++) {
+        onv_dim pad = onv_op_in_int(c, 2, i);
+        known = known && onv_dim_is_const(pad);
+        pads[i] = pad.raw;
+    }
+    if (onv_op_has_in(c, 2) && !known) {
+        int rank = onv_op_in_rank(c, 0);
+        if (rank >= 0) onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank);
+        return ONV_OK;
+    }
+    /* The first of a name counts. */
+    node.attrs[0] = (onv_attr){.name = "pads", .kind = ONV_ATTR_INTS, .count = count, .ints = pads};
+    for (uint32_t i = 0; i < node.n_attrs; i++) node.attrs[i + 1] = c->node->attrs[i];
+    node.n_attrs++;
+    b.c.node = count > 0 ? &node : c->node;
+    return row->infer(&b.c);
+}
+
+static onv_dim macs_conv_transpose(onv_op_ctx *c)
+{
+    const onv_op *row = onv_family_row(&onv_ops_nn_conv, "ConvTranspose", 22);
+    return row != NULL && row->macs != NULL ? row->macs(c) : ONV_DIM_UNKNOWN;
+}
+
+/* CausalConvWithState: input [batch, channels, length], or [batch, length, channels]; each channel
+ * alone, and the last positions go into the next call. state_window keeps several such states. */
+static onv_status infer_causal_conv(onv_op_ctx *c)
+{
+    enum { W = 1, PAST = 3 };
+    bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
+    int64_t window = onv_op_attr_int(c, "state_window", 0);
+    onv_infer_same(c);
+    if (onv_op_has_in(c, PAST)) {
+        onv_contrib_like(c, 1, PAST);
+        return ONV_OK;
+    }
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), NULL, -1);
+    if (onv_op_attr_int(c, "ndim", 1) != 1 || onv_op_in_rank(c, 0) != 3) return ONV_OK;
+    onv_dim length = onv_dim_sub(c->dims, onv_op_in_dim(c, W, 2), onv_dim_const(1));
+    length = onv_dim_mul(c->dims, length, onv_dim_const(onv_op_attr_int(c, "dilation", 1)));
+    onv_dim channels = onv_op_in_dim(c, 0, last ? 2 : 1);
+    onv_dim dims[4] = {onv_dim_const(window), onv_op_in_dim(c, 0, 0), last ? length : channels,
+                       last ? channels : length};
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), window > 0 ? dims : dims + 1, window > 0 ? 4 : 3);
+    return ONV_OK;
+}
+
+/* The same for packed tokens [tokens, channels]. */
+static onv_status infer_varlen_conv(onv_op_ctx *c)
+{
+    enum { STATE = 4 };
+    onv_dim updates[3] = {onv_op_in_dim(c, STATE, 0),
+                          onv_dim_const(onv_op_attr_int(c, "state_update_capacity", 0)),
+                          onv_op_in_dim(c, STATE, 1)};
+    onv_infer_same(c);
+    onv_contrib_like(c, 1, STATE);
+    onv_op_set_out(c, 2, onv_op_in_dtype(c, 0), updates, 3);
+    return ONV_OK;
+}
+
+/* Every output element reads the kernel of its channel. */
+static onv_dim macs_depthwise(onv_op_ctx *c)
+{
+    if (onv_op_in_rank(c, 1) < 2) return ONV_DIM_UNKNOWN;
+    return onv_dim_mul(c->dims, onv_count_out_elems(c), onv_contrib_product(c, 1, 2, 0));
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define NORM(op, least, most, outs, rule, ...)                                                     \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {least, most}, .out = {1, outs}, .infer = rule, .traits = {  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define DROPOUT(op, least, most, rule)                                                             \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {least, most}, .out = {1, 2}, .infer = rule,                 \
+        .traits_fn = dropout_traits, .flags = ONV_OP_RANDOM                                        \
+    }
+#define CONV(op, least, most, fewest, outs, rule, count)                                           \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {least, most}, .out = {fewest, outs}, .infer = rule,         \
+        .macs = count, .traits = {                                                                 \
+            .save_in = ONV_BIT(0) | ONV_BIT(1)                                                     \
+        }                                                                                          \
+    }
+
+static const onv_op rows[] = {
+    NORM("SkipLayerNormalization", 3, 5, 4, infer_skip_layer_norm, .save_in = ONV_BIT(2),
+         .save_out = ONV_BIT(1) | ONV_BIT(2) | ONV_BIT(3)),
+    NORM("SkipSimplifiedLayerNormalization", 3, 4, 4, infer_skip_layer_norm, .save_in = ONV_BIT(2),
+         .save_out = ONV_BIT(2) | ONV_BIT(3)),
+    NORM("QOrderedLayerNormalization", 5, 5, 1, onv_infer_same, 0),
+    NORM("BranchwiseRMSNorm", 1, 2, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1)),
+    NORM("GatedRMSNorm", 3, 3, 1, onv_infer_same, .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(2)),
+    NORM("GroupNorm", 3, 3, 1, infer_group_norm, .save_in = ONV_BIT(0) | ONV_BIT(1)),
+    NORM("SkipGroupNorm", 4, 5, 2, infer_group_norm, .save_in = ONV_BIT(1), .save_out = ONV_BIT(1)),
+    NORM("EmbedLayerNormalization", 7, 9, 3, infer_embed_layer_norm,
+         .save_in = ONV_BIT(0) | ONV_BIT(1) | ONV_BIT(5), .save_out = ONV_BIT(2)),
+    NORM("QEmbedLayerNormalization", 18, 18, 2, infer_qembed_layer_norm, 0),
+    DROPOUT("BiasDropout", 2, 5, infer_bias_dropout),
+    DROPOUT("BitmaskDropout", 1, 3, infer_bitmask_dropout),
+    DROPOUT("BitmaskBiasDropout", 2, 5, infer_bitmask_dropout),
+    CONV("ConvTransposeWithDynamicPads", 2, 4, 1, 1, infer_conv_transpose, macs_conv_transpose),
+    CONV("CausalConvWithState", 2, 4, 2, 2, infer_causal_conv, macs_depthwise),
+    CONV("VarlenCausalConvWithState", 5, 6, 2, 3, infer_varlen_conv, macs_depthwise),
+};
+
+const onv_op_family onv_ops_contrib_nn = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};

@@ -1,0 +1,262 @@
+/* com.microsoft: operators that move, cut and transform tensors. */
+#include "ops/contrib.h"
+#include "ops/rules.h"
+#include "ops/tensor.h"
+
+/* ExpandDims: an axis of 1 where input 1 says. */
+static onv_status infer_expand_dims(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dims[ONV_MAX_RANK], at = onv_op_in_scalar(c, 1);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(onv_tensor_check_rank(c, rank + 1));
+    onv_op_set_out_rank(c, 0, onv_op_in_dtype(c, 0), rank + 1);
+    if (!onv_dim_is_const(at)) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, at.raw, rank + 1, &axis));
+    for (int i = 0; i <= rank; i++)
+        dims[i] = i == axis ? onv_dim_const(1) : onv_op_in_dim(c, 0, i < axis ? i : i - 1);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
+    return ONV_OK;
+}
+
+/* UnfoldTensor: windows of `size` along an axis, `step` apart, become a new last axis. */
+static onv_status infer_unfold(onv_op_ctx *c)
+{
+    int64_t size, step = onv_op_attr_int(c, "step", 1);
+    int rank = onv_op_in_rank(c, 0), axis;
+    onv_dim dims[ONV_MAX_RANK + 1];
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    ONV_TRY(onv_contrib_attr(c, "size", &size));
+    if (step < 1) return onv_op_fail(c, "attribute step is %lld", (long long)step);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(onv_tensor_check_rank(c, rank + 1));
+    ONV_TRY(onv_op_axis(c, onv_op_attr_int(c, "dim", -1), rank, &axis));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (onv_dim_always_lt(c->dims, dims[axis], onv_dim_const(size)))
+        return onv_op_fail(c, "size %lld is larger than the axis", (long long)size);
+    onv_dim room = onv_dim_sub(c->dims, dims[axis], onv_dim_const(size));
+    room = onv_dim_floordiv(c->dims, room, onv_dim_const(step));
+    dims[axis] = onv_dim_add(c->dims, room, onv_dim_const(1));
+    dims[rank] = onv_dim_const(size);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
+    return ONV_OK;
+}
+
+/* Rfft: one side of the spectrum of the last axis, real and imaginary parts in a new last axis. */
+static onv_status infer_rfft(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK + 1], two = onv_dim_const(2);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK - 1));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (onv_op_attr_int(c, "onesided", 1) != 0)
+        dims[rank - 1] =
+            onv_dim_add(c->dims, onv_dim_floordiv(c->dims, dims[rank - 1], two), onv_dim_const(1));
+    dims[rank] = two;
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
+    return ONV_OK;
+}
+
+/* Irfft: the way back, always to an even length. */
+static onv_status infer_irfft(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK], size;
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), NULL, -1);
+    if (rank < 0) return ONV_OK;
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    ONV_TRY(onv_tensor_unify(c, "the parts of a complex number and 2", onv_op_in_dim(c, 0, -1),
+                             onv_dim_const(2), &size));
+    for (int i = 0; i < rank - 1; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (onv_op_attr_int(c, "onesided", 1) != 0) {
+        size = onv_dim_sub(c->dims, dims[rank - 2], onv_dim_const(1));
+        dims[rank - 2] = onv_dim_mul(c->dims, size, onv_dim_const(2));
+    }
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank - 1);
+    return ONV_OK;
+}
+
+/* CropAndResize: X [batch, channels, height, width], rois [n, 4], crop_size as input 3. */
+static onv_status infer_crop_and_resize(onv_op_ctx *c)
+{
+    onv_dim dims[4] = {onv_op_in_dim(c, 1, 0), onv_op_in_dim(c, 0, 1)};
+    ONV_TRY(onv_tensor_need_rank(c, 0, 4, 4));
+    ONV_TRY(onv_tensor_need_rank(c, 1, 2, 2));
+    ONV_TRY(onv_tensor_size_at(c, 3, 0, &dims[2]));
+    ONV_TRY(onv_tensor_size_at(c, 3, 1, &dims[3]));
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 4);
+    return ONV_OK;
+}
+
+/* Unique: of a vector; values and counts are as many as there are different ones. */
+static onv_status infer_unique(onv_op_ctx *c)
+{
+    onv_dim all = onv_op_in_dim(c, 0, 0);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 1, 1));
+    onv_dim unique = onv_dim_is(all, 0) ? all : onv_dim_fresh(c->dims, "unique", all);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), &unique, 1);
+    onv_op_set_out(c, 1, ONV_INT64, &all, 1);
+    onv_op_set_out(c, 2, ONV_INT64, &unique, 1);
+    return ONV_OK;
+}
+
+/* --- Lookups ----------------------------------------------------------------------------------- */
+
+/* The shape of the indices in place of axis `axis` of the table, and the last of its dims `scaled`
+ * times as large: packed elements unfold. */
+static onv_status look_up(onv_op_ctx *c, uint32_t table, uint32_t indices, int64_t axis,
+                          int unfolding, int64_t scale, onv_dtype dtype)
+{
+    int rank = onv_op_in_rank(c, table), q = onv_op_in_rank(c, indices), at, n = 0;
+    onv_dim dims[2 * ONV_MAX_RANK];
+    onv_op_set_out(c, 0, dtype, NULL, -1);
+    if (rank < 0 || q < 0) return ONV_OK;
+    ONV_TRY(onv_op_axis(c, axis, rank, &at));
+    ONV_TRY(onv_tensor_check_rank(c, rank - 1 + q));
+    for (int i = 0; i < rank; i++) {
+        onv_dim d = onv_op_in_dim(c, table, i);
+        if (i == unfolding) d = onv_dim_mul(c->dims, d, onv_dim_const(scale));
+        if (i != at) dims[n++] = d;
+        for (int k = 0; i == at && k < q; k++) dims[n++] = onv_op_in_dim(c, indices, k);
+    }
+    onv_op_set_out(c, 0, dtype, dims, n);
+    return ONV_OK;
+}
+
+/* TorchEmbedding: weights [n, width], indices of any shape. */
+static onv_status infer_embedding(onv_op_ctx *c)
+{
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
+    return look_up(c, 0, 1, 0, -1, 1, onv_op_in_dtype(c, 0));
+}
+
+/* GatherBlockQuantized: data, indices, scales. Bytes hold 8 / bits elements of the last axis each;
+ * types of 4 bits are not packed further. */
+static onv_status infer_gather_quantized(onv_op_ctx *c)
+{
+    int64_t bits = onv_op_attr_int(c, "bits", 4);
+    int rank = onv_op_in_rank(c, 0);
+    bool packed = onv_op_in_dtype(c, 0) == ONV_UINT8;
+    if (bits != 2 && bits != 4 && bits != 8)
+        return onv_op_fail(c, "attribute bits is %lld", (long long)bits);
+    return look_up(c, 0, 1, onv_op_attr_int(c, "gather_axis", 0), packed ? rank - 1 : -1, 8 / bits,
+                   onv_op_in_dtype(c, 2));
+}
+
+/* --- Reductions to paths and hashes ------------------------------------------------------------ */
+
+/* DynamicTimeWarping: a path through a matrix of costs, one step in either direction or both at a
+ * time. */
+static onv_status infer_time_warping(onv_op_ctx *c)
+{
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 3));
+    onv_dim most = onv_dim_add(c->dims, onv_op_in_dim(c, 0, -1), onv_op_in_dim(c, 0, -2));
+    most = onv_dim_sub(c->dims, most, onv_dim_const(1));
+    onv_dim dims[2] = {onv_dim_const(2), onv_dim_fresh(c->dims, "path", most)};
+    onv_op_set_out(c, 0, ONV_INT32, dims, 2);
+    return ONV_OK;
+}
+
+static onv_status infer_like_second(onv_op_ctx *c)
+{
+    onv_contrib_like(c, 0, 1);
+    return ONV_OK;
+}
+
+/* NGramHashMapping: a hash per token, head and length of n-gram. */
+static onv_status infer_ngram_hash(onv_op_ctx *c)
+{
+    int64_t longest, heads, hashes;
+    ONV_TRY(onv_contrib_attr(c, "max_ngram_size", &longest));
+    ONV_TRY(onv_contrib_attr(c, "n_head_per_ngram", &heads));
+    if (__builtin_mul_overflow(longest - 1, heads, &hashes))
+        return onv_op_fail(c, "%lld heads of n-grams are too many", (long long)heads);
+    onv_dim dims[3] = {onv_op_in_dim(c, 0, 0), onv_op_in_dim(c, 0, 1), onv_dim_const(hashes)};
+    onv_dim past[2] = {dims[0], onv_dim_const(longest - 1)};
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, 2));
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, 3);
+    onv_op_set_out(c, 1, onv_op_in_dtype(c, 0), past, 2);
+    return ONV_OK;
+}
+
+/* --- Orders of cuBLASLt ------------------------------------------------------------------------ */
+
+static onv_status infer_quantize_order(onv_op_ctx *c)
+{
+    onv_op_set_out_like(c, 0, 0, ONV_INT8);
+    return ONV_OK;
+}
+
+static onv_status infer_dequantize_order(onv_op_ctx *c)
+{
+    onv_op_set_out_like(c, 0, 0, onv_op_attr_dtype(c, "to", ONV_FLOAT));
+    return ONV_OK;
+}
+
+/* --- Hyper connections: streams [..., branches, width] ----------------------------------------- */
+
+/* HyperConnectionPreMix: the streams become one. With num_branches they come flattened, branches *
+ * width in the last axis. */
+static onv_status infer_pre_mix(onv_op_ctx *c)
+{
+    int64_t branches = onv_op_attr_int(c, "num_branches", 0);
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK], width = onv_op_in_dim(c, 0, -1);
+    ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
+    if (branches > 0) width = onv_dim_exact_div(c->dims, width, onv_dim_const(branches));
+    if (branches <= 0 && rank >= 0) rank--;
+    if (rank > 0) dims[rank - 1] = width;
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+/* LinearAttentionGate: decay like input 0, beta like input 3. */
+static onv_status infer_attention_gate(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    onv_contrib_like(c, 1, 3);
+    return ONV_OK;
+}
+
+/* EngramGate: both outputs are like the keys. */
+static onv_status infer_engram_gate(onv_op_ctx *c)
+{
+    onv_infer_same(c);
+    onv_contrib_like(c, 1, 0);
+    return ONV_OK;
+}
+
+/* --- Rows -------------------------------------------------------------------------------------- */
+
+#define ROW(op, least, most, fewest, outs, rule, ...)                                              \
+    {                                                                                              \
+        .name = op, .since = 1, .in = {least, most}, .out = {fewest, outs}, .infer = rule,         \
+        __VA_ARGS__                                                                                \
+    }
+
+static const onv_op rows[] = {
+    ROW("ExpandDims", 2, 2, 1, 1, infer_expand_dims, .traits = {.view_of = 1}),
+    ROW("UnfoldTensor", 1, 1, 1, 1, infer_unfold, .flags = 0),
+    ROW("Rfft", 1, 1, 1, 1, infer_rfft, .flags = 0),
+    ROW("Irfft", 1, 1, 1, 1, infer_irfft, .flags = 0),
+    ROW("CropAndResize", 4, 4, 1, 1, infer_crop_and_resize, .flags = 0),
+    ROW("Unique", 1, 1, 3, 3, infer_unique, .flags = ONV_OP_DATA_DEPENDENT),
+    ROW("TorchEmbedding", 2, 4, 1, 1, infer_embedding, .traits = {.save_in = ONV_BIT(1)}),
+    ROW("GatherBlockQuantized", 3, 4, 1, 1, infer_gather_quantized, .flags = 0),
+    ROW("DynamicTimeWarping", 1, 1, 1, 1, infer_time_warping, .flags = ONV_OP_DATA_DEPENDENT),
+    ROW("NGramRepeatBlock", 2, 2, 1, 1, infer_like_second, .flags = 0),
+    ROW("NGramHashMapping", 3, 7, 1, 2, infer_ngram_hash, .flags = 0),
+    ROW("Inverse", 1, 1, 1, 1, onv_infer_same, .traits = {.save_out = ONV_BIT(0)}),
+    ROW("QuantizeWithOrder", 2, 2, 1, 1, infer_quantize_order, .flags = 0),
+    ROW("DequantizeWithOrder", 2, 2, 1, 1, infer_dequantize_order, .flags = 0),
+    ROW("HyperConnectionPreMix", 2, 2, 1, 1, infer_pre_mix, .flags = 0),
+    ROW("HyperConnectionPostMix", 3, 4, 1, 1, onv_infer_same, .flags = 0),
+    ROW("LinearAttentionGate", 3, 4, 1, 2, infer_attention_gate, .flags = 0),
+    ROW("EngramGate", 5, 6, 1, 2, infer_engram_gate, .flags = 0),
+};
+
+const onv_op_family onv_ops_contrib_tensor = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};
