@@ -1,0 +1,111 @@
+/* com.microsoft.nchwc: the convolutions of graphs that ONNX Runtime optimised at its highest level
+ * for a CPU. Channels lie in blocks of 8 or 16, whichever suits the CPU that wrote the file, and
+ * their number is rounded up to whole blocks; shapes stay [batch, channels, spatial ...].
+ */
+#include "ops/contrib.h"
+#include "ops/tensor.h"
+
+enum { LARGEST_BLOCK = 16 };
+
+static const onv_alias aliases[] = {
+    {.name = "Conv", .family = &onv_ops_nn_conv, .as = "Conv", .version = 22, .in = {1, 2, 3}},
+    {.name = "MaxPool", .family = &onv_ops_nn_pool, .as = "MaxPool", .version = 22, .in = {1}},
+    {.name = "AveragePool",
+     .family = &onv_ops_nn_pool,
+     .as = "AveragePool",
+     .version = 22,
+     .in = {1}},
+    {.name = "GlobalMaxPool",
+     .family = &onv_ops_nn_pool,
+     .as = "GlobalMaxPool",
+     .version = 22,
+     .in = {1}},
+    {.name = "GlobalAveragePool",
+     .family = &onv_ops_nn_pool,
+     .as = "GlobalAveragePool",
+     .version = 22,
+     .in = {1}},
+    {.name = NULL},
+};
+
+static onv_status infer_alias(onv_op_ctx *c)
+{
+    return onv_alias_infer(c, aliases);
+}
+
+static onv_dim macs_alias(onv_op_ctx *c)
+{
+    return onv_alias_macs(c, aliases);
+}
+
+/* Exact where the channels fill blocks of either size. */
+static onv_dim whole_blocks(onv_op_ctx *c, onv_dim channels)
+{
+    onv_dim block = onv_dim_const(LARGEST_BLOCK);
+    onv_dim most = onv_dim_mul(c->dims, onv_dim_ceildiv(c->dims, channels, block), block);
+    if (!onv_dim_is_known(most) || onv_dim_same(most, channels)) return most;
+    return onv_dim_fresh(c->dims, "channels", most);
+}
+
+static onv_status infer_reorder_input(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
+    onv_dim dims[ONV_MAX_RANK];
+    if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, last && i > 1 ? i - 1 : i);
+    if (rank >= 0) dims[1] = whole_blocks(c, onv_op_in_dim(c, 0, last ? -1 : 1));
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status infer_reorder_output(onv_op_ctx *c)
+{
+    int rank = onv_op_in_rank(c, 0);
+    bool last = onv_op_attr_int(c, "channels_last", 0) != 0;
+    int64_t channels;
+    onv_dim dims[ONV_MAX_RANK];
+    ONV_TRY(onv_contrib_attr(c, "channels", &channels));
+    if (rank >= 0) ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
+    for (int i = 0; i < rank; i++)
+        dims[i] = onv_op_in_dim(c, 0, last && i > 0 && i < rank - 1 ? i + 1 : i);
+    if (rank >= 0) dims[last ? rank - 1 : 1] = onv_dim_const(channels);
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+static onv_status infer_upsample(onv_op_ctx *c)
+{
+    uint32_t count;
+    int rank = onv_op_in_rank(c, 0);
+    onv_dim dims[ONV_MAX_RANK];
+    const int64_t *scales = onv_op_attr_ints(c, "scales", &count);
+    if (rank >= 0 && count != (uint32_t)rank)
+        return onv_op_fail(c, "%u scales for rank %d", count, rank);
+    for (int i = 0; i < rank; i++) {
+        if (scales[i] < 1) return onv_op_fail(c, "a scale of %lld", (long long)scales[i]);
+        dims[i] = onv_dim_mul(c->dims, onv_op_in_dim(c, 0, i), onv_dim_const(scales[i]));
+    }
+    onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank);
+    return ONV_OK;
+}
+
+#define UNARY .since = 1, .in = {1, 1}, .out = {1, 1}
+
+static const onv_op rows[] = {
+    {.name = "ReorderInput", UNARY, .infer = infer_reorder_input},
+    {.name = "ReorderOutput", UNARY, .infer = infer_reorder_output},
+    {.name = "Conv",
+     .since = 1,
+     .in = {2, 4},
+     .out = {1, 1},
+     .infer = infer_alias,
+     .macs = macs_alias},
+    {.name = "MaxPool", UNARY, .infer = infer_alias},
+    {.name = "AveragePool", UNARY, .infer = infer_alias},
+    {.name = "GlobalMaxPool", UNARY, .infer = infer_alias},
+    {.name = "GlobalAveragePool", UNARY, .infer = infer_alias},
+    {.name = "Upsample", UNARY, .infer = infer_upsample},
+};
+
+const onv_op_family onv_ops_nchwc = {"com.microsoft.nchwc", rows, sizeof rows / sizeof rows[0]};
