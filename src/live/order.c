@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-extern const onv_order onv_order_model, onv_order_ort;
+extern const onv_order onv_order_model, onv_order_ort, onv_order_greedy, onv_order_optimal;
 
-const onv_order *const onv_orders[] = {&onv_order_model, &onv_order_ort};
+const onv_order *const onv_orders[] = {&onv_order_model, &onv_order_ort, &onv_order_greedy,
+                                       &onv_order_optimal};
 const size_t onv_n_orders = sizeof onv_orders / sizeof onv_orders[0];
 
 const onv_order *onv_order_find(const char *name)
