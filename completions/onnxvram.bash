@@ -2,9 +2,9 @@
 
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local options='-b --batch -d --dim -s --shape -i --input-value --precision --order --runtime
-        --effort --expandable-segments --budget --margin --max-batch --list-gpus --json --csv --layers --dump
-        --top --color -q --quiet -v --verbose --version -h --help'
+    local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
+        --runtime --effort --expandable-segments --budget --margin --max-batch --list-gpus --json --csv
+        --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
@@ -40,7 +40,7 @@ _onnxvram() {
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else

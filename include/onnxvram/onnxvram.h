@@ -116,14 +116,15 @@ typedef struct onv_options {
     size_t n_shapes;
     const onv_input_value *input_values;
     size_t n_input_values;
-    const char *order;        /* of execution, a name of onv_order_name(); NULL: "model" */
-    const char *runtimes;     /* names of onv_runtime_name(), with commas; NULL: all */
-    onv_precision precision;  /* as if the float tensors were cast */
-    uint64_t effort;          /* of searches, in units of work; 0: default */
-    bool expandable_segments; /* a setting of PyTorch's allocator */
-    uint64_t budget;          /* bytes of device memory to fit; 0: not asked */
-    unsigned margin_percent;  /* of the budget, kept free */
-    bool max_batch;           /* find the largest batch that fits the budget */
+    const char *order;          /* of execution, a name of onv_order_name(); NULL: "model" */
+    const char *runtimes;       /* names of onv_runtime_name(), with commas; NULL: all */
+    onv_precision precision;    /* as if the float tensors were cast */
+    uint64_t effort;            /* of searches, in units of work; 0: default */
+    bool expandable_segments;   /* a setting of PyTorch's allocator */
+    uint64_t budget;            /* bytes of device memory to fit; 0: not asked */
+    unsigned margin_percent;    /* of the budget, kept free */
+    bool max_batch;             /* find the largest batch that fits the budget */
+    const char *op_shapes_file; /* shapes of operators that are not known, see docs/op-shapes.md */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -26,6 +26,7 @@ enum {
     OPT_MARGIN,
     OPT_MAX_BATCH,
     OPT_LIST_GPUS,
+    OPT_OP_SHAPES,
 };
 
 typedef struct option_row {
@@ -42,6 +43,8 @@ static const option_row rows[] = {
     {'s', "shape", required_argument, "INPUT=AxBxC", "give an input's whole shape; repeatable"},
     {'i', "input-value", required_argument, "NAME=V,V,...",
      "give the value of an input that decides shapes; or NAME=@FILE.pb"},
+    {OPT_OP_SHAPES, "op-shapes", required_argument, "FILE",
+     "teach operators that are not known: docs/op-shapes.md"},
     {OPT_PRECISION, "precision", required_argument, "TYPE",
      "as if the float tensors were cast: fp32, fp16, bf16"},
     {OPT_ORDER, "order", required_argument, "NAME", "order of execution; see below"},
@@ -353,6 +356,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case 'd': return add_dim(cli, arg);
     case 's': return add_shape(cli, arg);
     case 'i': return add_input_value(cli, arg);
+    case OPT_OP_SHAPES: cli->analysis.op_shapes_file = arg; return ONV_CLI_RUN;
     case OPT_PRECISION: return set_precision(cli, arg);
     case OPT_ORDER: cli->analysis.order = arg; return ONV_CLI_RUN;
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;

@@ -3,6 +3,7 @@
 #define ONV_INFER_DRIVER_H
 
 #include "infer/infer.h"
+#include "infer/op_shapes.h"
 #include "ops/op.h"
 
 /* A constant that decides a shape for one node, replaced because it carries the old batch. */
@@ -29,6 +30,7 @@ typedef struct onv_driver {
     const onv_options *options;
     onv_infer_info *info;
     onv_op_index index;
+    onv_op_shapes op_shapes;  /* what the user taught */
     onv_arena scratch;        /* what one node needs */
     onv_dim *symbol_values;   /* by symbol: its binding, or the symbol itself */
     onv_dim *symbol_meanings; /* by symbol: what its name says as an expression, else unknown */

@@ -56,6 +56,9 @@ static onv_status run(onv_driver *driver)
 {
     onv_model *model = driver->model;
     if (!onv_op_index_init(&driver->index, &model->arena)) return onv_fail_memory(driver->err);
+    if (driver->options != NULL && driver->options->op_shapes_file != NULL)
+        ONV_TRY(onv_op_shapes_load(&driver->op_shapes, &model->arena,
+                                   driver->options->op_shapes_file, driver->err));
     driver->max_runs = RUNS_BASE + (uint64_t)model->nodes.count * RUNS_PER_NODE;
     type_constants(model);
     ONV_TRY(onv_bind_inputs(driver));

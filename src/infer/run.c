@@ -221,6 +221,18 @@ static onv_status store_outputs(onv_driver *driver, const onv_op_ctx *c)
     return ONV_OK;
 }
 
+/* What the user taught serves where nothing is known, or where the user says that it is better. */
+static const onv_op *find_row(const onv_driver *driver, const onv_node *node)
+{
+    const onv_op_shapes *taught = &driver->op_shapes;
+    const onv_op *row =
+        onv_op_shapes_find(taught, node->domain, node->op_type, node->version, true);
+    if (row == NULL) row = onv_op_find(&driver->index, node->domain, node->op_type, node->version);
+    if (row == NULL)
+        row = onv_op_shapes_find(taught, node->domain, node->op_type, node->version, false);
+    return row;
+}
+
 static onv_status run_node(onv_driver *driver, onv_node_id id)
 {
     onv_model *model = driver->model;
@@ -261,7 +273,7 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
     node->traits = (onv_traits){0};
     node->macs = onv_dim_const(0);
     node->element_ops = onv_dim_const(0);
-    node->op = c.op = onv_op_find(&driver->index, node->domain, node->op_type, node->version);
+    node->op = c.op = find_row(driver, node);
     if (c.op == NULL) {
         ONV_TRY(report_unknown_op(driver, node));
     } else {

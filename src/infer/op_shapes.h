@@ -1,0 +1,101 @@
+/* Operators that a user teaches: the file of --op-shapes (see docs/op-shapes.md).
+ *
+ *     com.acme::Fancy(x, w): [x.0, x.1 * 2, (x.2 + 3) / 2] f16, like w
+ *
+ * A line becomes a row of an operator table of its own, whose rule interprets what the line says.
+ * Expressions are kept in postfix form: what takes operands finds them on a stack.
+ *
+ * Everything lives in the model's arena; a table without file is all zero.
+ */
+#ifndef ONV_INFER_OP_SHAPES_H
+#define ONV_INFER_OP_SHAPES_H
+
+#include "ops/op.h"
+
+enum {
+    ONV_TAUGHT_MAX_BYTES = 1 << 20, /* of a file */
+    ONV_TAUGHT_MAX_ROWS = 4096,
+    ONV_TAUGHT_MAX_LINE = 4096,  /* bytes of a line */
+    ONV_TAUGHT_MAX_LIST = 64,    /* inputs, outputs */
+    ONV_TAUGHT_MAX_NESTING = 32, /* of an expression */
+    ONV_TAUGHT_MAX_STACK = 3 * ONV_TAUGHT_MAX_NESTING,
+    ONV_TAUGHT_MAX_CODE = ONV_TAUGHT_MAX_LINE,
+};
+
+typedef enum onv_shape_op {
+    ONV_SHAPE_NUMBER, /* a */
+    ONV_SHAPE_DIM,    /* of input a, axis b */
+    ONV_SHAPE_RANK,   /* of input a */
+    ONV_SHAPE_VALUE,  /* of input a, element b */
+    ONV_SHAPE_ATTR,   /* name, element b of a list (-1: no list), a the default if has_default */
+    ONV_SHAPE_NEG,
+    ONV_SHAPE_UP_TO, /* a size that the data decides, at most the operand */
+    ONV_SHAPE_ADD,   /* from here on two operands */
+    ONV_SHAPE_SUB,
+    ONV_SHAPE_MUL,
+    ONV_SHAPE_DIV,
+    ONV_SHAPE_CEIL, /* quotient rounded up */
+    ONV_SHAPE_MOD,
+    ONV_SHAPE_MIN,
+    ONV_SHAPE_MAX,
+} onv_shape_op;
+
+typedef struct onv_shape_code {
+    uint8_t op; /* onv_shape_op */
+    bool has_default;
+    int64_t a, b;
+    const char *name;
+} onv_shape_code;
+
+/* One dim, or those of input `input` from axis `first` to before `end`. */
+typedef struct onv_shape_item {
+    const onv_shape_code *code; /* NULL: a slice */
+    uint32_t n_code;
+    int32_t input;
+    int64_t first, end; /* negative: from the back; end INT64_MAX: through the last */
+} onv_shape_item;
+
+typedef struct onv_shape_out {
+    bool known; /* false: the line says nothing of this output */
+    bool listed;
+    int32_t like;               /* the input whose shape it has, where it is not listed */
+    const onv_shape_item *item; /* listed */
+    uint32_t n_items;
+    uint8_t dtype;      /* ONV_UNDEFINED: that of input dtype_like */
+    int32_t dtype_like; /* -1: there is no input to take one from */
+} onv_shape_out;
+
+typedef struct onv_taught {
+    onv_op row; /* first, so that the rule finds the rest */
+    const char *domain;
+    bool overrides; /* the built-in row of that name */
+    const char *file;
+    uint32_t line;
+    const char *const *inputs; /* their names */
+    uint32_t n_inputs;
+    const onv_shape_out *outs;
+    uint32_t n_outs;
+    const struct onv_taught *next; /* in the file */
+} onv_taught;
+
+typedef struct onv_op_shapes {
+    const onv_taught *first;
+    uint32_t count;
+} onv_op_shapes;
+
+/* Reads a file. Errors: ONV_ERR_IO, or ONV_ERR_FORMAT with "file:line:column: ...". */
+onv_status onv_op_shapes_load(onv_op_shapes *table, onv_arena *arena, const char *path,
+                              onv_error *err);
+
+/* The same from text; `path` is for messages. */
+onv_status onv_op_shapes_parse(onv_op_shapes *table, onv_arena *arena, const char *path,
+                               const char *text, size_t bytes, onv_error *err);
+
+/* The row for an operator, of those that override built-in ones or of the others; NULL if none. */
+const onv_op *onv_op_shapes_find(const onv_op_shapes *table, const char *domain, const char *name,
+                                 int32_t version, bool overrides);
+
+/* The rule of all these rows. */
+onv_status onv_op_shapes_infer(onv_op_ctx *c);
+
+#endif
