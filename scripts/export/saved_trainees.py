@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Measure the training memory of many networks without a GPU.
+
+Saved: bytes that autograd keeps for backward, distinct storages, parameters and buffers left out.
+Peak: what PyTorch's own memory tracker counts in the second and third iteration of training.
+Both on fake tensors, which have sizes but no data, so that CUDA's own choices (masks of dropout) are seen on any machine.
+
+    python scripts/export/saved_trainees.py [--device cuda|cpu] [--batch 2,5] [--peaks sgd,adamw] [NAME...]
+
+prints CSV: name,batch,device,params,saved,buffers,optimizer,peak
+"""
+
+import argparse
+import sys
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from trainees import TRAINEES, loss_of
+
+
+def saved_bytes(model, x):
+    """Bytes of the saved storages, those of buffers counted apart."""
+    def key(tensor):
+        return tensor.untyped_storage()._cdata
+
+    parameters = {key(p) for p in model.parameters()}
+    buffers = {key(b) for b in model.buffers()}
+    storages = {}
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor.detach())
+        storages[key(tensor)] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), sdpa_kernel(SDPBackend.MATH):
+        loss_of(model(x))
+    of_buffers = sum(size for address, size in storages.items() if address in buffers)
+    total = sum(size for address, size in storages.items() if address not in parameters)
+    return total - of_buffers, of_buffers
+
+
+def make_optimizer(name, parameters):
+    if name == "adamw":
+        return torch.optim.AdamW(parameters, foreach=True)
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
+
+
+def peak_bytes(trainee, batch, device, optimizer_name):
+    """Peak of the tracker over three iterations; the backward of fake CUDA tensors wants a device, so on the CPU."""
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    with torch.device(device):
+        model = trainee.make().train()
+    x = trainee.inputs(batch, device)
+    optimizer = make_optimizer(optimizer_name, model.parameters())
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, x)
+    peak = 0
+    with tracker, sdpa_kernel(SDPBackend.MATH):
+        for _ in range(3):
+            tracker.reset_mod_stats()  # it would take a second forward for an unknown call
+            optimizer.zero_grad()
+            output = model(x)
+            loss = loss_of(output)
+            loss.backward()
+            optimizer.step()
+    snapshot = tracker.get_tracker_snapshot("peak")
+    for per_device in snapshot.values():
+        peak = max(peak, per_device["Total"])
+    return peak
+
+
+def rows(name, device, batch, optimizers):
+    trainee = TRAINEES[name]
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        with torch.device(device):
+            model = trainee.make().train()
+        params = sum(p.numel() for p in model.parameters())
+        saved, buffers = saved_bytes(model, trainee.inputs(batch, device))
+        facts = f"{name},{batch},{device},{params},{saved},{buffers}"
+        print(f"{facts},,", flush=True)
+        for optimizer in optimizers:
+            print(f"{facts},{optimizer},{peak_bytes(trainee, batch, device, optimizer)}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--batch", default="2,5")
+    parser.add_argument("--peaks", default="")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    # Initialisation looks at the random numbers, which fake tensors have not.
+    torch.nn.init.trunc_normal_ = lambda tensor, *_, **__: tensor
+    for name in args.names or TRAINEES:
+        for batch in map(int, args.batch.split(",")):
+            try:
+                rows(name, args.device, batch, list(filter(None, args.peaks.split(","))))
+            except Exception as error:  # one network that fails does not stop the others
+                print(f"{name}: {str(error).splitlines()[:1]}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

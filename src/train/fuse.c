@@ -1,0 +1,366 @@
+#include "train/fuse.h"
+
+#include <string.h>
+
+typedef struct finder {
+    onv_model *model;
+    onv_fusions *f;
+    bool failed; /* memory */
+} finder;
+
+enum { MAX_GROUP = 16 };
+
+/* The nodes of a group while it is being matched. */
+typedef struct group {
+    onv_node_id nodes[MAX_GROUP];
+    uint32_t count;
+} group;
+
+/* --- Looking around ---------------------------------------------------------------------------- */
+
+static bool same(onv_value_id a, onv_value_id b)
+{
+    return a.index == b.index && onv_is_value(a);
+}
+
+static bool is_op(const onv_node *node, const char *op_type)
+{
+    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+}
+
+static const onv_node *node_of(const finder *s, onv_node_id id)
+{
+    return onv_is_node(id) ? onv_model_node(s->model, id) : NULL;
+}
+
+static onv_node_id id_of(const finder *s, const onv_node *node)
+{
+    return (onv_node_id){(uint32_t)(node - s->model->nodes.at)};
+}
+
+static const onv_node *producer(const finder *s, onv_value_id value, const char *op_type)
+{
+    if (!onv_is_value(value)) return NULL;
+    const onv_node *node = node_of(s, onv_model_value(s->model, value)->producer);
+    return is_op(node, op_type) ? node : NULL;
+}
+
+/* The same where nothing else reads the value: the producer may become part of a group. */
+static const onv_node *sole(const finder *s, onv_value_id value, const char *op_type)
+{
+    const onv_node *node = producer(s, value, op_type);
+    return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
+}
+
+/* The only reader of a value, if it is of that operator. */
+static const onv_node *reader(const finder *s, onv_value_id value, const char *op_type)
+{
+    if (!onv_is_value(value) || s->f->n_uses[value.index] != 1) return NULL;
+    const onv_node *node = node_of(s, s->f->user[value.index]);
+    return is_op(node, op_type) ? node : NULL;
+}
+
+static bool is_number(const finder *s, onv_value_id value)
+{
+    if (!onv_is_value(value)) return false;
+    const onv_value *v = onv_model_value(s->model, value);
+    return v->tensor != NULL && onv_value_is_weight(v) && v->tensor->elems == 1 &&
+           v->tensor->type.rank == 0;
+}
+
+/* Any float vector of the file, plain, or with dims of 1 put behind it. */
+static onv_value_id vector(const finder *s, onv_value_id value)
+{
+    const onv_node *unsqueeze = producer(s, value, "Unsqueeze");
+    if (unsqueeze != NULL) value = unsqueeze->inputs[0];
+    if (!onv_is_value(value)) return ONV_NO_VALUE;
+    const onv_value *v = onv_model_value(s->model, value);
+    return v->kind == ONV_VALUE_INITIALIZER && v->type.rank >= 1 ? value : ONV_NO_VALUE;
+}
+
+/* Of a node with two inputs, the one that is not `value`. */
+static onv_value_id other(const onv_node *node, onv_value_id value)
+{
+    if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
+    if (same(node->inputs[0], value)) return node->inputs[1];
+    return same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
+}
+
+/* Of a node with two inputs, the one beside a number. */
+static onv_value_id beside_number(const finder *s, const onv_node *node)
+{
+    if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
+    if (is_number(s, node->inputs[0])) return node->inputs[1];
+    return is_number(s, node->inputs[1]) ? node->inputs[0] : ONV_NO_VALUE;
+}
+
+static bool take(finder *s, group *g, const onv_node *node)
+{
+    if (node == NULL || g->count == MAX_GROUP) return false;
+    onv_node_id id = id_of(s, node);
+    if (s->f->of_node[id.index] != 0) return false;
+    g->nodes[g->count++] = id;
+    return true;
+}
+
+static void publish(finder *s, const group *g, onv_fusion fusion)
+{
+    if (!onv_vec_push(&s->f->at, fusion)) {
+        s->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < g->count; i++)
+        s->f->of_node[g->nodes[i].index] = (uint32_t)s->f->at.count;
+}
+
+static onv_fusion unary(finder *s, onv_fusion_kind kind, onv_value_id x, const onv_node *last)
+{
+    return (onv_fusion){.kind = kind,
+                        .last = id_of(s, last),
+                        .x = x,
+                        .weight = ONV_NO_VALUE,
+                        .bias = ONV_NO_VALUE,
+                        .out = last->outputs[0]};
+}
+
+/* --- Activations ------------------------------------------------------------------------------- */
+
+/* From t on: (t + 1) * x * 0.5 in any order of the factors. */
+static const onv_node *match_half_product(finder *s, group *g, onv_value_id t, onv_value_id x)
+{
+    const onv_node *plus = reader(s, t, "Add");
+    if (plus == NULL || !is_number(s, other(plus, t)) || !take(s, g, plus)) return NULL;
+    const onv_node *first = reader(s, plus->outputs[0], "Mul");
+    if (first == NULL || !take(s, g, first)) return NULL;
+    onv_value_id factor = other(first, plus->outputs[0]);
+    const onv_node *half = sole(s, factor, "Mul");
+    if (half != NULL && same(beside_number(s, half), x)) return take(s, g, half) ? first : NULL;
+    const onv_node *second = reader(s, first->outputs[0], "Mul");
+    if (second == NULL || !take(s, g, second)) return NULL;
+    onv_value_id rest = other(second, first->outputs[0]);
+    bool good = (same(factor, x) && is_number(s, rest)) || (is_number(s, factor) && same(rest, x));
+    return good ? second : NULL;
+}
+
+/* Erf(x / sqrt(2)), as F.gelu is exported. */
+static void match_gelu(finder *s, const onv_node *erf)
+{
+    group g = {0};
+    const onv_node *scale = sole(s, erf->inputs[0], "Div");
+    if (scale == NULL) scale = sole(s, erf->inputs[0], "Mul");
+    if (scale == NULL || !take(s, &g, erf) || !take(s, &g, scale)) return;
+    onv_value_id x = beside_number(s, scale);
+    const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
+    if (last != NULL) publish(s, &g, unary(s, ONV_FUSION_GELU, x, last));
+}
+
+/* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
+ * eager PyTorch runs as written. */
+static void match_tanh_gelu(finder *s, const onv_node *tanh)
+{
+    group g = {0};
+    const onv_node *scale = sole(s, tanh->inputs[0], "Mul");
+    const onv_node *sum = scale != NULL ? sole(s, beside_number(s, scale), "Add") : NULL;
+    if (sum == NULL || sum->n_inputs != 2) return;
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_value_id x = sum->inputs[k];
+        const onv_node *kappa = sole(s, sum->inputs[1 - k], "Mul");
+        const onv_node *cube = kappa != NULL ? sole(s, beside_number(s, kappa), "Mul") : NULL;
+        const onv_node *square = cube != NULL ? sole(s, other(cube, x), "Mul") : NULL;
+        if (square == NULL || !same(square->inputs[0], x) || !same(square->inputs[1], x)) continue;
+        if (!take(s, &g, tanh) || !take(s, &g, scale) || !take(s, &g, sum) || !take(s, &g, kappa) ||
+            !take(s, &g, cube) || !take(s, &g, square))
+            return;
+        const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
+        if (last != NULL) publish(s, &g, unary(s, ONV_FUSION_GELU, x, last));
+        return;
+    }
+}
+
+/* x * gate(x). */
+static void match_gate(finder *s, const onv_node *gate, onv_fusion_kind kind)
+{
+    group g = {0};
+    const onv_node *outer = gate, *inner = NULL;
+    if (kind == ONV_FUSION_MISH) {
+        inner = gate;
+        outer = reader(s, gate->outputs[0], "Tanh");
+        if (outer == NULL || !take(s, &g, inner)) return;
+    }
+    onv_value_id x = gate->inputs[0];
+    const onv_node *product = reader(s, outer->outputs[0], "Mul");
+    if (product == NULL || !same(other(product, outer->outputs[0]), x)) return;
+    if (!take(s, &g, outer) || !take(s, &g, product)) return;
+    publish(s, &g, unary(s, kind, x, product));
+}
+
+/* --- Linear and norms -------------------------------------------------------------------------- */
+
+static void match_linear(finder *s, const onv_node *matmul)
+{
+    group g = {0};
+    const onv_node *add = reader(s, matmul->outputs[0], "Add");
+    if (add == NULL) return;
+    onv_value_id bias = other(add, matmul->outputs[0]);
+    if (!same(vector(s, bias), bias)) return;
+    const onv_value *b = onv_model_value(s->model, bias);
+    const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
+    if (b->type.rank != 1 || w->type.rank != 2) return;
+    if (!take(s, &g, matmul) || !take(s, &g, add)) return;
+    onv_fusion fusion = unary(s, ONV_FUSION_LINEAR, matmul->inputs[0], add);
+    fusion.weight = matmul->inputs[1];
+    fusion.bias = bias;
+    publish(s, &g, fusion);
+}
+
+/* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
+static void match_affine(finder *s, group *g, onv_fusion *fusion)
+{
+    const onv_node *mul = reader(s, fusion->out, "Mul");
+    onv_value_id w = mul != NULL ? vector(s, other(mul, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(w) || !take(s, g, mul)) return;
+    fusion->weight = w;
+    fusion->out = mul->outputs[0];
+    fusion->last = id_of(s, mul);
+    const onv_node *add = reader(s, fusion->out, "Add");
+    onv_value_id b = add != NULL ? vector(s, other(add, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(b) || !take(s, g, add)) return;
+    fusion->bias = b;
+    fusion->out = add->outputs[0];
+    fusion->last = id_of(s, add);
+}
+
+/* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. */
+static void match_layer_norm(finder *s, const onv_node *sub)
+{
+    group g = {0};
+    onv_value_id x = sub->inputs[0];
+    const onv_node *mean = sole(s, sub->inputs[1], "ReduceMean");
+    if (mean == NULL || !same(mean->inputs[0], x)) return;
+    onv_value_id centred = sub->outputs[0];
+    const onv_node *square = node_of(s, s->f->user[centred.index]);
+    if (s->f->n_uses[centred.index] != 2 || !is_op(square, "Pow")) return;
+    const onv_node *variance = reader(s, square->outputs[0], "ReduceMean");
+    const onv_node *eps = variance != NULL ? reader(s, variance->outputs[0], "Add") : NULL;
+    const onv_node *root = eps != NULL ? reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *div = root != NULL ? reader(s, root->outputs[0], "Div") : NULL;
+    if (div == NULL || !same(div->inputs[0], centred)) return;
+    if (!take(s, &g, sub) || !take(s, &g, mean) || !take(s, &g, square) || !take(s, &g, variance) ||
+        !take(s, &g, eps) || !take(s, &g, root) || !take(s, &g, div))
+        return;
+    onv_fusion fusion = unary(s, ONV_FUSION_LAYER_NORM, x, div);
+    match_affine(s, &g, &fusion);
+    publish(s, &g, fusion);
+}
+
+/* Reshape to [N, groups, -1], InstanceNormalization, Reshape back, times weight, plus bias. */
+static void match_group_norm(finder *s, const onv_node *norm)
+{
+    group g = {0};
+    const onv_node *split = producer(s, norm->inputs[0], "Reshape");
+    const onv_node *join = reader(s, norm->outputs[0], "Reshape");
+    if (split == NULL || join == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
+    const onv_value *x = onv_model_value(s->model, split->inputs[0]);
+    const onv_value *grouped = onv_model_value(s->model, norm->inputs[0]);
+    const onv_value *out = onv_model_value(s->model, join->outputs[0]);
+    if (x->type.rank < 2 || grouped->type.rank != 3 || out->type.rank != x->type.rank) return;
+    if (!take(s, &g, split) || !take(s, &g, norm) || !take(s, &g, join)) return;
+    onv_fusion fusion = unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], join);
+    fusion.groups = onv_dim_is_const(grouped->type.dims[1]) ? grouped->type.dims[1].raw : 1;
+    match_affine(s, &g, &fusion);
+    publish(s, &g, fusion);
+}
+
+/* --- Layout ------------------------------------------------------------------------------------ */
+
+/* torch.roll: the two parts of one tensor, the later one first. */
+static void match_roll(finder *s, const onv_node *concat)
+{
+    group g = {0};
+    if (concat->n_inputs != 2) return;
+    const onv_node *a = producer(s, concat->inputs[0], "Slice");
+    const onv_node *b = producer(s, concat->inputs[1], "Slice");
+    if (a == NULL || b == NULL || a == b || !same(a->inputs[0], b->inputs[0])) return;
+    const onv_value *x = onv_model_value(s->model, a->inputs[0]);
+    const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
+    if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
+    for (int i = 0; i < x->type.rank; i++)
+        if (!onv_dim_same(x->type.dims[i], y->type.dims[i])) return;
+    if (reader(s, a->outputs[0], "Concat") == NULL || reader(s, b->outputs[0], "Concat") == NULL)
+        return;
+    if (take(s, &g, a) && take(s, &g, b) && take(s, &g, concat))
+        publish(s, &g, unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
+}
+
+/* nn.MultiheadAttention unpacks its joint projection with unsqueeze, transpose, squeeze and
+ * contiguous; an export does not show the last. */
+static void match_packed(finder *s, const onv_node *squeeze)
+{
+    group g = {0};
+    const onv_node *transpose = producer(s, squeeze->inputs[0], "Transpose");
+    const onv_node *unsqueeze =
+        transpose != NULL ? producer(s, transpose->inputs[0], "Unsqueeze") : NULL;
+    const onv_node *user = node_of(s, s->f->user[squeeze->outputs[0].index]);
+    const onv_value *out = onv_model_value(s->model, squeeze->outputs[0]);
+    if (unsqueeze == NULL || !is_op(user, "Gather") || out->type.rank < 1) return;
+    bool packed = onv_dim_is(out->type.dims[0], 3) || onv_dim_is(out->type.dims[0], 2);
+    if (!packed || s->f->n_uses[squeeze->outputs[0].index] < 2) return;
+    if (take(s, &g, squeeze))
+        publish(s, &g, unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+static void match(finder *s, const onv_node *node)
+{
+    if (s->f->of_node[id_of(s, node).index] != 0 || node->n_inputs == 0) return;
+    if (!onv_is_value(node->inputs[0]) || node->n_outputs == 0) return;
+    if (is_op(node, "Erf")) match_gelu(s, node);
+    if (is_op(node, "Tanh")) match_tanh_gelu(s, node);
+    if (is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
+    if (is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
+    if (is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
+    if (is_op(node, "MatMul")) match_linear(s, node);
+    if (is_op(node, "Sub")) match_layer_norm(s, node);
+    if (is_op(node, "InstanceNormalization")) match_group_norm(s, node);
+    if (is_op(node, "Concat")) match_roll(s, node);
+    if (is_op(node, "Squeeze")) match_packed(s, node);
+}
+
+static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
+{
+    size_t n = model->values.count;
+    f->of_node = ONV_ARENA_ARRAY(&model->arena, uint32_t, model->nodes.count);
+    f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
+    f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
+    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            uint32_t value = node->inputs[k].index;
+            if (f->n_uses[value]++ == 0) f->user[value] = (onv_node_id){i};
+        }
+    }
+    for (size_t i = 0; i < n; i++) f->n_uses[i] += model->values.at[i].is_output;
+    return ONV_OK;
+}
+
+onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order, bool none,
+                            onv_fusions *fusions, onv_error *err)
+{
+    *fusions = (onv_fusions){0};
+    ONV_TRY(count_uses(model, fusions, err));
+    finder s = {.model = model, .f = fusions};
+    for (uint32_t i = 0; !none && i < n_order && !s.failed; i++)
+        match(&s, onv_model_node(model, order[i]));
+    if (!s.failed) return ONV_OK;
+    onv_fusions_cleanup(fusions);
+    return onv_fail_memory(err);
+}
+
+void onv_fusions_cleanup(onv_fusions *fusions)
+{
+    onv_vec_cleanup(&fusions->at);
+}

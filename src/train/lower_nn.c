@@ -1,0 +1,297 @@
+/* Layers: convolution, normalisation, pooling, dropout, what was fused, and the loss. */
+#include <string.h>
+
+#include "train/lower.h"
+
+/* --- Convolution ------------------------------------------------------------------------------- */
+
+static void lower_conv(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_amp_low(l, onv_node_in(l, node, 0));
+    uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
+    uint32_t bias = onv_amp_low(l, onv_node_in(l, node, 2));
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, "conv");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, w, ONV_GRAD_NEW);
+    onv_emit_in(l, bias, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, w);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    /* The exporter names what it computed itself, as when it folds a batch norm. */
+    const char *name = onv_model_value(l->model, node->inputs[1])->name;
+    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
+}
+
+/* --- Normalisation ----------------------------------------------------------------------------- */
+
+/* A normalisation keeps its input, its weight, and two statistics for each of `groups`. */
+static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_t w, uint32_t b,
+                          uint64_t groups, uint32_t out)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, w, ONV_GRAD_NEW);
+    onv_emit_in(l, b, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, w);
+    onv_emit_extra(l, groups * sizeof(float), "mean");
+    onv_emit_extra(l, groups * sizeof(float), "1/std");
+    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Training mode, whatever the export says: the running statistics are read by nobody else. */
+static void lower_batch_norm(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    onv_node_set(l, node, 0, out);
+    emit_norm(l, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+              t.rank > 1 ? (uint64_t)t.dims[1] : 1, out);
+}
+
+static void lower_instance_norm(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_amp_fp32(l, onv_node_in(l, node, 0));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    onv_node_set(l, node, 0, out);
+    emit_norm(l, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+              t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, out);
+}
+
+static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                            onv_value_id result)
+{
+    x = onv_amp_fp32(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    if (axis < 0) axis += t.rank;
+    uint64_t rows = 1;
+    for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_value_set(l, result, emit_norm(l, "layer_norm", x, w, b, rows, out));
+}
+
+static void lower_layer_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                    onv_node_int(node, "axis", -1), node->outputs[0]);
+}
+
+/* --- Pooling, dropout -------------------------------------------------------------------------- */
+
+static void lower_max_pool(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, "max_pool");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_extra(l, onv_tensor_at(l, out).elems * sizeof(int64_t), "indices");
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* CUDA keeps one byte an element; the CPU keeps the factors that it multiplied with. */
+static void lower_dropout(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    if (node->traits.view_of != 0) {
+        onv_node_set(l, node, 0, x);
+        return;
+    }
+    uint32_t out = onv_node_new_pointwise(l, node);
+    onv_eager_tensor t = onv_tensor_at(l, out);
+    onv_emit_begin(l, "dropout");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, "mask");
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+onv_lower_fn onv_lower_nn(const char *op_type)
+{
+    static const struct {
+        const char *name;
+        onv_lower_fn rule;
+    } rules[] = {
+        {"Conv", lower_conv},
+        {"ConvTranspose", lower_conv},
+        {"BatchNormalization", lower_batch_norm},
+        {"InstanceNormalization", lower_instance_norm},
+        {"LayerNormalization", lower_layer_norm},
+        {"MaxPool", lower_max_pool},
+        {"Dropout", lower_dropout},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
+    return NULL;
+}
+
+/* --- What was fused ---------------------------------------------------------------------------- */
+
+static uint32_t vector_of(onv_lowering *l, onv_value_id id)
+{
+    return onv_is_value(id) ? onv_value_tensor(l, id) : ONV_NO_TENSOR;
+}
+
+/* A pointwise function that keeps its input, or (roll) nothing. */
+static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    if (keeps) onv_emit_save(l, x);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static void lower_group_norm(onv_lowering *l, const onv_fusion *f, uint32_t x)
+{
+    x = onv_amp_fp32(l, onv_emit_contiguous(l, x));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    uint64_t groups = (uint64_t)t.dims[0] * (uint64_t)f->groups;
+    emit_norm(l, "group_norm", x, vector_of(l, f->weight), vector_of(l, f->bias), groups, out);
+    onv_value_set(l, f->out, out);
+}
+
+void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x);
+    switch (f->kind) {
+    case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true)); break;
+    case ONV_FUSION_SILU: onv_value_set(l, f->out, emit_unary(l, "silu", x, true)); break;
+    case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true)); break;
+    case ONV_FUSION_HARD_SWISH:
+        onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true));
+        break;
+    case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false)); break;
+    case ONV_FUSION_LINEAR:
+        onv_value_set(
+            l, f->out,
+            onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
+        break;
+    case ONV_FUSION_LAYER_NORM:
+        emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, f->out);
+        break;
+    case ONV_FUSION_GROUP_NORM: lower_group_norm(l, f, x); break;
+    case ONV_FUSION_PACKED: {
+        onv_shape shape;
+        if (!onv_value_shape(l, f->out, &shape)) return;
+        x = onv_emit_reshape(l, x, shape.rank, shape.dims);
+        onv_value_set(l, f->out, onv_emit_contiguous(l, x));
+        break;
+    }
+    }
+}
+
+/* --- Loss -------------------------------------------------------------------------------------- */
+
+static uint32_t new_targets(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims)
+{
+    uint32_t targets = onv_tensor_new(l, dtype, rank, dims, NULL);
+    if (targets == ONV_NO_TENSOR) return targets;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, targets).storage];
+    storage->kind = ONV_STORAGE_INPUT;
+    storage->label = "targets";
+    return targets;
+}
+
+static uint32_t emit_scalar(onv_lowering *l, uint8_t dtype)
+{
+    uint32_t loss = onv_tensor_new(l, dtype, 0, NULL, NULL);
+    if (loss != ONV_NO_TENSOR)
+        l->eager->storages.at[onv_tensor_at(l, loss).storage].is_output = true;
+    return loss;
+}
+
+/* Of [N, classes, ...]; a rank of three is a language model's [N, S, classes]. */
+static void emit_cross_entropy(onv_lowering *l, uint32_t logits)
+{
+    onv_eager_tensor t = onv_tensor_at(l, logits);
+    if (t.rank == 3) {
+        int64_t flat[2] = {t.dims[0] * t.dims[1], t.dims[2]};
+        logits = onv_emit_reshape(l, logits, 2, flat);
+    }
+    logits = onv_amp_fp32(l, logits);
+    t = onv_tensor_at(l, logits);
+    if (logits == ONV_NO_TENSOR) return;
+    uint32_t log_probs = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "log_softmax");
+    onv_emit_in(l, logits, ONV_GRAD_NEW);
+    onv_emit_save(l, log_probs);
+    onv_emit_out(l, log_probs);
+    onv_emit_end(l);
+    int64_t dims[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i < 1 ? i : i + 1 < t.rank ? i + 1 : i];
+    uint32_t targets = new_targets(l, ONV_INT64, t.rank - 1, dims);
+    uint32_t loss = emit_scalar(l, t.dtype);
+    onv_emit_begin(l, "nll_loss");
+    onv_emit_in(l, log_probs, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, log_probs);
+    onv_emit_save(l, targets);
+    onv_emit_extra(l, sizeof(float), "total weight");
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    l->eager->loss = loss;
+}
+
+static void emit_mse(onv_lowering *l, uint32_t output)
+{
+    output = onv_amp_fp32(l, output);
+    onv_eager_tensor t = onv_tensor_at(l, output);
+    uint32_t targets = new_targets(l, t.dtype, t.rank, t.dims), loss = emit_scalar(l, t.dtype);
+    onv_emit_begin(l, "mse_loss");
+    onv_emit_in(l, output, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, output);
+    onv_emit_save(l, targets);
+    onv_emit_temps(l, t.bytes, 0);
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    l->eager->loss = loss;
+}
+
+void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs)
+{
+    uint32_t first = ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < n_outputs && l->status == ONV_OK; i++) {
+        uint32_t tensor = onv_value_tensor(l, outputs[i]);
+        if (tensor == ONV_NO_TENSOR) continue;
+        l->eager->storages.at[onv_tensor_at(l, tensor).storage].is_output = true;
+        if (!onv_tensor_needs_grad(l, tensor)) continue;
+        if (first == ONV_NO_TENSOR) first = tensor;
+        if (!onv_vec_push(&l->eager->outputs, tensor)) l->status = onv_fail_memory(l->err);
+    }
+    l->eager->first_loss_op = (uint32_t)l->eager->ops.count;
+    l->eager->loss_name = "none";
+    if (first == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    onv_loss loss = l->options->loss;
+    if (loss == ONV_LOSS_AUTO)
+        loss = onv_tensor_at(l, first).rank >= 2 ? ONV_LOSS_CROSS_ENTROPY : ONV_LOSS_NONE;
+    if (loss == ONV_LOSS_CROSS_ENTROPY && onv_tensor_at(l, first).rank < 2) {
+        l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                             "the output is no [N, classes ...]: it has no cross-entropy");
+        return;
+    }
+    if (loss == ONV_LOSS_CROSS_ENTROPY) {
+        l->eager->loss_name = "cross-entropy";
+        emit_cross_entropy(l, first);
+    } else if (loss == ONV_LOSS_MSE) {
+        l->eager->loss_name = "mse";
+        emit_mse(l, first);
+    }
+}
