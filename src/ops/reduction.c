@@ -31,6 +31,23 @@ static void set_reduced(onv_op_ctx *c, onv_dtype dtype, uint32_t mask, bool keep
     onv_op_set_out(c, 0, dtype, dims, kept);
 }
 
+/* The shape where only the number of reduced axes is known, or 0 of those that are kept as 1: each
+ * dim is at most the largest of the input's dims that may have come to stand there. */
+static void set_some_reduced(onv_op_ctx *c, onv_dtype dtype, int dropped)
+{
+    onv_dim dims[ONV_MAX_RANK];
+    int rank = onv_op_in_rank(c, 0) - dropped;
+    for (int i = 0; i < rank; i++) {
+        onv_dim most = dropped > 0 ? onv_op_in_dim(c, 0, i) : onv_dim_const(1);
+        for (int k = 0; k <= dropped; k++)
+            most = onv_dim_max(c->dims, most, onv_op_in_dim(c, 0, i + k));
+        dims[i] = onv_dim_is(most, 1) || !onv_dim_is_known(most)
+                      ? most
+                      : onv_dim_fresh(c->dims, "reduced", most);
+    }
+    onv_op_set_out(c, 0, dtype, dims, rank);
+}
+
 static onv_status infer_reduce(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), count;
@@ -43,11 +60,11 @@ static onv_status infer_reduce(onv_op_ctx *c)
     if (known) {
         set_reduced(c, dtype, mask, keep);
     } else if (keep) {
-        onv_op_set_out_rank(c, 0, dtype, rank);
+        set_some_reduced(c, dtype, 0);
     } else if (count > rank) {
         return onv_op_fail(c, "%d axes for a tensor of rank %d", count, rank);
     } else if (count > 0) {
-        onv_op_set_out_rank(c, 0, dtype, rank - count);
+        set_some_reduced(c, dtype, count);
     }
     return ONV_OK;
 }
