@@ -16,6 +16,7 @@ typedef struct buffer {
 struct model {
     buffer graph, file;
     int64_t opset;
+    buffer imports; /* of other domains */
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -232,7 +233,9 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     put_names(&node, 1, inputs);
     put_names(&node, 2, outputs);
     put_text(&node, 3, name);
-    put_text(&node, 4, op_type);
+    const char *colons = strstr(op_type, "::");
+    put_text(&node, 4, colons != NULL ? colons + 2 : op_type);
+    if (colons != NULL) put_field(&node, 7, op_type, (size_t)(colons - op_type));
     while (*attributes != '\0') {
         buffer attribute = {0};
         size_t length = strcspn(attributes, "=");
@@ -258,7 +261,16 @@ void model_free(model *m)
 {
     free(m->graph.at);
     free(m->file.at);
+    free(m->imports.at);
     free(m);
+}
+
+void model_import(model *m, const char *domain, int64_t version)
+{
+    buffer opset = {0};
+    put_text(&opset, 1, domain);
+    put_number(&opset, 2, version);
+    put_message(&m->imports, 8, &opset);
 }
 
 const unsigned char *model_bytes(model *m, size_t *size)
@@ -270,6 +282,7 @@ const unsigned char *model_bytes(model *m, size_t *size)
     put_field(&m->file, 7, m->graph.at, m->graph.size);
     put_number(&opset, 2, m->opset);
     put_message(&m->file, 8, &opset);
+    if (m->imports.size > 0) put(&m->file, m->imports.at, m->imports.size);
     *size = m->file.size;
     return m->file.at;
 }

@@ -35,7 +35,11 @@ void model_weight(model *m, const char *name, const char *type);
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);
 void model_int(model *m, const char *name, int64_t value);
 
-/* Attributes: "axis=1 alpha=0.5 mode='linear' pads=[1,1,1,1]"; numbers with a point are floats. */
+/* The opset of another domain than ONNX's. */
+void model_import(model *m, const char *domain, int64_t version);
+
+/* Operators of another domain are called "domain::Op". Attributes: "axis=1 alpha=0.5 mode='linear'
+ * pads=[1,1,1,1]"; numbers with a point are floats. */
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes);
 
