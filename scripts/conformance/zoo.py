@@ -136,7 +136,7 @@ text("mistral", "Mistral", "ForCausalLM", num_key_value_heads=2, sliding_window=
 text("qwen2", "Qwen2", "ForCausalLM", num_key_value_heads=2)
 text("gemma", "Gemma", "ForCausalLM", num_key_value_heads=1, head_dim=16)
 text("phi", "Phi", "ForCausalLM")
-text("falcon", "Falcon", "ForCausalLM", alibi=True)
+text("gpt_neox", "GPTNeoX", "ForCausalLM")
 SEQ2SEQ = ({0: "batch", 1: "source"}, {0: "batch", 1: "target"})
 SEQ2SEQ_SIZES = ({"batch": 1, "source": 16, "target": 1}, {"batch": 3, "source": 7, "target": 5})
 for each, prefix, extra in (
