@@ -189,14 +189,16 @@ static onv_scalar int_div(onv_dims *pool, onv_scalar a, onv_scalar b)
     if (both_const(a, b)) return onv_scalar_int(onv_dim_const(a.i.raw / b.i.raw));
     onv_dim exact = onv_dim_exact_div(pool, a.i, b.i);
     if (onv_dim_is_known(exact)) return onv_scalar_int(exact);
-    /* Truncation is the floor only where nothing is negative; what is between -b and 0 becomes 0, as
-     * in (h - 1) / 8 for an h that could be 0. */
+    /* Truncation is the floor where nothing is negative, else towards 0 from either side: in
+     * (h - 1) / 8 for an h that could be 0. */
     onv_dim quotient = onv_dim_floordiv(pool, a.i, b.i), zero = onv_dim_const(0);
     if (onv_dim_lower(pool, a.i).raw >= 0 && onv_dim_lower(pool, b.i).raw >= 0)
         return onv_scalar_int(quotient);
-    if (onv_dim_is_const(b.i) && b.i.raw > 0 && onv_dim_lower(pool, a.i).raw > -b.i.raw)
-        return onv_scalar_int(onv_dim_max(pool, quotient, zero));
-    return onv_scalar_unknown();
+    if (!onv_dim_is_const(b.i) || b.i.raw < 0) return onv_scalar_unknown();
+    onv_dim above = onv_dim_max(pool, quotient, zero);
+    if (onv_dim_lower(pool, a.i).raw > -b.i.raw) return onv_scalar_int(above);
+    onv_dim below = onv_dim_min(pool, onv_dim_ceildiv(pool, a.i, b.i), zero);
+    return onv_scalar_int(onv_dim_add(pool, above, below));
 }
 
 onv_scalar onv_scalar_div(onv_dims *pool, onv_dtype dtype, onv_scalar a, onv_scalar b)
