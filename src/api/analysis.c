@@ -86,6 +86,20 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
                                &analysis->runtimes[analysis->n_runtimes++], err);
 }
 
+/* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
+ * is too large to look for one on the side. */
+static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, onv_error *err)
+{
+    enum { MOST_NODES = 20000 };
+    onv_order_result order;
+    *peak = UINT64_MAX;
+    if (strcmp(analysis->order.name, "model") != 0 || analysis->live.n_steps > MOST_NODES)
+        return ONV_OK;
+    ONV_TRY(onv_order_compute(onv_order_find("greedy"), &analysis->model, NULL, &order, err));
+    *peak = order.peak_bytes;
+    return ONV_OK;
+}
+
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
                                     onv_error *err)
 {
@@ -99,8 +113,9 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (is_listed(options->runtimes, onv_runtimes[i]->name))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
-    return onv_levers_compute(&analysis->model, &analysis->live, UINT64_MAX, &analysis->levers,
-                              err);
+    uint64_t better;
+    ONV_TRY(peak_of_better_order(analysis, &better, err));
+    return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
 }
 
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_error *err)

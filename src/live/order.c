@@ -20,7 +20,10 @@ onv_status onv_order_compute(const onv_order *order, onv_model *model,
                              onv_error *err)
 {
     onv_order_options defaults = {0};
-    *result = (onv_order_result){.n_nodes = onv_model_graph(model, (onv_graph_id){0})->n_nodes};
+    *result = (onv_order_result){
+        .name = order->name,
+        .n_nodes = onv_model_graph(model, (onv_graph_id){0})->n_nodes,
+    };
     result->nodes = ONV_ARENA_ARRAY(&model->arena, onv_node_id, result->n_nodes);
     if (result->nodes == NULL) return onv_fail_memory(err);
     return order->compute(model, options != NULL ? options : &defaults, result, err);

@@ -15,6 +15,7 @@ typedef struct onv_order_options {
 } onv_order_options;
 
 typedef struct onv_order_result {
+    const char *name;   /* of the order */
     onv_node_id *nodes; /* of the main graph, all of them; in the model's arena */
     uint32_t n_nodes;
     bool has_bound;             /* the order was searched for, the next fields are set */

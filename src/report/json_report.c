@@ -272,6 +272,23 @@ static void write_runtimes(const part_job *job)
     onv_json_close(json);
 }
 
+/* Another order than the file's. */
+static void write_order(const part_job *job)
+{
+    const onv_order_result *order = job->view->order;
+    onv_json *json = job->json;
+    if (order == NULL || strcmp(order->name, "model") == 0) return;
+    onv_json_key(json, "order");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "name", order->name);
+    if (order->has_bound) {
+        onv_json_put_u64(json, "lower_bound_bytes", order->lower_bound_bytes);
+        onv_json_key(json, "proven");
+        onv_json_bool(json, order->proven);
+    }
+    onv_json_close(json);
+}
+
 /* Every runtime asked for must fit, at the upper end of the estimates. */
 static void write_fit(const part_job *job)
 {
@@ -322,8 +339,8 @@ static void write_diagnostics(const part_job *job)
 
 /* The parts of a model's object, in their order. */
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,       write_peak,
-    write_runtimes, write_fit,     write_diagnostics,
+    write_model, write_tensors,  write_nodes, write_peak,
+    write_order, write_runtimes, write_fit,   write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

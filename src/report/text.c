@@ -45,6 +45,21 @@ static const char *opsets_text(const onv_view *view, onv_arena *arena)
     return text;
 }
 
+/* Another order than the file's, and what is proven of it. */
+static void add_order(const onv_view *view, const onv_page *page, onv_table *table)
+{
+    const onv_order_result *order = view->order;
+    if (order == NULL || strcmp(order->name, "model") == 0) return;
+    const char *text = order->name;
+    if (order->has_bound && order->proven)
+        text = onv_arena_printf(page->arena, "%s: no order has a lower peak", order->name);
+    else if (order->has_bound)
+        text = onv_arena_printf(page->arena, "%s: no order has a peak below %s", order->name,
+                                onv_label_bytes(order->lower_bound_bytes).text);
+    onv_table_add(table, "order");
+    onv_table_add(table, text);
+}
+
 static void write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = view->model;
@@ -70,6 +85,7 @@ static void write_model(const onv_view *view, const onv_page *page)
         onv_table_add(&table, i == 0 ? "bound" : "");
         onv_table_add(&table, binding_text(view, page, &view->infer->bounds.at[i]));
     }
+    add_order(view, page, &table);
     onv_table_finish(&table, page);
 }
 
