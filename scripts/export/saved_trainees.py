@@ -20,6 +20,21 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from trainees import TRAINEES, loss_of
 
 
+def fake(model, device):
+    """The same network on fake tensors (inside a FakeTensorMode); tied parameters stay tied."""
+    made = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, old in tensors.items():
+                if old is None:
+                    continue
+                if old not in made:
+                    new = torch.empty_like(old, device=device)
+                    made[old] = torch.nn.Parameter(new) if isinstance(old, torch.nn.Parameter) else new
+                tensors[name] = made[old]
+    return model
+
+
 def saved_bytes(model, x):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
@@ -48,13 +63,10 @@ def make_optimizer(name, parameters):
     return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
 
 
-def peak_bytes(trainee, batch, device, optimizer_name):
+def peak_bytes(model, x, optimizer_name):
     """Peak of the tracker over three iterations; the backward of fake CUDA tensors wants a device, so on the CPU."""
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    with torch.device(device):
-        model = trainee.make().train()
-    x = trainee.inputs(batch, device)
     optimizer = make_optimizer(optimizer_name, model.parameters())
     tracker = MemTracker()
     tracker.track_external(model, optimizer, x)
@@ -75,15 +87,17 @@ def peak_bytes(trainee, batch, device, optimizer_name):
 
 def rows(name, device, batch, optimizers):
     trainee = TRAINEES[name]
+    model = trainee.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with torch.device(device):
-            model = trainee.make().train()
+        fake(model, device)
+        x = trainee.inputs(batch, device)
         params = sum(p.numel() for p in model.parameters())
-        saved, buffers = saved_bytes(model, trainee.inputs(batch, device))
+        saved, buffers = saved_bytes(model, x)
         facts = f"{name},{batch},{device},{params},{saved},{buffers}"
         print(f"{facts},,", flush=True)
         for optimizer in optimizers:
-            print(f"{facts},{optimizer},{peak_bytes(trainee, batch, device, optimizer)}", flush=True)
+            print(f"{facts},{optimizer},{peak_bytes(model, x, optimizer)}", flush=True)
+            model.zero_grad()
 
 
 def main():
@@ -93,8 +107,6 @@ def main():
     parser.add_argument("--peaks", default="")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    # Initialisation looks at the random numbers, which fake tensors have not.
-    torch.nn.init.trunc_normal_ = lambda tensor, *_, **__: tensor
     for name in args.names or TRAINEES:
         for batch in map(int, args.batch.split(",")):
             try:

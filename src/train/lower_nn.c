@@ -54,6 +54,8 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, out);
     emit_norm(l, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
               t.rank > 1 ? (uint64_t)t.dims[1] : 1, out);
+    /* num_batches_tracked, which exports leave out. */
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)

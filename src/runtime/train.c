@@ -1,0 +1,125 @@
+#include "runtime/train.h"
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "live/storage.h"
+
+static uint8_t buffer_kind(const onv_train_buffer *b)
+{
+    switch ((onv_train_kind)b->kind) {
+    case ONV_TRAIN_PARAMETER:
+    case ONV_TRAIN_BUFFER: return ONV_BUFFER_WEIGHT;
+    case ONV_TRAIN_INPUT: return ONV_BUFFER_INPUT;
+    case ONV_TRAIN_ACTIVATION: return ONV_BUFFER_ACTIVATION;
+    case ONV_TRAIN_GRADIENT: return ONV_BUFFER_GRADIENT;
+    case ONV_TRAIN_STATE: return ONV_BUFFER_STATE;
+    case ONV_TRAIN_TEMPORARY: break;
+    }
+    return ONV_BUFFER_WORKSPACE;
+}
+
+static onv_interval *rows_of(const onv_train_program *program)
+{
+    onv_interval *rows = onv_heap_calloc(program->buffers.count, sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < program->buffers.count; i++) {
+        const onv_train_buffer *b = &program->buffers.at[i];
+        rows[i] = (onv_interval){.bytes = b->bytes,
+                                 .first = b->first,
+                                 .last = b->last,
+                                 .alias_of = ONV_NO_ALIAS,
+                                 .kind = buffer_kind(b),
+                                 .sized = true,
+                                 .value = ONV_NO_VALUE,
+                                 .label = b->label};
+    }
+    return rows;
+}
+
+/* Peaks from the second iteration on; the sum of all rows must fit. */
+static onv_status find_peaks(const onv_train_program *program, onv_training *result, onv_error *err)
+{
+    size_t n_steps = program->steps.count;
+    uint64_t *delta = onv_heap_calloc(n_steps + 1, sizeof *delta);
+    if (delta == NULL) return onv_fail_memory(err);
+    uint64_t total = 0, now = 0;
+    bool fits = true;
+    for (size_t i = 0; i < program->buffers.count; i++) {
+        const onv_train_buffer *b = &program->buffers.at[i];
+        fits &= onv_u64_add(total, b->bytes, &total);
+        delta[b->first] += b->bytes; /* differences wrap, their sums do not */
+        delta[b->last + 1] -= b->bytes;
+        if (b->kind == ONV_TRAIN_BUFFER) result->buffer_bytes += b->bytes;
+        if (b->kind == ONV_TRAIN_INPUT) result->input_bytes += b->bytes;
+    }
+    for (size_t i = 0; fits && i < n_steps; i++) {
+        now += delta[i];
+        const onv_train_step *step = &program->steps.at[i];
+        uint64_t *of_phase = &result->phase_peak_bytes[step->phase];
+        if (i < program->measured_from || now <= *of_phase) continue;
+        *of_phase = now;
+        if (now <= result->peak_bytes) continue;
+        result->peak_bytes = now;
+        result->peak_phase = (onv_phase)step->phase;
+        result->peak_node = step->node;
+        result->peak_label = step->label;
+    }
+    onv_heap_free(delta);
+    if (fits) return ONV_OK;
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of training do not fit 64 bits");
+}
+
+static onv_status serve(const onv_train_program *program, const onv_alloc_options *options,
+                        onv_training *result, onv_error *err)
+{
+    onv_interval *rows = rows_of(program);
+    onv_trace trace = {0};
+    onv_alloc_result run = {0};
+    onv_status status = ONV_OK;
+    if (rows == NULL || !onv_trace_add_intervals(&trace, rows, (uint32_t)program->buffers.count,
+                                                 (uint32_t)program->steps.count, 0))
+        status = onv_fail_memory(err);
+    if (status == ONV_OK)
+        status = onv_alloc_simulate(&trace, onv_alloc_model_find("torch"), options, &run, err);
+    onv_trace_cleanup(&trace);
+    onv_heap_free(rows);
+    result->allocated_peak_bytes = run.allocated_peak;
+    result->reserved_peak_bytes = run.reserved_peak;
+    return status;
+}
+
+static onv_status measure(onv_model *model, const onv_eager *eager,
+                          const onv_training_options *options, onv_training *result, onv_error *err)
+{
+    onv_train_program program;
+    ONV_TRY(onv_eager_saved(model, eager, &result->saved_activation_bytes, NULL, err));
+    ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
+    onv_status status = onv_train_program_check(&program, err);
+    result->trained_elems = program.trained_elems;
+    result->parameter_bytes = program.parameter_bytes;
+    result->gradient_bytes = program.gradient_bytes;
+    result->optimizer_bytes = program.optimizer_bytes;
+    if (status == ONV_OK) status = find_peaks(&program, result, err);
+    if (status == ONV_OK) status = serve(&program, &options->alloc, result, err);
+    onv_train_program_cleanup(&program);
+    return status;
+}
+
+onv_status onv_training_compute(onv_model *model, const onv_live *live,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err)
+{
+    bool *is_host;
+    onv_eager eager;
+    *result = (onv_training){.optimizer = options->train.optimizer, .peak_node = ONV_NO_NODE};
+    if (options->train.optimizer == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
+    ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
+    ONV_TRY(onv_eager_lower(model, live->steps, live->n_steps, is_host, &options->train.lower,
+                            &eager, err));
+    result->loss = eager.loss_name;
+    result->folded_norms = eager.folded_norms;
+    onv_status status = onv_eager_check(&eager, err);
+    if (status == ONV_OK) status = measure(model, &eager, options, result, err);
+    onv_eager_cleanup(&eager);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* Training: what one device would hold to train the model in eager PyTorch.
+ *
+ * The training program (train/program.h) is a list of steps and rows like any other: its peak is
+ * measured on the rows, and its trace is served by the model of PyTorch's allocator.
+ */
+#ifndef ONV_RUNTIME_TRAIN_H
+#define ONV_RUNTIME_TRAIN_H
+
+#include "alloc/alloc.h"
+#include "live/live.h"
+#include "train/program.h"
+
+typedef struct onv_training {
+    const onv_optimizer *optimizer;
+    const char *loss;         /* "cross-entropy", "mse", "none" */
+    uint64_t trained_elems;   /* of the parameters that have a gradient */
+    uint64_t parameter_bytes; /* frozen ones too */
+    uint64_t gradient_bytes;  /* the .grad of all trained parameters */
+    uint64_t optimizer_bytes; /* state */
+    uint64_t buffer_bytes;    /* running statistics, constants */
+    uint64_t input_bytes;     /* the batch and its targets */
+    uint64_t
+        saved_activation_bytes; /* between forward and backward; the batch too where it is kept */
+    uint64_t peak_bytes;        /* sizes as asked for, in the second iteration or later */
+    uint64_t phase_peak_bytes[ONV_N_PHASES];
+    onv_phase peak_phase;
+    onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
+    const char *peak_label;                             /* PyTorch's name of the operation */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
+    uint32_t folded_norms; /* convolutions into which the export folded a batch norm */
+} onv_training;
+
+typedef struct onv_training_options {
+    onv_train_options train;
+    onv_alloc_options alloc;
+} onv_training_options;
+
+/* Requires inference and lifetimes, all sizes numbers (ONV_ERR_USAGE otherwise). */
+onv_status onv_training_compute(onv_model *model, const onv_live *live,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err);
+
+#endif
