@@ -2,7 +2,7 @@
  *
  *     bench-order [-e EFFORT] [MODEL.onnx ...]
  *
- * Models get a batch of 8. The last number of a row's name is the seed, or how many values of the
+ * Free dimensions of models become 8, height and width 64. The last number of a row's name is the seed, or how many values of the
  * model have no known size (they count as nothing).
  */
 #include <inttypes.h>
@@ -62,29 +62,45 @@ static void print_row(const char *name, uint64_t seed, const onv_dag *dag)
     free(optimal.nodes);
 }
 
+/* Binds the free dimensions that an earlier inference found. */
+static onv_status infer(const char *path, onv_model *model, onv_infer_info *info,
+                        const onv_infer_info *free_dims, onv_error *err)
+{
+    onv_options how = onv_options_default();
+    onv_dim_binding dims[16];
+    for (; free_dims != NULL && how.n_dims < free_dims->free_dims.count && how.n_dims < 16;) {
+        const char *name = free_dims->free_dims.at[how.n_dims].name;
+        bool image = strcmp(name, "height") == 0 || strcmp(name, "width") == 0;
+        dims[how.n_dims++] = (onv_dim_binding){.name = name, .size = image ? 64 : 8};
+    }
+    how.dims = dims;
+    ONV_TRY(onv_load(path, &how.limits, model, err));
+    onv_status status = onv_graph_check(model, err);
+    if (status == ONV_OK) status = onv_infer(model, &how, info, err);
+    if (status != ONV_OK) onv_model_cleanup(model);
+    return status;
+}
+
 static void print_model(const char *path)
 {
-    onv_model model;
-    onv_infer_info info;
+    onv_model free_model, model;
+    onv_infer_info free_info, info;
     onv_live live;
     onv_dag dag;
     onv_error err = {0};
-    onv_options how = onv_options_default();
-    if (onv_load(path, &how.limits, &model, &err) != ONV_OK) die(err.message);
-    how.batch = 8;
-    onv_status status = onv_graph_check(&model, &err);
-    if (status == ONV_OK) status = onv_infer(&model, &how, &info, &err);
-    if (status == ONV_OK) status = onv_live_compute(&model, NULL, &live, &err);
-    if (status == ONV_OK) status = onv_dag_init_model(&dag, &model, &live, &err);
-    if (status != ONV_OK) {
-        fprintf(stderr, "%s: %s\n", path, err.message);
-    } else {
-        const char *name = strrchr(path, '/');
-        print_row(name != NULL ? name + 1 : path, live.unknown, &dag);
-        onv_dag_cleanup(&dag);
-        onv_infer_info_cleanup(&info);
-    }
+    if (infer(path, &free_model, &free_info, NULL, &err) != ONV_OK ||
+        infer(path, &model, &info, &free_info, &err) != ONV_OK)
+        die(err.message);
+    if (onv_live_compute(&model, NULL, &live, &err) != ONV_OK ||
+        onv_dag_init_model(&dag, &model, &live, &err) != ONV_OK)
+        die(err.message);
+    const char *name = strrchr(path, '/');
+    print_row(name != NULL ? name + 1 : path, live.unknown, &dag);
+    onv_dag_cleanup(&dag);
+    onv_infer_info_cleanup(&info);
+    onv_infer_info_cleanup(&free_info);
     onv_model_cleanup(&model);
+    onv_model_cleanup(&free_model);
 }
 
 static void print_synthetic(void)

@@ -18,7 +18,8 @@ enum {
     DEFAULT_EFFORT = 400000, /* about a second */
     STEPS_PER_UNIT = 128,    /* of bounds */
     BOUND_SHARE = 8,         /* of the effort at most: an eighth */
-    DIVE_SHARE = 16,         /* one dive: a sixteenth of what is left */
+    TRY_SHARE = 64,          /* of what is left, for a first try in each direction */
+    DIVE_SHARE = 16,         /* and for each later one */
 };
 
 typedef struct solver {
@@ -30,24 +31,56 @@ typedef struct solver {
 
 /* --- One group ---------------------------------------------------------------------------------- */
 
-/* Short searches from above find good orders soon where proofs are long. Then upwards. */
+/* One search with a share of the budget. */
+static onv_status run(solver *s, const onv_dag *dag, onv_dag_search *job, uint64_t share,
+                      uint64_t limit, bool climb, onv_error *err)
+{
+    if (job->lower >= job->upper || share == 0) return ONV_OK;
+    job->budget = share;
+    onv_status status = onv_dag_search_run(dag, job, limit, climb, err);
+    s->budget -= share - job->budget;
+    return status;
+}
+
+/* Upwards from the bound, in the direction that raised it more; `better` is that one. */
+static onv_status climb_both(solver *s, const onv_dag *dag, onv_dag_search *job, uint64_t share,
+                             bool *better, onv_error *err)
+{
+    uint64_t lower = job->lower;
+    job->backward = *better;
+    ONV_TRY(run(s, dag, job, share, job->lower, true, err));
+    uint64_t raised = job->lower - lower;
+    lower = job->lower;
+    job->backward = !*better;
+    ONV_TRY(run(s, dag, job, share, job->lower, true, err));
+    if (job->lower > lower && job->lower - lower >= raised) *better = !*better;
+    return ONV_OK;
+}
+
+/* Short searches from above, which find good orders soon where proofs are long. */
+static onv_status dive(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
+{
+    for (int backward = 0; backward < 2; backward++) {
+        uint64_t before;
+        do {
+            before = job->upper;
+            job->backward = backward;
+            ONV_TRY(run(s, dag, job, s->budget / DIVE_SHARE, job->upper - 1, false, err));
+        } while (job->upper < before);
+    }
+    return ONV_OK;
+}
+
 static onv_status search(solver *s, const onv_dag *dag, uint32_t *order, uint64_t *lower,
                          uint64_t *upper, onv_error *err)
 {
     onv_dag_search job = {.lower = *lower, .upper = *upper, .order = order, .options = s->options};
-    onv_status status = ONV_OK;
-    for (bool found = true; found && status == ONV_OK && job.lower < job.upper;) {
-        uint64_t before = job.upper, share = s->budget / DIVE_SHARE;
-        job.budget = share;
-        status = onv_dag_search_run(dag, &job, job.upper - 1, false, err);
-        found = job.upper < before;
-        s->budget -= share - job.budget;
-    }
-    if (status == ONV_OK && job.lower < job.upper) {
-        job.budget = s->budget;
-        status = onv_dag_search_run(dag, &job, job.lower, true, err);
-        s->budget = job.budget;
-    }
+    bool better = true; /* backward: it mostly is */
+    onv_status status = climb_both(s, dag, &job, s->budget / TRY_SHARE, &better, err);
+    if (status == ONV_OK) status = dive(s, dag, &job, err);
+    if (status == ONV_OK) status = climb_both(s, dag, &job, s->budget / DIVE_SHARE, &better, err);
+    job.backward = better;
+    if (status == ONV_OK) status = run(s, dag, &job, s->budget, job.lower, true, err);
     s->searched += job.searched;
     *lower = job.lower;
     *upper = job.upper;

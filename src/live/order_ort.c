@@ -1,5 +1,5 @@
 /* ONNX Runtime's default order (read in source: onnxruntime/core/graph/graph_viewer.cc, checked by
- * measurement): a depth-first search against the edges from the nodes that feed no other, the last
+ * measurement: see bench/order/ort_order.py): a depth-first search against the edges from the nodes that feed no other, the last
  * of them first; at each node the producers of its inputs are visited, the one with the highest
  * index first. A node runs after everything it was reached through. */
 #include <stdlib.h>

@@ -55,6 +55,7 @@ onv_status onv_dag_reduce(const onv_dag *dag, onv_dag_reduced *reduced, onv_erro
 typedef struct onv_dag_search {
     uint64_t lower, upper;            /* in and out: no order is below; `order` has `upper` */
     uint32_t *order;                  /* in and out */
+    bool backward;                    /* in: from the end of the order to its beginning */
     uint64_t budget;                  /* in: units of work; out: what is left */
     uint64_t searched;                /* states, added to */
     const onv_order_options *options; /* for cancelling */

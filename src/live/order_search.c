@@ -6,6 +6,10 @@
  * the set, in a heap. When nothing is left, no order keeps to the limit; it rises to the least
  * excess, and the search goes on from the sets that then can move.
  *
+ * The same backward, from the end: a node is ready once all readers of its results have been taken;
+ * taking it drops its results and makes what it reads live. A graph may be far easier in one
+ * direction, as the sets that the limit allows are other ones.
+ *
  * Wherever a ready node, or a run of nodes each made ready by the one before, fits under the limit
  * and leads back to no more bytes than were live before, it is run without looking at the choices. */
 #include <stdlib.h>
@@ -39,6 +43,7 @@ typedef struct search {
     const onv_dag *dag;
     onv_dag_search *job;
     uint64_t limit;
+    bool backward;
     uint32_t words;
     onv_arena arena;
     /* The set that is looked at now */
@@ -80,21 +85,58 @@ static void remove_ready(search *s, uint32_t node)
     s->ready_at[last] = s->ready_at[node];
 }
 
+static void release(search *s, uint32_t node)
+{
+    if (--s->waits[node] == 0) add_ready(s, node);
+}
+
+static void withhold(search *s, uint32_t node)
+{
+    if (s->waits[node]++ == 0) remove_ready(s, node);
+}
+
+static uint32_t n_readers(const onv_dag *dag, uint32_t v)
+{
+    return dag->reader_start[v + 1] - dag->reader_start[v];
+}
+
+/* Bytes live behind `node` in the direction of the search, without running it. */
+static uint64_t live_after(const search *s, uint32_t node)
+{
+    const onv_dag *dag = s->dag;
+    uint64_t live = s->backward ? s->live - dag->kept[node] : s->live + dag->kept[node];
+    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
+        uint32_t v = dag->reads[i];
+        if (dag->values[v].is_output) continue;
+        if (s->backward)
+            live += s->left[v] == n_readers(dag, v) ? dag->values[v].bytes : 0;
+        else
+            live -= s->left[v] == 1 ? dag->values[v].bytes : 0;
+    }
+    return live;
+}
+
+/* Bytes of the step of `node`: what is live before it in the order, and its need. */
+static uint64_t step_bytes(const search *s, uint32_t node)
+{
+    return (s->backward ? live_after(s, node) : s->live) + s->dag->need[node];
+}
+
 static void run_node(search *s, uint32_t node)
 {
     const onv_dag *dag = s->dag;
+    s->live = live_after(s, node);
     remove_ready(s, node);
     s->bits[node / 64] |= UINT64_C(1) << node % 64;
     s->n_done++;
-    s->live += dag->kept[node];
     for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        const onv_dag_value *value = &dag->values[dag->reads[i]];
-        if (--s->left[dag->reads[i]] == 0 && !value->is_output) s->live -= value->bytes;
+        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
+        if (--s->left[v] == 0 && s->backward && writer != ONV_DAG_NONE) release(s, writer);
     }
-    for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
+    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
         uint32_t v = dag->writes[i];
         for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            if (--s->waits[dag->readers[r]] == 0) add_ready(s, dag->readers[r]);
+            release(s, dag->readers[r]);
     }
     s->path[s->n_path++] = node;
 }
@@ -103,19 +145,20 @@ static void undo_node(search *s)
 {
     const onv_dag *dag = s->dag;
     uint32_t node = s->path[--s->n_path];
-    for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
+    for (uint32_t i = dag->write_start[node]; !s->backward && i < dag->write_start[node + 1]; i++) {
         uint32_t v = dag->writes[i];
         for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
-            if (s->waits[dag->readers[r]]++ == 0) remove_ready(s, dag->readers[r]);
+            withhold(s, dag->readers[r]);
     }
     for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        const onv_dag_value *value = &dag->values[dag->reads[i]];
-        if (s->left[dag->reads[i]]++ == 0 && !value->is_output) s->live += value->bytes;
+        uint32_t v = dag->reads[i], writer = dag->values[v].writer;
+        if (s->left[v]++ == 0 && s->backward && writer != ONV_DAG_NONE) withhold(s, writer);
     }
-    s->live -= dag->kept[node];
     s->n_done--;
     s->bits[node / 64] &= ~(UINT64_C(1) << node % 64);
     add_ready(s, node);
+    uint64_t change = live_after(s, node) - s->live; /* either way; wraps back below */
+    s->live -= change;
 }
 
 static void load(search *s, uint32_t index)
@@ -131,8 +174,11 @@ static void load(search *s, uint32_t index)
         for (uint64_t rest = bits[w]; rest != 0; rest &= rest - 1) {
             uint32_t node = w * 64 + (uint32_t)__builtin_ctzll(rest);
             s->n_done++;
-            for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
-                s->left[dag->reads[i]]--;
+            for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
+                uint32_t v = dag->reads[i], writer = dag->values[v].writer;
+                if (--s->left[v] == 0 && s->backward && writer != ONV_DAG_NONE) s->waits[writer]--;
+            }
+            if (s->backward) continue;
             for (uint32_t i = dag->write_start[node]; i < dag->write_start[node + 1]; i++) {
                 uint32_t v = dag->writes[i];
                 for (uint32_t r = dag->reader_start[v]; r < dag->reader_start[v + 1]; r++)
@@ -146,25 +192,13 @@ static void load(search *s, uint32_t index)
 
 /* --- Moves that need no choice ------------------------------------------------------------------- */
 
-/* Bytes live after `node`, without running it. */
-static uint64_t live_after(const search *s, uint32_t node)
-{
-    const onv_dag *dag = s->dag;
-    uint64_t live = s->live + dag->kept[node];
-    for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
-        const onv_dag_value *value = &dag->values[dag->reads[i]];
-        if (s->left[dag->reads[i]] == 1 && !value->is_output) live -= value->bytes;
-    }
-    return live;
-}
-
 /* Runs `node` and then, while more is live than before, the best of what each has made ready. */
 static bool run_ahead(search *s, uint32_t node)
 {
     uint64_t before = s->live;
     uint32_t n = 0;
     for (;;) {
-        if (s->live + s->dag->need[node] > s->limit) break;
+        if (step_bytes(s, node) > s->limit) break;
         uint32_t others = s->n_ready - 1;
         run_node(s, node);
         n++;
@@ -294,7 +328,7 @@ static void expand(search *s, uint32_t index, uint64_t done, bool fresh)
     memcpy(ready, s->ready, n * sizeof *ready);
     s->moves.count = 0;
     for (uint32_t i = 0; i < n && !s->failed && s->found == UINT32_MAX; i++) {
-        uint64_t bytes = s->live + s->dag->need[ready[i]];
+        uint64_t bytes = step_bytes(s, ready[i]);
         if (bytes > s->limit) {
             if (bytes < next) next = bytes;
             continue;
@@ -356,13 +390,18 @@ static bool prepare(search *s)
     s->path = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     s->choices = ONV_ARENA_ARRAY(&s->arena, uint32_t, (size_t)n * 2);
     if (s->arena.failed) return false;
+    s->live = s->backward ? 0 : dag->start_bytes;
     for (uint32_t v = 0; v < dag->n_values; v++) {
-        uint32_t from = dag->reader_start[v], to = dag->reader_start[v + 1];
-        s->left[v] = s->left_at_start[v] = to - from;
-        for (uint32_t r = from; dag->values[v].writer != ONV_DAG_NONE && r < to; r++)
-            s->waits[dag->readers[r]] = ++s->waits_at_start[dag->readers[r]];
+        const onv_dag_value *value = &dag->values[v];
+        if (s->backward && value->is_output) s->live += value->bytes;
+        s->left_at_start[v] = n_readers(dag, v);
+        if (value->writer == ONV_DAG_NONE) continue;
+        if (s->backward && s->left_at_start[v] > 0) s->waits_at_start[value->writer]++;
+        for (uint32_t r = dag->reader_start[v]; !s->backward && r < dag->reader_start[v + 1]; r++)
+            s->waits_at_start[dag->readers[r]]++;
     }
-    s->live = dag->start_bytes;
+    memcpy(s->left, s->left_at_start, dag->n_values * sizeof *s->left);
+    memcpy(s->waits, s->waits_at_start, n * sizeof *s->waits);
     for (uint32_t i = 0; i < n; i++)
         if (s->waits[i] == 0) add_ready(s, i);
     return true;
@@ -378,12 +417,19 @@ static void take_result(search *s)
                from->n_sequence * sizeof *s->job->order);
         if (from->parent == i) break;
     }
+    uint32_t n = s->dag->n_nodes;
+    for (uint32_t i = 0; s->backward && i < n / 2; i++) {
+        uint32_t node = s->job->order[i];
+        s->job->order[i] = s->job->order[n - 1 - i];
+        s->job->order[n - 1 - i] = node;
+    }
 }
 
 onv_status onv_dag_search_run(const onv_dag *dag, onv_dag_search *job, uint64_t limit, bool climb,
                               onv_error *err)
 {
-    search s = {.dag = dag, .job = job, .limit = limit, .found = UINT32_MAX};
+    search s = {
+        .dag = dag, .job = job, .limit = limit, .backward = job->backward, .found = UINT32_MAX};
     onv_arena_init(&s.arena, SIZE_MAX);
     s.failed = !prepare(&s);
     if (!s.failed) {

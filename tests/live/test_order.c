@@ -136,7 +136,7 @@ static void optimal_is_what_brute_force_finds(void **state)
 {
     (void)state;
     uint32_t better = 0, searched = 0;
-    for (uint64_t seed = 0; seed < 20000; seed++) {
+    for (uint64_t seed = 0; seed < 10000; seed++) {
         onv_dag dag;
         uint64_t extra[MAX_BRUTE];
         assert_true(dag_any(&dag, 1 + (uint32_t)(seed % MAX_BRUTE), seed));
@@ -151,8 +151,8 @@ static void optimal_is_what_brute_force_finds(void **state)
         onv_dag_cleanup(&dag);
     }
     /* Else the graphs were too easy to tell. */
-    assert_true(better > 100);
-    assert_true(searched > 1000);
+    assert_true(better > 50);
+    assert_true(searched > 500);
 }
 
 static void peaks_are_those_of_the_lifetimes(void **state)
@@ -225,14 +225,16 @@ static void bytes_beyond_63_bits_are_refused(void **state)
 static void randomly_wired_cells_are_proven(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 10; seed++) {
-        onv_dag dag;
-        assert_true(dag_wired(&dag, 2, 32, 4, 75, 1, seed));
-        assert_int_equal(dag.n_nodes, 66);
-        outcome out = order_all(&dag, NULL);
-        assert_int_equal(out.bound, out.optimal);
-        assert_true(out.searched < 50000);
-        onv_dag_cleanup(&dag);
+    for (uint32_t n_cells = 1; n_cells <= 2; n_cells++) {
+        for (uint64_t seed = 0; seed < 6; seed++) {
+            onv_dag dag;
+            assert_true(dag_wired(&dag, n_cells, 66 / n_cells - 1, 4, 75, 1, seed));
+            assert_int_equal(dag.n_nodes, 66);
+            outcome out = order_all(&dag, NULL);
+            assert_int_equal(out.bound, out.optimal);
+            assert_true(out.optimal < out.model);
+            onv_dag_cleanup(&dag);
+        }
     }
 }
 
