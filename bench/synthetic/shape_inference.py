@@ -2,8 +2,9 @@
 
     shape_inference.py onnx|onnx_tool MODEL.onnx
 
-Prints two times in milliseconds: from the file to the tool's own graph, and the shape inference
-alone. Starting Python and importing the tool are in neither; weights outside the file are not read.
+Prints three times in milliseconds: from the file to the tool's own graph; the first shape inference,
+which also sets up the tool; and the least of some more, where that is quick. Starting Python and
+importing the tool are in none; weights outside the file are not read.
 """
 import sys
 import time
@@ -17,10 +18,18 @@ def seconds(work):
     return result, time.perf_counter() - start
 
 
+def first_and_again(work):
+    _, first = seconds(work)
+    again, spent = first, first
+    while spent < 2:
+        _, took = seconds(work)
+        again, spent = min(again, took), spent + took
+    return first, again
+
+
 def with_onnx(path):
     model, reading = seconds(lambda: onnx.load(path, load_external_data=False))
-    _, inference = seconds(lambda: onnx.shape_inference.infer_shapes(model))
-    return reading, inference
+    return reading, *first_and_again(lambda: onnx.shape_inference.infer_shapes(model))
 
 
 def with_onnx_tool(path):
@@ -40,8 +49,7 @@ def with_onnx_tool(path):
         for port in model.graph.input
     }
     tool, building = seconds(lambda: onnx_tool.Model(model, {"verbose": False}))
-    _, inference = seconds(lambda: tool.graph.shape_infer(inputs))
-    return reading + building, inference
+    return reading + building, *first_and_again(lambda: tool.graph.shape_infer(inputs))
 
 
 def main():
