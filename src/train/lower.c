@@ -195,11 +195,11 @@ static void pointwise_strides(const onv_eager_tensor *in, int64_t *strides)
     }
 }
 
-uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node)
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     onv_shape shape;
     if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
-    uint8_t dtype = result_dtype(l, node->outputs[0], onv_promoted(l, node));
+    dtype = result_dtype(l, node->outputs[0], dtype);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_eager_tensor x = onv_tensor_at(l, in);
@@ -255,7 +255,8 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         if (fp32) in[k] = onv_amp_fp32(l, in[k]);
     }
     uint8_t dtype = fp32 && l->options->amp != ONV_UNDEFINED ? ONV_FLOAT : onv_promoted(l, node);
-    uint32_t out = pointwise ? onv_node_new_pointwise(l, node) : onv_node_new(l, node, 0, dtype);
+    uint32_t out =
+        pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
     onv_emit_begin(l, node->op_type);
     for (uint32_t k = 0; k < n_in; k++) {
         onv_emit_in(l, in[k], onv_tensor_is_float(l, in[k]) ? ONV_GRAD_NEW : ONV_GRAD_NONE);

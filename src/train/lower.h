@@ -94,7 +94,7 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
 /* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
-uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node);
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);

@@ -15,7 +15,7 @@ static onv_grad sum_grad(onv_lowering *l, uint32_t in, uint32_t out)
 static void lower_sum(onv_lowering *l, const onv_node *node)
 {
     bool negated = strcmp(node->op_type, "Sub") == 0;
-    uint32_t out = onv_node_new_pointwise(l, node);
+    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, negated ? "sub" : "add");
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
@@ -39,7 +39,7 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     bool divides = strcmp(node->op_type, "Div") == 0;
     uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
     bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
-    uint32_t out = onv_node_new_pointwise(l, node);
+    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, divides ? "div" : "mul");
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
@@ -66,7 +66,7 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = may_overwrite(l, node, x)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
-                       : onv_node_new_pointwise(l, node);
+                       : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);

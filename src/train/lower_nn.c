@@ -109,7 +109,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, 0, x);
         return;
     }
-    uint32_t out = onv_node_new_pointwise(l, node);
+    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_eager_tensor t = onv_tensor_at(l, out);
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
@@ -227,7 +227,6 @@ static void emit_cross_entropy(onv_lowering *l, uint32_t logits)
         int64_t flat[2] = {t.dims[0] * t.dims[1], t.dims[2]};
         logits = onv_emit_reshape(l, logits, 2, flat);
     }
-    logits = onv_amp_fp32(l, logits);
     t = onv_tensor_at(l, logits);
     if (logits == ONV_NO_TENSOR) return;
     uint32_t log_probs = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
@@ -236,10 +235,11 @@ static void emit_cross_entropy(onv_lowering *l, uint32_t logits)
     onv_emit_save(l, log_probs);
     onv_emit_out(l, log_probs);
     onv_emit_end(l);
+    log_probs = onv_amp_fp32(l, log_probs); /* autocast sees the second half only */
     int64_t dims[ONV_MAX_RANK];
-    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i < 1 ? i : i + 1 < t.rank ? i + 1 : i];
+    for (uint32_t i = 0; i + 1 < t.rank; i++) dims[i] = t.dims[i == 0 ? 0 : i + 1];
     uint32_t targets = new_targets(l, ONV_INT64, t.rank - 1, dims);
-    uint32_t loss = emit_scalar(l, t.dtype);
+    uint32_t loss = emit_scalar(l, onv_tensor_at(l, log_probs).dtype);
     onv_emit_begin(l, "nll_loss");
     onv_emit_in(l, log_probs, ONV_GRAD_NEW);
     onv_emit_in(l, targets, ONV_GRAD_NONE);
