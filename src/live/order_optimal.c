@@ -15,7 +15,7 @@
 #include "live/order_parts.h"
 
 enum {
-    DEFAULT_EFFORT = 400000, /* about a second */
+    DEFAULT_EFFORT = 300000, /* about a second */
     STEPS_PER_UNIT = 128,    /* of bounds */
     BOUND_SHARE = 8,         /* of the effort at most: an eighth */
     TRY_SHARE = 64,          /* of what is left, for a first try in each direction */
@@ -60,14 +60,11 @@ static onv_status climb_both(solver *s, const onv_dag *dag, onv_dag_search *job,
 /* Short searches from above, which find good orders soon where proofs are long. */
 static onv_status dive(solver *s, const onv_dag *dag, onv_dag_search *job, onv_error *err)
 {
-    for (int backward = 0; backward < 2; backward++) {
-        uint64_t before;
-        do {
-            before = job->upper;
-            job->backward = backward;
-            ONV_TRY(run(s, dag, job, s->budget / DIVE_SHARE, job->upper - 1, false, err));
-        } while (job->upper < before);
-    }
+    uint64_t before;
+    do {
+        before = job->upper;
+        ONV_TRY(run(s, dag, job, s->budget / DIVE_SHARE, job->upper - 1, false, err));
+    } while (job->upper < before);
     return ONV_OK;
 }
 
@@ -77,6 +74,7 @@ static onv_status search(solver *s, const onv_dag *dag, uint32_t *order, uint64_
     onv_dag_search job = {.lower = *lower, .upper = *upper, .order = order, .options = s->options};
     bool better = true; /* backward: it mostly is */
     onv_status status = climb_both(s, dag, &job, s->budget / TRY_SHARE, &better, err);
+    job.backward = better;
     if (status == ONV_OK) status = dive(s, dag, &job, err);
     if (status == ONV_OK) status = climb_both(s, dag, &job, s->budget / DIVE_SHARE, &better, err);
     job.backward = better;

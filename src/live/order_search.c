@@ -20,7 +20,7 @@
 #include "base/vec.h"
 #include "live/order_parts.h"
 
-enum { MAX_RUN = 64, CANCEL_EVERY = 1024, BYTES_PER_UNIT = 128, STEPS_PER_UNIT = 128 };
+enum { MAX_RUN = 64, CANCEL_EVERY = 1024, BYTES_PER_UNIT = 128, STEPS_PER_UNIT = 512 };
 
 typedef struct state {
     uint64_t live;
@@ -67,8 +67,21 @@ typedef struct search {
     ONV_VEC(move) moves;
     uint32_t *choices;
     uint32_t found; /* the state where all have run, or UINT32_MAX */
+    uint64_t steps; /* of work that is not charged yet */
     bool failed, exhausted, cancelled;
 } search;
+
+static void charge(search *s, uint64_t units)
+{
+    if (units > s->job->budget) s->exhausted = true;
+    s->job->budget -= s->exhausted ? s->job->budget : units;
+}
+
+static void charge_steps(search *s)
+{
+    charge(s, s->steps / STEPS_PER_UNIT);
+    s->steps %= STEPS_PER_UNIT;
+}
 
 /* --- The current set ---------------------------------------------------------------------------- */
 
@@ -126,6 +139,7 @@ static void run_node(search *s, uint32_t node)
 {
     const onv_dag *dag = s->dag;
     s->live = live_after(s, node);
+    s->steps += 8;
     remove_ready(s, node);
     s->bits[node / 64] |= UINT64_C(1) << node % 64;
     s->n_done++;
@@ -214,8 +228,10 @@ static bool run_ahead(search *s, uint32_t node)
 
 static void run_safe_nodes(search *s)
 {
-    for (bool again = true; again;) {
+    for (bool again = true; again && !s->exhausted;) {
         again = false;
+        s->steps += s->n_ready;
+        charge_steps(s);
         for (uint32_t i = 0; i < s->n_ready && !again; i++)
             if (live_after(s, s->ready[i]) <= s->live) again = run_ahead(s, s->ready[i]);
         if (again) continue;
@@ -243,12 +259,6 @@ static bool grow_table(search *s)
     s->table = table;
     s->capacity = capacity;
     return true;
-}
-
-static void charge(search *s, uint64_t units)
-{
-    if (units > s->job->budget) s->exhausted = true;
-    s->job->budget -= s->exhausted ? s->job->budget : units;
 }
 
 /* Adds the current set unless it is known; gives whether it was new. */
@@ -322,12 +332,13 @@ static void expand(search *s, uint32_t index, uint64_t done, bool fresh)
     uint64_t next = UINT64_MAX;
     load(s, index);
     s->job->searched++;
-    charge(s, 1 + (s->dag->n_nodes + s->dag->read_start[s->dag->n_nodes]) / STEPS_PER_UNIT);
+    s->steps += s->dag->n_nodes + s->dag->read_start[s->dag->n_nodes];
+    charge(s, 1);
     uint32_t n = s->n_ready;
     uint32_t *ready = s->choices + s->dag->n_nodes;
     memcpy(ready, s->ready, n * sizeof *ready);
     s->moves.count = 0;
-    for (uint32_t i = 0; i < n && !s->failed && s->found == UINT32_MAX; i++) {
+    for (uint32_t i = 0; i < n && !s->failed && !s->exhausted && s->found == UINT32_MAX; i++) {
         uint64_t bytes = step_bytes(s, ready[i]);
         if (bytes > s->limit) {
             if (bytes < next) next = bytes;

@@ -274,6 +274,17 @@ static void effort_bounds_the_search(void **state)
     onv_dag_cleanup(&dag);
 }
 
+/* With thousands of nodes ready at a time, one set is a lot of work, and has to be paid for. */
+static void effort_bounds_wide_graphs_too(void **state)
+{
+    (void)state;
+    onv_dag dag;
+    assert_true(dag_layered(&dag, 4000, 5, 2, 3));
+    outcome out = order_all(&dag, &(onv_order_options){.effort = 2000});
+    assert_true(out.searched < 1000);
+    onv_dag_cleanup(&dag);
+}
+
 static bool say_stop(void *context)
 {
     ++*(int *)context;
@@ -334,6 +345,7 @@ int main(void)
         cmocka_unit_test(layered_graphs_are_proven),
         cmocka_unit_test(long_chains_need_no_search),
         cmocka_unit_test(effort_bounds_the_search),
+        cmocka_unit_test(effort_bounds_wide_graphs_too),
         cmocka_unit_test(a_search_can_be_cancelled),
         cmocka_unit_test(every_allocation_may_fail),
     };
