@@ -181,6 +181,7 @@ static onv_status infer_out(onv_op_ctx *c, const onv_taught *t, uint32_t k)
             continue;
         }
         ONV_TRY(evaluate(c, t, &out->item[i], &d));
+        if (onv_dim_is_infinite(d)) return fail_taught(c, t, "%s", "a dim has no end");
         if (rank == ONV_MAX_RANK) return fail_taught(c, t, "more than %d dims", ONV_MAX_RANK);
         if (rank >= 0) dims[rank++] = d;
     }

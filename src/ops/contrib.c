@@ -131,6 +131,8 @@ onv_status onv_contrib_attr(onv_op_ctx *c, const char *name, int64_t *value)
 {
     *value = onv_op_attr_int(c, name, 0);
     if (*value < 1) return onv_op_fail(c, "attribute %s is missing or not positive", name);
+    if (*value >= ONV_DIM_INFINITY_RAW)
+        return onv_op_fail(c, "attribute %s is %lld", name, (long long)*value);
     return ONV_OK;
 }
 

@@ -76,7 +76,9 @@ static onv_status read_widths(onv_op_ctx *c, const projected_inputs *in, project
     if (count != 0 && count != 3)
         return onv_op_fail(c, "qkv_hidden_sizes has %u values, not 3", count);
     if (count == 3) {
-        if (sizes[0] < 1 || sizes[2] < 1) return onv_op_fail(c, "qkv_hidden_sizes holds no size");
+        if (sizes[0] < 1 || sizes[2] < 1 || !onv_dim_is_const(onv_dim_const(sizes[0])) ||
+            !onv_dim_is_const(onv_dim_const(sizes[2])))
+            return onv_op_fail(c, "qkv_hidden_sizes holds no size");
         p->q_width = onv_dim_const(sizes[0]);
         p->v_width = onv_dim_const(sizes[2]);
     } else if (in->v_weights != 0) {

@@ -100,6 +100,18 @@ static const char *const odd_attrs[] = {
     "block_size=9223372036854775807 hidden_size=9223372036854775807 "
     "num_outputs=9223372036854775807 scales=[inf] sizes=[9223372036854775807] axis_w=3 "
     "q_num_heads=9223372036854775807 kv_num_heads=3 start=-9223372036854775807 end=5",
+    /* Mostly of contrib operators: odd but in order, then out of range. */
+    "num_heads=3 kv_num_heads=1 q_num_heads=3 N=1 K=1 Nq=7 Nkv=1 groups=1 window=1 k=1 bits=2 "
+    "max_ngram_size=1 n_head_per_ngram=1 size=1 state_window=1 num_branches=1 channels_last=1 "
+    "kernel_shape=[1] keepTopK=1 keep_topk=1 max_output_boxes=1 pooled_size=1 crop_height=1 "
+    "crop_width=1 out_dims=1 hidden_size=1 qkv_hidden_sizes=[1,1,1] axes=[0] keepdims=0 axis=0 "
+    "past_present_share_buffer=1 transA=1 transBatchB=1",
+    "num_heads=9223372036854775807 kv_num_heads=9223372036854775807 N=9223372036854775807 "
+    "K=9223372036854775807 Nq=4611686018427387904 Nkv=4611686018427387904 groups=-1 window=-1 "
+    "bits=0 max_ngram_size=9223372036854775807 n_head_per_ngram=3 size=9223372036854775807 "
+    "step=9223372036854775807 state_window=9223372036854775807 dilation=-1 vocab_size=-7 "
+    "num_branches=9223372036854775807 v_head_size=9223372036854775807 keepTopK=-1 "
+    "state_update_capacity=-1 qkv_hidden_sizes=[9223372036854775807,0,9223372036854775807]",
 };
 
 enum { N_ODD_ATTRS = sizeof odd_attrs / sizeof odd_attrs[0] };
