@@ -25,7 +25,7 @@ static onv_status trace_eager(onv_model *model, const onv_live *live, tracing *t
         .views = true, .strided_views = true, .skip_host = true, .hold_inputs = true};
     onv_storages storages;
     ONV_TRY(onv_storages_compute(model, live, &rules, &storages, err));
-    ONV_TRY(onv_each_device_weight(model, live, add_weight, t, err));
+    ONV_TRY(onv_each_device_weight(model, add_weight, t, err));
     if (!onv_trace_add_intervals(&t->trace, storages.at, storages.count, live->n_steps, t->next_id))
         return onv_fail_memory(err);
     return ONV_OK;

@@ -70,10 +70,9 @@ static bool is_host_constant(const onv_value *value)
            onv_dtype_bits((onv_dtype)value->tensor->type.dtype) == 0;
 }
 
-onv_status onv_each_device_weight(onv_model *model, const onv_live *live, onv_weight_fn add,
-                                  void *context, onv_error *err)
+onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, void *context,
+                                  onv_error *err)
 {
-    (void)live;
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
         if (value->tensor == NULL || !onv_value_is_weight(value) || is_host_constant(value))

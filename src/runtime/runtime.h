@@ -67,7 +67,7 @@ onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, con
 /* Bytes of the weights that the device holds (initializers and constants that are no mere shape
  * arithmetic), each handed to `add`. */
 typedef onv_status (*onv_weight_fn)(void *context, const onv_value *value, onv_error *err);
-onv_status onv_each_device_weight(onv_model *model, const onv_live *live, onv_weight_fn add,
-                                  void *context, onv_error *err);
+onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, void *context,
+                                  onv_error *err);
 
 #endif
