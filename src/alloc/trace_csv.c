@@ -272,6 +272,7 @@ static onv_status read_event(reader *r, onv_error *err)
 onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take take, void *context,
                               uint32_t *n_ids, onv_error *err)
 {
+    if (bytes == 0) text = ""; /* it may be NULL, to which not even 0 may be added */
     reader r = {.at = text, .end = text + bytes, .next_line = 1, .take = take, .context = context};
     r.ids.seed = onv_hash_u64((uintptr_t)&r);
     onv_status status = ONV_OK;

@@ -8,6 +8,26 @@
 
 #include "base/heap.h"
 
+/* AddressSanitizer sees one large block per chunk. It is told what of it is handed out, with a gap
+ * behind every object, so that it reports what runs over the end of one. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
+#define close_memory(at, bytes) __asan_poison_memory_region((at), (bytes))
+#define open_memory(at, bytes)  __asan_unpoison_memory_region((at), (bytes))
+#else
+enum { GAP = 0 };
+#define close_memory(at, bytes) ((void)(at), (void)(bytes))
+#define open_memory(at, bytes)  ((void)(at), (void)(bytes))
+#endif
+
 enum { FIRST_CHUNK = 64 << 10, LARGEST_CHUNK = 1 << 20, ALIGN = alignof(max_align_t) };
 
 struct onv_arena_chunk {
@@ -45,6 +65,7 @@ void onv_arena_reset(onv_arena *arena)
     }
     newest->older = NULL;
     newest->used = 0;
+    close_memory(newest->data, newest->size);
     arena->used_bytes = 0;
     arena->failed = false;
 }
@@ -66,6 +87,7 @@ static bool add_chunk(onv_arena *arena, size_t bytes)
     chunk->older = arena->chunk;
     chunk->size = size;
     chunk->used = 0;
+    close_memory(chunk->data, size);
     arena->chunk = chunk;
     arena->held_bytes += size;
     return true;
@@ -73,11 +95,11 @@ static bool add_chunk(onv_arena *arena, size_t bytes)
 
 void *onv_arena_alloc(onv_arena *arena, size_t bytes)
 {
-    if (bytes > SIZE_MAX - ALIGN) {
+    if (bytes > SIZE_MAX - ALIGN - GAP) {
         arena->failed = true;
         return NULL;
     }
-    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
     if (rounded == 0) rounded = ALIGN;
     if (arena->chunk == NULL || arena->chunk->size - arena->chunk->used < rounded) {
         if (!add_chunk(arena, rounded)) {
@@ -88,6 +110,7 @@ void *onv_arena_alloc(onv_arena *arena, size_t bytes)
     void *result = arena->chunk->data + arena->chunk->used;
     arena->chunk->used += rounded;
     arena->used_bytes += rounded;
+    open_memory(result, bytes);
     return result;
 }
 

@@ -71,6 +71,16 @@ static void quotes(void **state)
     onv_trace_csv_cleanup(&csv);
 }
 
+static void nothing_is_an_empty_trace(void **state)
+{
+    (void)state;
+    onv_trace_csv csv;
+    onv_error err = {0};
+    assert_int_equal(onv_trace_csv_read(NULL, 0, &csv, &err), ONV_OK);
+    assert_int_equal(csv.trace.count, 0);
+    onv_trace_csv_cleanup(&csv);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -342,10 +352,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),           cmocka_unit_test(nothing),
-        cmocka_unit_test(quotes),          cmocka_unit_test(refused),
-        cmocka_unit_test(damaged),         cmocka_unit_test(written),
-        cmocka_unit_test(round_trip),      cmocka_unit_test(simulate_file),
-        cmocka_unit_test(summary),
+        cmocka_unit_test(quotes),          cmocka_unit_test(nothing_is_an_empty_trace),
+        cmocka_unit_test(refused),         cmocka_unit_test(damaged),
+        cmocka_unit_test(written),         cmocka_unit_test(round_trip),
+        cmocka_unit_test(simulate_file),   cmocka_unit_test(summary),
 #ifdef ONV_FAULT_INJECTION
         cmocka_unit_test(memory_failures),
 #endif
