@@ -1,0 +1,282 @@
+#include "fuzz/targets.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/trace_csv.h"
+#include "base/strings.h"
+#include "infer/driver.h"
+#include "ir/check.h"
+#include "load/load.h"
+#include "plan/plan_csv.h"
+
+#define hold(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #condition);        \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* A failure says why, in one line. */
+static void check_failure(onv_status status, const onv_error *error)
+{
+    hold(status != ONV_OK && error->code == status);
+    hold(error->message[0] != '\0');
+    hold(memchr(error->message, '\0', sizeof error->message) != NULL);
+}
+
+typedef struct text {
+    char *at;
+    size_t size, capacity;
+} text;
+
+static bool keep(void *context, const char *data, size_t bytes)
+{
+    text *t = context;
+    if (bytes > t->capacity - t->size) {
+        t->capacity = (t->size + bytes) * 2;
+        t->at = realloc(t->at, t->capacity);
+        hold(t->at != NULL);
+    }
+    if (bytes > 0) memcpy(t->at + t->size, data, bytes);
+    t->size += bytes;
+    return true;
+}
+
+static bool drop(void *context, const char *data, size_t bytes)
+{
+    (void)context;
+    for (size_t i = 0; i < bytes; i += 512) (void)*(volatile const char *)&data[i];
+    return true;
+}
+
+/* --- Models ------------------------------------------------------------------------------------ */
+
+/* A machine that fuzzes has less memory than one analysis may take. */
+static const onv_limits limits = {.arena_bytes = (uint64_t)256 << 20};
+
+static void run_load(const uint8_t *data, size_t size)
+{
+    onv_model model;
+    onv_error error = {0};
+    onv_status status = onv_load_memory(data, size, NULL, &limits, &model, &error);
+    if (status != ONV_OK) {
+        check_failure(status, &error);
+        return;
+    }
+    status = onv_graph_check(&model, &error);
+    if (status != ONV_OK) check_failure(status, &error);
+    onv_model_cleanup(&model);
+}
+
+/* Nothing of an analysis may depend on how it is looked at. */
+static void read_everything(const onv_analysis *analysis)
+{
+    onv_summary summary = {.struct_size = sizeof summary};
+    onv_analysis_summary(analysis, &summary);
+    uint64_t unknown = 0;
+    for (size_t i = 0; i < onv_analysis_tensor_count(analysis); i++) {
+        onv_tensor_info info;
+        hold(onv_analysis_tensor(analysis, i, &info));
+        hold(info.name != NULL && info.dtype != NULL && info.shape != NULL);
+        hold(!info.live || info.first_step <= info.last_step);
+        unknown += info.live && info.bytes == ONV_SIZE_UNKNOWN;
+    }
+    hold(!summary.sized || unknown == 0);
+    for (size_t i = 0; i < onv_analysis_runtime_count(analysis); i++) {
+        onv_runtime_info info;
+        hold(onv_analysis_runtime(analysis, i, &info));
+        hold(info.total_low <= info.total_high);
+    }
+    for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis); i++) {
+        onv_diagnostic d;
+        hold(onv_analysis_diagnostic(analysis, i, &d));
+        hold(d.message != NULL && d.code != NULL && d.node != NULL);
+    }
+}
+
+static void check_json(const text *t)
+{
+    json_error_t error;
+    /* Sizes are 64 bits unsigned, which jansson reads as real numbers only. */
+    json_t *root = json_loadb(
+        t->at, t->size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &error);
+    if (root == NULL) fprintf(stderr, "JSON: %d:%d: %s\n", error.line, error.column, error.text);
+    hold(root != NULL);
+    json_decref(root);
+}
+
+static void write_reports(const onv_analysis *analysis, bool verbose)
+{
+    static const onv_format formats[] = {
+        ONV_FORMAT_TEXT,      ONV_FORMAT_JSON,       ONV_FORMAT_CSV,
+        ONV_FORMAT_LAYERS,    ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
+        ONV_FORMAT_DUMP_PLAN, ONV_FORMAT_DUMP_TRACE,
+    };
+    onv_report_options options = onv_report_options_default();
+    options.verbosity = verbose;
+    options.unicode = options.color = verbose;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        onv_error error;
+        text json = {0};
+        bool is_json = formats[i] == ONV_FORMAT_JSON;
+        onv_status status =
+            onv_report(&analysis, 1, formats[i], &options, is_json ? keep : drop, &json, &error);
+        if (status != ONV_OK)
+            check_failure(status, &error);
+        else if (is_json)
+            check_json(&json);
+        free(json.at);
+    }
+}
+
+static void run_analysis(const uint8_t *data, size_t size)
+{
+    static const int64_t batches[] = {2, 0, 2, 1, 3, 64, 1000003, INT64_C(1) << 40};
+    uint64_t draw = onv_hash_bytes(data, size, 0);
+    onv_options options = onv_options_default();
+    options.limits = limits;
+    options.batch = batches[draw & 7];
+    if ((draw >> 3 & 3) == 0) options.precision = (onv_precision)(draw >> 5 & 3);
+    if ((draw >> 7 & 3) == 0) {
+        size_t n = 0;
+        while (onv_order_name(n, NULL) != NULL) n++;
+        options.order = onv_order_name((draw >> 9 & 15) % n, NULL);
+    }
+    options.expandable_segments = (draw >> 13 & 3) == 0;
+    if ((draw >> 15 & 7) == 0) {
+        options.budget = UINT64_C(1) << (draw >> 18 & 63);
+        options.max_batch = options.batch > 0;
+    }
+    onv_analysis *analysis;
+    onv_error error;
+    onv_status status = onv_analysis_new_from_memory(data, size, NULL, &options, &analysis, &error);
+    if (status != ONV_OK) {
+        hold(analysis == NULL);
+        check_failure(status, &error);
+        return;
+    }
+    read_everything(analysis);
+    write_reports(analysis, draw >> 24 & 1);
+    onv_analysis_destroy(analysis);
+}
+
+/* --- Other files ------------------------------------------------------------------------------- */
+
+static void run_plan(const uint8_t *data, size_t size)
+{
+    onv_plan_table table;
+    onv_plan plan;
+    onv_error error = {0};
+    uint64_t draw = onv_hash_bytes(data, size, 0);
+    onv_plan_options options = {.capacity = (draw & 3) == 0 ? draw >> (draw >> 2 & 63) : 0};
+    onv_status status = onv_plan_csv_parse((const char *)data, size, &table, &error);
+    if (status != ONV_OK) {
+        check_failure(status, &error);
+        return;
+    }
+    status = onv_plan_compute(table.buffers, table.count, &options, &plan, &error);
+    if (status == ONV_OK) {
+        hold(onv_plan_check(table.buffers, table.count, &options, &plan, NULL) == ONV_OK);
+        hold(onv_plan_csv_write(&table, &plan, drop, NULL, NULL) == ONV_OK);
+        onv_plan_cleanup(&plan);
+    } else {
+        check_failure(status, &error);
+    }
+    onv_plan_table_cleanup(&table);
+}
+
+static void simulate(const onv_trace *trace, const onv_alloc_model *model,
+                     const onv_alloc_options *options)
+{
+    onv_allocator a;
+    onv_error error = {0};
+    onv_status status = onv_allocator_init(&a, model, options, &error);
+    if (status != ONV_OK) {
+        check_failure(status, &error);
+        return;
+    }
+    for (size_t i = 0; i < trace->count && status == ONV_OK; i++)
+        status = onv_allocator_feed(&a, &trace->events[i], &error);
+    if (status == ONV_OK) {
+        onv_alloc_result result;
+        onv_allocator_result(&a, &result);
+        hold(onv_allocator_check(&a, &error) == ONV_OK);
+        hold(result.allocated_end <= result.allocated_peak);
+        hold(result.reserved_end <= result.reserved_peak);
+        hold(onv_allocator_summary(&a, drop, NULL) && onv_allocator_dump(&a, drop, NULL));
+    } else {
+        check_failure(status, &error);
+    }
+    onv_allocator_cleanup(&a);
+}
+
+static void run_simulate(const uint8_t *data, size_t size)
+{
+    onv_trace_csv csv;
+    onv_error error = {0};
+    onv_status status = onv_trace_csv_read((const char *)data, size, &csv, &error);
+    if (status != ONV_OK) {
+        check_failure(status, &error);
+        return;
+    }
+    uint64_t draw = onv_hash_bytes(data, size, 0);
+    onv_alloc_options options = {.capacity_bytes = (draw & 3) == 0 ? draw >> (draw >> 2 & 63) : 0};
+    options.torch.expandable_segments = draw >> 8 & 1;
+    for (size_t i = 0; i < onv_n_alloc_models; i++)
+        simulate(&csv.trace, onv_alloc_models[i], &options);
+    text written = {0};
+    hold(onv_trace_csv_write(&csv.trace, keep, &written, NULL) == ONV_OK);
+    onv_trace_csv again;
+    hold(onv_trace_csv_read(written.at, written.size, &again, NULL) == ONV_OK);
+    hold(again.trace.count == csv.trace.count);
+    free(written.at);
+    onv_trace_csv_cleanup(&again);
+    onv_trace_csv_cleanup(&csv);
+}
+
+/* --- Names of dims ----------------------------------------------------------------------------- */
+
+static void run_dim(const uint8_t *data, size_t size)
+{
+    onv_arena arena;
+    onv_dims dims;
+    onv_arena_init(&arena, (size_t)64 << 20);
+    onv_dims_init(&dims, &arena);
+    char *name = malloc(size + 1);
+    hold(name != NULL);
+    if (size > 0) memcpy(name, data, size);
+    name[size] = '\0';
+    onv_dim d = onv_dim_from_name(&dims, name);
+    hold(onv_dim_text(&dims, &arena, d) != NULL);
+    onv_dim *values = calloc(dims.n_symbols + 1, sizeof *values);
+    hold(values != NULL);
+    /* Bound one by one or all at once, it is the same number, wherever both are known. */
+    onv_dim stepwise = d;
+    for (uint32_t i = 0; i < dims.n_symbols; i++) values[i] = onv_dim_const(2 * (int64_t)i + 3);
+    onv_dim whole = onv_dim_eval(&dims, d, values);
+    for (uint32_t i = 0; i < dims.n_symbols; i++)
+        stepwise = onv_dim_substitute(&dims, stepwise, onv_dim_symbol_at(&dims, i), values[i]);
+    if (onv_dim_is_const(whole) && onv_dim_is_const(stepwise)) hold(whole.raw == stepwise.raw);
+    free(values);
+    free(name);
+    onv_dims_cleanup(&dims);
+    onv_arena_cleanup(&arena);
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+const fuzz_target fuzz_targets[] = {
+    {"load", run_load, true},          {"analysis", run_analysis, true}, {"plan", run_plan, false},
+    {"simulate", run_simulate, false}, {"dim", run_dim, false},          {0},
+};
+
+const fuzz_target *fuzz_target_find(const char *name)
+{
+    for (const fuzz_target *t = fuzz_targets; t->name != NULL; t++)
+        if (strcmp(t->name, name) == 0) return t;
+    return NULL;
+}
