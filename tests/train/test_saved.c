@@ -1,0 +1,268 @@
+/* What stays allocated between forward and backward: against what PyTorch's autograd reported of
+ * whole networks, and operator by operator against sums by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+/* --- Whole networks ---------------------------------------------------------------------------- */
+
+/* Saved bytes of `batch` samples as measured on the CPU. */
+static uint64_t measured(const char *path, uint64_t batch)
+{
+    json_error_t error;
+    json_t *json = json_load_file(path, 0, &error);
+    if (json == NULL) fail_msg("%s: %s", path, error.text);
+    json_t *fixed = json_object_get(json, "saved_fixed");
+    json_t *sample = json_object_get(json, "saved_per_sample");
+    assert_true(json_is_integer(fixed) && json_is_integer(sample));
+    uint64_t bytes =
+        (uint64_t)json_integer_value(fixed) + batch * (uint64_t)json_integer_value(sample);
+    json_decref(json);
+    return bytes;
+}
+
+static uint64_t predicted(const char *path, int64_t batch)
+{
+    static const int64_t image[] = {0, 3, 64, 64};
+    int64_t dims[4] = {batch, image[1], image[2], image[3]};
+    onv_shape_binding shape = {"input", dims, 4};
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    if (strstr(path, "unet") != NULL) {
+        options.batch = 0;
+        options.shapes = &shape;
+        options.n_shapes = 1;
+    }
+    trainer t;
+    trainer_open(&t, path, &options);
+    uint64_t bytes = trainer_saved(&t, &(onv_lower_options){.on_cpu = true});
+    trainer_close(&t);
+    return bytes;
+}
+
+static void networks_keep_what_autograd_kept(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"resnet18-train", "mobilenet_v2-train", "vit-small-train",
+                                        "unet-train", "vit_b_16"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char model_path[1024], truth_path[1024];
+        snprintf(model_path, sizeof model_path, ONV_SOURCE_DIR "/samples/%s.onnx", names[i]);
+        snprintf(truth_path, sizeof truth_path, ONV_SOURCE_DIR "/tests/truth/%s.saved.json",
+                 names[i]);
+        for (int64_t batch = 2; batch <= 8; batch += 3) {
+            uint64_t truth = measured(truth_path, (uint64_t)batch);
+            uint64_t ours = predicted(model_path, batch);
+            if (truth != ours)
+                fail_msg("%s, batch %d: %llu, measured %llu", names[i], (int)batch,
+                         (unsigned long long)ours, (unsigned long long)truth);
+        }
+    }
+}
+
+/* Measured with PyTorch 1.13, which kept the inputs of means and counted buffers. */
+static void further_networks_are_close(void **state)
+{
+    (void)state;
+    const char *data = getenv("ONV_TEST_DATA");
+    if (data == NULL) skip();
+    static const char *const names[] = {"resnet18", "vgg16", "vit_b_16"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char model_path[1024], truth_path[1024];
+        snprintf(model_path, sizeof model_path, "%s/train/%s.onnx", data, names[i]);
+        snprintf(truth_path, sizeof truth_path, "%s/train/%s.json", data, names[i]);
+        double truth = (double)measured(truth_path, 4), ours = (double)predicted(model_path, 4);
+        assert_true(ours > truth * 0.998 && ours < truth * 1.002);
+    }
+}
+
+/* --- Operators --------------------------------------------------------------------------------- */
+
+enum { ROW = 32 }; /* bytes of a row of x and y */
+
+/* x is [4, 8] float32; y = f(x w), so that gradients flow. Without a loss, w being a parameter, x
+ * (128 bytes) is kept by the product; `extra` is what is kept beside it. */
+static void expect_kept(const char *op, const char *inputs, const char *attributes, uint64_t extra)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_input(m, "mask", "bool[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "p", "f32[4,8]");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, op, "tested", inputs, "y", attributes);
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    trainer_close(&t);
+    model_free(m);
+    if (kept != 4 * ROW + extra)
+        fail_msg("%s keeps %llu bytes, not %llu", op, (unsigned long long)(kept - 4 * ROW),
+                 (unsigned long long)extra);
+}
+
+static void operators_keep_what_their_backward_reads(void **state)
+{
+    (void)state;
+    const uint64_t one = 4 * ROW;
+    expect_kept("Neg", "h", "", 0);
+    expect_kept("Add", "h p", "", 0);
+    expect_kept("Mul", "h p", "", one); /* h for p; p is a parameter */
+    expect_kept("Mul", "h x", "", 0);   /* x needs no gradient: only x, which is kept already */
+    expect_kept("Mul", "h h", "", one);
+    expect_kept("Div", "h x", "", 0);
+    expect_kept("Relu", "h", "", one);
+    expect_kept("Sigmoid", "h", "", one);
+    expect_kept("Exp", "h", "", one);
+    expect_kept("Softmax", "h", "axis=-1", one);
+    expect_kept("Clip", "h", "", one);
+    expect_kept("HardSwish", "h", "", one);
+    expect_kept("Where", "mask h x", "", 4 * 8); /* one byte an element */
+    expect_kept("Transpose", "h", "perm=[1,0]", 0);
+    expect_kept("Concat", "h x", "axis=0", 0);
+    expect_kept("ReduceMean", "h", "axes=[1]", 0);
+    expect_kept("ReduceMax", "h", "axes=[1] keepdims=1", one + 4 * 4);
+}
+
+static void statistics_masks_and_indices_are_kept(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,3,8,8]");
+    model_weight(m, "w", "f32[4,3,1,1]");
+    model_weight(m, "scale", "f32[4]");
+    model_weight(m, "shift", "f32[4]");
+    model_weight(m, "mean", "f32[4]");
+    model_weight(m, "var", "f32[4]");
+    model_node(m, "Conv", "conv", "x w", "a", "");
+    model_node(m, "BatchNormalization", "norm", "a scale shift mean var", "b - -",
+               "training_mode=1");
+    model_node(m, "MaxPool", "pool", "b", "c", "kernel_shape=[2,2] strides=[2,2]");
+    model_output(m, "c", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    trainer_close(&t);
+    model_free(m);
+    uint64_t x = 2 * 3 * 64 * 4, a = 2 * 4 * 64 * 4, b = a, statistics = 2 * 4 * 4;
+    assert_int_equal(kept, x + a + b + statistics + 2 * 4 * 16 * 8);
+}
+
+/* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
+static void patterns_are_one_operation(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_node(m, "Constant", "c0", "", "root2", "value_float=1.4142135");
+    model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
+    model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, "Div", "div", "h root2", "a", "");
+    model_node(m, "Erf", "erf", "a", "b", "");
+    model_node(m, "Add", "add", "b one", "c", "");
+    model_node(m, "Mul", "mul", "h c", "d", "");
+    model_node(m, "Mul", "half", "d half", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t plain =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
+    trainer_close(&t);
+    model_free(m);
+    assert_int_equal(fused, 2 * 4 * ROW); /* x and h */
+    assert_int_equal(plain, 4 * 4 * ROW); /* x, h, a for Erf, c for the product */
+}
+
+/* A batched product of permuted operands copies them and keeps the copies. */
+static void permuted_operands_are_copied(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    const int64_t heads[] = {2, 6, 4, 8};
+    model_input(m, "x", "f32[2,6,32]");
+    model_weight(m, "w", "f32[32,32]");
+    model_ints(m, "heads", 4, heads);
+    model_node(m, "MatMul", "q", "x w", "a", "");
+    model_node(m, "Reshape", "split", "a heads", "b", "");
+    model_node(m, "Transpose", "permute", "b", "c", "perm=[0,2,1,3]");
+    model_node(m, "Transpose", "keys", "b", "d", "perm=[0,2,3,1]");
+    model_node(m, "MatMul", "scores", "c d", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    trainer_close(&t);
+    model_free(m);
+    uint64_t bytes = 2 * 6 * 32 * 4;
+    assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
+}
+
+static void frozen_parameters_keep_less(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "a.weight", "f32[8,8]");
+    model_weight(m, "b.weight", "f32[8,8]");
+    model_node(m, "MatMul", "a", "x a.weight", "h", "");
+    model_node(m, "MatMul", "b", "h b.weight", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    const char *const first[] = {"a.*"};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    assert_int_equal(trainer_saved(&t, &options), 2 * 4 * ROW);
+    options.freeze = first;
+    options.n_freeze = 1;
+    assert_int_equal(trainer_saved(&t, &options), 4 * ROW); /* h alone */
+    trainer_close(&t);
+    model_free(m);
+}
+
+static void free_dims_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,8]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    assert_int_equal(onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host,
+                                     &(onv_lower_options){0}, &eager, &err),
+                     ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "'x'"));
+    trainer_close(&t);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks_keep_what_autograd_kept),
+        cmocka_unit_test(further_networks_are_close),
+        cmocka_unit_test(operators_keep_what_their_backward_reads),
+        cmocka_unit_test(statistics_masks_and_indices_are_kept),
+        cmocka_unit_test(patterns_are_one_operation),
+        cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(frozen_parameters_keep_less),
+        cmocka_unit_test(free_dims_are_refused),
+    };
+    return cmocka_run_group_tests_name("train.saved", tests, NULL, NULL);
+}

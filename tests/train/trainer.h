@@ -1,0 +1,25 @@
+/* A model taken as far as training, for tests: loaded, inferred, lowered. */
+#ifndef ONV_TESTS_TRAINER_H
+#define ONV_TESTS_TRAINER_H
+
+#include "runtime/train.h"
+#include "support/onnx_writer.h"
+
+typedef struct trainer {
+    onv_model model;
+    onv_live live;
+    bool *is_host;
+} trainer;
+
+/* Fail the test where the model cannot be read. */
+void trainer_open(trainer *t, const char *path, const onv_options *options);
+void trainer_open_model(trainer *t, model *m);
+void trainer_close(trainer *t);
+
+/* Saved bytes under these options. */
+uint64_t trainer_saved(trainer *t, const onv_lower_options *options);
+
+/* The whole result; fails the test where there is none. */
+onv_training trainer_run(trainer *t, const onv_train_options *options);
+
+#endif
