@@ -37,13 +37,19 @@ uint32_t onv_storage_new(onv_lowering *l, uint64_t bytes, onv_storage_kind kind,
     return (uint32_t)l->eager->storages.count - 1;
 }
 
+/* Products of any of the dims must fit, those that a dim of 0 hides too: strides are made of them. */
 static bool count_elems(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims,
                         uint64_t *elems, uint64_t *bytes)
 {
-    *elems = 1;
-    bool fits = true;
-    for (uint32_t i = 0; i < rank; i++) fits &= onv_u64_mul(*elems, (uint64_t)dims[i], elems);
-    if (fits && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes)) return true;
+    uint64_t product = 1;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        empty |= dims[i] == 0;
+        if (dims[i] > 0) fits &= onv_u64_mul(product, (uint64_t)dims[i], &product);
+    }
+    *elems = empty ? 0 : product;
+    if (fits && product <= INT64_MAX && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes))
+        return true;
     l->status = onv_fail(l->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
     return false;
 }
