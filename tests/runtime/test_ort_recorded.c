@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/flow.h"
+#include "support/flow.h"
 #include "runtime/ort.h"
 
 enum { ENOUGH = 3, MAX_EVENTS = 4096, MAX_REGIONS = 16, RUNS = 3 };

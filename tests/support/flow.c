@@ -1,4 +1,4 @@
-#include "runtime/flow.h"
+#include "support/flow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
