@@ -11,6 +11,7 @@ prints CSV: name,batch,device,params,saved,buffers,optimizer,peak
 """
 
 import argparse
+import contextlib
 import sys
 
 import torch
@@ -35,7 +36,24 @@ def fake(model, device):
     return model
 
 
-def saved_bytes(model, x):
+@contextlib.contextmanager
+def autocast(dtype):
+    """torch.autocast of CUDA, which itself refuses to work without a device."""
+    if dtype is None:
+        yield
+        return
+    torch.set_autocast_enabled("cuda", True)
+    torch.set_autocast_dtype("cuda", dtype)
+    torch.autocast_increment_nesting()
+    try:
+        yield
+    finally:
+        if torch.autocast_decrement_nesting() == 0:
+            torch.clear_autocast_cache()
+        torch.set_autocast_enabled("cuda", False)
+
+
+def saved_bytes(model, x, dtype=None):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
         return tensor.untyped_storage()._cdata
@@ -50,7 +68,8 @@ def saved_bytes(model, x):
         storages[key(tensor)] = tensor.untyped_storage().nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), sdpa_kernel(SDPBackend.MATH):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), sdpa_kernel(SDPBackend.MATH), \
+            autocast(dtype):
         loss_of(model(x))
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
     total = sum(size for address, size in storages.items() if address not in parameters)
@@ -85,14 +104,14 @@ def peak_bytes(model, x, optimizer_name):
     return peak
 
 
-def rows(name, device, batch, optimizers):
+def rows(name, device, batch, optimizers, dtype):
     trainee = TRAINEES[name]
     model = trainee.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, device)
         x = trainee.inputs(batch, device)
         params = sum(p.numel() for p in model.parameters())
-        saved, buffers = saved_bytes(model, x)
+        saved, buffers = saved_bytes(model, x, dtype)
         facts = f"{name},{batch},{device},{params},{saved},{buffers}"
         print(f"{facts},,", flush=True)
         for optimizer in optimizers:
@@ -105,12 +124,14 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--batch", default="2,5")
     parser.add_argument("--peaks", default="")
+    parser.add_argument("--amp", help="float16 or bfloat16: under autocast (CUDA only)")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     for name in args.names or TRAINEES:
         for batch in map(int, args.batch.split(",")):
             try:
-                rows(name, args.device, batch, list(filter(None, args.peaks.split(","))))
+                rows(name, args.device, batch, list(filter(None, args.peaks.split(","))),
+                     getattr(torch, args.amp) if args.amp else None)
             except Exception as error:  # one network that fails does not stop the others
                 print(f"{name}: {str(error).splitlines()[:1]}", file=sys.stderr)
 

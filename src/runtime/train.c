@@ -104,6 +104,23 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     return status;
 }
 
+/* What the export hides from training. */
+static void warn(onv_model *model, const onv_training *result)
+{
+    if (result->folded_norms > 0)
+        onv_model_diag(model, ONV_WARNING, "folded-batch-norm", NULL,
+                       "batch norms seem folded into %u convolutions; export with "
+                       "training=TrainingMode.TRAINING to see what training keeps for them",
+                       result->folded_norms);
+    if (result->opaque > 0)
+        onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
+                       "of %u nodes (control flow or unknown) training counts the results alone",
+                       result->opaque);
+    if (result->trained_elems == 0)
+        onv_model_diag(model, ONV_WARNING, "training-nothing", NULL,
+                       "no parameter is trained: there are no gradients");
+}
+
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err)
@@ -118,8 +135,10 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
                             &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
+    result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = measure(model, &eager, options, result, err);
     onv_eager_cleanup(&eager);
+    if (status == ONV_OK) warn(model, result);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "alloc/alloc.h"
 #include "live/live.h"
+#include "runtime/runtime.h"
 #include "train/program.h"
 
 typedef struct onv_training {
@@ -28,6 +29,7 @@ typedef struct onv_training {
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     uint32_t folded_norms; /* convolutions into which the export folded a batch norm */
+    uint32_t opaque;       /* nodes of which only the results are counted */
 } onv_training;
 
 typedef struct onv_training_options {
@@ -35,9 +37,14 @@ typedef struct onv_training_options {
     onv_alloc_options alloc;
 } onv_training_options;
 
-/* Requires inference and lifetimes, all sizes numbers (ONV_ERR_USAGE otherwise). */
+/* Requires inference and lifetimes, all sizes numbers (ONV_ERR_USAGE otherwise). What makes the
+ * result less than exact goes on the model's list of diagnostics. */
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err);
+
+/* The same as a row beside the runtimes. */
+onv_status onv_runtime_of_training(onv_model *model, const onv_live *live, const onv_training *t,
+                                   onv_runtime_result *result, onv_error *err);
 
 #endif

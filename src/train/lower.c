@@ -293,6 +293,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
+    bool opaque = node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0;
+    if (opaque) l->eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
 }
 
