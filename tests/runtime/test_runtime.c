@@ -1,0 +1,331 @@
+/* The runtimes on models small enough to work out by hand, and what none of them can know. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "runtime/levers.h"
+#include "support/flow.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* x -> a -> b -> y, 4 MiB each. */
+static model *chain(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_node(m, "Relu", "0", "x", "a", "");
+    model_node(m, "Relu", "1", "a", "b", "");
+    model_node(m, "Relu", "2", "b", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static onv_runtime_result run(model *m, const char *runtime, const onv_runtime_options *options)
+{
+    flow f;
+    flow_open_model(&f, m, NULL);
+    onv_runtime_result result = flow_run(&f, runtime, options);
+    flow_close(&f);
+    model_free(m);
+    return result;
+}
+
+/* --- One by one -------------------------------------------------------------------------------- */
+
+static void ideal_is_weights_and_peak(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8]");
+    model_weight(m, "w", "f32[8,16]");
+    model_node(m, "MatMul", "mm", "x w", "h", "");
+    model_node(m, "Relu", "r", "h", "y", "");
+    model_output(m, "y", "f32");
+    onv_runtime_result r = run(m, "ideal", NULL);
+    assert_int_equal(r.weight_bytes, 512);
+    assert_int_equal(r.activation_bytes, 128 + 128); /* h and y, more than x and h */
+    assert_int_equal(r.held_bytes, 768);
+    assert_int_equal(r.total_bytes.low, 768); /* no context, no workspace */
+    assert_int_equal(r.total_bytes.high, 768);
+}
+
+static void arena_reaches_the_peak_where_it_is_optimal(void **state)
+{
+    (void)state;
+    onv_runtime_result r = run(chain(), "arena", NULL);
+    assert_true(r.optimal);
+    assert_int_equal(r.activation_bytes, 8 * MIB);
+    assert_int_equal(r.lower_bound_bytes, 8 * MIB);
+    assert_int_equal(r.total_bytes.high, 8 * MIB);
+}
+
+static void torch_holds_inputs_to_the_end(void **state)
+{
+    (void)state;
+    onv_runtime_result r = run(chain(), "torch", NULL);
+    /* At steps 1 and 2: the caller's x and two more. Each is cut from one segment of 20 MiB. */
+    assert_int_equal(r.allocated_peak_bytes, 12 * MIB);
+    assert_int_equal(r.reserved_peak_bytes, 20 * MIB);
+    assert_int_equal(r.held_bytes, 20 * MIB);
+    assert_int_equal(r.activation_bytes, 20 * MIB);
+}
+
+static void torch_rounds_weights_in_small_segments(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8]");
+    model_weight(m, "w", "f32[8,200]");
+    model_weight(m, "b", "f32[200]");
+    model_node(m, "MatMul", "mm", "x w", "h", "");
+    model_node(m, "Add", "add", "h b", "y", "");
+    model_output(m, "y", "f32");
+    onv_runtime_result r = run(m, "torch", NULL);
+    assert_int_equal(r.weight_bytes, 6400 + 800);
+    /* w 6,656, b 1,024, x 512, h and y 2,048 each, in one small segment. */
+    assert_int_equal(r.allocated_peak_bytes, 6656 + 1024 + 512 + 2 * 2048);
+    assert_int_equal(r.reserved_peak_bytes, 2 * MIB);
+    assert_int_equal(r.activation_bytes, 2 * MIB - 7200);
+}
+
+static void torch_takes_settings_of_its_allocator(void **state)
+{
+    (void)state;
+    onv_runtime_options options = {.alloc.torch.expandable_segments = true};
+    onv_runtime_result r = run(chain(), "torch", &options);
+    assert_int_equal(r.allocated_peak_bytes, 12 * MIB);
+    assert_int_equal(r.reserved_peak_bytes, 20 * MIB); /* one page of the large pool */
+    options = (onv_runtime_options){.alloc.torch.large_segment_bytes = 12 * MIB};
+    r = run(chain(), "torch", &options);
+    assert_int_equal(r.reserved_peak_bytes, 12 * MIB);
+}
+
+static void async_grows_by_steps(void **state)
+{
+    (void)state;
+    onv_runtime_result r = run(chain(), "async", NULL);
+    assert_int_equal(r.allocated_peak_bytes, 12 * MIB);
+    assert_int_equal(r.reserved_peak_bytes, 32 * MIB);
+    onv_runtime_options options = {.alloc.async.step_bytes = 2 * MIB};
+    r = run(chain(), "async", &options);
+    assert_int_equal(r.reserved_peak_bytes, 12 * MIB);
+}
+
+static void unused_inputs_are_held_and_views_are_free(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_input(m, "shape", "i64[2]");
+    model_node(m, "Transpose", "0", "x", "y", ""); /* a view: nothing new */
+    model_output(m, "y", "f32");
+    onv_runtime_result r = run(m, "torch", NULL);
+    assert_int_equal(r.allocated_peak_bytes, 4 * MIB + 512);
+}
+
+/* --- ResNet-18 --------------------------------------------------------------------------------- */
+
+typedef struct loading {
+    onv_allocator torch;
+    uint32_t n_weights, n_means;
+    bool with_counters;
+} loading;
+
+static onv_status load_weight(void *context, const onv_value *value, onv_error *err)
+{
+    loading *l = context;
+    ONV_TRY(onv_allocator_alloc(&l->torch, l->n_weights++, value->tensor->bytes, err));
+    if (strstr(value->name, "running_var") == NULL) return ONV_OK;
+    l->n_means++;
+    return l->with_counters ? onv_allocator_alloc(&l->torch, l->n_weights++, 8, err) : ONV_OK;
+}
+
+static uint64_t resnet18_bytes(bool with_counters, uint64_t *reserved)
+{
+    flow f;
+    onv_error err = {0};
+    loading l = {.with_counters = with_counters};
+    flow_open(&f, flow_sample("resnet18-train.onnx"), "batch=1", NULL);
+    assert_int_equal(onv_allocator_init(&l.torch, onv_alloc_model_find("torch"), NULL, &err),
+                     ONV_OK);
+    assert_int_equal(onv_each_device_weight(&f.model, load_weight, &l, &err), ONV_OK);
+    assert_int_equal(l.n_means, 20);
+    onv_alloc_result result;
+    onv_allocator_result(&l.torch, &result);
+    onv_allocator_cleanup(&l.torch);
+    flow_close(&f);
+    *reserved = result.reserved_end;
+    return result.allocated_end;
+}
+
+/* PyTorch reports 46,861,312 bytes for model.to("cuda"), published. The export has the same weights
+ * and running statistics in the same order, but not the 20 counters num_batches_tracked, 8 bytes in
+ * blocks of 512. */
+static void resnet18_weights_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    uint64_t reserved;
+    assert_int_equal(resnet18_bytes(true, &reserved), 46861312);
+    assert_int_equal(reserved, 64 * MIB);
+    assert_int_equal(resnet18_bytes(false, &reserved), 46861312 - 20 * 512);
+    assert_int_equal(reserved, 64 * MIB);
+}
+
+/* --- What stays on the host -------------------------------------------------------------------- */
+
+static void shape_operands_are_not_on_the_device(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {64, 16};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "Reshape", "0", "x shape", "a", "");
+    model_node(m, "Relu", "1", "a", "y", "");
+    model_output(m, "y", "f32");
+    onv_runtime_result r = run(m, "torch", NULL);
+    assert_int_equal(r.weight_bytes, 0);
+    assert_int_equal(r.allocated_peak_bytes, 2 * 4096);
+}
+
+/* --- Ranges ------------------------------------------------------------------------------------ */
+
+static model *with_nodes(bool conv, bool product)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,4,8,8]");
+    model_weight(m, "w", "f32[4,4,1,1]");
+    model_weight(m, "v", "f32[8,8]");
+    model_node(m, conv ? "Conv" : "Add", "0", conv ? "x w" : "x x", "a", "");
+    model_node(m, product ? "MatMul" : "Add", "1", product ? "a v" : "a a", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void expect_workspace(bool conv, bool product, uint64_t low, uint64_t high)
+{
+    onv_runtime_result r = run(with_nodes(conv, product), "torch", NULL);
+    assert_int_equal(r.workspace_bytes.low, low);
+    assert_int_equal(r.workspace_bytes.high, high);
+    assert_int_equal(r.context_bytes.low, 256 * MIB);
+    assert_int_equal(r.context_bytes.high, 600 * MIB);
+    assert_int_equal(r.total_bytes.low, r.held_bytes + low + 256 * MIB);
+    assert_int_equal(r.total_bytes.high, r.held_bytes + high + 600 * MIB);
+}
+
+static void workspaces_are_ranges_by_what_the_model_does(void **state)
+{
+    (void)state;
+    expect_workspace(false, false, 0, 0);
+    expect_workspace(true, false, 0, 32 * MIB);
+    expect_workspace(false, true, 8519680, 32 * MIB);
+    expect_workspace(true, true, 8519680, 64 * MIB);
+}
+
+/* --- Precision --------------------------------------------------------------------------------- */
+
+static onv_runtime_info with_precision(model *m, onv_precision precision)
+{
+    onv_runtime_info info;
+    onv_options options = onv_options_default();
+    options.precision = precision;
+    options.runtimes = "ideal";
+    onv_analysis *a = model_analyse(m, &options);
+    assert_true(onv_analysis_runtime(a, 0, &info));
+    onv_analysis_destroy(a);
+    return info;
+}
+
+static void precision_casts_weights_and_activations_apart(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "ids", "i64[8]");
+    model_weight(m, "table", "f32[100,16]");
+    model_weight(m, "half", "f16[16]");
+    model_node(m, "Gather", "0", "table ids", "a", "");
+    model_node(m, "Relu", "1", "a", "y", "");
+    model_output(m, "y", "f32");
+    /* float32: the table and the float16 weight as they are; ids 64 and a 512, then a and y. */
+    onv_runtime_info r = with_precision(m, ONV_PRECISION_AS_EXPORTED);
+    assert_int_equal(r.weight_bytes, 6400 + 32);
+    assert_int_equal(r.activation_bytes, 1024);
+    /* All floats are cast, in whichever direction; integers are not. */
+    r = with_precision(m, ONV_PRECISION_FP32);
+    assert_int_equal(r.weight_bytes, 6400 + 64);
+    assert_int_equal(r.activation_bytes, 1024);
+    for (onv_precision p = ONV_PRECISION_FP16; p <= ONV_PRECISION_BF16; p++) {
+        r = with_precision(m, p);
+        assert_int_equal(r.weight_bytes, 3200 + 32);
+        assert_int_equal(r.activation_bytes, 512);
+    }
+    model_free(m);
+}
+
+/* --- Levers ------------------------------------------------------------------------------------ */
+
+/* A scalar grows to 4 MiB (a), passes through two operators (b, c) and shrinks again. */
+static onv_levers levers_of(const char *first, const char *second)
+{
+    static const int64_t wide[] = {1024, 1024};
+    flow f;
+    onv_error err = {0};
+    onv_levers levers;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1]");
+    model_ints(m, "wide", 2, wide);
+    model_node(m, "Expand", "0", "x wide", "a", "");
+    model_node(m, first, "1", strcmp(first, "Reshape") == 0 ? "a wide" : "a", "b", "");
+    model_node(m, second, "2", strcmp(second, "Reshape") == 0 ? "b wide" : "b", "c", "");
+    model_node(m, "ReduceSum", "3", "c", "y", "keepdims=0");
+    model_output(m, "y", "f32");
+    flow_open_model(&f, m, NULL);
+    assert_int_equal(onv_levers_compute(&f.model, &f.live, f.live.peak_bytes - 5, &levers, &err),
+                     ONV_OK);
+    assert_int_equal(f.live.peak_bytes, 8 * MIB);
+    flow_close(&f);
+    model_free(m);
+    return levers;
+}
+
+static void levers_are_computed(void **state)
+{
+    (void)state;
+    onv_levers l = levers_of("Reshape", "Reshape");
+    assert_int_equal(l.of[ONV_LEVER_VIEWS].peak_bytes, 4 * MIB + 4); /* with x, or with y */
+    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 4 * MIB - 4);
+    assert_int_equal(l.of[ONV_LEVER_INPLACE].peak_bytes, 4 * MIB + 4);
+    assert_int_equal(l.of[ONV_LEVER_HALF].peak_bytes, 4 * MIB);
+    assert_int_equal(l.of[ONV_LEVER_HALF].saved_bytes, 4 * MIB);
+    assert_int_equal(l.of[ONV_LEVER_ORDER].saved_bytes, 5);
+    l = levers_of("Reshape", "Transpose"); /* c is not where b is */
+    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 0);
+    assert_int_equal(l.of[ONV_LEVER_INPLACE].saved_bytes, 0);
+    l = levers_of("Reshape", "Relu");
+    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 0);
+    assert_int_equal(l.of[ONV_LEVER_INPLACE].saved_bytes, 4 * MIB - 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ideal_is_weights_and_peak),
+        cmocka_unit_test(arena_reaches_the_peak_where_it_is_optimal),
+        cmocka_unit_test(torch_holds_inputs_to_the_end),
+        cmocka_unit_test(torch_rounds_weights_in_small_segments),
+        cmocka_unit_test(torch_takes_settings_of_its_allocator),
+        cmocka_unit_test(async_grows_by_steps),
+        cmocka_unit_test(unused_inputs_are_held_and_views_are_free),
+        cmocka_unit_test(resnet18_weights_are_those_of_pytorch),
+        cmocka_unit_test(shape_operands_are_not_on_the_device),
+        cmocka_unit_test(workspaces_are_ranges_by_what_the_model_does),
+        cmocka_unit_test(precision_casts_weights_and_activations_apart),
+        cmocka_unit_test(levers_are_computed),
+    };
+    return cmocka_run_group_tests_name("runtime.runtime", tests, NULL, NULL);
+}
