@@ -54,7 +54,10 @@ static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_valu
                            graph->n_outputs, n_out);
     for (uint32_t i = 0; i < n_in; i++) {
         onv_value *value = onv_model_value(driver->model, graph->inputs[i]);
-        if (in[i].type.kind != ONV_TYPE_UNKNOWN) value->type = in[i].type;
+        if (in[i].type.kind != ONV_TYPE_UNKNOWN)
+            value->type = in[i].type;
+        else /* it stays as the file declares it */
+            ONV_TRY(onv_bind_type(driver, &value->type));
         value->known = in[i].known;
         value->bound_used = in[i].bound;
     }
