@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/guard.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -50,6 +51,7 @@ static int run(const onv_cli *cli)
     }
     for (size_t i = 0; i < cli->n_models; i++) {
         onv_error error;
+        onv_cli_guard(cli->models[i]);
         if (onv_analysis_new(cli->models[i], &cli->analysis, &analyses[count], &error) == ONV_OK) {
             count++;
             continue;

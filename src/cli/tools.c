@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/guard.h"
 #include "cli/message.h"
 #include "cli/output.h"
 
@@ -126,6 +127,7 @@ int onv_cli_simulate(int argc, char **argv)
     onv_cli_sink sink;
     onv_error error = {0};
     if (!onv_cli_open(&sink, "-")) return EXIT_UNUSABLE;
+    onv_cli_guard(argv[optind]);
     onv_status status =
         onv_simulate_file(argv[optind], runtimes, &options, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, true);

@@ -7,11 +7,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* From this size on, read-ahead around the touched pages would pull in weights. Smaller files come
- * in whole, which is faster than page by page. */
-enum { RANDOM_ACCESS_BYTES = 4 << 20 };
+#include "base/heap.h"
 
-static onv_status map(onv_source *source, int fd, onv_error *err)
+/* From this size on a file is mapped, so that its weights stay where they are. A smaller one comes in
+ * faster whole than page by page, and nothing that others do to it is seen. */
+enum { MAPPED_BYTES = 4 << 20 };
+
+static onv_status read_whole(onv_source *source, int fd, size_t bytes, onv_error *err)
+{
+    unsigned char *data = onv_heap_alloc(bytes);
+    if (data == NULL) return onv_fail_memory(err);
+    *source = (onv_source){.data = data, .bytes = bytes};
+    for (size_t got = 0; got < bytes;) {
+        ssize_t n = read(fd, data + got, bytes - got);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno));
+        if (n == 0) return onv_fail(err, ONV_ERR_IO, "shrank while it was read");
+        got += (size_t)n;
+    }
+    return ONV_OK;
+}
+
+static onv_status map(onv_source *source, int fd, size_t bytes, onv_error *err)
+{
+    void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return onv_fail(err, ONV_ERR_IO, "cannot be mapped: %s", strerror(errno));
+    /* Read-ahead around the touched pages would pull in weights; advice: may be ignored. */
+    (void)madvise(data, bytes, MADV_RANDOM);
+    *source = (onv_source){.data = data, .bytes = bytes, .is_mapped = true};
+    return ONV_OK;
+}
+
+static onv_status take(onv_source *source, int fd, onv_error *err)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -21,13 +49,8 @@ static onv_status map(onv_source *source, int fd, onv_error *err)
     if (info.st_size == 0) return onv_fail(err, ONV_ERR_FORMAT, "is empty");
     if ((uint64_t)info.st_size > SIZE_MAX)
         return onv_fail(err, ONV_ERR_IO, "is too large to be mapped");
-    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
-        return onv_fail(err, ONV_ERR_IO, "cannot be mapped: %s", strerror(errno));
-    if (info.st_size >= RANDOM_ACCESS_BYTES)
-        (void)madvise(data, (size_t)info.st_size, MADV_RANDOM); /* advice: may be ignored */
-    *source = (onv_source){.data = data, .bytes = (uint64_t)info.st_size};
-    return ONV_OK;
+    size_t bytes = (size_t)info.st_size;
+    return bytes < MAPPED_BYTES ? read_whole(source, fd, bytes, err) : map(source, fd, bytes, err);
 }
 
 onv_status onv_source_open(onv_source *source, const char *path, onv_error *err)
@@ -36,14 +59,19 @@ onv_status onv_source_open(onv_source *source, const char *path, onv_error *err)
     /* O_NONBLOCK: a FIFO must be refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", strerror(errno));
-    onv_status status = map(source, fd, err);
+    onv_status status = take(source, fd, err);
     close(fd);
+    if (status != ONV_OK) onv_source_close(source);
     return status;
 }
 
 void onv_source_close(onv_source *source)
 {
-    if (source->data != NULL) munmap((void *)(uintptr_t)source->data, (size_t)source->bytes);
+    void *data = (void *)(uintptr_t)source->data;
+    if (source->is_mapped)
+        munmap(data, (size_t)source->bytes);
+    else
+        onv_heap_free(data);
     *source = (onv_source){0};
 }
 

@@ -1,4 +1,9 @@
-/* A file, mapped read-only. Its pages are read when they are touched, and only those. */
+/* A file in memory. A small one is read; a large one is mapped read-only: its pages come in when they
+ * are touched, and only those.
+ *
+ * A mapped file that shrinks raises SIGBUS where it is read behind its new end. That is the process'
+ * to handle (the program does, see cli/guard.h): signal handlers belong to nobody's library.
+ */
 #ifndef ONV_LOAD_SOURCE_H
 #define ONV_LOAD_SOURCE_H
 
@@ -9,6 +14,7 @@
 typedef struct onv_source {
     const unsigned char *data;
     uint64_t bytes;
+    bool is_mapped; /* else on the heap */
 } onv_source;
 
 /* ONV_ERR_IO: cannot be opened, or no regular file; ONV_ERR_FORMAT: empty. The messages do not name

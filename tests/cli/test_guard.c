@@ -1,0 +1,111 @@
+/* A mapped file that shrinks ends the program with a line and a status, not with a signal; a small
+ * file does not notice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/guard.c"
+#include "load/source.h"
+
+static char path[] = "/tmp/onnxvram-guard-XXXXXX";
+
+static int setup(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    return fd < 0 || close(fd) != 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+/* The file is `bytes` long when it is opened, and empty when its last byte is read. */
+static unsigned char read_shrunk(off_t bytes)
+{
+    onv_source source;
+    if (truncate(path, bytes) != 0) abort();
+    if (onv_source_open(&source, path, NULL) != ONV_OK) abort();
+    if (truncate(path, 0) != 0) abort();
+    unsigned char last = *(const volatile unsigned char *)&source.data[source.bytes - 1];
+    onv_source_close(&source);
+    return last;
+}
+
+static void small_files_are_ours(void **state)
+{
+    (void)state;
+    assert_int_equal(read_shrunk(100000), 0);
+}
+
+static void large_files_end_the_program(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        onv_cli_guard("a\x1b[2Jb.onnx");
+        read_shrunk((off_t)8 << 20);
+        _exit(0); /* not reached */
+    }
+    close(ends[1]);
+    char said[1024];
+    int status;
+    ssize_t n = read(ends[0], said, sizeof said - 1);
+    assert_true(n > 0);
+    said[n] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_UNUSABLE);
+    assert_string_equal(said, "onnxvram: a\\x1b[2Jb.onnx: cannot be read any more: it shrank, or "
+                              "its disk failed\n");
+}
+
+/* Any other SIGBUS is not hidden. */
+static void other_faults_are_fatal(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        onv_cli_guard("x");
+        raise(SIGBUS); /* returns once: the handler gave the signal back */
+        raise(SIGBUS);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGBUS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_files_are_ours),
+        cmocka_unit_test(large_files_end_the_program),
+        cmocka_unit_test(other_faults_are_fatal),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
