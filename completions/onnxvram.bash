@@ -3,7 +3,8 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --expandable-segments --budget --margin --max-batch --list-gpus --json --csv
+        --runtime --effort --expandable-segments --budget --margin --max-batch --list-gpus
+        --train --amp --loss --freeze --accumulate --zero --world --as-exported --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 

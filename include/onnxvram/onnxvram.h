@@ -125,6 +125,15 @@ typedef struct onv_options {
     unsigned margin_percent;    /* of the budget, kept free */
     bool max_batch;             /* find the largest batch that fits the budget */
     const char *op_shapes_file; /* shapes of operators that are not known, see docs/op-shapes.md */
+    const char *train;          /* an optimizer of onv_optimizer_name(): size training; NULL: not */
+    const char *loss;           /* "cross-entropy", "mse", "none"; NULL: as the output suggests */
+    onv_precision amp;          /* ONV_PRECISION_FP16, ONV_PRECISION_BF16: under autocast */
+    const char *const *freeze;  /* patterns (* and ?) of names of parameters that are not trained */
+    size_t n_freeze;
+    unsigned accumulate; /* batches whose gradients are added up before a step; 0: 1 */
+    unsigned zero_stage; /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
+    unsigned world;
+    bool as_exported; /* no operator that the exporter decomposed is recognised */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -210,6 +219,19 @@ typedef struct onv_runtime_info {
     uint64_t total_low, total_high;
 } onv_runtime_info;
 
+/* Training in eager PyTorch, on one device. Sizes as asked for; the last two as PyTorch's allocator
+ * counts. */
+typedef struct onv_training_info {
+    const char *optimizer, *loss;
+    uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
+    uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
+    uint64_t peak_bytes;
+    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+} onv_training_info;
+
+/* False where training was not asked for. */
+ONV_API bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info);
+
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
     bool fits;               /* for every runtime asked for, at the upper end of the estimates */
@@ -226,6 +248,7 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 
 /* The runtimes and the orders of execution there are; NULL beyond the last one. */
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
+ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
 
 typedef struct onv_diagnostic {

@@ -10,6 +10,7 @@
 #include "report/report.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
+#include "runtime/train.h"
 
 struct onv_analysis {
     onv_model model;
@@ -19,6 +20,7 @@ struct onv_analysis {
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
     onv_levers levers;
+    onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;
 };
 
@@ -100,6 +102,38 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
     return ONV_OK;
 }
 
+/* Training stands among the runtimes as one more, so that budgets apply to it. */
+static onv_status compute_training(onv_analysis *analysis, const onv_options *options,
+                                   onv_error *err)
+{
+    static const char *const losses[] = {[ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
+                                         [ONV_LOSS_MSE] = "mse",
+                                         [ONV_LOSS_NONE] = "none"};
+    onv_training_options how = {.train = {.optimizer = onv_optimizer_find(options->train),
+                                          .accumulate = options->accumulate,
+                                          .zero_stage = options->zero_stage,
+                                          .world = options->world,
+                                          .lower = {.as_exported = options->as_exported,
+                                                    .freeze = options->freeze,
+                                                    .n_freeze = options->n_freeze}}};
+    if (how.train.optimizer == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
+    bool known = options->loss == NULL;
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0] && !known; i++) {
+        if (losses[i] == NULL || strcmp(losses[i], options->loss) != 0) continue;
+        how.train.lower.loss = (onv_loss)i;
+        known = true;
+    }
+    if (!known) return onv_fail(err, ONV_ERR_USAGE, "there is no loss '%s'", options->loss);
+    if (options->amp == ONV_PRECISION_FP16) how.train.lower.amp = ONV_FLOAT16;
+    if (options->amp == ONV_PRECISION_BF16) how.train.lower.amp = ONV_BFLOAT16;
+    how.alloc.torch.expandable_segments = options->expandable_segments;
+    onv_training *t = &analysis->training;
+    ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
+    onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
+    return onv_runtime_of_training(&analysis->model, &analysis->live, t, r, err);
+}
+
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
                                     onv_error *err)
 {
@@ -109,10 +143,19 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     onv_order_options how = {.effort = options->effort};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    if (analysis->live.unknown > 0 && options->train != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%llu tensors have no size, so training cannot be sized: bind all "
+                        "dimensions",
+                        (unsigned long long)analysis->live.unknown);
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
+    /* Training alone is compared with PyTorch's inference, unless more is asked for. */
+    const char *list = options->runtimes;
+    if (list == NULL && options->train != NULL) list = "torch";
     for (size_t i = 0; i < onv_n_runtimes; i++)
-        if (is_listed(options->runtimes, onv_runtimes[i]->name))
+        if (is_listed(list, onv_runtimes[i]->name))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
+    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, err));
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, &better, err));
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
@@ -405,6 +448,22 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
     return true;
 }
 
+bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info)
+{
+    const onv_training *t = &analysis->training;
+    if (t->optimizer == NULL) return false;
+    *info = (onv_training_info){.optimizer = t->optimizer->name,
+                                .loss = t->loss,
+                                .parameter_bytes = t->parameter_bytes,
+                                .gradient_bytes = t->gradient_bytes,
+                                .optimizer_bytes = t->optimizer_bytes,
+                                .saved_activation_bytes = t->saved_activation_bytes,
+                                .peak_bytes = t->peak_bytes,
+                                .allocated_peak_bytes = t->allocated_peak_bytes,
+                                .reserved_peak_bytes = t->reserved_peak_bytes};
+    return true;
+}
+
 bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
 {
     const onv_fit *fit = &analysis->fit;
@@ -421,6 +480,13 @@ const char *onv_runtime_name(size_t index, const char **summary)
     if (index >= onv_n_runtimes) return NULL;
     if (summary != NULL) *summary = onv_runtimes[index]->summary;
     return onv_runtimes[index]->name;
+}
+
+const char *onv_optimizer_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_optimizers) return NULL;
+    if (summary != NULL) *summary = onv_optimizers[index]->summary;
+    return onv_optimizers[index]->name;
 }
 
 const char *onv_order_name(size_t index, const char **summary)
@@ -473,6 +539,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,
+                              .training = &analyses[i]->training,
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit};
     onv_status status = onv_report_write(views, count, format, &complete, write, context, error);

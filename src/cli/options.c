@@ -26,6 +26,14 @@ enum {
     OPT_MARGIN,
     OPT_MAX_BATCH,
     OPT_LIST_GPUS,
+    OPT_TRAIN,
+    OPT_AMP,
+    OPT_LOSS,
+    OPT_FREEZE,
+    OPT_ACCUMULATE,
+    OPT_ZERO,
+    OPT_WORLD,
+    OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
 };
 
@@ -52,6 +60,16 @@ static const option_row rows[] = {
     {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
+    {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
+    {OPT_LOSS, "loss", required_argument, "NAME", "cross-entropy, mse or none"},
+    {OPT_FREEZE, "freeze", required_argument, "PATTERN",
+     "parameters that are not trained (* and ?); repeatable"},
+    {OPT_ACCUMULATE, "accumulate", required_argument, "N", "batches per optimizer step"},
+    {OPT_ZERO, "zero", required_argument, "STAGE", "ZeRO 1, 2 or 3; with --world"},
+    {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
+    {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
+     "train the exporter's operators, not those that it decomposed"},
     {OPT_BUDGET, "budget", required_argument, "SIZE|GPU",
      "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
@@ -103,6 +121,9 @@ void onv_cli_help(FILE *to)
     fputs("\nRuntimes (all, unless a comma-separated list is given):\n", to);
     for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
+    fputs("\nOptimizers:\n", to);
+    for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
           "3 does not fit the budget.\n",
@@ -284,15 +305,15 @@ static onv_cli_verdict set_batch(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-static onv_cli_verdict set_precision(onv_cli *cli, const char *text)
+static onv_cli_verdict set_precision(onv_precision *to, const char *option, const char *text)
 {
     static const char *const names[] = {"fp32", "fp16", "bf16"};
     for (int i = 0; i < 3; i++) {
         if (strcmp(names[i], text) != 0) continue;
-        cli->analysis.precision = (onv_precision)(ONV_PRECISION_FP32 + i);
+        *to = (onv_precision)(ONV_PRECISION_FP32 + i);
         return ONV_CLI_RUN;
     }
-    return usage("--precision takes fp32, fp16 or bf16, not '%s'", text);
+    return usage("--%s takes fp32, fp16 or bf16, not '%s'", option, text);
 }
 
 static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
@@ -357,13 +378,21 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case 's': return add_shape(cli, arg);
     case 'i': return add_input_value(cli, arg);
     case OPT_OP_SHAPES: cli->analysis.op_shapes_file = arg; return ONV_CLI_RUN;
-    case OPT_PRECISION: return set_precision(cli, arg);
+    case OPT_PRECISION: return set_precision(&cli->analysis.precision, "precision", arg);
     case OPT_ORDER: cli->analysis.order = arg; return ONV_CLI_RUN;
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
     case OPT_EFFORT: return set_effort(cli, arg);
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_BUDGET: return set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
+    case OPT_AMP: return set_precision(&cli->analysis.amp, "amp", arg);
+    case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
+    case OPT_FREEZE: cli->freeze[cli->analysis.n_freeze++] = arg; return ONV_CLI_RUN;
+    case OPT_ACCUMULATE: return set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
+    case OPT_ZERO: return set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
+    case OPT_WORLD: return set_unsigned(&cli->analysis.world, "world", arg, 1);
+    case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return set_margin(cli, arg);
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
     case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
@@ -409,6 +438,9 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
     }
     for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
     if (cli->n_models == 0) return usage("no model is given");
+    if (cli->analysis.zero_stage > 3) return usage("--zero takes 1, 2 or 3");
+    if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
+        return usage("--zero and --world go together, and a world has 2 devices or more");
     if (cli->analysis.max_batch && cli->analysis.budget == 0)
         return usage("--max-batch needs a --budget");
     size_t on_stdout = 0;
@@ -430,15 +462,17 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->dims = calloc(most, sizeof *cli->dims);
     cli->shapes = calloc(most, sizeof *cli->shapes);
     cli->input_values = calloc(most, sizeof *cli->input_values);
+    cli->freeze = calloc(most, sizeof *cli->freeze);
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
-        cli->input_values == NULL)
+        cli->input_values == NULL || cli->freeze == NULL)
         verdict = no_memory();
     else
         verdict = parse(cli, argc, argv);
     cli->analysis.dims = cli->dims;
     cli->analysis.shapes = cli->shapes;
     cli->analysis.input_values = cli->input_values;
+    cli->analysis.freeze = cli->freeze;
     return verdict;
 }
 
@@ -458,4 +492,5 @@ void onv_cli_cleanup(onv_cli *cli)
     free(cli->dims);
     free(cli->shapes);
     free(cli->input_values);
+    free(cli->freeze);
 }

@@ -289,6 +289,26 @@ static void write_order(const part_job *job)
     onv_json_close(json);
 }
 
+static void write_training(const part_job *job)
+{
+    const onv_training *t = job->view->training;
+    onv_json *json = job->json;
+    if (t == NULL || t->optimizer == NULL) return;
+    onv_json_key(json, "training");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "optimizer", t->optimizer->name);
+    onv_json_put_string(json, "loss", t->loss);
+    onv_json_put_u64(json, "parameter_bytes", t->parameter_bytes);
+    onv_json_put_u64(json, "gradient_bytes", t->gradient_bytes);
+    onv_json_put_u64(json, "optimizer_bytes", t->optimizer_bytes);
+    onv_json_put_u64(json, "buffer_bytes", t->buffer_bytes);
+    onv_json_put_u64(json, "saved_activation_bytes", t->saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", t->peak_bytes);
+    onv_json_put_u64(json, "allocated_peak_bytes", t->allocated_peak_bytes);
+    onv_json_put_u64(json, "reserved_peak_bytes", t->reserved_peak_bytes);
+    onv_json_close(json);
+}
+
 /* Every runtime asked for must fit, at the upper end of the estimates. */
 static void write_fit(const part_job *job)
 {
@@ -339,8 +359,8 @@ static void write_diagnostics(const part_job *job)
 
 /* The parts of a model's object, in their order. */
 static void (*const parts[])(const part_job *job) = {
-    write_model, write_tensors,  write_nodes, write_peak,
-    write_order, write_runtimes, write_fit,   write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_peak,        write_order,
+    write_runtimes, write_fit,     write_training, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

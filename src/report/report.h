@@ -13,6 +13,7 @@
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/runtime.h"
+#include "runtime/train.h"
 
 /* What a report may look at: the results of one analysis. */
 typedef struct onv_view {
@@ -22,8 +23,9 @@ typedef struct onv_view {
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
     size_t n_runtimes;
-    const onv_levers *levers; /* NULL: not computed */
-    const onv_fit *fit;       /* NULL, or without a budget: not asked for */
+    const onv_training *training; /* NULL, or without an optimizer: not asked for */
+    const onv_levers *levers;     /* NULL: not computed */
+    const onv_fit *fit;           /* NULL, or without a budget: not asked for */
 } onv_view;
 
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,

@@ -18,6 +18,9 @@ void onv_write_open_dims(const onv_view *view, const onv_page *page);
 /* What each runtime would hold. */
 void onv_write_runtimes(const onv_view *view, const onv_page *page);
 
+/* What training needs, where it was asked for. */
+void onv_write_training(const onv_view *view, const onv_page *page);
+
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
 

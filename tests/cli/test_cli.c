@@ -102,6 +102,9 @@ static void wrong_usage_is_status_2(void **state)
     expect("--budget A100 a.onnx", 2, "A100 40GB, A100 80GB");
     expect("--max-batch a.onnx", 2, "--budget");
     expect("--budget 1GiB a.onnx", 2, "bind");
+    expect("--train sgd a.onnx", 2, "bind");
+    expect("-b 1 --train fast a.onnx", 2, "'fast'");
+    expect("-b 1 --train sgd --loss none --zero 1 a.onnx", 2, "--world");
     expect("plan", 2, "takes one file");
     expect("simulate t.csv", 2, "--runtime");
 }
@@ -151,6 +154,12 @@ static void a_budget_decides_the_status(void **state)
     expect("-q -b 4 --runtime ideal --budget 32767 a.onnx", 3, "a.onnx");
     expect("-q -b 4 --runtime ideal --budget 33KB --margin 1% a.onnx", 3, "a.onnx");
     expect("-q -b 4 --runtime torch --budget 'Tesla T4' a.onnx", 0, "a.onnx");
+    expect("-q -b 4 --train sgd --budget 8GB " ONV_SOURCE_DIR "/samples/resnet18-train.onnx", 0,
+           "");
+    expect("-b 4 --train adam " ONV_SOURCE_DIR "/samples/resnet18-train.onnx", 0,
+           "optimizer     89.2 MiB");
+    expect("-b 1 a.onnx a.onnx", 0, "against the first");
+    expect("-b 1 --order optimal a.onnx", 0, "no order has a lower peak");
     expect("--list-gpus", 0, "H200");
     expect("--runtime ideal --budget 1MiB --max-batch a.onnx", 0, "ideal  8.0 KiB  yes");
     expect("--runtime ideal --budget 1MiB --max-batch a.onnx", 0, "128\n");
