@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Exports of many architectures: does onnxvram see every shape that ONNX Runtime produces?
 
-    models.py --onnxvram PROGRAM --folder DIR [--only PART] [--json FILE]
+    models.py --onnxvram PROGRAM --folder DIR [--only PART]... [--json FILE]
+    models.py --table FILE...
 
 Each architecture of zoo.py is exported by both exporters of PyTorch. From the first of these come the graphs that ONNX
 Runtime's optimiser makes at its levels, and quantised ones. ONNX Runtime then runs every graph with all its values as
@@ -212,6 +213,8 @@ def tables(results):
     print("|---|" + "--:|" * (4 + len(OUTCOMES)))
     for variant in VARIANTS:
         done = [r for (_, v), r in results.items() if v == variant and r.get("counts")]
+        if not done:
+            continue
         total = sum((r["counts"] for r in done), collections.Counter())
         exact = sum(set(+r["counts"]) <= {"exact"} for r in done)
         sound = sum(set(+r["counts"]) <= {"exact", "bound"} for r in done)
@@ -219,20 +222,35 @@ def tables(results):
               + " | ".join(str(total[o]) for o in OUTCOMES) + " |")
 
 
+def read_results(paths):
+    results = {}
+    for path in paths:
+        with open(path) as file:
+            for key, result in json.load(file).items():
+                results[tuple(key.split(" ", 1))] = result | {"counts": collections.Counter(result.get("counts"))}
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--onnxvram", required=True)
-    parser.add_argument("--folder", required=True, type=pathlib.Path)
-    parser.add_argument("--only", default="", metavar="PART", help="architectures whose name holds PART")
+    parser.add_argument("--onnxvram", metavar="PROGRAM")
+    parser.add_argument("--folder", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--only", action="append", metavar="PART", help="architectures with PART in their name, =NAME= for a whole one")
     parser.add_argument("--variant", action="append", choices=list(VARIANTS))
     parser.add_argument("--json", metavar="FILE", help="all results")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="the table of such files, instead of a run")
     args = parser.parse_args()
+    if args.table:
+        tables(read_results(args.table))
+        return
+    if not args.onnxvram or not args.folder:
+        parser.error("--onnxvram and --folder are needed")
     args.folder.mkdir(parents=True, exist_ok=True)
     np.random.seed(0)
     logging.disable(logging.WARNING)  # of the quantiser, about every bias
     results = {}
     for name in zoo.ZOO:
-        if args.only not in name:
+        if args.only and not any(part in f"={name}=" for part in args.only):
             continue
         for variant in args.variant or VARIANTS:
             result = results[name, variant] = check(os.path.abspath(args.onnxvram), args.folder, name, variant)

@@ -195,18 +195,33 @@ class Residual(nn.Module):
         return self.skip(x) + self.conv2(F.silu(self.norm2(h)))
 
 
+class Attention(nn.Module):
+    def __init__(self, width, context, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.q, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.k, self.v = nn.Linear(context, width), nn.Linear(context, width)
+
+    def split(self, x):
+        return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x, context):
+        h = F.scaled_dot_product_attention(self.split(self.q(x)), self.split(self.k(context)),
+                                           self.split(self.v(context)))
+        return self.out(h.transpose(1, 2).flatten(2))
+
+
 class SpatialAttention(nn.Module):
     def __init__(self, width, context):
         super().__init__()
         self.norm = nn.GroupNorm(8, width)
-        self.own = nn.MultiheadAttention(width, 4, batch_first=True)
-        self.cross = nn.MultiheadAttention(width, 4, kdim=context, vdim=context, batch_first=True)
+        self.own, self.cross = Attention(width, width), Attention(width, context)
 
     def forward(self, x, context):
         batch, width, height, length = x.shape
         h = self.norm(x).flatten(2).transpose(1, 2)
-        h = h + self.own(h, h, h, need_weights=False)[0]
-        h = h + self.cross(h, context, context, need_weights=False)[0]
+        h = h + self.own(h, h)
+        h = h + self.cross(h, context)
         return x + h.transpose(1, 2).reshape(batch, width, height, length)
 
 

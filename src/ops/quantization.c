@@ -1,5 +1,11 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
+#include <math.h>
+
+#include "ops/fold.h"
 #include "ops/math.h"
+
+/* Sizes that were quantised together with the rest of a model are few. */
+enum { MAX_FOLDED = 64 };
 
 /* The scale is one number; or a vector along `axis`; or, in blocks, of the input's shape with the
  * axis divided by the block size. */
@@ -55,6 +61,78 @@ static onv_status infer_dequantize(onv_op_ctx *c)
     return check_scale(c);
 }
 
+/* --- Contents ---------------------------------------------------------------------------------- */
+
+static bool integer_range(onv_dtype dtype, double *low, double *high)
+{
+    switch (dtype) {
+    case ONV_UINT2:
+    case ONV_UINT4:
+    case ONV_UINT8:
+    case ONV_UINT16:
+        *low = 0;
+        *high = ldexp(1, (int)onv_dtype_bits(dtype)) - 1;
+        return true;
+    case ONV_INT2:
+    case ONV_INT4:
+    case ONV_INT8:
+    case ONV_INT16:
+        *high = ldexp(1, (int)onv_dtype_bits(dtype) - 1) - 1;
+        *low = -*high - 1;
+        return true;
+    default: return false;
+    }
+}
+
+/* Input 2, 0 where it is absent. */
+static bool zero_point(const onv_op_ctx *c, const onv_scalar *in, double *zero)
+{
+    *zero = 0;
+    if (!onv_op_has_in(c, 2)) return true;
+    *zero = (double)in[2].i.raw;
+    return onv_dim_is_const(in[2].i);
+}
+
+static onv_scalar quantize(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
+{
+    double low, high, zero;
+    (void)n;
+    if (!onv_scalar_is_real(in[0]) || !onv_scalar_is_real(in[1]) || !(in[1].f > 0) ||
+        !zero_point(c, in, &zero) || !integer_range((onv_dtype)c->out[0].type.dtype, &low, &high))
+        return onv_scalar_unknown();
+    double value = nearbyint(onv_dtype_round(dtype, in[0].f / in[1].f)) + zero;
+    return onv_scalar_int(onv_dim_const((int64_t)fmax(low, fmin(high, value))));
+}
+
+static onv_scalar dequantize(onv_op_ctx *c, onv_dtype dtype, const onv_scalar *in, uint32_t n)
+{
+    double zero;
+    (void)dtype;
+    (void)n;
+    if (!onv_dim_is_const(in[0].i) || !onv_scalar_is_real(in[1]) || !zero_point(c, in, &zero))
+        return onv_scalar_unknown();
+    return onv_scalar_real(((double)in[0].i.raw - zero) * in[1].f);
+}
+
+/* Per tensor only: sizes are not quantised along an axis. */
+static bool is_foldable(const onv_op_ctx *c, bool from_float)
+{
+    onv_dim elems = onv_op_in_elems(c, 0);
+    return onv_dim_is_const(elems) && elems.raw <= MAX_FOLDED &&
+           onv_dim_is(onv_op_in_elems(c, 1), 1) &&
+           onv_dtype_is_float(onv_op_in_dtype(c, 0)) == from_float;
+}
+
+static onv_status fold_quantize(onv_op_ctx *c)
+{
+    return is_foldable(c, true) ? onv_fold_elementwise(c, quantize) : ONV_OK;
+}
+
+static onv_status fold_dequantize(onv_op_ctx *c)
+{
+    return is_foldable(c, false) ? onv_fold_elementwise(c, dequantize) : ONV_OK;
+}
+
 static onv_status infer_dynamic_quantize(onv_op_ctx *c)
 {
     onv_op_set_out_like(c, 0, 0, ONV_UINT8);
@@ -64,12 +142,18 @@ static onv_status infer_dynamic_quantize(onv_op_ctx *c)
 }
 
 static const onv_op rows[] = {
-    {.name = "QuantizeLinear", .since = 10, .in = {2, 3}, .out = {1, 1}, .infer = infer_quantize},
+    {.name = "QuantizeLinear",
+     .since = 10,
+     .in = {2, 3},
+     .out = {1, 1},
+     .infer = infer_quantize,
+     .fold = fold_quantize},
     {.name = "DequantizeLinear",
      .since = 10,
      .in = {2, 3},
      .out = {1, 1},
-     .infer = infer_dequantize},
+     .infer = infer_dequantize,
+     .fold = fold_dequantize},
     {.name = "DynamicQuantizeLinear",
      .since = 11,
      .in = {1, 1},
