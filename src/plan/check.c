@@ -141,8 +141,7 @@ static onv_status take_rows(const onv_plan_buffer *buffers, uint64_t alignment,
         if (plan->offsets[i] % alignment != 0)
             return onv_fail(err, ONV_ERR_MODEL, "plan: offset %llu of buffer %zu is not aligned",
                             (unsigned long long)plan->offsets[i], i);
-        rows[(*count)++] =
-            (placed){plan->offsets[i], end, buffers[i].lower, buffers[i].upper, i};
+        rows[(*count)++] = (placed){plan->offsets[i], end, buffers[i].lower, buffers[i].upper, i};
         if (end > height) height = end;
     }
     if (height != plan->height)

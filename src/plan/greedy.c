@@ -89,7 +89,7 @@ onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows,
 onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
                             onv_shelf *shelf, uint64_t *offsets, uint64_t *height, onv_error *err)
 {
-    onv_shelf_reset(shelf);
+    onv_shelf_clear(shelf);
     *height = 0;
     for (uint32_t i = 0; i < part->n; i++) {
         uint32_t row = rows[i];
@@ -112,7 +112,8 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
     uint64_t *offsets = onv_heap_calloc(part->n, sizeof *offsets);
     uint64_t height;
     onv_status status = ONV_OK;
-    if (rows == NULL || offsets == NULL) status = onv_fail_memory(err);
+    if (rows == NULL || offsets == NULL || !onv_shelf_init(&shelf, part->n, part->sections))
+        status = onv_fail_memory(err);
     if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
     if (status == ONV_OK)
         status = onv_greedy_place(part, rows, (onv_fit)self->fit, &shelf, offsets, &height, err);

@@ -55,6 +55,7 @@ typedef struct onv_layout {
     uint64_t height;   /* UINT64_MAX: no plan yet */
     uint64_t target;   /* good enough */
     uint64_t lower;    /* proved */
+    uint32_t runs;     /* of randomised planners, which go on with other numbers */
     const char *strategy;
 } onv_layout;
 
@@ -64,9 +65,10 @@ void onv_layout_offer(onv_layout *layout, const uint64_t *offsets, uint32_t n, u
 
 struct onv_planner {
     const char *name, *summary;
-    /* Improves the layout or leaves it; the first planner must find one whatever the effort. */
+    /* Lowers the layout to its target, or as far as effort allows. */
     onv_status (*run)(const onv_planner *self, const onv_part *part, onv_layout *layout,
                       onv_effort *effort, onv_error *err);
+    bool improves;  /* a plan that is there; the others make one */
     int order, fit; /* of the greedy ones */
 };
 

@@ -8,9 +8,13 @@
 #include "plan/greedy.h"
 #include "plan/part.h"
 
-/* A unit of work is one step of an inner loop, about 3 ns. */
-#define DEFAULT_EFFORT ((uint64_t)150000000)
-enum { UNITS_BETWEEN_POLLS = 2000000 };
+/* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most half a second for up to
+ * 2,000 buffers, and 5 seconds for any more; and beyond 2,000 a plan that is within 1 / 4096 of the
+ * bound (0.024 %) is good enough, since the rest of the way can take most of the time. */
+#define DEFAULT_EFFORT    ((uint64_t)200000000)
+#define EFFORT_PER_BUFFER ((uint64_t)250000) /* of those beyond 2,000 */
+#define MAX_EFFORT        ((uint64_t)4000000000)
+enum { SMALL_GRAPH = 2000, GOOD_ENOUGH_SHIFT = 12, UNITS_BETWEEN_POLLS = 2000000 };
 
 /* --- Strategies -------------------------------------------------------------------------------- */
 
@@ -35,17 +39,18 @@ GREEDY(time_best, "time-best", "in order of time, each in the tightest gap", TIM
 static const onv_planner exact = {
     .name = "exact",
     .summary = "search that proves the plan optimal if the effort suffices; up to 5,000 buffers",
-    .run = onv_tighten_run};
+    .run = onv_tighten_run,
+    .improves = true};
 
 static const onv_planner repair = {
     .name = "repair",
     .summary = "greedy placement again and again, what stuck out at the top going earlier",
-    .run = onv_repair_run};
+    .run = onv_repair_run,
+    .improves = true};
 
 const onv_planner *const onv_planners[] = {
-    &size_first, &width_first, &area_first, &load_first, &size_best, &width_best,
-    &area_best,  &load_best,   &time_first, &time_best,  &exact,     &repair,
-    NULL,
+    &size_first, &width_first, &area_first, &load_first, &size_best, &width_best, &area_best,
+    &load_best,  &time_first,  &time_best,  &exact,      &repair,    NULL,
 };
 
 const char *onv_planner_name(const onv_planner *planner)
@@ -88,81 +93,129 @@ void onv_layout_offer(onv_layout *layout, const uint64_t *offsets, uint32_t n, u
 typedef struct run {
     const onv_plan_options *options;
     onv_parts parts;
+    onv_layout *layouts; /* by part */
     onv_effort effort;
     onv_plan *plan;
     onv_error *err;
 } run;
 
-static onv_status plan_part(run *r, const onv_part *part, onv_layout *layout)
+/* Runs the strategies of one kind on a part until one reaches the target or proves its height. */
+static onv_status plan_part(run *r, size_t index, bool improve)
 {
+    onv_layout *layout = &r->layouts[index];
     const char *only = r->options->strategy;
     for (size_t i = 0; onv_planners[i] != NULL; i++) {
-        if (layout->height <= layout->target || layout->height == layout->lower) break;
         const onv_planner *planner = onv_planners[i];
+        if (layout->height <= layout->target || layout->height == layout->lower) break;
+        if (planner->improves != improve) continue;
         if (only != NULL && strcmp(only, planner->name) != 0) continue;
-        /* What only improves a plan starts from the first one. */
-        if (layout->height == UINT64_MAX && planner->run != onv_greedy_run)
-            ONV_TRY(onv_greedy_run(onv_planners[0], part, layout, &r->effort, r->err));
-        ONV_TRY(planner->run(planner, part, layout, &r->effort, r->err));
+        ONV_TRY(planner->run(planner, &r->parts.list.at[index], layout, &r->effort, r->err));
+    }
+    /* Where only improvement was asked for, it starts from the first plan. */
+    if (layout->height != UINT64_MAX) return ONV_OK;
+    return onv_greedy_run(onv_planners[0], &r->parts.list.at[index], layout, &r->effort, r->err);
+}
+
+/* A part's heights in bytes of the whole. */
+static uint64_t top_of(const run *r, size_t index)
+{
+    const onv_part *part = &r->parts.list.at[index];
+    return part->base + r->layouts[index].height * part->unit;
+}
+
+static uint64_t lower_of(const run *r, size_t index)
+{
+    const onv_part *part = &r->parts.list.at[index];
+    return part->base + r->layouts[index].lower * part->unit;
+}
+
+/* The figures as they stand; returns the index of the highest part. */
+static size_t take_figures(run *r)
+{
+    onv_plan *plan = r->plan;
+    size_t highest = 0;
+    plan->height = r->parts.height;
+    for (size_t i = 0; i < r->parts.list.count; i++) {
+        if (top_of(r, i) > top_of(r, highest)) highest = i;
+        if (top_of(r, i) > plan->height) plan->height = top_of(r, i);
+        if (lower_of(r, i) > plan->lower_bound) plan->lower_bound = lower_of(r, i);
+    }
+    return highest;
+}
+
+/* What no plan has to be lower than. */
+static uint64_t allowed_height(const run *r)
+{
+    uint64_t lower = r->plan->lower_bound;
+    if (r->options->capacity > lower) return r->options->capacity;
+    bool to_the_end =
+        r->options->effort != 0 || r->options->capacity != 0 || r->plan->count <= SMALL_GRAPH;
+    return to_the_end ? lower : lower + (lower >> GOOD_ENOUGH_SHIFT);
+}
+
+static void set_target(run *r, size_t index)
+{
+    const onv_part *part = &r->parts.list.at[index];
+    r->layouts[index].target = (allowed_height(r) - part->base) / part->unit;
+}
+
+/* Improves the highest part, again and again, with half of the effort that is left each time if
+ * other parts are too high as well. */
+static onv_status improve(run *r)
+{
+    for (;;) {
+        size_t highest = take_figures(r), too_high = 0;
+        if (r->plan->height <= allowed_height(r) || r->effort.left == 0) return ONV_OK;
+        for (size_t i = 0; i < r->parts.list.count; i++)
+            if (top_of(r, i) > allowed_height(r)) too_high++;
+        uint64_t before = r->effort.spent;
+        uint64_t reserve = too_high > 1 ? r->effort.left / 2 : 0;
+        r->effort.left -= reserve;
+        set_target(r, highest);
+        ONV_TRY(plan_part(r, highest, true));
+        if (!r->effort.stopped) r->effort.left += reserve;
+        bool idle = r->effort.spent == before; /* no strategy takes the part */
+        if (idle) return ONV_OK;
+    }
+}
+
+static onv_status start_layouts(run *r, onv_arena *arena)
+{
+    size_t count = r->parts.list.count;
+    r->layouts = ONV_ARENA_ARRAY(arena, onv_layout, count);
+    if (r->layouts == NULL) return onv_fail_memory(r->err);
+    for (size_t i = 0; i < count; i++) {
+        const onv_part *part = &r->parts.list.at[i];
+        r->layouts[i] = (onv_layout){.offsets = ONV_ARENA_ARRAY(arena, uint64_t, part->n),
+                                     .height = UINT64_MAX,
+                                     .lower = part->load,
+                                     .strategy = ""};
+        if (r->layouts[i].offsets == NULL) return onv_fail_memory(r->err);
     }
     return ONV_OK;
 }
 
-/* Plans one part no better than needed: where another part is higher anyway, or the capacity
- * allows more, a low plan is worth nothing. */
-static onv_status add_part(run *r, const onv_part *part, onv_arena *scratch)
-{
-    onv_plan *plan = r->plan;
-    onv_arena_reset(scratch);
-    onv_layout layout = {.offsets = ONV_ARENA_ARRAY(scratch, uint64_t, part->n),
-                         .height = UINT64_MAX,
-                         .lower = part->load,
-                         .strategy = ""};
-    if (layout.offsets == NULL) return onv_fail_memory(r->err);
-    uint64_t allowed = plan->height > plan->lower_bound ? plan->height : plan->lower_bound;
-    if (r->options->capacity > allowed) allowed = r->options->capacity;
-    layout.target = (allowed - part->base) / part->unit;
-    ONV_TRY(plan_part(r, part, &layout));
-    for (uint32_t row = 0; row < part->n; row++)
-        plan->offsets[part->origin[row]] = part->base + layout.offsets[row] * part->unit;
-    uint64_t height = part->base + layout.height * part->unit;
-    uint64_t lower = part->base + layout.lower * part->unit;
-    if (height > plan->height || plan->strategy[0] == '\0') plan->strategy = layout.strategy;
-    if (height > plan->height) plan->height = height;
-    if (lower > plan->lower_bound) plan->lower_bound = lower;
-    return ONV_OK;
-}
-
-/* The most loaded parts come first: they decide how low the others have to be. */
-static int compare_parts(const void *a, const void *b)
-{
-    const onv_part *x = a, *y = b;
-    uint64_t p = x->base + x->load * x->unit, q = y->base + y->load * y->unit;
-    if (p != q) return p > q ? -1 : 1;
-    return x->origin[0] < y->origin[0] ? -1 : x->origin[0] > y->origin[0];
-}
-
-static onv_status plan_parts(run *r)
+static onv_status plan_parts(run *r, onv_arena *arena)
 {
     onv_plan *plan = r->plan;
     plan->max_load = plan->lower_bound = r->parts.max_load;
-    plan->height = r->parts.height;
+    ONV_TRY(start_layouts(r, arena));
+    for (size_t i = 0; i < r->parts.list.count; i++) {
+        set_target(r, i);
+        ONV_TRY(plan_part(r, i, false));
+    }
+    ONV_TRY(improve(r));
+    size_t highest = take_figures(r);
     if (r->parts.list.count > 0)
-        qsort(r->parts.list.at, r->parts.list.count, sizeof(onv_part), compare_parts);
+        plan->strategy = r->layouts[highest].strategy;
     else if (plan->height > 0)
-        plan->strategy = onv_planners[0]->name; /* everything lies at the bottom */
-    onv_arena scratch;
-    onv_arena_init(&scratch, SIZE_MAX);
-    onv_status status = ONV_OK;
-    for (size_t i = 0; i < r->parts.list.count && status == ONV_OK; i++)
-        status = add_part(r, &r->parts.list.at[i], &scratch);
-    onv_arena_cleanup(&scratch);
-    plan->optimal = plan->height == plan->lower_bound;
-    plan->fits = r->options->capacity == 0 || plan->height <= r->options->capacity;
-    plan->stopped = r->effort.stopped;
-    plan->nodes = r->effort.nodes;
-    plan->work = r->effort.spent;
-    return status;
+        plan->strategy = onv_planners[0]->name; /* everything lies at the bottom, as it would */
+    for (size_t i = 0; i < r->parts.list.count; i++) {
+        const onv_part *part = &r->parts.list.at[i];
+        for (uint32_t row = 0; row < part->n; row++)
+            plan->offsets[part->origin[row]] = part->base + r->layouts[i].offsets[row] * part->unit;
+    }
+    return ONV_OK;
 }
 
 /* --- Input ------------------------------------------------------------------------------------- */
@@ -182,8 +235,8 @@ static onv_status round_sizes(const onv_plan_buffer *buffers, size_t count, uint
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         if (buffers[i].lower >= buffers[i].upper)
-            return onv_fail(err, ONV_ERR_USAGE, "buffer %zu ends at step %llu, before it starts",
-                            i, (unsigned long long)buffers[i].upper);
+            return onv_fail(err, ONV_ERR_USAGE, "buffer %zu ends at step %llu, before it starts", i,
+                            (unsigned long long)buffers[i].upper);
         if (!onv_u64_round_up(buffers[i].size, alignment, &sizes[i]) ||
             !onv_u64_add(sum, sizes[i], &sum) || sum > INT64_MAX)
             return onv_fail(err, ONV_ERR_OVERFLOW,
@@ -200,9 +253,22 @@ static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, 
     uint64_t alignment = r->options->alignment != 0 ? r->options->alignment : 1;
     ONV_TRY(round_sizes(buffers, count, alignment, sizes, r->err));
     ONV_TRY(onv_parts_split(buffers, sizes, count, r->plan->offsets, arena, &r->parts, r->err));
-    onv_status status = plan_parts(r);
+    onv_status status = plan_parts(r, arena);
     onv_vec_cleanup(&r->parts.list);
+    onv_plan *plan = r->plan;
+    plan->optimal = plan->height == plan->lower_bound;
+    plan->fits = r->options->capacity == 0 || plan->height <= r->options->capacity;
+    plan->stopped = r->effort.stopped;
+    plan->nodes = r->effort.nodes;
+    plan->work = r->effort.spent;
     return status;
+}
+
+static uint64_t default_effort(size_t count)
+{
+    uint64_t beyond = count > SMALL_GRAPH ? count - SMALL_GRAPH : 0;
+    uint64_t effort = DEFAULT_EFFORT + beyond * EFFORT_PER_BUFFER;
+    return effort < MAX_EFFORT ? effort : MAX_EFFORT;
 }
 
 onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
@@ -219,7 +285,7 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     if (plan->offsets == NULL) return onv_fail_memory(err);
     plan->count = count;
     run r = {.options = options,
-             .effort = {.left = options->effort != 0 ? options->effort : DEFAULT_EFFORT,
+             .effort = {.left = options->effort != 0 ? options->effort : default_effort(count),
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},
              .plan = plan,

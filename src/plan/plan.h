@@ -31,9 +31,9 @@ typedef struct onv_plan_buffer {
 } onv_plan_buffer;
 
 typedef struct onv_plan_options {
-    uint64_t capacity;  /* stop at the first plan of at most this height; 0: as low as possible */
-    uint64_t effort;    /* units of work to spend; 0: default, see plan.c */
-    uint64_t alignment; /* offsets and sizes are rounded up to multiples; 0: 1 */
+    uint64_t capacity;    /* stop at the first plan of at most this height; 0: as low as possible */
+    uint64_t effort;      /* units of work to spend; 0: default, see plan.c */
+    uint64_t alignment;   /* offsets and sizes are rounded up to multiples; 0: 1 */
     const char *strategy; /* only this row of onv_planners; NULL: all in turn */
     /* Asked rarely; true stops the search, and the best plan so far is the result. */
     bool (*cancelled)(void *context);

@@ -162,7 +162,8 @@ static onv_status parse_rows(parser *p, buffer_vec *buffers, id_vec *ids)
         onv_plan_buffer buffer;
         const char *id = NULL;
         ONV_TRY(parse_row(p, &buffer, &id));
-        if (!onv_vec_push(buffers, buffer) || !onv_vec_push(ids, id)) return onv_fail_memory(p->err);
+        if (!onv_vec_push(buffers, buffer) || !onv_vec_push(ids, id))
+            return onv_fail_memory(p->err);
     }
     return ONV_OK;
 }
@@ -182,8 +183,7 @@ static onv_status parse_text(char *text, size_t bytes, onv_plan_table *table, on
     return status;
 }
 
-onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *table,
-                              onv_error *err)
+onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *table, onv_error *err)
 {
     *table = (onv_plan_table){0};
     if (bytes > ONV_PLAN_CSV_MAX_BYTES)
@@ -209,9 +209,9 @@ static onv_status read_all(FILE *file, char **text, size_t *bytes, onv_error *er
     } while (got > 0 && all.count <= ONV_PLAN_CSV_MAX_BYTES);
     if (ferror(file) || all.count > ONV_PLAN_CSV_MAX_BYTES) {
         onv_vec_cleanup(&all);
-        return ferror(file) ? onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno))
-                            : onv_fail(err, ONV_ERR_LIMIT, "has more than %d bytes",
-                                       ONV_PLAN_CSV_MAX_BYTES);
+        return ferror(file)
+                   ? onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno))
+                   : onv_fail(err, ONV_ERR_LIMIT, "has more than %d bytes", ONV_PLAN_CSV_MAX_BYTES);
     }
     all.at[all.count] = '\0';
     *text = all.at;
@@ -267,8 +267,8 @@ static void put(output *out, const char *text, size_t bytes)
     out->used += bytes;
 }
 
-onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan,
-                              onv_write_fn write, void *context, onv_error *err)
+onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan, onv_write_fn write,
+                              void *context, onv_error *err)
 {
     output *out = onv_heap_calloc(1, sizeof *out);
     if (out == NULL) return onv_fail_memory(err);
@@ -279,9 +279,9 @@ onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan,
     for (size_t i = 0; i < table->count && !out->failed; i++) {
         const onv_plan_buffer *b = &table->buffers[i];
         char line[128];
-        int bytes = snprintf(line, sizeof line,
-                             ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", b->lower,
-                             b->upper, b->size, plan->offsets[i]);
+        int bytes =
+            snprintf(line, sizeof line, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+                     b->lower, b->upper, b->size, plan->offsets[i]);
         put(out, table->ids[i], strlen(table->ids[i]));
         put(out, line, (size_t)bytes);
     }
@@ -298,8 +298,7 @@ onv_status onv_plan_csv_run(const char *path, const onv_plan_options *options, o
     onv_plan made = {0};
     ONV_TRY(onv_plan_csv_read(path, &table, err));
     onv_status status = onv_plan_compute(table.buffers, table.count, options, &made, err);
-    if (status == ONV_OK)
-        status = onv_plan_check(table.buffers, table.count, options, &made, err);
+    if (status == ONV_OK) status = onv_plan_check(table.buffers, table.count, options, &made, err);
     if (status == ONV_OK) status = onv_plan_csv_write(&table, &made, write, context, err);
     if (plan != NULL) {
         *plan = made;

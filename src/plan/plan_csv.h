@@ -25,8 +25,8 @@ onv_status onv_plan_csv_parse(const char *data, size_t bytes, onv_plan_table *ta
 onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error *err);
 void onv_plan_table_cleanup(onv_plan_table *table);
 
-onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan,
-                              onv_write_fn write, void *context, onv_error *err);
+onv_status onv_plan_csv_write(const onv_plan_table *table, const onv_plan *plan, onv_write_fn write,
+                              void *context, onv_error *err);
 
 /* `onnxvram plan`: reads the file at `path`, plans it, checks the plan and writes the answer.
  * `plan` receives the figures, NULL allowed; its offsets are gone. */

@@ -26,7 +26,6 @@ typedef struct frame {
     uint32_t section;
     uint32_t cursor; /* in members; the section's end: none; beyond: all tried */
     size_t trail;
-    uint64_t key[2]; /* of the state */
 } frame;
 
 typedef struct memo_entry {
@@ -37,21 +36,22 @@ struct onv_search {
     onv_search_state state;
     onv_arena arena;
     onv_search_style style;
-    uint32_t *rows;    /* in the order of the style */
+    uint32_t *rows; /* in the order of the style */
     memo_entry *memo;
     size_t memo_mask;
+    bool any_failed; /* the memo is not empty */
     ONV_VEC(frame) frames;
     ONV_VEC(piece) pieces;
     uint32_t agenda; /* the next piece; NONE: all are solved */
 };
 
-bool onv_search_takes(const onv_part *part)
+bool onv_search_takes(const onv_part *part, uint64_t *pairs)
 {
+    *pairs = 0;
     if (part->n > ONV_SEARCH_MAX_ROWS) return false;
-    uint64_t pairs = 0;
-    for (uint32_t a = 0; a < part->n; a++)
-        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) pairs++;
-    return pairs <= ONV_SEARCH_MAX_PAIRS;
+    for (uint32_t a = 0; a < part->n && *pairs <= ONV_SEARCH_MAX_PAIRS; a++)
+        for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) *pairs += 2;
+    return *pairs <= ONV_SEARCH_MAX_PAIRS;
 }
 
 onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *err)
@@ -93,7 +93,7 @@ static uint32_t find_blocker(onv_search_state *state, uint32_t row)
     uint64_t top = state->least[row] + state->part->size[row];
     uint32_t lo = state->part->lo[row], hi = state->part->hi[row];
     for (uint32_t s = lo; s < hi; s++) {
-        uint32_t other = state->members[state->support[s]];
+        uint32_t other = state->support[s];
         if (other != row && state->least[other] < top) return other;
     }
     state->work += hi - lo;
@@ -171,9 +171,10 @@ static bool cut_piece(onv_search *search, piece *p, bool *whole)
 }
 
 /* The state of a piece: what is unplaced in it and where each may go, under this capacity. */
-static void piece_key(const onv_search *search, uint32_t a, uint32_t b, uint64_t key[2])
+static void piece_key(onv_search *search, uint32_t a, uint32_t b, uint64_t key[2])
 {
-    const onv_search_state *state = &search->state;
+    onv_search_state *state = &search->state;
+    state->work += state->row_from[b] - state->row_from[a];
     key[0] = key[1] = state->capacity;
     for (uint32_t row = state->row_from[a]; row < state->row_from[b]; row++) {
         if (state->least[row] == ONV_PLACED) continue;
@@ -184,9 +185,21 @@ static void piece_key(const onv_search *search, uint32_t a, uint32_t b, uint64_t
     key[0] |= 1; /* an empty entry is 0 */
 }
 
-static memo_entry *memo_of(const onv_search *search, const uint64_t key[2])
+static void remember_failure(onv_search *search, uint32_t a, uint32_t b)
 {
-    return &search->memo[onv_hash_u64(key[0]) & search->memo_mask];
+    memo_entry entry;
+    piece_key(search, a, b, entry.key);
+    search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask] = entry;
+    search->any_failed = true;
+}
+
+static bool failed_before(onv_search *search, uint32_t a, uint32_t b)
+{
+    if (!search->any_failed) return false;
+    memo_entry entry;
+    piece_key(search, a, b, entry.key);
+    const memo_entry *found = &search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask];
+    return found->key[0] == entry.key[0] && found->key[1] == entry.key[1];
 }
 
 /* --- Choices ----------------------------------------------------------------------------------- */
@@ -244,8 +257,8 @@ static uint32_t choose_section(onv_search *search, uint32_t a, uint32_t b)
             weight = state->weight[s];
         }
         /* cost / weight, compared without dividing; of equal ones the first */
-        if (best != NONE && (weight == best_weight ? cost >= best_cost
-                                                   : cost * best_weight >= best_cost * weight))
+        if (best != NONE &&
+            (weight == best_weight ? cost >= best_cost : cost * best_weight >= best_cost * weight))
             continue;
         best = s;
         best_cost = cost;
@@ -323,7 +336,7 @@ static bool advance(onv_search *search)
         search->pieces.count = f->pieces;
         if (next_option(search, f)) return push_piece(search, f->a, f->b, top, f->rest);
         if (search->state.out_of_memory) return false;
-        memcpy(memo_of(search, f->key)->key, f->key, sizeof f->key);
+        remember_failure(search, f->a, f->b);
         search->frames.count = f->parent == NONE ? 0 : f->parent + (size_t)1;
     }
     return false;
@@ -344,10 +357,7 @@ static bool step(onv_search *search)
     if (!cut_piece(search, &p, &whole)) return false;
     if (!whole) return true;
     frame f = {.a = p.a, .b = p.b, .parent = p.parent, .rest = p.next};
-    piece_key(search, p.a, p.b, f.key);
-    search->state.work += p.b - p.a;
-    if (memcmp(memo_of(search, f.key)->key, f.key, sizeof f.key) == 0)
-        return retreat(search, p.parent);
+    if (failed_before(search, p.a, p.b)) return retreat(search, p.parent);
     f.section = choose_section(search, p.a, p.b);
     f.cursor = search->state.member_from[f.section];
     f.trail = search->state.trail.count;

@@ -51,8 +51,8 @@ typedef struct onv_search_style {
 
 typedef struct onv_search onv_search;
 
-/* False for parts beyond the limits above. */
-bool onv_search_takes(const onv_part *part);
+/* False for parts beyond the limits above; `pairs` of rows that share a section, counted both ways. */
+bool onv_search_takes(const onv_part *part, uint64_t *pairs);
 
 /* The part must outlive the search. */
 onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *err);

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_members,
-                     uint64_t n_near)
+static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_members, uint64_t n_near)
 {
     size_t n = state->n, m = state->sections;
     state->member_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
@@ -15,6 +14,8 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
     state->offset = ONV_ARENA_ARRAY(arena, uint64_t, n);
     state->floor = ONV_ARENA_ARRAY(arena, uint64_t, m);
     state->support = ONV_ARENA_ARRAY(arena, uint32_t, m);
+    state->supports = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    state->cursor = ONV_ARENA_ARRAY(arena, uint32_t, m);
     state->rest = ONV_ARENA_ARRAY(arena, uint64_t, m);
     state->through = ONV_ARENA_ARRAY(arena, uint32_t, m);
     state->weight = ONV_ARENA_ARRAY(arena, uint32_t, m);
@@ -76,7 +77,6 @@ onv_status onv_state_init(onv_search_state *state, const onv_part *part, onv_are
         if (starts) next = state->row_from[s];
         state->row_from[s] = next;
     }
-    for (uint32_t s = 0; s < part->sections; s++) state->weight[s] = 1;
     return ONV_OK;
 }
 
@@ -112,6 +112,7 @@ void onv_state_start(onv_search_state *state, uint64_t capacity, const uint32_t 
         }
     }
     for (uint32_t s = 0; s < m; s++) {
+        state->weight[s] = 1;
         if (state->rest[s] > capacity) state->dead_at = s;
         if (state->rest[s] == 0) state->floor[s] = ONV_PLACED;
         state->member_from[s + 1] += state->member_from[s];
@@ -121,7 +122,13 @@ void onv_state_start(onv_search_state *state, uint64_t capacity, const uint32_t 
             state->members[state->member_from[s]++] = rows[i];
     memmove(state->member_from + 1, state->member_from, m * sizeof *state->member_from);
     state->member_from[0] = 0;
-    memcpy(state->support, state->member_from, m * sizeof *state->support);
+    memcpy(state->cursor, state->member_from, m * sizeof *state->cursor);
+    memset(state->supports, 0, state->n * sizeof *state->supports);
+    for (uint32_t s = 0; s < m; s++) {
+        if (state->rest[s] == 0) continue;
+        state->support[s] = state->members[state->cursor[s]];
+        state->supports[state->support[s]]++;
+    }
     state->work += state->member_from[m] * (uint64_t)2 + state->n;
 }
 
@@ -144,16 +151,18 @@ static void loosen_blocked(onv_search_state *state, uint32_t blocker)
     for (; row != UINT32_MAX; row = state->next_blocked[row]) state->loose[state->n_loose++] = row;
 }
 
-/* The row was raised or placed: sections that it supported need a new look at their floor. */
+/* The row was raised or placed: the sections that it supported need a new look at their floor. */
 static void mark_changed(onv_search_state *state, uint32_t row)
 {
-    uint32_t hi = state->part->hi[row];
-    for (uint32_t s = state->part->lo[row]; s < hi; s++) {
-        if (state->members[state->support[s]] != row || state->is_stale[s]) continue;
+    uint32_t left = state->supports[row], s = state->part->lo[row];
+    for (; left > 0; s++) {
+        if (state->support[s] != row) continue;
+        left--;
+        if (state->is_stale[s]) continue;
         state->is_stale[s] = true;
         state->stale[state->n_stale++] = s;
     }
-    state->work += (hi - state->part->lo[row]) / 4;
+    state->work += (s - state->part->lo[row]) / 4;
     loosen_blocked(state, row);
 }
 
@@ -183,24 +192,35 @@ void onv_state_place(onv_search_state *state, uint32_t row)
     state->work += end - state->near_from[row] + (part->hi[row] - part->lo[row]);
 }
 
+static void set_support(onv_search_state *state, uint32_t section, uint32_t row)
+{
+    state->supports[state->support[section]]--;
+    state->supports[row]++;
+    state->support[section] = row;
+}
+
 /* Finds the floor of a section and a row that supports it. Floors only rise, so a row at the old
  * floor ends the search. A support that was found for the same floor stays one when changes are
  * undone, so only changes of the floor go on the trail. */
 static uint64_t find_floor(onv_search_state *state, uint32_t section)
 {
     uint32_t from = state->member_from[section], end = state->member_from[section + 1];
-    uint32_t start = state->support[section], at = start;
+    uint32_t start = state->cursor[section], at = start;
     uint64_t floor = ONV_PLACED, old = state->floor[section];
+    uint32_t support = state->support[section];
     do {
-        uint64_t least = state->least[state->members[at]];
+        uint32_t row = state->members[at];
+        uint64_t least = state->least[row];
         if (least < floor) {
             floor = least;
-            state->support[section] = at;
+            support = row;
+            state->cursor[section] = at;
             if (least == old) break;
         }
         if (++at == end) at = from;
     } while (at != start);
     state->work += at > start ? at - start : end - from - (start - at);
+    set_support(state, section, support);
     return floor;
 }
 
@@ -233,7 +253,7 @@ void onv_state_undo(onv_search_state *state, size_t mark)
         onv_undo undo = state->trail.at[--state->trail.count];
         if (undo.index >= state->n) {
             state->floor[undo.index - state->n] = undo.old;
-            state->support[undo.index - state->n] = undo.support;
+            set_support(state, undo.index - state->n, undo.support);
             continue;
         }
         uint32_t row = undo.index;

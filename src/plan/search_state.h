@@ -30,7 +30,9 @@ typedef struct onv_search_state {
     uint64_t *least;    /* by row; ONV_PLACED */
     uint64_t *offset;   /* by row, once placed */
     uint64_t *floor;    /* by section; ONV_PLACED where nothing is left */
-    uint32_t *support;  /* by section: a place in members, of a row whose least is the floor */
+    uint32_t *support;  /* by section: a row whose least is the floor */
+    uint32_t *supports; /* by row: how many sections it supports */
+    uint32_t *cursor;   /* by section: where in members a support was last found; a hint */
     uint64_t *rest;     /* by section: units not placed yet */
     uint32_t *through;  /* by section: unplaced rows that cover it and the next */
     uint32_t *weight;   /* by section: how often it proved a state dead */

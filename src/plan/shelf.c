@@ -6,96 +6,117 @@
 
 enum { BLOCK = 64 };
 
-struct onv_shelf_block {
+typedef struct block {
     uint32_t count;
     uint32_t min_lo, max_hi; /* of all buffers; may be wider than needed after a removal */
     uint32_t lo[BLOCK], hi[BLOCK];
     uint64_t offset[BLOCK], end[BLOCK];
+} block;
+
+struct onv_shelf_lane {
+    block **blocks; /* the first `count` are in use, the rest are spare */
+    size_t count, made, capacity;
 };
 
-void onv_shelf_reset(onv_shelf *shelf)
+bool onv_shelf_init(onv_shelf *shelf, uint32_t rows, uint32_t sections)
 {
-    shelf->count = 0;
-    shelf->work = 0;
+    enum { ROWS_PER_STRETCH = 4096, MAX_STRETCHES = 64 };
+    uint32_t stretches = rows / ROWS_PER_STRETCH;
+    if (stretches > MAX_STRETCHES) stretches = MAX_STRETCHES;
+    if (stretches > sections || stretches < 2) stretches = 0;
+    *shelf = (onv_shelf){.stretches = stretches};
+    if (stretches > 0) shelf->stretch = sections / stretches + 1;
+    shelf->lanes = onv_heap_calloc(stretches + (size_t)1, sizeof *shelf->lanes);
+    return shelf->lanes != NULL;
 }
 
 void onv_shelf_cleanup(onv_shelf *shelf)
 {
-    for (size_t i = 0; i < shelf->made; i++) onv_heap_free(shelf->blocks[i]);
-    onv_heap_free(shelf->blocks);
+    for (uint32_t i = 0; shelf->lanes != NULL && i <= shelf->stretches; i++) {
+        onv_shelf_lane *lane = &shelf->lanes[i];
+        for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->blocks[k]);
+        onv_heap_free(lane->blocks);
+    }
+    onv_heap_free(shelf->lanes);
     *shelf = (onv_shelf){0};
 }
 
+void onv_shelf_clear(onv_shelf *shelf)
+{
+    for (uint32_t i = 0; i <= shelf->stretches; i++) shelf->lanes[i].count = 0;
+    shelf->work = 0;
+}
+
 /* Makes an empty block at `index` of the directory. */
-static onv_shelf_block *insert_block(onv_shelf *shelf, size_t index)
+static block *insert_block(onv_shelf_lane *lane, size_t index)
 {
-    if (shelf->count == shelf->made) {
-        if (shelf->made == shelf->capacity) {
-            size_t capacity = shelf->capacity == 0 ? 16 : shelf->capacity * 2;
-            void *grown = onv_heap_realloc(shelf->blocks, capacity * sizeof *shelf->blocks);
+    if (lane->count == lane->made) {
+        if (lane->made == lane->capacity) {
+            size_t capacity = lane->capacity == 0 ? 16 : lane->capacity * 2;
+            void *grown = onv_heap_realloc(lane->blocks, capacity * sizeof *lane->blocks);
             if (grown == NULL) return NULL;
-            shelf->blocks = grown;
-            shelf->capacity = capacity;
+            lane->blocks = grown;
+            lane->capacity = capacity;
         }
-        onv_shelf_block *made = onv_heap_calloc(1, sizeof *made);
+        block *made = onv_heap_calloc(1, sizeof *made);
         if (made == NULL) return NULL;
-        shelf->blocks[shelf->made++] = made;
+        lane->blocks[lane->made++] = made;
     }
-    onv_shelf_block *block = shelf->blocks[shelf->count];
-    memmove(&shelf->blocks[index + 1], &shelf->blocks[index],
-            (shelf->count - index) * sizeof *shelf->blocks);
-    shelf->blocks[index] = block;
-    shelf->count++;
-    block->count = 0;
-    block->min_lo = UINT32_MAX;
-    block->max_hi = 0;
-    return block;
+    block *b = lane->blocks[lane->count];
+    memmove(&lane->blocks[index + 1], &lane->blocks[index],
+            (lane->count - index) * sizeof *lane->blocks);
+    lane->blocks[index] = b;
+    lane->count++;
+    b->count = 0;
+    b->min_lo = UINT32_MAX;
+    b->max_hi = 0;
+    return b;
 }
 
-static void find_span(onv_shelf_block *block)
+static void find_span(block *b)
 {
-    block->min_lo = UINT32_MAX;
-    block->max_hi = 0;
-    for (uint32_t i = 0; i < block->count; i++) {
-        if (block->lo[i] < block->min_lo) block->min_lo = block->lo[i];
-        if (block->hi[i] > block->max_hi) block->max_hi = block->hi[i];
+    b->min_lo = UINT32_MAX;
+    b->max_hi = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (b->lo[i] < b->min_lo) b->min_lo = b->lo[i];
+        if (b->hi[i] > b->max_hi) b->max_hi = b->hi[i];
     }
 }
 
-/* Moves the columns of [from, count) by `shift` places. */
-static void shift_rows(onv_shelf_block *block, uint32_t from, int shift)
+/* Makes room for a row. */
+static void shift_rows(block *b, uint32_t row)
 {
-    uint32_t rows = block->count - from, to = (uint32_t)((int)from + shift);
-    memmove(&block->lo[to], &block->lo[from], rows * sizeof block->lo[0]);
-    memmove(&block->hi[to], &block->hi[from], rows * sizeof block->hi[0]);
-    memmove(&block->offset[to], &block->offset[from], rows * sizeof block->offset[0]);
-    memmove(&block->end[to], &block->end[from], rows * sizeof block->end[0]);
+    uint32_t rows = b->count - row;
+    memmove(&b->lo[row + 1], &b->lo[row], rows * sizeof b->lo[0]);
+    memmove(&b->hi[row + 1], &b->hi[row], rows * sizeof b->hi[0]);
+    memmove(&b->offset[row + 1], &b->offset[row], rows * sizeof b->offset[0]);
+    memmove(&b->end[row + 1], &b->end[row], rows * sizeof b->end[0]);
 }
 
 /* Moves the upper half of a full block to a new one behind it. */
-static bool split_block(onv_shelf *shelf, size_t index)
+static bool split_block(onv_shelf_lane *lane, size_t index)
 {
     enum { HALF = BLOCK / 2 };
-    onv_shelf_block *upper = insert_block(shelf, index + 1);
+    block *upper = insert_block(lane, index + 1);
     if (upper == NULL) return false;
-    onv_shelf_block *block = shelf->blocks[index];
-    memcpy(upper->lo, &block->lo[HALF], HALF * sizeof block->lo[0]);
-    memcpy(upper->hi, &block->hi[HALF], HALF * sizeof block->hi[0]);
-    memcpy(upper->offset, &block->offset[HALF], HALF * sizeof block->offset[0]);
-    memcpy(upper->end, &block->end[HALF], HALF * sizeof block->end[0]);
-    upper->count = block->count = HALF;
+    block *b = lane->blocks[index];
+    memcpy(upper->lo, &b->lo[HALF], HALF * sizeof b->lo[0]);
+    memcpy(upper->hi, &b->hi[HALF], HALF * sizeof b->hi[0]);
+    memcpy(upper->offset, &b->offset[HALF], HALF * sizeof b->offset[0]);
+    memcpy(upper->end, &b->end[HALF], HALF * sizeof b->end[0]);
+    upper->count = b->count = HALF;
     find_span(upper);
-    find_span(block);
+    find_span(b);
     return true;
 }
 
 /* The block for a buffer at `offset`: the last one that starts at or below it. */
-static size_t block_at(const onv_shelf *shelf, uint64_t offset)
+static size_t block_at(const onv_shelf_lane *lane, uint64_t offset)
 {
-    size_t low = 0, high = shelf->count;
+    size_t low = 0, high = lane->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (shelf->blocks[middle]->offset[0] <= offset)
+        if (lane->blocks[middle]->offset[0] <= offset)
             low = middle;
         else
             high = middle;
@@ -103,25 +124,26 @@ static size_t block_at(const onv_shelf *shelf, uint64_t offset)
     return low;
 }
 
-static bool insert_row(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset, uint64_t end)
+static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset,
+                       uint64_t end)
 {
-    if (shelf->count == 0 && insert_block(shelf, 0) == NULL) return false;
-    size_t index = block_at(shelf, offset);
-    if (shelf->blocks[index]->count == BLOCK) {
-        if (!split_block(shelf, index)) return false;
-        if (shelf->blocks[index + 1]->offset[0] <= offset) index++;
+    if (lane->count == 0 && insert_block(lane, 0) == NULL) return false;
+    size_t index = block_at(lane, offset);
+    if (lane->blocks[index]->count == BLOCK) {
+        if (!split_block(lane, index)) return false;
+        if (lane->blocks[index + 1]->offset[0] <= offset) index++;
     }
-    onv_shelf_block *block = shelf->blocks[index];
-    uint32_t row = block->count;
-    while (row > 0 && block->offset[row - 1] > offset) row--;
-    shift_rows(block, row, 1);
-    block->lo[row] = lo;
-    block->hi[row] = hi;
-    block->offset[row] = offset;
-    block->end[row] = end;
-    block->count++;
-    if (lo < block->min_lo) block->min_lo = lo;
-    if (hi > block->max_hi) block->max_hi = hi;
+    block *b = lane->blocks[index];
+    uint32_t row = b->count;
+    while (row > 0 && b->offset[row - 1] > offset) row--;
+    shift_rows(b, row);
+    b->lo[row] = lo;
+    b->hi[row] = hi;
+    b->offset[row] = offset;
+    b->end[row] = end;
+    b->count++;
+    if (lo < b->min_lo) b->min_lo = lo;
+    if (hi > b->max_hi) b->max_hi = hi;
     return true;
 }
 
@@ -149,51 +171,46 @@ static bool scan_row(gap_scan *scan, uint64_t offset, uint64_t end)
     return false;
 }
 
-static bool scan_block(gap_scan *scan, const onv_shelf_block *block)
+static bool scan_block(gap_scan *scan, const block *b)
 {
     unsigned char shared[BLOCK];
     for (uint32_t i = 0; i < BLOCK; i++) /* rows beyond count are stale, and not looked at below */
-        shared[i] = (block->lo[i] < scan->hi) & (block->hi[i] > scan->lo);
-    for (uint32_t base = 0; base < block->count; base += 8) {
+        shared[i] = (b->lo[i] < scan->hi) & (b->hi[i] > scan->lo);
+    for (uint32_t base = 0; base < b->count; base += 8) {
         uint64_t mask;
         memcpy(&mask, &shared[base], sizeof mask);
         if (mask == 0) continue;
-        for (uint32_t i = base; i < base + 8 && i < block->count; i++)
-            if (shared[i] && scan_row(scan, block->offset[i], block->end[i])) return true;
+        for (uint32_t i = base; i < base + 8 && i < b->count; i++)
+            if (shared[i] && scan_row(scan, b->offset[i], b->end[i])) return true;
     }
     return false;
+}
+
+static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+{
+    for (size_t i = 0; i < lane->count; i++) {
+        const block *b = lane->blocks[i];
+        if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
+        shelf->work += BLOCK / 2;
+        if (scan_block(scan, b)) break;
+    }
+    shelf->work += lane->count / 2 + 8;
+    if (scan->gap == UINT64_MAX) scan->offset = scan->top;
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
                      uint64_t *offset)
 {
-    gap_scan scan = {lo, hi, size, fit, 0, UINT64_MAX, UINT64_MAX};
-    for (size_t i = 0; i < shelf->count; i++) {
-        const onv_shelf_block *block = shelf->blocks[i];
-        if (block->min_lo >= hi || block->max_hi <= lo) continue;
-        shelf->work += BLOCK / 4;
-        if (scan_block(&scan, block)) break;
+    gap_scan scan = {lo, hi, size, fit, 0, UINT64_MAX, 0};
+    uint32_t first = 0, last = 0;
+    if (shelf->stretches > 0) {
+        first = 1 + lo / shelf->stretch;
+        last = 1 + (hi - 1) / shelf->stretch;
     }
-    shelf->work += shelf->count / 4 + 4;
-    *offset = scan.gap == UINT64_MAX ? scan.top : scan.offset;
-    return insert_row(shelf, lo, hi, *offset, *offset + size);
-}
-
-void onv_shelf_remove(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset)
-{
-    /* Equal offsets may reach back over several blocks. */
-    size_t index = block_at(shelf, offset);
-    for (;; index--) {
-        onv_shelf_block *block = shelf->blocks[index];
-        for (uint32_t i = 0; i < block->count; i++) {
-            if (block->offset[i] != offset || block->lo[i] != lo || block->hi[i] != hi) continue;
-            shift_rows(block, i + 1, -1);
-            if (--block->count > 0) return;
-            memmove(&shelf->blocks[index], &shelf->blocks[index + 1],
-                    (shelf->count - index - 1) * sizeof(onv_shelf_block *));
-            shelf->blocks[--shelf->count] = block;
-            return;
-        }
-        if (index == 0) return;
-    }
+    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
+    *offset = scan.offset;
+    if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
+    for (uint32_t i = first; i <= last && shelf->stretches > 0; i++)
+        if (!insert_row(&shelf->lanes[i], lo, hi, scan.offset, scan.offset + size)) return false;
+    return true;
 }

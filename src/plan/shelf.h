@@ -1,9 +1,11 @@
 /* A shelf: placed buffers in order of offset, to find gaps among those that share a section.
  *
  * Buffers lie in blocks of up to 64, kept as columns so that the test for shared sections runs over
- * plain arrays; a directory lists the blocks in order. A block knows the span of its sections, and
- * is skipped when that does not touch the buffer in question.
- * Cost of finding a place: linear in what is placed below it, at about 1 ns a buffer.
+ * plain arrays; a lane lists its blocks in order. A block knows the span of its sections, and is
+ * skipped when that does not touch the buffer in question. Large parts have, besides the lane of
+ * everything, a lane for each stretch of time with what is live in it, where the short-lived
+ * buffers find their gaps.
+ * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer.
  */
 #ifndef ONV_PLAN_SHELF_H
 #define ONV_PLAN_SHELF_H
@@ -17,23 +19,23 @@ typedef enum onv_fit {
     ONV_FIT_BEST,  /* the smallest gap that is large enough, the lowest of these */
 } onv_fit;
 
-typedef struct onv_shelf_block onv_shelf_block;
+typedef struct onv_shelf_lane onv_shelf_lane;
 
 typedef struct onv_shelf {
-    onv_shelf_block **blocks; /* the first `count` are in use, the rest are spare */
-    size_t count, made, capacity;
-    uint64_t work; /* units spent since the last reset, see onv_effort */
+    onv_shelf_lane *lanes; /* [0]: everything; then one for each stretch */
+    uint32_t stretches;    /* 0, or more than 1 */
+    uint32_t stretch;      /* sections of one */
+    uint64_t work;         /* units spent since it was started, see onv_effort */
 } onv_shelf;
 
-/* A zeroed shelf is empty. */
-void onv_shelf_reset(onv_shelf *shelf);
+/* Makes an empty shelf for about `rows` buffers; a zeroed one can be cleaned up. */
+bool onv_shelf_init(onv_shelf *shelf, uint32_t rows, uint32_t sections);
 void onv_shelf_cleanup(onv_shelf *shelf);
+/* Takes everything off. */
+void onv_shelf_clear(onv_shelf *shelf);
 
 /* Puts a buffer of `size` > 0 on the shelf, in a gap or on top; false when memory is short. */
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
                      uint64_t *offset);
-
-/* Takes a buffer off again that was placed with these sections at this offset. */
-void onv_shelf_remove(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset);
 
 #endif

@@ -80,9 +80,8 @@ static onv_status take_rows(splitter *s, const onv_plan_buffer *buffers, const u
         if (i == 0 || times[i] != times[unique - 1]) times[unique++] = times[i];
     for (size_t i = 0; i < count; i++) {
         if (sizes[i] == 0) continue;
-        s->items[s->n++] =
-            (item){rank_of(times, unique, buffers[i].lower),
-                   rank_of(times, unique, buffers[i].upper), (uint32_t)i, sizes[i]};
+        s->items[s->n++] = (item){rank_of(times, unique, buffers[i].lower),
+                                  rank_of(times, unique, buffers[i].upper), (uint32_t)i, sizes[i]};
     }
     qsort(s->items, s->n, sizeof *s->items, compare_items);
     return ONV_OK;
@@ -115,8 +114,8 @@ static uint32_t compress_time(splitter *s, const group *g)
         items[i].hi = s->hi_map[items[i].hi - first];
     }
     for (uint32_t t = 0; t <= last - first; t++) s->lo_map[t] = s->hi_map[t] = 0;
-    s->work_left -= s->work_left < g->count + (last - first) ? s->work_left
-                                                             : g->count + (last - first);
+    s->work_left -=
+        s->work_left < g->count + (last - first) ? s->work_left : g->count + (last - first);
     return sections;
 }
 

@@ -1,13 +1,11 @@
 /* Tightening: the exact search under one capacity after another, for the lowest plan. */
-#include <stdio.h> /*DBG*/
-#include <stdlib.h> /*DBG*/
 #include "base/heap.h"
 #include "plan/part.h"
 #include "plan/search.h"
 
 /* A run that does not succeed soon seldom succeeds late, so many short runs in different styles
  * come first, and longer ones after each round of all. */
-enum { FIRST_WORK = 1000000, WORK_PER_ROW = 5000 };
+enum { FIRST_WORK = 100000, WORK_PER_PAIR = 60, WORK_PER_PAIR_LARGE = 200, LARGE = 2000 };
 
 typedef struct tightening {
     const onv_part *part;
@@ -15,29 +13,58 @@ typedef struct tightening {
     onv_effort *effort;
     onv_search *search;
     uint64_t *offsets;
-    uint64_t first_work; /* of a run */
+    bool large;
+    uint64_t first_work; /* of a run: somewhat more than it takes to place all without a mistake */
     const char *name;
     onv_error *err;
 } tightening;
 
-static uint64_t style_of_run(uint32_t run, onv_search_style *style)
+#define STYLE(choice_, order_)                                                                     \
+    {                                                                                              \
+        .choice = ONV_CHOICE_##choice_, .order = ONV_ORDER_##order_                                \
+    }
+#define REVERSED(choice_, order_)                                                                  \
+    {                                                                                              \
+        .choice = ONV_CHOICE_##choice_, .order = ONV_ORDER_##order_, .reversed = true              \
+    }
+
+/* Deciding the tightest section suits large graphs, where most sections have space to spare; the one
+ * with the fewest options suits puzzles. Within these, which buffers come first matters more than
+ * anything, and no order is good for all. */
+static const onv_search_style large_styles[] = {
+    STYLE(TIGHTEST, SIZE),  STYLE(TIGHTEST, LOAD), STYLE(TIGHTEST, TIME),
+    STYLE(TIGHTEST, WIDTH), STYLE(TIGHTEST, AREA),
+};
+static const onv_search_style styles[] = {
+    STYLE(TIGHTEST, SIZE),  STYLE(FEWEST, WIDTH),     REVERSED(FEWEST, SIZE),
+    STYLE(FEWEST, TIME),    REVERSED(ANYWHERE, AREA), STYLE(TIGHTEST, TIME),
+    STYLE(FEWEST, LOAD),    STYLE(FEWEST, SIZE),      REVERSED(FEWEST, AREA),
+    STYLE(ANYWHERE, SIZE),  STYLE(TIGHTEST, LOAD),    REVERSED(FEWEST, WIDTH),
+    REVERSED(FEWEST, LOAD),
+};
+enum {
+    N_LARGE = sizeof large_styles / sizeof large_styles[0],
+    N_STYLES = sizeof styles / sizeof styles[0]
+};
+
+static onv_search_style style_of_run(uint32_t run, bool large)
 {
-    static const onv_search_style orders[] = {
-        {.order = ONV_ORDER_SIZE},
-        {.order = ONV_ORDER_WIDTH},
-        {.order = ONV_ORDER_SIZE, .reversed = true},
-        {.order = ONV_ORDER_LOAD},
-        {.order = ONV_ORDER_AREA},
-        {.order = ONV_ORDER_TIME},
-    };
-    static const onv_choice choices[] = {ONV_CHOICE_FEWEST, ONV_CHOICE_TIGHTEST,
-                                         ONV_CHOICE_ANYWHERE};
-    enum { ORDERS = sizeof orders / sizeof orders[0], CHOICES = 3 };
-    *style = orders[run / CHOICES % ORDERS];
-    style->choice = choices[run % CHOICES];
-    style->seed = run / (CHOICES * ORDERS);
-    uint32_t round = run / (2 * CHOICES * ORDERS);
-    return (uint64_t)1 << (round < 20 ? round : 20);
+    if (large && run < N_LARGE) return large_styles[run];
+    onv_search_style style = styles[run % N_STYLES];
+    style.seed = run < 3 ? 0 : run;
+    return style;
+}
+
+/* 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: whatever the right length of a run is, not much is lost. */
+static uint64_t length_of_run(uint32_t run)
+{
+    uint32_t k = run + 1;
+    while ((k & (k + 1)) != 0) { /* not of the form 2^i - 1 */
+        uint32_t power = 1;
+        while (power * 2 - 1 < k) power *= 2;
+        k -= power - 1;
+    }
+    return ((uint64_t)k + 1) / 2;
 }
 
 /* Searches for a plan within the capacity, with at most `work` units in all runs. */
@@ -48,12 +75,11 @@ static onv_status probe(tightening *t, uint64_t capacity, uint64_t work, onv_sea
     for (uint32_t run = 0; *result == ONV_SEARCH_SPENT; run++) {
         uint64_t used = t->effort->spent - start;
         if (used >= work || t->effort->left == 0) return ONV_OK;
-        onv_search_style style;
-        uint64_t share = t->first_work * style_of_run(run, &style);
+        onv_search_style style = style_of_run(t->layout->runs++, t->large);
+        uint64_t share = t->first_work * length_of_run(run);
         if (share > work - used) share = work - used;
         ONV_TRY(onv_search_run(t->search, capacity, &style, share, t->effort, t->offsets, result,
                                t->err));
-        if (getenv("VERB")) fprintf(stderr, "cap %lu run %u order %d choice %d seed %lu share %.1fM: result %d, used %.1fM nodes %lu\n", capacity, run, style.order, style.choice, style.seed, share/1e6, *result, (t->effort->spent-start-used)/1e6, t->effort->nodes); /*DBG*/
     }
     if (*result == ONV_SEARCH_NONE) {
         t->layout->lower = capacity + 1;
@@ -87,10 +113,9 @@ static onv_status tighten(tightening *t)
     onv_layout *layout = t->layout;
     onv_search_result result;
     /* Mostly the target is the load, and a plan of that height exists. */
-    ONV_TRY(probe(t, layout->target, t->effort->left / 2, &result));
+    ONV_TRY(probe(t, layout->target, t->effort->left / 3, &result));
     ONV_TRY(bisect(t));
-    while (t->effort->left > 0 && layout->height > layout->target &&
-           layout->height > layout->lower)
+    while (t->effort->left > 0 && layout->height > layout->target && layout->height > layout->lower)
         ONV_TRY(probe(t, layout->height - 1, UINT64_MAX, &result));
     return ONV_OK;
 }
@@ -98,10 +123,15 @@ static onv_status tighten(tightening *t)
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                            onv_effort *effort, onv_error *err)
 {
-    if (effort->left == 0 || !onv_search_takes(part)) return ONV_OK;
-    tightening t = {.part = part, .layout = layout, .effort = effort, .name = self->name,
-                    .first_work = FIRST_WORK + (uint64_t)part->n * WORK_PER_ROW,
+    uint64_t pairs;
+    if (effort->left == 0 || !onv_search_takes(part, &pairs)) return ONV_OK;
+    tightening t = {.part = part,
+                    .layout = layout,
+                    .effort = effort,
+                    .name = self->name,
+                    .large = part->n > LARGE,
                     .err = err};
+    t.first_work = FIRST_WORK + pairs * (t.large ? WORK_PER_PAIR_LARGE : WORK_PER_PAIR);
     ONV_TRY(onv_search_new(part, &t.search, err));
     t.offsets = onv_heap_calloc(part->n, sizeof *t.offsets);
     onv_status status = t.offsets == NULL ? onv_fail_memory(err) : tighten(&t);
