@@ -38,7 +38,7 @@ GREEDY(time_best, "time-best", "in order of time, each in the tightest gap", TIM
 
 static const onv_planner exact = {
     .name = "exact",
-    .summary = "search that proves the plan optimal if the effort suffices; up to 5,000 buffers",
+    .summary = "search that proves the plan optimal if the effort suffices; up to 30,000 buffers",
     .run = onv_tighten_run,
     .improves = true};
 
