@@ -14,8 +14,9 @@
 typedef struct onv_storage_rules {
     bool views;         /* the table's views: Reshape, Squeeze, Unsqueeze, Flatten, Identity ... */
     bool strided_views; /* also views with strides, as PyTorch makes them: Transpose, Slice, Split,
-                           Expand; a Reshape of a tensor that is not contiguous then copies, and so
-                           does a batched MatMul of one, while it runs */
+                           Expand; a Reshape then copies where no strides give the new shape, and a
+                           batched MatMul copies operands whose batch is not one axis, while it
+                           runs */
     bool inplace;       /* elementwise operators overwrite an input that dies there */
     bool skip_host;     /* shapes and what is computed from them alone are not on the device */
     bool hold_inputs;   /* the caller keeps the graph inputs to the end */
@@ -24,7 +25,7 @@ typedef struct onv_storage_rules {
 #define ONV_NO_STORAGE UINT32_MAX
 
 typedef struct onv_storages {
-    onv_interval *at; /* in order of `first`; alias_of is not used */
+    onv_interval *at; /* in order of `first`, hidden copies behind; alias_of is not used */
     uint32_t count;
     uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: on the host, or in a weight */
     uint64_t peak_bytes;
