@@ -144,7 +144,7 @@ static void bounds_of_floor(const onv_dims *pool, onv_dim_expr *e)
     int64_t bl = low_of(pool, e->terms[1].d), bh = high_of(pool, e->terms[1].d);
     e->low = -ONV_DIM_INFINITY_RAW;
     e->high = ONV_DIM_INFINITY_RAW;
-    if (bl < 0) return;
+    if (bl < 0 || bh < 1) return; /* a divisor that can only be 0 bounds nothing */
     if (bl == 0) bl = 1;
     if (al >= 0)
         e->low = onv_dim_fits(bh) && onv_dim_fits(al) ? al / bh : 0;
@@ -154,6 +154,13 @@ static void bounds_of_floor(const onv_dims *pool, onv_dim_expr *e)
         e->high = -1;
     else if (onv_dim_fits(ah))
         e->high = ah / bl;
+}
+
+static void bounds_of_mod(const onv_dims *pool, onv_dim_expr *e)
+{
+    int64_t bl = low_of(pool, e->terms[1].d), bh = high_of(pool, e->terms[1].d);
+    e->low = bl >= 0 ? 0 : -ONV_DIM_INFINITY_RAW;
+    e->high = bh >= 1 ? onv_sat_add(bh, -1) : 0;
 }
 
 static void bounds_of_extremum(const onv_dims *pool, onv_dim_expr *e)
@@ -176,10 +183,7 @@ static void set_bounds(const onv_dims *pool, onv_dim_expr *e)
     case ONV_DIM_SUM: bounds_of_sum(pool, e); break;
     case ONV_DIM_PRODUCT: bounds_of_product(pool, e); break;
     case ONV_DIM_FLOOR: bounds_of_floor(pool, e); break;
-    case ONV_DIM_MOD:
-        e->low = low_of(pool, e->terms[1].d) >= 0 ? 0 : -ONV_DIM_INFINITY_RAW;
-        e->high = onv_sat_add(high_of(pool, e->terms[1].d), -1);
-        break;
+    case ONV_DIM_MOD: bounds_of_mod(pool, e); break;
     case ONV_DIM_MIN:
     case ONV_DIM_MAX: bounds_of_extremum(pool, e); break;
     }

@@ -89,6 +89,17 @@ static void division_is_exact_where_it_can_be(void **state)
     assert_false(onv_dim_is_known(EXACT(num(1), num(0))));
 }
 
+/* Nothing sensible, but files may say so: a divisor that is known to be 0. */
+static void divisors_that_can_only_be_0(void **state)
+{
+    fixture *f = *state;
+    onv_dim zero = DIV(num(1), ADD(f->b, num(2)));
+    onv_dim values[] = {num(7), num(3), num(0)};
+    onv_dim undefined[] = {DIV(f->a, zero), DIV(SUB(f->a, num(9)), zero), MOD(f->a, zero)};
+    for (size_t i = 0; i < sizeof undefined / sizeof undefined[0]; i++)
+        assert_false(onv_dim_is_known(onv_dim_eval(&f->pool, undefined[i], values)));
+}
+
 static void floors_fold_together(void **state)
 {
     fixture *f = *state;
@@ -235,6 +246,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_forms_are_the_same_word, setup, teardown),
         cmocka_unit_test_setup_teardown(text_reads_like_an_engineer_writes, setup, teardown),
         cmocka_unit_test_setup_teardown(division_is_exact_where_it_can_be, setup, teardown),
+        cmocka_unit_test_setup_teardown(divisors_that_can_only_be_0, setup, teardown),
         cmocka_unit_test_setup_teardown(floors_fold_together, setup, teardown),
         cmocka_unit_test_setup_teardown(extrema_use_what_is_certain, setup, teardown),
         cmocka_unit_test_setup_teardown(infinities_are_slice_sentinels, setup, teardown),
