@@ -3,7 +3,7 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --expandable-segments --budget --margin --max-batch --list-gpus
+        --runtime --effort --limit --expandable-segments --budget --margin --max-batch --list-gpus
         --train --amp --loss --freeze --accumulate --zero --world --as-exported --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
@@ -34,6 +34,12 @@ _onnxvram() {
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
+    --limit)
+        compopt -o nospace
+        mapfile -t COMPREPLY < <(
+            compgen -S = -W 'nodes values nesting function-depth attr-elems name-bytes memory' -- "$cur"
+        )
+        ;;
     -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \
         --margin | --top | --capacity)
         COMPREPLY=()

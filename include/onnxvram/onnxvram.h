@@ -76,6 +76,12 @@ typedef struct onv_limits {
     uint64_t arena_bytes;    /* memory of one analysis; default 4 GiB */
 } onv_limits;
 
+/* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */
+ONV_API const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallback);
+
+/* Sets the limit of that name; false if there is none, or the value does not fit. */
+ONV_API bool onv_limits_set(onv_limits *limits, const char *name, uint64_t value);
+
 /* `name` is a symbolic dim. */
 typedef struct onv_dim_binding {
     const char *name;

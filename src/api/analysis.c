@@ -6,6 +6,7 @@
 #include "ir/check.h"
 #include "live/live.h"
 #include "live/order.h"
+#include "load/limits.h"
 #include "load/load.h"
 #include "report/report.h"
 #include "runtime/fit.h"
@@ -196,6 +197,7 @@ static onv_status create(const source *from, const onv_options *given, onv_analy
                             : onv_load(from->path, &options.limits, &analysis->model, err);
     if (status == ONV_OK) {
         status = analyse(analysis, &options, err);
+        if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) onv_model_cleanup(&analysis->model);
     }
     if (status != ONV_OK) {

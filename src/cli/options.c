@@ -21,6 +21,7 @@ enum {
     OPT_ORDER,
     OPT_RUNTIME,
     OPT_EFFORT,
+    OPT_LIMIT,
     OPT_EXPANDABLE,
     OPT_BUDGET,
     OPT_MARGIN,
@@ -58,6 +59,8 @@ static const option_row rows[] = {
     {OPT_ORDER, "order", required_argument, "NAME", "order of execution; see below"},
     {OPT_RUNTIME, "runtime", required_argument, "LIST", "whose memory to work out; see below"},
     {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
+    {OPT_LIMIT, "limit", required_argument, "NAME=N",
+     "what input may ask for before it is refused; see below; repeatable"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
@@ -121,6 +124,11 @@ void onv_cli_help(FILE *to)
     fputs("\nRuntimes (all, unless a comma-separated list is given):\n", to);
     for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
+    uint64_t fallback;
+    fputs("\nLimits:\n", to);
+    for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
+        fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
+                (unsigned long long)fallback);
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
@@ -316,6 +324,18 @@ static onv_cli_verdict set_precision(onv_precision *to, const char *option, cons
     return usage("--%s takes fp32, fp16 or bf16, not '%s'", option, text);
 }
 
+static onv_cli_verdict set_limit(onv_cli *cli, const char *text)
+{
+    const char *value;
+    uint64_t limit = 0;
+    char *name = split(text, &value);
+    bool good = name != NULL && onv_cli_parse_size(value, &limit) && limit > 0 &&
+                onv_limits_set(&cli->analysis.limits, name, limit);
+    free(name);
+    if (!good) return usage("--limit takes NAME=N with a name that --help lists, not '%s'", text);
+    return ONV_CLI_RUN;
+}
+
 static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
 {
     int64_t value;
@@ -382,6 +402,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ORDER: cli->analysis.order = arg; return ONV_CLI_RUN;
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
     case OPT_EFFORT: return set_effort(cli, arg);
+    case OPT_LIMIT: return set_limit(cli, arg);
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_BUDGET: return set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();

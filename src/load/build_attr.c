@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/build.h"
+#include "load/limits.h"
 
 /* The node whose attribute is being built, for its subgraphs. */
 typedef struct attr_site {
@@ -16,9 +17,10 @@ typedef struct attr_site {
 static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_t n)
 {
     if (n <= site->b->limits->attr_elems) return ONV_OK;
-    return onv_fail(site->b->err, ONV_ERR_LIMIT,
-                    "attribute '%s' has %zu elements; the limit is %" PRIu64, attr->name, n,
-                    site->b->limits->attr_elems);
+    return onv_fail(
+        site->b->err, ONV_ERR_LIMIT,
+        "attribute '%s' has %zu elements; the limit is %" PRIu64 ONV_RAISE("attr-elems"),
+        attr->name, n, site->b->limits->attr_elems);
 }
 
 /* Follows references to the attributes of the calls around. *pb is NULL where the call leaves an

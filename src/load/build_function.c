@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "load/build.h"
+#include "load/limits.h"
 
 /* --- The table --------------------------------------------------------------------------------- */
 
@@ -112,7 +113,7 @@ static onv_status cost_of_call(onv_builder *b, const Onnx__NodeProto *pb, uint32
     if (depth + (function->visit == VISITED ? function->depth : 1) > b->limits->function_depth)
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "functions call each other more than %" PRIu32
-                        " deep, the limit (function '%s')",
+                        " deep, the limit (function '%s')" ONV_RAISE("function-depth"),
                         b->limits->function_depth, function->name);
     add_cost(sum, function->cost);
     if (function->depth > sum->depth) sum->depth = function->depth;
@@ -156,10 +157,11 @@ onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb)
     cost sum = {0};
     ONV_TRY(cost_of_nodes(b, pb->graph->node, pb->graph->n_node, 0, &sum));
     if (sum.nodes <= b->limits->nodes) return ONV_OK;
-    return onv_fail(b->err, ONV_ERR_LIMIT,
-                    "the model has %s%" PRIu64
-                    " nodes once its functions are expanded; the limit is %" PRIu64,
-                    sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->limits->nodes);
+    return onv_fail(
+        b->err, ONV_ERR_LIMIT,
+        "the model has %s%" PRIu64
+        " nodes once its functions are expanded; the limit is %" PRIu64 ONV_RAISE("nodes"),
+        sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->limits->nodes);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */
@@ -306,7 +308,8 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__N
     /* The walk over costs has seen every call, but for those in graphs passed as attributes. */
     if (c.body.calls > b->limits->function_depth)
         return onv_fail(b->err, ONV_ERR_LIMIT,
-                        "functions call each other more than %" PRIu32 " deep, the limit",
+                        "functions call each other more than %" PRIu32
+                        " deep, the limit" ONV_RAISE("function-depth"),
                         b->limits->function_depth);
     onv_status status = onv_build_work(b, onv_build_cost(list_items(function->pb), true));
     if (status == ONV_OK) status = expand(&c);

@@ -40,7 +40,8 @@ static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv
     onv_model *model = b->model;
     if (model->values.count >= b->limits->values)
         return onv_fail(b->err, ONV_ERR_LIMIT,
-                        "the model has more than %" PRIu64 " values, the limit", b->limits->values);
+                        "the model has more than %" PRIu64 " values, the limit" ONV_RAISE("values"),
+                        b->limits->values);
     onv_value value = {
         .kind = (uint8_t)kind,
         .graph = scope->graph,
@@ -230,7 +231,8 @@ onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv
     };
     if (scope.graphs > b->limits->nesting)
         return onv_fail(b->err, ONV_ERR_LIMIT,
-                        "graphs nested more than %" PRIu32 " deep, the limit", b->limits->nesting);
+                        "graphs nested more than %" PRIu32 " deep, the limit" ONV_RAISE("nesting"),
+                        b->limits->nesting);
     if (path[0] != '\0') ONV_TRY(onv_build_prefix(b, path, &scope.prefix));
     *id = scope.graph;
     if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/build.h"
+#include "load/limits.h"
 
 uint64_t onv_build_cost(uint64_t items, bool in_function)
 {
@@ -16,7 +17,7 @@ onv_status onv_build_work(onv_builder *b, uint64_t amount)
     if (b->work <= b->limits->nodes) return ONV_OK;
     return onv_fail(b->err, ONV_ERR_LIMIT,
                     "the model has more than %" PRIu64
-                    " nodes once its functions are expanded, the limit",
+                    " nodes once its functions are expanded, the limit" ONV_RAISE("nodes"),
                     b->limits->nodes);
 }
 

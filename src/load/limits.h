@@ -1,8 +1,10 @@
-/* The limits that hostile input meets while it is loaded, with their defaults. */
+/* The limits that hostile input meets while it is loaded, with their defaults and their names: a
+ * failure of kind ONV_ERR_LIMIT names the limit and how it is raised, unless nothing can. */
 #ifndef ONV_LOAD_LIMITS_H
 #define ONV_LOAD_LIMITS_H
 
-#include "onnxvram/onnxvram.h"
+#include "base/arena.h"
+#include "base/status.h"
 
 enum {
     ONV_DEFAULT_NODES = 4 << 20,
@@ -23,6 +25,13 @@ enum { ONV_MOST_NESTING = 1000, ONV_MOST_FUNCTION_DEPTH = 500 };
 /* A path (the prefix of names inside subgraphs and functions) beyond this is replaced by a number,
  * so that deep nesting cannot multiply long names. */
 enum { ONV_MOST_PATH_BYTES = 512 };
+
+/* The end of a message about a limit: the option of the program, the name in onv_limits_set(). */
+#define ONV_RAISE(name) "; --limit " name "=N raises it"
+
+/* What became of an allocation that an arena refused: ONV_ERR_LIMIT where the arena has all but
+ * reached its limit, which is limits.arena_bytes, else ONV_ERR_MEMORY. */
+onv_status onv_limits_refused(const onv_arena *arena, onv_error *err);
 
 /* Zeros become defaults, and values that cannot be served are lowered. NULL: all defaults. */
 static inline onv_limits onv_limits_resolve(const onv_limits *given)

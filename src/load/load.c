@@ -1,6 +1,5 @@
 #include "load/load.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -16,16 +15,6 @@ static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, 
     if (guess == NULL || err == NULL) return status;
     err->code = ONV_OK;
     return onv_fail(err, status, "not an ONNX model: this is %s", guess);
-}
-
-/* A refused allocation is the limit's doing where the arena has all but reached it. */
-static onv_status out_of_memory(const onv_arena *arena, onv_error *err)
-{
-    if (!arena->failed || arena->held_bytes < arena->limit_bytes / 2) return ONV_ERR_MEMORY;
-    if (err != NULL) err->code = ONV_OK;
-    return onv_fail(err, ONV_ERR_LIMIT,
-                    "loading takes more memory than %" PRIu64 " bytes, the limit",
-                    (uint64_t)arena->limit_bytes);
 }
 
 static onv_status build(const Onnx__ModelProto *pb, const onv_scan *scan, const onv_limits *limits,
@@ -50,8 +39,8 @@ static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits 
     const ProtobufCMessage *pb;
     status = onv_unpack(&scan, &onnx__model_proto__descriptor, &scratch, &pb, err);
     if (status == ONV_OK) status = build((const Onnx__ModelProto *)pb, &scan, limits, model, err);
-    if (status == ONV_ERR_MEMORY) status = out_of_memory(&scratch, err);
-    if (status == ONV_ERR_MEMORY) status = out_of_memory(&model->arena, err);
+    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&scratch, err);
+    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);
     if (status == ONV_ERR_FORMAT) status = not_onnx(status, data, bytes, err);
     onv_scan_cleanup(&scan);
     onv_arena_cleanup(&scratch);

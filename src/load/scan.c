@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "load/fields.h"
+#include "load/limits.h"
 #include "load/wire.h"
 
 /* A length in the skeleton is known only when its message is finished, so it gets a varint of fixed
@@ -118,7 +119,8 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
 {
     if (bytes > w->limits->name_bytes)
         return onv_fail(w->err, ONV_ERR_LIMIT,
-                        "%s.%s of %" PRIu64 " bytes at byte %" PRIu64 "; the limit is %" PRIu64,
+                        "%s.%s of %" PRIu64 " bytes at byte %" PRIu64
+                        "; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
                         it->message, field_name(it), bytes, (uint64_t)(it->tag - w->start),
                         w->limits->name_bytes);
     if (!is_text(data, (size_t)bytes)) return damaged(w, it, "is not UTF-8 text");
@@ -170,8 +172,9 @@ static onv_status add_chunk(walk *w, const item *it, const unsigned char *data, 
 static onv_status count_up(walk *w, uint64_t *counter, uint64_t limit, const char *what)
 {
     if (++*counter <= limit) return ONV_OK;
-    return onv_fail(w->err, ONV_ERR_LIMIT, "the model has more than %" PRIu64 " %s, the limit",
-                    limit, what);
+    return onv_fail(w->err, ONV_ERR_LIMIT,
+                    "the model has more than %" PRIu64 " %s, the limit; --limit %s=N raises it",
+                    limit, what, what);
 }
 
 static onv_status count_field(walk *w, const item *it)
@@ -195,10 +198,11 @@ static onv_status enter(walk *w, const item *it, uint64_t bytes)
         top->seen |= (uint32_t)1 << it->number;
     }
     if (w->depth == w->limits->nesting)
-        return onv_fail(
-            w->err, ONV_ERR_LIMIT,
-            "messages nested more than %" PRIu32 " deep, the limit (%s.%s at byte %" PRIu64 ")",
-            w->limits->nesting, it->message, field_name(it), (uint64_t)(it->tag - w->start));
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "messages nested more than %" PRIu32
+                        " deep, the limit (%s.%s at byte %" PRIu64 ")" ONV_RAISE("nesting"),
+                        w->limits->nesting, it->message, field_name(it),
+                        (uint64_t)(it->tag - w->start));
     static const unsigned char room[LENGTH_BYTES];
     ONV_TRY(put_varint(w, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
     w->stack[w->depth++] = (frame){

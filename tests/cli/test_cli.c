@@ -202,6 +202,39 @@ static void plan_and_simulate_answer_in_csv(void **state)
     expect("simulate i.csv --runtime torch", 1, "line 1");
 }
 
+/* Each limit, lowered, is met; its message says how it is raised, and raising it helps. */
+static void limits_can_be_raised(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *low, *enough, *file;
+    } cases[] = {
+        {"nodes", "10", "4KiB", "samples/resnet18.onnx"},
+        {"values", "10", "4096", "samples/resnet18.onnx"},
+        {"nesting", "3", "200", "samples/resnet18.onnx"},
+        {"function-depth", "1", "2", "tests/fuzz/corpus/models/calls.onnx"},
+        {"attr-elems", "3", "4", "samples/resnet18.onnx"},
+        {"name-bytes", "8", "64", "samples/resnet18.onnx"},
+        {"memory", "80000", "64MiB", "samples/resnet18.onnx"},
+    };
+    char arguments[512], part[64];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_string_equal(cases[i].name, onv_limit_name(i, NULL, NULL));
+        snprintf(arguments, sizeof arguments, "-q -b 1 --limit %s=%s " ONV_SOURCE_DIR "/%s",
+                 cases[i].name, cases[i].low, cases[i].file);
+        snprintf(part, sizeof part, "--limit %s=N raises it", cases[i].name);
+        expect(arguments, 1, part);
+        snprintf(arguments, sizeof arguments, "-q -b 1 --limit %s=%s " ONV_SOURCE_DIR "/%s",
+                 cases[i].name, cases[i].enough, cases[i].file);
+        expect(arguments, 0, cases[i].file);
+    }
+    assert_null(onv_limit_name(sizeof cases / sizeof cases[0], NULL, NULL));
+    expect("--limit nodes=0 a.onnx", 2, "--limit takes NAME=N");
+    expect("--limit nodes a.onnx", 2, "--limit takes NAME=N");
+    expect("--limit noodles=5 a.onnx", 2, "--limit takes NAME=N");
+    expect("--limit nesting=8GiB a.onnx", 2, "--limit takes NAME=N");
+}
+
 static void hostile_names_do_not_reach_the_terminal(void **state)
 {
     (void)state;
@@ -230,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_budget_decides_the_status),
         cmocka_unit_test(files_appear_whole_or_not_at_all),
         cmocka_unit_test(plan_and_simulate_answer_in_csv),
+        cmocka_unit_test(limits_can_be_raised),
         cmocka_unit_test(hostile_names_do_not_reach_the_terminal),
     };
     return cmocka_run_group_tests_name("cli", tests, setup, teardown);
