@@ -1,0 +1,168 @@
+/* Offset planning: every plan is valid, none is below its bound, small ones are as good as brute
+ * force, results are the same every time, and full rectangles are packed without a gap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "plan/instances.h"
+
+static onv_plan plan_of(const instance *in, const onv_plan_options *options)
+{
+    onv_plan plan;
+    onv_error error = {0};
+    if (onv_plan_compute(in->at, in->count, options, &plan, &error) != ONV_OK)
+        fail_msg("%s", error.message);
+    if (onv_plan_check(in->at, in->count, options, &plan, &error) != ONV_OK)
+        fail_msg("%s", error.message);
+    assert_true(plan.height >= plan.lower_bound);
+    assert_true(plan.lower_bound >= plan.max_load);
+    assert_int_equal(plan.optimal, plan.height == plan.lower_bound);
+    return plan;
+}
+
+static void random_plans_are_valid_and_repeatable(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        instance in = {0};
+        make_uniform(&in, seed, 2 + (uint32_t)(seed * 7 % 120), 40, 12, 1000);
+        onv_plan_options options = {.effort = 20000, .alignment = seed % 3 == 0 ? 64 : 0};
+        onv_plan a = plan_of(&in, &options), b = plan_of(&in, &options);
+        assert_int_equal(a.height, b.height);
+        assert_memory_equal(a.offsets, b.offsets, a.count * sizeof *a.offsets);
+        onv_plan_cleanup(&a);
+        onv_plan_cleanup(&b);
+        onv_vec_cleanup(&in);
+    }
+}
+
+/* --- Brute force -------------------------------------------------------------------------------- */
+
+static bool overlap(const onv_plan_buffer *a, const onv_plan_buffer *b)
+{
+    return a->lower < b->upper && b->lower < a->upper;
+}
+
+/* Some optimal plan places the buffers one by one, each as low as those before it allow: trying
+ * every sequence finds it. */
+static void place_rest(const instance *in, uint64_t *offsets, bool *placed, size_t count,
+                       uint64_t height, uint64_t *best)
+{
+    if (height >= *best) return;
+    if (count == in->count) {
+        *best = height;
+        return;
+    }
+    for (size_t i = 0; i < in->count; i++) {
+        if (placed[i]) continue;
+        uint64_t at = 0;
+        bool moved = true;
+        while (moved) {
+            moved = false;
+            for (size_t k = 0; k < in->count; k++) {
+                if (!placed[k] || !overlap(&in->at[i], &in->at[k])) continue;
+                uint64_t end = offsets[k] + in->at[k].size;
+                if (at < end && offsets[k] < at + in->at[i].size) {
+                    at = end;
+                    moved = true;
+                }
+            }
+        }
+        placed[i] = true;
+        offsets[i] = at;
+        uint64_t top = at + in->at[i].size;
+        place_rest(in, offsets, placed, count + 1, top > height ? top : height, best);
+        placed[i] = false;
+    }
+}
+
+static void small_plans_equal_brute_force(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 100; seed < 300; seed++) {
+        instance in = {0};
+        uint64_t offsets[8] = {0}, best = UINT64_MAX;
+        bool placed[8] = {false};
+        make_uniform(&in, seed, 2 + (uint32_t)(seed % 6), 8, 5, 20);
+        onv_plan plan = plan_of(&in, NULL);
+        place_rest(&in, offsets, placed, 0, 0, &best);
+        assert_int_equal(plan.height, best);
+        assert_true(plan.optimal);
+        onv_plan_cleanup(&plan);
+        onv_vec_cleanup(&in);
+    }
+}
+
+static void full_rectangles_have_no_gap(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        instance in = {0};
+        make_jigsaw(&in, seed, 40, 30, 1000);
+        onv_plan_options options = {.capacity = 1000};
+        onv_plan plan = plan_of(&in, &options);
+        assert_true(plan.fits);
+        assert_int_equal(plan.height, 1000);
+        onv_plan_cleanup(&plan);
+        onv_vec_cleanup(&in);
+    }
+}
+
+static void a_capacity_below_the_load_cannot_be_met(void **state)
+{
+    (void)state;
+    instance in = {0};
+    make_full(&in, 3, 20, 500);
+    onv_plan_options options = {.capacity = 499};
+    onv_plan plan = plan_of(&in, &options);
+    assert_false(plan.fits);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&in);
+}
+
+static void large_training_graphs_come_close_to_the_bound(void **state)
+{
+    (void)state;
+    instance in = {0};
+    make_training(&in, 7, 20000, 1, false);
+    onv_plan plan = plan_of(&in, NULL);
+    /* Three thousandths. */
+    assert_true(plan.height - plan.lower_bound <= plan.lower_bound / 1000 * 3);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&in);
+}
+
+static void aliases_share_the_buffer_of_their_owner(void **state)
+{
+    (void)state;
+    onv_interval rows[] = {
+        {.bytes = 10, .first = 0, .last = 1, .alias_of = ONV_NO_ALIAS},
+        {.bytes = 20, .first = 2, .last = 3, .alias_of = 0},
+        {.bytes = 5, .first = 1, .last = 2, .alias_of = ONV_NO_ALIAS},
+    };
+    onv_plan plan;
+    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
+    assert_int_equal(plan.height, 25);
+    assert_int_equal(plan.offsets[0], plan.offsets[1]);
+    onv_plan_cleanup(&plan);
+    rows[1].alias_of = 1; /* of itself */
+    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_plans_are_valid_and_repeatable),
+        cmocka_unit_test(small_plans_equal_brute_force),
+        cmocka_unit_test(full_rectangles_have_no_gap),
+        cmocka_unit_test(a_capacity_below_the_load_cannot_be_met),
+        cmocka_unit_test(large_training_graphs_come_close_to_the_bound),
+        cmocka_unit_test(aliases_share_the_buffer_of_their_owner),
+    };
+    return cmocka_run_group_tests_name("plan.properties", tests, NULL, NULL);
+}
