@@ -131,7 +131,10 @@ static void a_view_of_a_weight_takes_nothing(void **state)
 
 /* --- Strides ----------------------------------------------------------------------------------- */
 
-/* a (a copy of x) through one node into b, that through a Reshape into c. Whether b shares with a,
+/* What is expected here and of the batched products below is what PyTorch 2.15 does: whether a
+ * reshape keeps data_ptr(), and what a product allocates beside its result.
+ *
+ * a (a copy of x) through one node into b, that through a Reshape into c. Whether b shares with a,
  * and c with b. */
 typedef struct strides_case {
     const char *input, *op, *extra, *attributes;
