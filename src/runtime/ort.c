@@ -1,4 +1,5 @@
-/* ONNX Runtime with its CUDA provider, sequential execution, default session options.
+/* ONNX Runtime with its CUDA provider, sequential execution, default arena and pattern. The graph is
+ * taken as it stands: what the optimizer folds and fuses before a session runs is not followed.
  *
  * Initializers lie in one buffer (each rounded up to 256 bytes) that is reserved beside the arena.
  * In the first run of a shape every buffer of the plan (ort.h) is an arena allocation. From the

@@ -61,7 +61,8 @@ static onv_range estimate_workspace(const onv_model *model, const onv_live *live
 
 /* --- Weights ----------------------------------------------------------------------------------- */
 
-/* Integers that only shape arithmetic or a shape operand reads stay on the host. */
+/* Shapes, axes and indices: kernels want them on the host. That a few integers are never anything
+ * else is an assumption; its price is at most 512 bytes for each that is. */
 static bool is_host_constant(const onv_value *value)
 {
     bool integer = onv_dtype_is_integer((onv_dtype)value->tensor->type.dtype) ||

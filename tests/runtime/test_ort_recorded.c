@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/flow.h"
 #include "runtime/ort.h"
+#include "support/flow.h"
 
 enum { ENOUGH = 3, MAX_EVENTS = 4096, MAX_REGIONS = 16, RUNS = 3 };
 
