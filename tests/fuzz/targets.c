@@ -7,26 +7,11 @@
 
 #include "alloc/trace_csv.h"
 #include "base/strings.h"
+#include "fuzz/hold.h"
 #include "infer/driver.h"
 #include "ir/check.h"
 #include "load/load.h"
 #include "plan/plan_csv.h"
-
-#define hold(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #condition);        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-/* A failure says why, in one line. */
-static void check_failure(onv_status status, const onv_error *error)
-{
-    hold(status != ONV_OK && error->code == status);
-    hold(error->message[0] != '\0');
-    hold(memchr(error->message, '\0', sizeof error->message) != NULL);
-}
 
 typedef struct text {
     char *at;
@@ -270,8 +255,13 @@ static void run_dim(const uint8_t *data, size_t size)
 /* --- All of them ------------------------------------------------------------------------------- */
 
 const fuzz_target fuzz_targets[] = {
-    {"load", run_load, true},          {"analysis", run_analysis, true}, {"plan", run_plan, false},
-    {"simulate", run_simulate, false}, {"dim", run_dim, false},          {0},
+    {"load", run_load, true},
+    {"analysis", run_analysis, true},
+    {"plan", run_plan, false},
+    {"op-shapes", fuzz_run_op_shapes, false},
+    {"simulate", run_simulate, false},
+    {"dim", run_dim, false},
+    {0},
 };
 
 const fuzz_target *fuzz_target_find(const char *name)
