@@ -1,0 +1,488 @@
+/* Offset planning as a whole: by hand, against exhaustive search, and by properties that hold for
+ * every plan of seeded random instances. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "plan/brute.h"
+#include "plan/instances.h"
+#include "plan/plan.h"
+
+static onv_plan plan_with(const onv_plan_buffer *buffers, size_t count,
+                          const onv_plan_options *options)
+{
+    onv_plan plan;
+    onv_error err = {0};
+    if (onv_plan_compute(buffers, count, options, &plan, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    if (onv_plan_check(buffers, count, options, &plan, &err) != ONV_OK) fail_msg("%s", err.message);
+    return plan;
+}
+
+/* --- By hand ----------------------------------------------------------------------------------- */
+
+static void nothing_needs_nothing(void **state)
+{
+    (void)state;
+    onv_plan plan = plan_with(NULL, 0, NULL);
+    assert_int_equal(plan.height, 0);
+    assert_true(plan.optimal && plan.fits);
+    onv_plan_cleanup(&plan);
+    const onv_plan_buffer empty[] = {{0, 5, 0}, {3, 4, 0}};
+    plan = plan_with(empty, 2, NULL);
+    assert_int_equal(plan.height, 0);
+    assert_int_equal(plan.offsets[1], 0);
+    onv_plan_cleanup(&plan);
+}
+
+static void half_open_lifetimes_share_a_place(void **state)
+{
+    (void)state;
+    const onv_plan_buffer row[] = {{0, 3, 7}, {3, 6, 5}, {6, 7, 6}};
+    onv_plan plan = plan_with(row, 3, NULL);
+    assert_int_equal(plan.height, 7);
+    for (int i = 0; i < 3; i++) assert_int_equal(plan.offsets[i], 0);
+    onv_plan_cleanup(&plan);
+}
+
+static void a_gap_that_only_a_search_avoids(void **state)
+{
+    (void)state;
+    /* Largest first puts the 4 at 0 and the 3 on it; the load of 8 needs the 2 beneath both. */
+    const onv_plan_buffer five[] = {{0, 2, 4}, {1, 3, 3}, {2, 4, 4}, {0, 1, 4}, {3, 4, 4}};
+    onv_plan plan = plan_with(five, 5, NULL);
+    assert_int_equal(plan.height, brute_height(five, 5));
+    assert_true(plan.optimal);
+    onv_plan_cleanup(&plan);
+}
+
+static void the_bound_can_be_out_of_reach(void **state)
+{
+    (void)state;
+    /* No step holds more than 100, and no plan is below 101: found by search, small enough to try
+     * everything once the layer that lies beneath is gone. */
+    instance made = {0};
+    size_t beyond = 0;
+    for (uint64_t seed = 0; seed < 4000 && beyond < 5; seed++) {
+        made.count = 0;
+        make_full(&made, seed, 4, 8);
+        if (made.count > BRUTE_MAX) continue;
+        uint64_t best = brute_height(made.at, made.count);
+        onv_plan plan = plan_with(made.at, made.count, NULL);
+        assert_int_equal(plan.height, best);
+        assert_int_equal(plan.lower_bound, best);
+        assert_true(plan.optimal);
+        if (best > plan.max_load) beyond++;
+        onv_plan_cleanup(&plan);
+    }
+    onv_vec_cleanup(&made);
+    assert_true(beyond > 0);
+}
+
+static void a_capacity_ends_the_work_early(void **state)
+{
+    (void)state;
+    instance made = {0};
+    make_jigsaw(&made, 7, 60, 40, 500);
+    onv_plan_options options = {.capacity = 2000};
+    onv_plan plan = plan_with(made.at, made.count, &options);
+    assert_true(plan.fits);
+    assert_int_equal(plan.nodes, 0);
+    onv_plan_cleanup(&plan);
+    options.capacity = 500;
+    plan = plan_with(made.at, made.count, &options);
+    assert_true(plan.fits && plan.optimal);
+    onv_plan_cleanup(&plan);
+    options.capacity = 499; /* below the load */
+    plan = plan_with(made.at, made.count, &options);
+    assert_false(plan.fits);
+    assert_int_equal(plan.height, 500);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
+static void alignment_rounds_sizes_and_offsets(void **state)
+{
+    (void)state;
+    const onv_plan_buffer rows[] = {{0, 2, 1}, {0, 2, 257}, {1, 3, 256}, {0, 3, 0}};
+    onv_plan_options options = {.alignment = 256};
+    onv_plan plan = plan_with(rows, 4, &options);
+    assert_int_equal(plan.height, 1024);
+    for (int i = 0; i < 4; i++) assert_int_equal(plan.offsets[i] % 256, 0);
+    onv_plan_cleanup(&plan);
+}
+
+static void wrong_input_is_an_error(void **state)
+{
+    (void)state;
+    onv_plan plan;
+    onv_error err = {0};
+    const onv_plan_buffer backward[] = {{0, 2, 1}, {5, 5, 1}};
+    assert_int_equal(onv_plan_compute(backward, 2, NULL, &plan, &err), ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "buffer 1"));
+    assert_null(plan.offsets);
+    const onv_plan_buffer huge[] = {{0, 2, INT64_MAX}, {5, 6, 1}};
+    err = (onv_error){0};
+    assert_int_equal(onv_plan_compute(huge, 2, NULL, &plan, &err), ONV_ERR_OVERFLOW);
+    const onv_plan_buffer large[] = {{0, 2, UINT64_MAX - 5}};
+    onv_plan_options aligned = {.alignment = 4096};
+    err = (onv_error){0};
+    assert_int_equal(onv_plan_compute(large, 1, &aligned, &plan, &err), ONV_ERR_OVERFLOW);
+    onv_plan_options unknown = {.strategy = "magic"};
+    err = (onv_error){0};
+    assert_int_equal(onv_plan_compute(huge, 1, &unknown, &plan, &err), ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "magic"));
+    err = (onv_error){0};
+    assert_int_equal(onv_plan_compute(huge, (size_t)ONV_PLAN_MAX_BUFFERS + 1, NULL, &plan, &err),
+                     ONV_ERR_LIMIT);
+    assert_int_equal(onv_plan_compute(backward, 2, NULL, &plan, NULL), ONV_ERR_USAGE);
+}
+
+/* A buffer may be as large as sizes go. */
+static void sizes_up_to_63_bits(void **state)
+{
+    (void)state;
+    const onv_plan_buffer rows[] = {
+        {0, UINT64_MAX, (uint64_t)1 << 61}, {7, 9, (uint64_t)1 << 61}, {8, 12, 3}};
+    onv_plan plan = plan_with(rows, 3, NULL);
+    assert_true(plan.optimal);
+    assert_int_equal(plan.height, ((uint64_t)1 << 62) + 3);
+    onv_plan_cleanup(&plan);
+}
+
+/* --- Properties -------------------------------------------------------------------------------- */
+
+enum { KINDS = 5 };
+
+static void make_any(instance *out, uint64_t seed, uint32_t n)
+{
+    out->count = 0;
+    switch (seed % KINDS) {
+    case 0: make_uniform(out, seed, n, n, n / 4 + 1, 50); break;
+    case 1: make_uniform(out, seed, n, 12, 12, 5); break;
+    case 2: make_jigsaw(out, seed, n, n, 100); break;
+    case 3: make_full(out, seed, n / 3 + 1, 30); break;
+    case 4: make_training(out, seed, n, 1 + (uint32_t)(seed % 3), seed % 2 == 0); break;
+    }
+}
+
+static void plans_of_eight_are_optimal(void **state)
+{
+    (void)state;
+    instance made = {0};
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        made.count = 0;
+        uint32_t n = 1 + (uint32_t)(seed % BRUTE_MAX);
+        make_uniform(&made, seed, n, 2 + (uint32_t)(seed % 7), 4, 1 + (uint32_t)(seed % 9));
+        onv_plan plan = plan_with(made.at, made.count, NULL);
+        assert_int_equal(plan.max_load, brute_load(made.at, made.count));
+        assert_int_equal(plan.height, brute_height(made.at, made.count));
+        assert_true(plan.optimal);
+        onv_plan_cleanup(&plan);
+    }
+    onv_vec_cleanup(&made);
+}
+
+static void every_strategy_makes_valid_plans(void **state)
+{
+    (void)state;
+    instance made = {0};
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        make_any(&made, seed, 20 + (uint32_t)(seed * 7 % 120));
+        onv_plan all = plan_with(made.at, made.count, &(onv_plan_options){.effort = 2000000});
+        assert_int_equal(all.max_load, brute_load(made.at, made.count));
+        assert_true(all.height >= all.max_load);
+        for (size_t i = 0; onv_planners[i] != NULL; i++) {
+            onv_plan_options one = {.effort = 2000000,
+                                    .strategy = onv_planner_name(onv_planners[i])};
+            onv_plan plan = plan_with(made.at, made.count, &one);
+            assert_false(brute_overlap(made.at, made.count, plan.offsets));
+            /* What one strategy proves holds for the others. */
+            assert_true(plan.height >= all.lower_bound && all.height >= plan.lower_bound);
+            onv_plan_cleanup(&plan);
+        }
+        onv_plan_cleanup(&all);
+    }
+    onv_vec_cleanup(&made);
+}
+
+static void the_same_input_gives_the_same_plan(void **state)
+{
+    (void)state;
+    instance made = {0};
+    for (uint64_t seed = 0; seed < 25; seed++) {
+        make_any(&made, seed, 100);
+        onv_plan_options options = {.effort = 5000000};
+        onv_plan a = plan_with(made.at, made.count, &options);
+        onv_plan b = plan_with(made.at, made.count, &options);
+        assert_memory_equal(a.offsets, b.offsets, made.count * sizeof *a.offsets);
+        assert_int_equal(a.nodes, b.nodes);
+        assert_int_equal(a.work, b.work);
+        assert_string_equal(a.strategy, b.strategy);
+        onv_plan_cleanup(&a);
+        onv_plan_cleanup(&b);
+    }
+    onv_vec_cleanup(&made);
+}
+
+static void more_effort_spends_no_more_than_asked(void **state)
+{
+    (void)state;
+    instance made = {0};
+    make_jigsaw(&made, 3, 300, 300, 1000);
+    for (uint64_t effort = 1; effort <= 100000000; effort *= 100) {
+        onv_plan plan = plan_with(made.at, made.count, &(onv_plan_options){.effort = effort});
+        /* One greedy placement is always made, and a run stops soon after its end. */
+        assert_true(plan.work < effort + 2000000);
+        onv_plan_cleanup(&plan);
+    }
+    onv_vec_cleanup(&made);
+}
+
+static void jigsaws_are_solved(void **state)
+{
+    (void)state;
+    instance made = {0};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        made.count = 0;
+        make_jigsaw(&made, seed, 50, 40, 1000);
+        onv_plan plan = plan_with(made.at, made.count, NULL);
+        assert_int_equal(plan.height, 1000);
+        onv_plan_cleanup(&plan);
+    }
+    onv_vec_cleanup(&made);
+}
+
+static bool refuse(void *context)
+{
+    ++*(int *)context;
+    return true;
+}
+
+static void cancelling_keeps_the_best_plan(void **state)
+{
+    (void)state;
+    instance made = {0};
+    make_full(&made, 400, 100, 100);
+    int asked = 0;
+    onv_plan_options options = {.cancelled = refuse, .cancel_context = &asked};
+    onv_plan plan = plan_with(made.at, made.count, &options);
+    assert_true(plan.stopped);
+    assert_int_equal(asked, 1);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
+static void large_graphs_are_near_the_bound(void **state)
+{
+    (void)state;
+    instance made = {0};
+    make_training(&made, 1, 6000, 30, true);
+    onv_plan plan = plan_with(made.at, made.count, NULL);
+    assert_true(plan.height - plan.max_load <= plan.max_load / 1000 * 3);
+    onv_plan_cleanup(&plan);
+    onv_vec_cleanup(&made);
+}
+
+/* Beyond the limits of the exact search, and large enough for the stretches of the shelf. */
+static void larger_graphs_are_repaired(void **state)
+{
+    (void)state;
+    instance made = {0};
+    make_training(&made, 2, 34000, 100, true);
+    onv_plan_options greedy = {.strategy = "size-first"};
+    onv_plan_options repair = {.effort = 400000000};
+    onv_plan a = plan_with(made.at, made.count, &greedy);
+    onv_plan b = plan_with(made.at, made.count, &repair);
+    assert_true(b.height < a.height);
+    onv_plan_cleanup(&a);
+    onv_plan_cleanup(&b);
+    onv_vec_cleanup(&made);
+}
+
+/* --- Intervals --------------------------------------------------------------------------------- */
+
+static onv_interval interval(uint64_t bytes, uint32_t first, uint32_t last, uint32_t alias_of)
+{
+    return (onv_interval){.bytes = bytes, .first = first, .last = last, .alias_of = alias_of};
+}
+
+static void aliases_share_their_buffer(void **state)
+{
+    (void)state;
+    /* Row 1 views row 0, row 2 views row 1 and outlives both; row 3 comes after row 0 alone. */
+    const onv_interval rows[] = {interval(8, 0, 1, ONV_NO_ALIAS), interval(8, 1, 3, 0),
+                                 interval(8, 2, 6, 1), interval(8, 2, 4, ONV_NO_ALIAS),
+                                 interval(0, 2, 2, ONV_NO_ALIAS)};
+    onv_plan plan;
+    onv_error err = {0};
+    assert_int_equal(onv_plan_intervals(rows, 5, NULL, &plan, &err), ONV_OK);
+    assert_int_equal(plan.height, 16);
+    assert_int_equal(plan.offsets[0], plan.offsets[1]);
+    assert_int_equal(plan.offsets[0], plan.offsets[2]);
+    assert_int_not_equal(plan.offsets[0], plan.offsets[3]);
+    onv_plan_cleanup(&plan);
+}
+
+static void last_steps_are_included(void **state)
+{
+    (void)state;
+    const onv_interval rows[] = {interval(8, 0, 2, ONV_NO_ALIAS), interval(8, 2, 3, ONV_NO_ALIAS),
+                                 interval(8, 3, UINT32_MAX, ONV_NO_ALIAS)};
+    onv_plan plan;
+    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
+    assert_int_equal(plan.height, 16);
+    assert_int_equal(plan.offsets[0], plan.offsets[2]);
+    onv_plan_cleanup(&plan);
+}
+
+static void aliases_that_lead_nowhere_are_errors(void **state)
+{
+    (void)state;
+    const onv_interval outside[] = {interval(8, 0, 1, 7)};
+    const onv_interval circle[] = {interval(8, 0, 1, 1), interval(8, 0, 1, 0)};
+    onv_plan plan;
+    onv_error err = {0};
+    assert_int_equal(onv_plan_intervals(outside, 1, NULL, &plan, &err), ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "0"));
+    assert_int_equal(onv_plan_intervals(circle, 2, NULL, &plan, NULL), ONV_ERR_USAGE);
+    assert_null(plan.offsets);
+}
+
+/* --- The check --------------------------------------------------------------------------------- */
+
+/* The check must see each of these in a plan that was right. */
+static void the_check_finds_what_is_wrong(void **state)
+{
+    (void)state;
+    const onv_plan_buffer rows[] = {{0, 4, 4}, {2, 6, 4}, {5, 8, 8}, {7, 9, 4}};
+    onv_plan_options options = {.alignment = 4};
+    onv_plan good = plan_with(rows, 4, &options);
+    for (int i = 0; i < 9; i++) {
+        uint64_t offsets[4];
+        memcpy(offsets, good.offsets, sizeof offsets);
+        onv_plan bad = good;
+        bad.offsets = offsets;
+        switch (i) {
+        case 0: offsets[0] = offsets[1]; break;
+        case 1: offsets[2] = offsets[1]; break;
+        case 2: offsets[0] += 1; break;
+        case 3: offsets[3] = UINT64_MAX - 3; break;
+        case 4: bad.height += 4; break;
+        case 5: bad.max_load -= 4; break;
+        case 6: bad.lower_bound = bad.height + 4; break;
+        case 7: bad.optimal = !bad.optimal; break;
+        case 8: bad.fits = false; break;
+        }
+        onv_error err = {0};
+        assert_int_not_equal(onv_plan_check(rows, 4, &options, &bad, &err), ONV_OK);
+        assert_true(err.message[0] != '\0');
+    }
+    assert_int_not_equal(onv_plan_check(rows, 3, &options, &good, NULL), ONV_OK);
+    onv_plan_cleanup(&good);
+}
+
+/* The sweep agrees with a comparison of all pairs, on plans of which many are wrong. */
+static void the_check_agrees_with_all_pairs(void **state)
+{
+    (void)state;
+    instance made = {0};
+    uint64_t random = 5;
+    int wrong = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        make_any(&made, seed, 40);
+        onv_plan plan = plan_with(made.at, made.count, &(onv_plan_options){.effort = 1});
+        size_t row = (size_t)(next_random(&random) % made.count);
+        if (made.at[row].size > 0)
+            plan.offsets[row] = next_random(&random) % (plan.height - made.at[row].size + 1);
+        plan.height = 0;
+        for (size_t i = 0; i < made.count; i++) {
+            uint64_t end = plan.offsets[i] + made.at[i].size;
+            if (made.at[i].size > 0 && end > plan.height) plan.height = end;
+        }
+        /* Lower than the bound means an overlap; the figures are not what is tested here. */
+        plan.lower_bound = plan.max_load;
+        plan.optimal = plan.height == plan.lower_bound;
+        bool overlap = brute_overlap(made.at, made.count, plan.offsets);
+        if (overlap) wrong++;
+        onv_status status = onv_plan_check(made.at, made.count, NULL, &plan, NULL);
+        assert_int_equal(status == ONV_OK, !overlap);
+        onv_plan_cleanup(&plan);
+    }
+    onv_vec_cleanup(&made);
+    assert_in_range(wrong, 50, 390);
+}
+
+/* --- No memory --------------------------------------------------------------------------------- */
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+#ifdef ONV_FAULT_INJECTION
+    instance made = {0};
+    make_full(&made, 9, 12, 20);
+    const onv_interval rows[] = {interval(8, 0, 1, ONV_NO_ALIAS), interval(8, 1, 3, 0)};
+    for (int kind = 0; kind < 4; kind++) {
+        static const char *const strategies[] = {NULL, "exact", "repair"};
+        onv_plan_options options = {.effort = 300000,
+                                    .strategy = kind < 3 ? strategies[kind] : NULL};
+        onv_status status = ONV_ERR_MEMORY;
+        long n = 0;
+        for (; status != ONV_OK && n < 5000; n++) {
+            onv_plan plan;
+            onv_error err = {0};
+            onv_heap_fail_after(n);
+            if (kind == 3)
+                status = onv_plan_intervals(rows, 2, &options, &plan, &err);
+            else
+                status = onv_plan_compute(made.at, made.count, &options, &plan, &err);
+            if (status == ONV_OK && kind < 3)
+                status = onv_plan_check(made.at, made.count, &options, &plan, &err);
+            onv_heap_fail_after(-1);
+            assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
+            assert_int_equal(err.code, status);
+            onv_plan_cleanup(&plan);
+        }
+        assert_int_equal(status, ONV_OK);
+        assert_true(n > 3);
+    }
+    onv_vec_cleanup(&made);
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_needs_nothing),
+        cmocka_unit_test(half_open_lifetimes_share_a_place),
+        cmocka_unit_test(a_gap_that_only_a_search_avoids),
+        cmocka_unit_test(the_bound_can_be_out_of_reach),
+        cmocka_unit_test(a_capacity_ends_the_work_early),
+        cmocka_unit_test(alignment_rounds_sizes_and_offsets),
+        cmocka_unit_test(wrong_input_is_an_error),
+        cmocka_unit_test(sizes_up_to_63_bits),
+        cmocka_unit_test(plans_of_eight_are_optimal),
+        cmocka_unit_test(every_strategy_makes_valid_plans),
+        cmocka_unit_test(the_same_input_gives_the_same_plan),
+        cmocka_unit_test(more_effort_spends_no_more_than_asked),
+        cmocka_unit_test(jigsaws_are_solved),
+        cmocka_unit_test(cancelling_keeps_the_best_plan),
+        cmocka_unit_test(large_graphs_are_near_the_bound),
+        cmocka_unit_test(larger_graphs_are_repaired),
+        cmocka_unit_test(aliases_share_their_buffer),
+        cmocka_unit_test(last_steps_are_included),
+        cmocka_unit_test(aliases_that_lead_nowhere_are_errors),
+        cmocka_unit_test(the_check_finds_what_is_wrong),
+        cmocka_unit_test(the_check_agrees_with_all_pairs),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
