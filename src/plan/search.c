@@ -56,13 +56,15 @@ bool onv_search_takes(const onv_part *part, uint64_t *pairs)
 
 onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *err)
 {
-    enum { MEMO_ENTRIES = 1 << 17, ARENA_LIMIT = 512 << 20 };
+    enum { MIN_MEMO = 1 << 10, MAX_MEMO = 1 << 17, MEMO_PER_ROW = 512, ARENA_LIMIT = 512 << 20 };
     onv_search *made = onv_heap_calloc(1, sizeof *made);
     *search = made;
     if (made == NULL) return onv_fail_memory(err);
     onv_arena_init(&made->arena, ARENA_LIMIT);
-    made->memo_mask = MEMO_ENTRIES - 1;
-    made->memo = onv_heap_calloc(MEMO_ENTRIES, sizeof *made->memo);
+    size_t entries = MIN_MEMO;
+    while (entries < (size_t)part->n * MEMO_PER_ROW && entries < MAX_MEMO) entries *= 2;
+    made->memo_mask = entries - 1;
+    made->memo = onv_heap_calloc(entries, sizeof *made->memo);
     made->rows = ONV_ARENA_ARRAY(&made->arena, uint32_t, part->n);
     onv_status status = made->memo == NULL || made->rows == NULL
                             ? onv_fail_memory(err)

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { BRUTE_MAX = 8 };
+enum { BRUTE_MAX = 10 };
 
 /* `count` is at most BRUTE_MAX. */
 uint64_t brute_height(const onv_plan_buffer *buffers, size_t count);

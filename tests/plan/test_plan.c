@@ -65,24 +65,27 @@ static void a_gap_that_only_a_search_avoids(void **state)
 static void the_bound_can_be_out_of_reach(void **state)
 {
     (void)state;
-    /* No step holds more than 100, and no plan is below 101: found by search, small enough to try
-     * everything once the layer that lies beneath is gone. */
-    instance made = {0};
-    size_t beyond = 0;
-    for (uint64_t seed = 0; seed < 4000 && beyond < 5; seed++) {
-        made.count = 0;
-        make_full(&made, seed, 4, 8);
-        if (made.count > BRUTE_MAX) continue;
-        uint64_t best = brute_height(made.at, made.count);
-        onv_plan plan = plan_with(made.at, made.count, NULL);
-        assert_int_equal(plan.height, best);
-        assert_int_equal(plan.lower_bound, best);
+    /* Every step is exactly full, and no plan has no gap. Eight buffers are the least of such. */
+    static const onv_plan_buffer eight[] = {{1, 7, 1}, {0, 1, 2}, {7, 8, 4}, {4, 8, 2},
+                                            {3, 7, 3}, {0, 3, 4}, {1, 4, 1}, {3, 4, 1}};
+    static const onv_plan_buffer nine[] = {{1, 4, 4}, {4, 5, 5}, {0, 2, 3}, {1, 3, 1}, {2, 3, 1},
+                                           {0, 1, 5}, {2, 5, 1}, {3, 5, 2}, {2, 4, 1}};
+    static const onv_plan_buffer ten[] = {{0, 2, 2}, {2, 4, 1}, {4, 6, 1}, {3, 9, 5}, {0, 1, 6},
+                                          {6, 9, 3}, {1, 5, 2}, {1, 3, 4}, {5, 6, 2}, {2, 3, 1}};
+    static const struct {
+        const onv_plan_buffer *buffers;
+        size_t count;
+        uint64_t load;
+    } cases[] = {{eight, 8, 6}, {nine, 9, 8}, {ten, 10, 8}};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(brute_height(cases[i].buffers, cases[i].count), cases[i].load + 1);
+        onv_plan plan = plan_with(cases[i].buffers, cases[i].count, NULL);
+        assert_int_equal(plan.max_load, cases[i].load);
+        assert_int_equal(plan.height, cases[i].load + 1);
+        assert_int_equal(plan.lower_bound, cases[i].load + 1);
         assert_true(plan.optimal);
-        if (best > plan.max_load) beyond++;
         onv_plan_cleanup(&plan);
     }
-    onv_vec_cleanup(&made);
-    assert_true(beyond > 0);
 }
 
 static void a_capacity_ends_the_work_early(void **state)
@@ -172,13 +175,13 @@ static void make_any(instance *out, uint64_t seed, uint32_t n)
     }
 }
 
-static void plans_of_eight_are_optimal(void **state)
+static void small_plans_are_optimal(void **state)
 {
     (void)state;
     instance made = {0};
     for (uint64_t seed = 0; seed < 600; seed++) {
         made.count = 0;
-        uint32_t n = 1 + (uint32_t)(seed % BRUTE_MAX);
+        uint32_t n = 1 + (uint32_t)(seed % 8);
         make_uniform(&made, seed, n, 2 + (uint32_t)(seed % 7), 4, 1 + (uint32_t)(seed % 9));
         onv_plan plan = plan_with(made.at, made.count, NULL);
         assert_int_equal(plan.max_load, brute_load(made.at, made.count));
@@ -291,18 +294,15 @@ static void large_graphs_are_near_the_bound(void **state)
 }
 
 /* Beyond the limits of the exact search, and large enough for the stretches of the shelf. */
-static void larger_graphs_are_repaired(void **state)
+static void larger_graphs_are_planned_without_search(void **state)
 {
     (void)state;
     instance made = {0};
     make_training(&made, 2, 34000, 100, true);
-    onv_plan_options greedy = {.strategy = "size-first"};
-    onv_plan_options repair = {.effort = 400000000};
-    onv_plan a = plan_with(made.at, made.count, &greedy);
-    onv_plan b = plan_with(made.at, made.count, &repair);
-    assert_true(b.height < a.height);
-    onv_plan_cleanup(&a);
-    onv_plan_cleanup(&b);
+    onv_plan plan = plan_with(made.at, made.count, &(onv_plan_options){.effort = 100000000});
+    assert_int_equal(plan.nodes, 0);
+    assert_true(plan.height - plan.max_load <= plan.max_load / 1000 * 3);
+    onv_plan_cleanup(&plan);
     onv_vec_cleanup(&made);
 }
 
@@ -469,14 +469,14 @@ int main(void)
         cmocka_unit_test(alignment_rounds_sizes_and_offsets),
         cmocka_unit_test(wrong_input_is_an_error),
         cmocka_unit_test(sizes_up_to_63_bits),
-        cmocka_unit_test(plans_of_eight_are_optimal),
+        cmocka_unit_test(small_plans_are_optimal),
         cmocka_unit_test(every_strategy_makes_valid_plans),
         cmocka_unit_test(the_same_input_gives_the_same_plan),
         cmocka_unit_test(more_effort_spends_no_more_than_asked),
         cmocka_unit_test(jigsaws_are_solved),
         cmocka_unit_test(cancelling_keeps_the_best_plan),
         cmocka_unit_test(large_graphs_are_near_the_bound),
-        cmocka_unit_test(larger_graphs_are_repaired),
+        cmocka_unit_test(larger_graphs_are_planned_without_search),
         cmocka_unit_test(aliases_share_their_buffer),
         cmocka_unit_test(last_steps_are_included),
         cmocka_unit_test(aliases_that_lead_nowhere_are_errors),

@@ -55,11 +55,14 @@ static void nested_lifetimes_are_a_stack(void **state)
 static void times_apart_are_parts(void **state)
 {
     (void)state;
-    /* Two chains of three that hang together, above a buffer that lives throughout. */
-    const onv_plan_buffer rows[] = {{0, 100, 12}, {1, 3, 4},    {2, 5, 6},   {4, 6, 4},
-                                    {50, 53, 20}, {52, 60, 40}, {59, 61, 60}};
+    /* Two chains of four that hang together, above a buffer that lives throughout. */
+    const onv_plan_buffer rows[] = {{0, 100, 12}, {1, 3, 4},    {2, 5, 6},
+                                    {4, 7, 4},    {6, 8, 2},    {50, 53, 20},
+                                    {52, 56, 40}, {55, 59, 60}, {58, 61, 20}};
     splitting s;
-    split(&s, rows, 7);
+    split(&s, rows, 9);
+    assert_int_equal(s.offsets[0], 0);
+    assert_int_equal(s.parts.height, 12);
     assert_int_equal(s.parts.list.count, 2);
     const onv_part *a = &s.parts.list.at[0], *b = &s.parts.list.at[1];
     if (a->origin[0] > b->origin[0]) {
@@ -67,11 +70,13 @@ static void times_apart_are_parts(void **state)
         a = b;
         b = swap;
     }
-    assert_int_equal(a->n, 3);
-    assert_int_equal(a->sections, 2);
+    assert_int_equal(a->n, 4);
+    assert_int_equal(a->sections, 3);
     assert_int_equal(a->base, 12);
     assert_int_equal(a->unit, 2);
     assert_int_equal(a->load, 5);
+    assert_int_equal(b->n, 4);
+    assert_int_equal(b->base, 12);
     assert_int_equal(b->unit, 20);
     assert_int_equal(b->size[2], 3);
     assert_int_equal(b->load, 5);
