@@ -396,7 +396,7 @@ static model *random_model(uint64_t seed)
     bool is_read[64] = {false};
     model *m = model_new(17);
     for (uint32_t i = 0; i < 3; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "v%u", i);
         model_input(m, name, types[i]);
         shape_of[i] = i;
@@ -404,7 +404,7 @@ static model *random_model(uint64_t seed)
         model_ints(m, name, 2, shapes[i]);
     }
     for (; n < n_nodes + 3; n++) {
-        char in[32], out[8];
+        char in[32], out[16];
         uint32_t a = draw(&seed, n), b = draw(&seed, n), kind = draw(&seed, 5);
         is_read[a] = true;
         shape_of[n] = shape_of[a];
@@ -426,7 +426,7 @@ static model *random_model(uint64_t seed)
         }
     }
     for (uint32_t i = 3; i < n; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "v%u", i);
         if (!is_read[i] || draw(&seed, 10) == 0) model_output(m, name, "f32");
     }
