@@ -72,6 +72,8 @@ typedef struct onv_eager_op {
     uint64_t backward_temp_bytes; /* while its backward runs */
     bool has_backward;            /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
+    bool in_place;     /* its output overwrites its first input */
+    uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
 
 typedef struct onv_eager {

@@ -33,7 +33,8 @@ typedef struct simulation {
 
 static void step(simulation *s, onv_phase phase, onv_node_id node, const char *label)
 {
-    onv_train_step next = {(uint8_t)phase, s->iteration, node, label};
+    onv_train_step next = {
+        .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
     if (!onv_vec_push(&s->program->steps, next)) s->failed = true;
 }
 

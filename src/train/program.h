@@ -28,8 +28,10 @@ enum { ONV_N_PHASES = 3 };
 typedef struct onv_train_step {
     uint8_t phase; /* onv_phase */
     uint32_t iteration;
+    bool recompute;    /* forward once more, for a segment that was checkpointed */
     onv_node_id node;  /* ONV_NO_NODE: the loss, the optimizer */
     const char *label; /* static: PyTorch's name of the operation */
+    uint64_t macs;     /* forward and recomputation; backward steps have 0 */
 } onv_train_step;
 
 typedef enum onv_train_kind {
@@ -49,6 +51,11 @@ typedef struct onv_train_buffer {
     const char *label;
 } onv_train_buffer;
 
+/* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
+typedef struct onv_segment {
+    uint32_t first_op, last_op;
+} onv_segment;
+
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
@@ -59,6 +66,8 @@ typedef struct onv_train_options {
     bool weight_decay;              /* SGD then adds decay to a copy of the gradients */
     uint32_t zero_stage;            /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
     uint32_t world;                 /* among so many devices; 0: 1 */
+    const onv_segment *segments;    /* by first_op, outer before inner; disjoint or nested */
+    uint32_t n_segments;
 } onv_train_options;
 
 typedef struct onv_train_program {

@@ -1,0 +1,63 @@
+/* Checkpointing plans: which stretches of the forward pass are run again in backward, instead of
+ * keeping what they save.
+ *
+ * A plan is a list of segments of the eager tape (train/program.h). The training program is built
+ * with them like any other, so a plan's peak is measured, not estimated. Its price is the
+ * multiply-accumulates that run again; the overhead relates them to a forward and a backward, and a
+ * backward counts as two forwards.
+ *
+ * Each kind of plan is a strategy in a file of its own; the list names them all.
+ */
+#ifndef ONV_CKPT_CKPT_H
+#define ONV_CKPT_CKPT_H
+
+#include "ckpt/units.h"
+
+typedef struct onv_ckpt_plan {
+    const char *name; /* "sqrt", "every=4" */
+    const onv_segment *segments;
+    uint32_t n_segments;
+    uint64_t peak_bytes;      /* measured on the program: sizes as asked for */
+    uint64_t recomputed_macs; /* measured too; of one forward and backward */
+} onv_ckpt_plan;
+
+typedef struct onv_ckpt_plans {
+    ONV_VEC(onv_ckpt_plan) at;
+} onv_ckpt_plans;
+
+/* What every strategy gets. Results live in the model's arena. */
+typedef struct onv_ckpt_problem {
+    onv_model *model;
+    const onv_eager *eager;
+    const onv_ckpt_units *units;
+    const onv_train_options *options; /* its segments are not looked at */
+} onv_ckpt_problem;
+
+typedef struct onv_ckpt_plan_kind {
+    const char *name;    /* as --checkpoint takes it, without "=K" */
+    const char *summary; /* one line */
+    bool takes_count;    /* name=K, K from 1 */
+    /* Appends one plan (optimal: a front of them, dearest last) through onv_ckpt_plans_add. */
+    onv_status (*make)(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
+                       onv_error *err);
+} onv_ckpt_plan_kind;
+
+extern const onv_ckpt_plan_kind onv_ckpt_none, onv_ckpt_sqrt, onv_ckpt_every, onv_ckpt_segments,
+    onv_ckpt_blocks, onv_ckpt_optimal;
+extern const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[];
+extern const size_t onv_n_ckpt_plan_kinds;
+
+/* By name; NULL if there is none. */
+const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
+
+/* Builds the program with these segments, sets peak_bytes and recomputed_macs of `plan`. */
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_segment *segments,
+                            uint32_t n_segments, onv_ckpt_plan *plan, onv_error *err);
+
+/* Copies the segments into the model's arena, measures, and appends. */
+onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
+                              const onv_segment *segments, uint32_t n_segments,
+                              onv_ckpt_plans *plans, onv_error *err);
+void onv_ckpt_plans_cleanup(onv_ckpt_plans *plans);
+
+#endif
