@@ -15,7 +15,7 @@
 
 typedef struct onv_ckpt_plan {
     const char *name; /* "sqrt", "every=4" */
-    const onv_segment *segments;
+    const onv_tape_segment *segments;
     uint32_t n_segments;
     uint64_t peak_bytes;      /* measured on the program: sizes as asked for */
     uint64_t recomputed_macs; /* measured too; of one forward and backward */
@@ -51,12 +51,12 @@ extern const size_t onv_n_ckpt_plan_kinds;
 const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
 
 /* Builds the program with these segments, sets peak_bytes and recomputed_macs of `plan`. */
-onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_segment *segments,
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
                             uint32_t n_segments, onv_ckpt_plan *plan, onv_error *err);
 
 /* Copies the segments into the model's arena, measures, and appends. */
 onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
-                              const onv_segment *segments, uint32_t n_segments,
+                              const onv_tape_segment *segments, uint32_t n_segments,
                               onv_ckpt_plans *plans, onv_error *err);
 void onv_ckpt_plans_cleanup(onv_ckpt_plans *plans);
 

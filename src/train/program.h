@@ -52,9 +52,9 @@ typedef struct onv_train_buffer {
 } onv_train_buffer;
 
 /* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
-typedef struct onv_segment {
+typedef struct onv_tape_segment {
     uint32_t first_op, last_op;
-} onv_segment;
+} onv_tape_segment;
 
 typedef struct onv_train_options {
     onv_lower_options lower;
@@ -66,7 +66,7 @@ typedef struct onv_train_options {
     bool weight_decay;              /* SGD then adds decay to a copy of the gradients */
     uint32_t zero_stage;            /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
     uint32_t world;                 /* among so many devices; 0: 1 */
-    const onv_segment *segments;    /* by first_op, outer before inner; disjoint or nested */
+    const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
 } onv_train_options;
 
