@@ -1,6 +1,6 @@
 /* Offset planning on given and generated instances: a table of what is reached, and how fast.
  *
- *     bench_plan [--effort N] [--capacity BYTES] [--each] [FILE.csv...]
+ *     bench-plan [--effort N] [--capacity BYTES] [--each] [FILE.csv...]
  *
  * Without files the generated instances are planned. `--each` runs every strategy alone.
  */
