@@ -19,17 +19,68 @@ static onv_status add_weight(void *context, const onv_value *value, onv_error *e
     return ONV_OK;
 }
 
+static const onv_storage_rules eager_rules = {
+    .views = true, .strided_views = true, .skip_host = true, .hold_inputs = true};
+
 static onv_status trace_eager(onv_model *model, const onv_live *live, tracing *t, onv_error *err)
 {
-    static const onv_storage_rules rules = {
-        .views = true, .strided_views = true, .skip_host = true, .hold_inputs = true};
     onv_storages storages;
-    ONV_TRY(onv_storages_compute(model, live, &rules, &storages, err));
+    ONV_TRY(onv_storages_compute(model, live, &eager_rules, &storages, err));
     ONV_TRY(onv_each_device_weight(model, add_weight, t, err));
     if (!onv_trace_add_intervals(&t->trace, storages.at, storages.count, live->n_steps, t->next_id))
         return onv_fail_memory(err);
     return ONV_OK;
 }
+
+/* --- Scripts ----------------------------------------------------------------------------------- */
+
+typedef struct rows {
+    ONV_VEC(onv_interval) list;
+    uint32_t n_steps;
+} rows;
+
+static onv_status add_weight_row(void *context, const onv_value *value, onv_error *err)
+{
+    rows *r = context;
+    return onv_vec_push(&r->list, onv_weight_row(value, r->n_steps)) ? ONV_OK
+                                                                     : onv_fail_memory(err);
+}
+
+static onv_status script_eager(const char *mode, onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_script *script,
+                               onv_error *err)
+{
+    rows r = {.n_steps = live->n_steps};
+    onv_storages storages;
+    ONV_TRY(onv_storages_compute(model, live, &eager_rules, &storages, err));
+    onv_status status = onv_each_device_weight(model, add_weight_row, &r, err);
+    if (status == ONV_OK && !onv_vec_reserve(&r.list, storages.count))
+        status = onv_fail_memory(err);
+    for (uint32_t i = 0; i < storages.count && status == ONV_OK; i++)
+        r.list.at[r.list.count++] = storages.at[i];
+    if (status == ONV_OK)
+        status = onv_script_of_rows(script, onv_replay_mode_find(mode), r.list.at,
+                                    (uint32_t)r.list.count, live->n_steps, &options->alloc,
+                                    options->plan_effort, err);
+    onv_vec_cleanup(&r.list);
+    return status;
+}
+
+static onv_status script_torch(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_script *script,
+                               onv_error *err)
+{
+    return script_eager("torch", model, live, options, script, err);
+}
+
+static onv_status script_async(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_script *script,
+                               onv_error *err)
+{
+    return script_eager("async", model, live, options, script, err);
+}
+
+/* --- Runtimes ---------------------------------------------------------------------------------- */
 
 static onv_status run_eager(const char *allocator, onv_model *model, const onv_live *live,
                             const onv_runtime_options *options, onv_runtime_result *result,
@@ -63,6 +114,7 @@ const onv_runtime onv_runtime_torch = {
     .summary = "eager PyTorch with its caching allocator",
     .has_context = true,
     .compute = compute_torch,
+    .script = script_torch,
 };
 
 static onv_status compute_async(onv_model *model, const onv_live *live,
@@ -77,4 +129,5 @@ const onv_runtime onv_runtime_async = {
     .summary = "eager execution on the device's stream-ordered pool (cudaMallocAsync)",
     .has_context = true,
     .compute = compute_async,
+    .script = script_async,
 };

@@ -1,6 +1,7 @@
 /* The two runtimes of theory: `ideal`, the sum of what is live, and `arena`, the same values at
  * planned offsets in one block. Neither shares nor rounds anything. */
 #include "base/checked.h"
+#include "base/heap.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
 
@@ -10,6 +11,35 @@ static onv_status add_weights(const onv_live *live, onv_runtime_result *result, 
     if (!onv_u64_add(result->weight_bytes, result->activation_bytes, &result->held_bytes))
         return onv_fail(err, ONV_ERR_OVERFLOW, "the total does not fit 64 bits");
     return ONV_OK;
+}
+
+/* The initializers, which are what weight_bytes counts, and every value. */
+static onv_status script_theory(const char *mode, onv_model *model, const onv_live *live,
+                                const onv_runtime_options *options, onv_script *script,
+                                onv_error *err)
+{
+    size_t n_values = model->values.count;
+    onv_interval *rows = onv_heap_calloc(n_values + live->n_intervals, sizeof *rows);
+    if (rows == NULL) return onv_fail_memory(err);
+    uint32_t n = 0;
+    for (size_t i = 0; i < n_values; i++) {
+        const onv_value *value = &model->values.at[i];
+        if (value->kind == ONV_VALUE_INITIALIZER && value->tensor != NULL)
+            rows[n++] = onv_weight_row(value, live->n_steps);
+    }
+    for (uint32_t i = 0; i < live->n_intervals; i++) rows[n++] = live->intervals[i];
+    onv_status status =
+        onv_script_of_rows(script, onv_replay_mode_find(mode), rows, n, live->n_steps,
+                           &options->alloc, options->plan_effort, err);
+    onv_heap_free(rows);
+    return status;
+}
+
+static onv_status script_ideal(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_script *script,
+                               onv_error *err)
+{
+    return script_theory("raw", model, live, options, script, err);
 }
 
 static onv_status compute_ideal(onv_model *model, const onv_live *live,
@@ -26,7 +56,15 @@ const onv_runtime onv_runtime_ideal = {
     .name = "ideal",
     .summary = "the sum of what is live: no runtime can do with less without sharing memory",
     .compute = compute_ideal,
+    .script = script_ideal,
 };
+
+static onv_status script_arena(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_script *script,
+                               onv_error *err)
+{
+    return script_theory("arena", model, live, options, script, err);
+}
 
 static onv_status compute_arena(onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, onv_runtime_result *result,
@@ -47,4 +85,5 @@ const onv_runtime onv_runtime_arena = {
     .name = "arena",
     .summary = "every value at a planned offset in one block",
     .compute = compute_arena,
+    .script = script_arena,
 };

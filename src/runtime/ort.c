@@ -11,7 +11,7 @@
 #include "runtime/ort.h"
 
 #include "base/checked.h"
-#include "runtime/runtime.h"
+#include "runtime/ort_script.h"
 
 #define ALIGN UINT64_C(256)
 
@@ -135,4 +135,5 @@ const onv_runtime onv_runtime_ort = {
     .order = "ort",
     .has_context = true,
     .compute = compute_ort,
+    .script = onv_ort_script,
 };

@@ -83,6 +83,32 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
     return ONV_OK;
 }
 
+/* --- Scripts ----------------------------------------------------------------------------------- */
+
+onv_interval onv_weight_row(const onv_value *value, uint32_t n_steps)
+{
+    return (onv_interval){.bytes = value->tensor->bytes,
+                          .last = n_steps - 1,
+                          .alias_of = ONV_NO_ALIAS,
+                          .kind = ONV_BUFFER_WEIGHT,
+                          .sized = true,
+                          .value = ONV_NO_VALUE,
+                          .label = value->name};
+}
+
+onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,
+                              const onv_live *live, const onv_runtime_options *options,
+                              onv_script *script, onv_error *err)
+{
+    onv_runtime_options defaults = {0};
+    ONV_TRY(
+        result->runtime->script(model, live, options != NULL ? options : &defaults, script, err));
+    script->runtime = result->runtime->name;
+    /* A pool is asked what it has in use; everything else is what was taken from the device. */
+    script->figure = script->pool_reserved > 0 ? result->allocated_peak_bytes : result->held_bytes;
+    return ONV_OK;
+}
+
 /* --- All together ------------------------------------------------------------------------------ */
 
 static onv_status add_up(onv_runtime_result *r, onv_error *err)

@@ -11,6 +11,7 @@
 #include "alloc/alloc.h"
 #include "live/live.h"
 #include "live/storage.h"
+#include "replay/script.h"
 
 typedef struct onv_range {
     uint64_t low, high;
@@ -50,6 +51,9 @@ struct onv_runtime {
     onv_status (*compute)(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, onv_runtime_result *result,
                           onv_error *err);
+    /* What a device is told to do to prove the figures; NULL: nothing can be tried. */
+    onv_status (*script)(onv_model *model, const onv_live *live, const onv_runtime_options *options,
+                         onv_script *script, onv_error *err);
 };
 
 extern const onv_runtime *const onv_runtimes[];
@@ -63,6 +67,15 @@ const onv_runtime *onv_runtime_find(const char *name);
 onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err);
+
+/* The script that proves `result`, which was computed from the same. `script` is initialised; the
+ * caller cleans it up after a success. */
+onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,
+                              const onv_live *live, const onv_runtime_options *options,
+                              onv_script *script, onv_error *err);
+
+/* Rows for a script: a weight is there through all steps. */
+onv_interval onv_weight_row(const onv_value *value, uint32_t n_steps);
 
 /* Bytes of the weights that the device holds (initializers and constants that are no mere shape
  * arithmetic), each handed to `add`. */
