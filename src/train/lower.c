@@ -1,6 +1,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "load/load.h"
 #include "ops/op.h"
 #include "train/lower.h"
@@ -329,18 +330,55 @@ static void lower_inputs(onv_lowering *l)
             onv_value_tensor(l, (onv_value_id){i});
 }
 
+static uint64_t macs_of(onv_lowering *l, const onv_node *node)
+{
+    onv_dim macs = onv_dim_substitute_bounds(&l->model->dims, node->macs);
+    return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
+}
+
+/* What a node computes is the work of the last of its operations that is no view. */
+static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
+{
+    for (size_t i = l->eager->ops.count; macs > 0 && i-- > first_op;) {
+        onv_eager_op *op = &l->eager->ops.at[i];
+        bool is_view =
+            op->n_in > 0 && op->n_out > 0 &&
+            onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, op->out[0]).storage;
+        if (is_view && i > first_op) continue;
+        op->macs = macs;
+        return;
+    }
+}
+
+/* The nodes of a fusion stand before its last one: their work waits for it. */
+static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs)
+{
+    const onv_node *node = onv_model_node(l->model, id);
+    uint32_t fusion = l->fusions.of_node[id.index];
+    size_t first_op = l->eager->ops.count;
+    uint64_t macs = macs_of(l, node);
+    l->node = id;
+    if (fusion == 0) {
+        lower_node(l, node);
+        set_macs(l, first_op, macs);
+        return;
+    }
+    uint64_t *sum = &fused_macs[fusion - 1];
+    if (!onv_u64_add(*sum, macs, sum)) *sum = UINT64_MAX;
+    if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
+    onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+    set_macs(l, first_op, *sum);
+}
+
 static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_order)
 {
     l->node = ONV_NO_NODE;
     lower_inputs(l);
+    uint64_t *fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
+    if (fused_macs == NULL) l->status = onv_fail_memory(l->err);
     for (uint32_t i = 0; i < n_order && l->status == ONV_OK; i++) {
+        lower_in_order(l, order[i], fused_macs);
         const onv_node *node = onv_model_node(l->model, order[i]);
-        uint32_t fusion = l->fusions.of_node[order[i].index];
-        l->node = order[i];
-        if (fusion == 0)
-            lower_node(l, node);
-        else if (l->fusions.at.at[fusion - 1].last.index == order[i].index)
-            onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
         if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
     }
     l->node = ONV_NO_NODE;

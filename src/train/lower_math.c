@@ -68,6 +68,7 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");
+    l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
@@ -194,6 +195,7 @@ uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
     onv_eager_tensor y = onv_tensor_at(l, product);
     uint32_t out = onv_tensor_on(l, y.storage, y.dtype, y.rank, y.dims, y.strides);
     onv_emit_begin(l, "add_");
+    l->op.in_place = true;
     onv_emit_in(l, product, ONV_GRAD_ALIAS);
     onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_out(l, out);

@@ -14,7 +14,9 @@
  *   - a gradient that a parameter receives becomes its .grad without a copy if nobody else holds it;
  *   - where a tensor has several readers, the first gradient waits, the next is added in place if the
  *     waiting one is held by nobody else and dense, else into a new tensor.
- * Cost: linear in operations and iterations.
+ * Checkpoints follow torch.utils.checkpoint(use_reentrant=False): see simulation.h.
+ *
+ * Cost: linear in steps, and in what the segments cover, nested ones once for each level.
  */
 #ifndef ONV_TRAIN_PROGRAM_H
 #define ONV_TRAIN_PROGRAM_H
@@ -76,6 +78,9 @@ typedef struct onv_train_program {
     uint32_t measured_from; /* first step of the second iteration */
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
     uint64_t trained_elems;
+    uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
+                             storages that operations save or that enter checkpoints */
+    uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
 } onv_train_program;
 
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
