@@ -1,0 +1,402 @@
+#include "ckpt/chain.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+/* What a point was made of: keep the first unit (a range of one, too), or checkpoint up to a split;
+ * and whether it starts with the outputs of its last unit live. */
+#define KEEP        UINT32_C(0)
+#define SPLIT(q)    ((q) << 1)
+#define SPLIT_OF(c) ((c) >> 1)
+#define LIVE        UINT32_C(1)
+
+/* The fronts of a range: its last outputs are not live, are live, or as one likes. */
+enum { PLAIN, WITH_OUTPUTS, EITHER, N_KINDS };
+
+typedef ONV_VEC(onv_chain_point) point_list;
+
+/* The range being solved is [s, t), with the outputs of t - 1 live or not. */
+typedef struct solver {
+    const onv_chain *chain;
+    onv_arena *arena;
+    onv_chain_front *fronts;
+    uint32_t *last_reader;  /* by tensor: the last one before t; 0: none */
+    uint32_t *first_tensor; /* by unit: index of its first one; n_units + 1 entries */
+    uint64_t *crossing;     /* by place q: made in [s, q) and read in [q, t) */
+    uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
+    point_list made, merged, best;
+    bool failed; /* memory */
+} solver;
+
+static onv_chain_front *front_of(const onv_chain *chain, onv_chain_front *fronts, uint32_t s,
+                                 uint32_t t, uint32_t kind)
+{
+    return &fronts[((size_t)s * (chain->n_units + 1) + t) * N_KINDS + kind];
+}
+
+/* --- What ranges hold -------------------------------------------------------------------------- */
+
+/* The last reader before t of a tensor; 0 where there is none (no unit reads before it was made). */
+static uint32_t last_reader(const onv_chain_tensor *v, uint32_t t)
+{
+    uint32_t n = v->n_readers;
+    while (n > 0 && v->readers[n - 1].unit >= t) n--;
+    return n == 0 ? 0 : v->readers[n - 1].unit;
+}
+
+static bool is_kept(const onv_chain_tensor *v, uint32_t t)
+{
+    if (v->saved_by_maker) return true;
+    for (uint32_t k = 0; k < v->n_readers && v->readers[k].unit < t; k++)
+        if (v->readers[k].saves) return true;
+    return false;
+}
+
+/* Held by unit s, kept, while [s + 1, t) is trained. */
+static uint64_t kept_bytes(const onv_chain *chain, const uint32_t *first_tensor, uint32_t s,
+                           uint32_t t)
+{
+    uint64_t bytes = chain->units[s].own_bytes;
+    for (uint32_t i = first_tensor[s]; i < first_tensor[s + 1]; i++)
+        if (is_kept(&chain->tensors[i], t)) bytes += chain->tensors[i].bytes;
+    return bytes;
+}
+
+/* Held by a checkpoint of [s, q) while [q, t) is trained. */
+static uint64_t crossing_bytes(const onv_chain *chain, uint32_t s, uint32_t q, uint32_t t)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < chain->n_tensors; i++) {
+        const onv_chain_tensor *v = &chain->tensors[i];
+        if (v->maker >= s && v->maker < q && last_reader(v, t) >= q) bytes += v->bytes;
+    }
+    return bytes;
+}
+
+/* The outputs of t - 1 that it saves itself. */
+static uint64_t live_bytes(const solver *s, uint32_t t)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = s->first_tensor[t - 1]; i < s->first_tensor[t]; i++)
+        if (s->chain->tensors[i].saved_by_maker) bytes += s->chain->tensors[i].bytes;
+    return bytes;
+}
+
+/* Whether all that unit q - 1 saves is still there when [q, t) went backward after a checkpoint. */
+static bool leaves_outputs(const onv_chain *chain, const uint32_t *first_tensor, uint32_t q,
+                           uint32_t t)
+{
+    if (!chain->reuses_outputs || chain->units[q - 1].makes_own) return false;
+    for (uint32_t i = first_tensor[q - 1]; i < first_tensor[q]; i++)
+        if (chain->tensors[i].saved_by_maker && last_reader(&chain->tensors[i], t) < q)
+            return false;
+    return true;
+}
+
+/* --- Fronts ------------------------------------------------------------------------------------ */
+
+static void emit(solver *s, point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
+{
+    onv_chain_point point = {peak, cost, choice};
+    if (list->count > 0 && list->at[list->count - 1].cost <= cost) return;
+    if (list->count > 0 && list->at[list->count - 1].peak_bytes == peak) list->count--;
+    if (!onv_vec_push(list, point)) s->failed = true;
+}
+
+/* `best` and `made` become the front of both. */
+static void merge(solver *s)
+{
+    const point_list *a = &s->best, *b = &s->made;
+    s->merged.count = 0;
+    for (size_t i = 0, k = 0; i < a->count || k < b->count;) {
+        bool first =
+            k == b->count ||
+            (i < a->count &&
+             (a->at[i].peak_bytes < b->at[k].peak_bytes ||
+              (a->at[i].peak_bytes == b->at[k].peak_bytes && a->at[i].cost <= b->at[k].cost)));
+        const onv_chain_point *p = first ? &a->at[i++] : &b->at[k++];
+        emit(s, &s->merged, p->peak_bytes, p->cost, p->choice);
+    }
+    point_list old = s->best;
+    s->best = s->merged;
+    s->merged = old;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Both ends stay; of the others those where the way along the front, each axis as a part of its
+ * range, passes another 1 / (limit - 1) of the whole. */
+static void thin(point_list *front, size_t limit)
+{
+    if (front->count <= limit) return;
+    const onv_chain_point *from = &front->at[0], *to = &front->at[front->count - 1];
+    double peaks = (double)(to->peak_bytes - from->peak_bytes);
+    double costs = (double)(from->cost - to->cost);
+    double low_peak = (double)from->peak_bytes, high_cost = (double)from->cost;
+    size_t kept = 1;
+    for (size_t i = 1; i + 1 < front->count; i++) {
+        const onv_chain_point *p = &front->at[i];
+        double way =
+            ((double)p->peak_bytes - low_peak) / peaks + (high_cost - (double)p->cost) / costs;
+        if (way * (double)(limit - 1) >= 2 * (double)kept && kept + 1 < limit)
+            front->at[kept++] = *p;
+    }
+    front->at[kept++] = front->at[front->count - 1];
+    front->count = kept;
+}
+
+/* --- The two ways ------------------------------------------------------------------------------ */
+
+static void keep_one(solver *s, uint32_t t, uint32_t kind)
+{
+    const onv_chain_unit *unit = &s->chain->units[t - 1];
+    uint64_t run = s->chain->turn_bytes[t] + unit->forward_bytes;
+    uint64_t cost = t == s->chain->n_units ? unit->cost : unit->last_cost;
+    s->best.count = 0;
+    if (kind == WITH_OUTPUTS) {
+        emit(s, &s->best, unit->backward_bytes, 0, KEEP | LIVE);
+    } else {
+        emit(s, &s->best, max_u64(run, unit->backward_bytes), cost, KEEP);
+    }
+}
+
+static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
+{
+    const onv_chain_unit *unit = &s->chain->units[first];
+    const onv_chain_front *rest = front_of(s->chain, s->fronts, first + 1, t, kind);
+    uint64_t kept = kept_bytes(s->chain, s->first_tensor, first, t);
+    uint64_t run = s->chain->turn_bytes[t] + live + unit->forward_bytes;
+    uint64_t floor = max_u64(run, unit->backward_bytes);
+    s->best.count = 0;
+    for (uint32_t i = 0; i < rest->count; i++)
+        emit(s, &s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
+             unit->cost + rest->at[i].cost, KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+}
+
+/* `behind` is trained first, with `held` on top; then `again`. For every peak the cheapest of each;
+ * what `best` betters is left out at once. */
+static void split(solver *s, const onv_chain_front *behind, uint64_t held,
+                  const onv_chain_front *again, uint64_t floor, uint64_t cost, uint32_t choice)
+{
+    if (behind->count == 0 || again->count == 0) return;
+    const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
+    const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
+    const onv_chain_point *best = s->best.at, *end = best + s->best.count;
+    uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes));
+    uint64_t least = cost + last_a->cost + last_b->cost;
+    s->made.count = 0;
+    while (peak != UINT64_MAX) {
+        while (a < last_a && a[1].peak_bytes + held <= peak) a++;
+        while (b < last_b && b[1].peak_bytes <= peak) b++;
+        while (best < end && best->peak_bytes <= peak) best++;
+        uint64_t sum = cost + a->cost + b->cost;
+        uint64_t beats = best == s->best.at ? UINT64_MAX : best[-1].cost;
+        if (beats > sum) emit(s, &s->made, peak, sum, choice);
+        if (beats <= least) break;
+        uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;
+        uint64_t next_b = b < last_b ? b[1].peak_bytes : UINT64_MAX;
+        peak = next_a < next_b ? next_a : next_b;
+    }
+    if (s->made.count == 0) return;
+    merge(s);
+    thin(&s->best, 2 * (size_t)ONV_CHAIN_MAX_FRONT);
+}
+
+static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
+{
+    const onv_chain *chain = s->chain;
+    uint64_t run = 0, cost = 0;
+    if (chain->units[first].no_start) return;
+    for (uint32_t q = first + 1; q < t && !s->failed; q++) {
+        uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
+        run = max_u64(run, before + chain->units[q - 1].forward_bytes);
+        cost += chain->units[q - 1].cost;
+        uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
+        split(s, front_of(chain, s->fronts, q, t, kind), s->crossing[q],
+              front_of(chain, s->fronts, first, q, inside), chain->turn_bytes[t] + live + run, cost,
+              SPLIT(q) | (kind == WITH_OUTPUTS ? LIVE : 0));
+    }
+}
+
+static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
+{
+    onv_chain_front *front = front_of(s->chain, s->fronts, first, t, kind);
+    thin(&s->best, ONV_CHAIN_MAX_FRONT);
+    front->count = (uint32_t)s->best.count;
+    front->at = onv_arena_copy(s->arena, s->best.at, s->best.count * sizeof *front->at);
+    if (front->at == NULL) s->failed = true;
+}
+
+static void solve_range(solver *s, uint32_t first, uint32_t t, uint32_t kind)
+{
+    uint64_t live = kind == WITH_OUTPUTS ? live_bytes(s, t) : 0;
+    if (t == first + 1) {
+        keep_one(s, t, kind);
+    } else {
+        keep_first(s, first, t, kind, live);
+        try_splits(s, first, t, kind, live);
+    }
+    /* Too dear ones come first. */
+    uint64_t once = s->total_cost[t] - s->total_cost[first];
+    size_t dear = 0;
+    while (dear < s->best.count && s->best.at[dear].cost > once &&
+           s->best.at[dear].cost - once > s->chain->max_extra_cost)
+        dear++;
+    s->best.count -= dear;
+    if (dear > 0) memmove(s->best.at, s->best.at + dear, s->best.count * sizeof *s->best.at);
+    store(s, first, t, kind);
+}
+
+/* The front of both kinds; `best` still holds the one with the outputs live. */
+static void join(solver *s, uint32_t first, uint32_t t)
+{
+    const onv_chain_front *plain = front_of(s->chain, s->fronts, first, t, PLAIN);
+    s->made.count = 0;
+    for (uint32_t i = 0; i < plain->count; i++)
+        if (!onv_vec_push(&s->made, plain->at[i])) s->failed = true;
+    merge(s);
+    store(s, first, t, EITHER);
+}
+
+/* --- All ranges -------------------------------------------------------------------------------- */
+
+static onv_status check(const onv_chain *chain, onv_error *err)
+{
+    uint64_t bytes = 0, widest = 0, cost = 0;
+    bool fits = true;
+    if (chain->n_units == 0 || chain->n_units > ONV_CHAIN_MAX_UNITS)
+        return onv_fail(err, ONV_ERR_LIMIT, "a chain has 1 to %d units, not %u",
+                        ONV_CHAIN_MAX_UNITS, chain->n_units);
+    for (uint32_t i = 0; i < chain->n_tensors; i++)
+        fits &= onv_u64_add(bytes, chain->tensors[i].bytes, &bytes);
+    for (uint32_t i = 0; i < chain->n_units; i++) {
+        const onv_chain_unit *unit = &chain->units[i];
+        fits &= onv_u64_add(bytes, unit->own_bytes, &bytes);
+        widest = max_u64(widest, max_u64(unit->forward_bytes, unit->backward_bytes));
+        fits &= onv_u64_add(cost, unit->cost, &cost) && unit->last_cost <= unit->cost;
+    }
+    for (uint32_t i = 0; i <= chain->n_units; i++) widest = max_u64(widest, chain->turn_bytes[i]);
+    /* A plan runs every unit at most once for each one behind it. */
+    fits &= onv_u64_add(bytes, bytes, &bytes) && onv_u64_add(bytes, widest, &bytes) &&
+            onv_u64_add(bytes, widest, &bytes) && onv_u64_mul(cost, chain->n_units + 1, &cost);
+    if (fits) return ONV_OK;
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes or costs of a chain do not fit 64 bits");
+}
+
+static onv_status prepare(solver *s, onv_error *err)
+{
+    const onv_chain *chain = s->chain;
+    size_t n = chain->n_units;
+    s->fronts = ONV_ARENA_ARRAY(s->arena, onv_chain_front, n * (n + 1) * N_KINDS);
+    s->last_reader = ONV_ARENA_ARRAY(s->arena, uint32_t, chain->n_tensors);
+    s->first_tensor = ONV_ARENA_ARRAY(s->arena, uint32_t, n + 1);
+    s->crossing = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
+    s->total_cost = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
+    if (s->fronts == NULL || s->last_reader == NULL || s->first_tensor == NULL ||
+        s->crossing == NULL || s->total_cost == NULL)
+        return onv_fail_memory(err);
+    for (uint32_t i = 0; i < chain->n_tensors; i++) s->first_tensor[chain->tensors[i].maker + 1]++;
+    for (uint32_t i = 0; i < n; i++) {
+        s->first_tensor[i + 1] += s->first_tensor[i];
+        s->total_cost[i + 1] = s->total_cost[i] + chain->units[i].cost;
+    }
+    return ONV_OK;
+}
+
+/* All ranges that end at t, shortest first. */
+static void solve_to(solver *s, uint32_t t)
+{
+    const onv_chain *chain = s->chain;
+    for (uint32_t i = 0; i < s->first_tensor[t]; i++)
+        s->last_reader[i] = last_reader(&chain->tensors[i], t);
+    memset(s->crossing, 0, (chain->n_units + 1) * sizeof *s->crossing);
+    for (uint32_t first = t; first-- > 0 && !s->failed;) {
+        for (uint32_t i = s->first_tensor[first]; i < s->first_tensor[first + 1]; i++)
+            for (uint32_t q = first + 1; q <= s->last_reader[i]; q++)
+                s->crossing[q] += chain->tensors[i].bytes;
+        solve_range(s, first, t, PLAIN);
+        if (!chain->reuses_outputs || chain->units[t - 1].makes_own) continue;
+        solve_range(s, first, t, WITH_OUTPUTS);
+        join(s, first, t);
+    }
+}
+
+onv_status onv_chain_solve(const onv_chain *chain, onv_arena *arena, onv_chain_solution *solution,
+                           onv_error *err)
+{
+    *solution = (onv_chain_solution){.chain = chain};
+    ONV_TRY(check(chain, err));
+    solver s = {.chain = chain, .arena = arena};
+    ONV_TRY(prepare(&s, err));
+    for (uint32_t t = 1; t <= chain->n_units && !s.failed; t++) solve_to(&s, t);
+    onv_vec_cleanup(&s.made);
+    onv_vec_cleanup(&s.merged);
+    onv_vec_cleanup(&s.best);
+    if (s.failed) return onv_fail_memory(err);
+    solution->fronts = s.fronts;
+    solution->first_tensor = s.first_tensor;
+    solution->front = *front_of(chain, s.fronts, 0, chain->n_units, PLAIN);
+    return ONV_OK;
+}
+
+/* --- Plans ------------------------------------------------------------------------------------- */
+
+typedef struct todo {
+    uint32_t s, t, kind;
+    uint64_t peak; /* may be reached */
+} todo;
+
+typedef ONV_VEC(todo) todo_list;
+
+/* The cheapest way within the peak; there is one. */
+static uint32_t pick(const onv_chain_solution *solution, const todo *range)
+{
+    const onv_chain_front *front =
+        front_of(solution->chain, solution->fronts, range->s, range->t, range->kind);
+    uint32_t i = front->count;
+    while (i > 1 && front->at[i - 1].peak_bytes > range->peak) i--;
+    return front->at[i - 1].choice;
+}
+
+/* Adds what is checkpointed on the way to the end of the range; on `stack` come the insides, each
+ * after what lies behind it. */
+static bool plan_range(const onv_chain_solution *solution, todo range, onv_chain_ranges *ranges,
+                       todo_list *stack)
+{
+    const onv_chain *chain = solution->chain;
+    while (range.t - range.s > 1) {
+        uint32_t choice = pick(solution, &range), q = SPLIT_OF(choice);
+        range.kind = (choice & LIVE) != 0 ? WITH_OUTPUTS : PLAIN;
+        if (q == KEEP) {
+            range.peak -= kept_bytes(chain, solution->first_tensor, range.s, range.t);
+            range.s++;
+            continue;
+        }
+        bool leaves = leaves_outputs(chain, solution->first_tensor, q, range.t);
+        todo inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak};
+        todo behind = {q, range.t, range.kind,
+                       range.peak - crossing_bytes(chain, range.s, q, range.t)};
+        onv_chain_range made = {range.s, q, (pick(solution, &inside) & LIVE) != 0};
+        if (!onv_vec_push(ranges, made) || !onv_vec_push(stack, behind)) return false;
+        range = inside;
+    }
+    return true;
+}
+
+onv_status onv_chain_plan(const onv_chain_solution *solution, uint32_t index,
+                          onv_chain_ranges *ranges, onv_error *err)
+{
+    todo whole = {0, solution->chain->n_units, PLAIN, solution->front.at[index].peak_bytes};
+    todo_list stack = {0};
+    ranges->count = 0;
+    bool fits = plan_range(solution, whole, ranges, &stack);
+    while (fits && stack.count > 0)
+        fits = plan_range(solution, stack.at[--stack.count], ranges, &stack);
+    onv_vec_cleanup(&stack);
+    return fits ? ONV_OK : onv_fail_memory(err);
+}
