@@ -147,13 +147,15 @@ static void grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block)
 }
 
 static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool reserve,
-                           onv_error *err)
+                           const char *label, onv_error *err)
 {
     size_t event = a->n_events++;
     if (a->out_of_memory) return ONV_OK;
     if (bytes > ONV_ALLOC_MAX_BYTES)
-        return onv_fail(err, ONV_ERR_LIMIT, "event %zu: %" PRIu64 " bytes are more than any device",
-                        event, bytes);
+        return onv_fail(err, ONV_ERR_LIMIT,
+                        "event %zu: %" PRIu64 " bytes are more than any device%s%s%s", event, bytes,
+                        label != NULL ? " ('" : "", label != NULL ? label : "",
+                        label != NULL ? "')" : "");
     ONV_TRY(know_id(a, id, err));
     if (a->owned.at[id] != ONV_OWNS_NOTHING)
         return onv_fail(err, ONV_ERR_USAGE, "event %zu: id %" PRIu32 " is allocated already", event,
@@ -184,12 +186,12 @@ static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool r
 
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, false, err);
+    return allocate(a, id, bytes, false, NULL, err);
 }
 
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, true, err);
+    return allocate(a, id, bytes, true, NULL, err);
 }
 
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
@@ -220,7 +222,7 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
 onv_status onv_allocator_feed(onv_allocator *a, const onv_event *event, onv_error *err)
 {
     return event->is_free ? onv_allocator_free(a, event->id, err)
-                          : allocate(a, event->id, event->bytes, false, err);
+                          : allocate(a, event->id, event->bytes, false, event->label, err);
 }
 
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err)

@@ -150,9 +150,10 @@ static onv_status check_arity(const onv_op *op, const onv_node *node, onv_error 
     if (node->n_inputs < (uint32_t)op->in.min || node->n_inputs > (uint32_t)op->in.max)
         return onv_fail(err, ONV_ERR_MODEL, "%s of opset %d takes %d to %d inputs, the node has %u",
                         op->name, op->since, op->in.min, op->in.max, node->n_inputs);
-    if (node->n_outputs > (uint32_t)op->out.max)
-        return onv_fail(err, ONV_ERR_MODEL, "%s of opset %d gives at most %d outputs, not %u",
-                        op->name, op->since, op->out.max, node->n_outputs);
+    if (node->n_outputs < (uint32_t)op->out.min || node->n_outputs > (uint32_t)op->out.max)
+        return onv_fail(err, ONV_ERR_MODEL,
+                        "%s of opset %d gives %d to %d outputs, the node has %u", op->name,
+                        op->since, op->out.min, op->out.max, node->n_outputs);
     return ONV_OK;
 }
 
@@ -202,10 +203,15 @@ static onv_status apply_row(onv_driver *driver, onv_op_ctx *c, onv_node *node)
 
 static onv_status check_dims(onv_driver *driver, const onv_value *value)
 {
-    for (int i = 0; onv_type_has_rank(&value->type) && i < value->type.rank; i++)
-        if (onv_dim_is_known(value->type.dims[i]) && value->type.dims[i].raw < 0)
+    for (int i = 0; onv_type_has_rank(&value->type) && i < value->type.rank; i++) {
+        onv_dim dim = value->type.dims[i];
+        if (onv_dim_is_known(dim) && dim.raw < 0)
             return onv_fail(driver->err, ONV_ERR_MODEL, "output '%s' would have the dimension %lld",
-                            value->name, (long long)value->type.dims[i].raw);
+                            value->name, (long long)dim.raw);
+        if (onv_dim_is_infinite(dim))
+            return onv_fail(driver->err, ONV_ERR_OVERFLOW,
+                            "dim %d of output '%s' does not fit 61 bits", i, value->name);
+    }
     return ONV_OK;
 }
 

@@ -260,10 +260,23 @@ static onv_status read_pads(onv_op_ctx *c, pads *p)
     return count_of_pads(c, known ? (list != NULL ? list : &none) : NULL, count, p);
 }
 
+typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP } pad_mode;
+
+static pad_mode mode_of(const onv_op_ctx *c)
+{
+    const char *mode = onv_op_attr_string(c, "mode", "constant");
+    if (strcmp(mode, "reflect") == 0) return PAD_REFLECT;
+    if (strcmp(mode, "edge") == 0) return PAD_EDGE;
+    return strcmp(mode, "wrap") == 0 ? PAD_WRAP : PAD_CONSTANT;
+}
+
 static onv_status infer_pad(onv_op_ctx *c)
 {
     pads p;
     onv_dim dims[ONV_MAX_RANK];
+    const char *mode = onv_op_attr_string(c, "mode", "constant");
+    if (mode_of(c) == PAD_CONSTANT && strcmp(mode, "constant") != 0)
+        return onv_op_fail(c, "mode is '%s', not constant, reflect, edge or wrap", mode);
     ONV_TRY(read_pads(c, &p));
     for (int i = 0; i < p.rank; i++) {
         onv_dim size = onv_op_in_dim(c, 0, i);
@@ -275,16 +288,6 @@ static onv_status infer_pad(onv_op_ctx *c)
     }
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, p.rank);
     return ONV_OK;
-}
-
-typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP } pad_mode;
-
-static pad_mode mode_of(const onv_op_ctx *c)
-{
-    const char *mode = onv_op_attr_string(c, "mode", "constant");
-    if (strcmp(mode, "reflect") == 0) return PAD_REFLECT;
-    if (strcmp(mode, "edge") == 0) return PAD_EDGE;
-    return strcmp(mode, "wrap") == 0 ? PAD_WRAP : PAD_CONSTANT;
 }
 
 typedef struct padding {

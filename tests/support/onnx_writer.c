@@ -102,7 +102,7 @@ static void each_dim(const char *text, void (*use)(buffer *, const char *, size_
 static void add_shape_dim(buffer *shape, const char *text, size_t length)
 {
     buffer dim = {0};
-    if (*text >= '0' && *text <= '9')
+    if ((*text >= '0' && *text <= '9') || *text == '-')
         put_number(&dim, 1, strtoll(text, NULL, 10));
     else if (*text != '?')
         put_field(&dim, 2, text, length);
