@@ -68,7 +68,7 @@ static onv_status find_peaks(const onv_train_program *program, onv_training *res
     return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of training do not fit 64 bits");
 }
 
-static onv_status serve(const onv_train_program *program, const onv_alloc_options *options,
+static onv_status serve(const onv_train_program *program, const onv_training_options *options,
                         onv_training *result, onv_error *err)
 {
     onv_interval *rows = rows_of(program);
@@ -79,8 +79,16 @@ static onv_status serve(const onv_train_program *program, const onv_alloc_option
                                                  (uint32_t)program->steps.count, 0))
         status = onv_fail_memory(err);
     if (status == ONV_OK)
-        status = onv_alloc_simulate(&trace, onv_alloc_model_find("torch"), options, &run, err);
+        status =
+            onv_alloc_simulate(&trace, onv_alloc_model_find("torch"), &options->alloc, &run, err);
     onv_trace_cleanup(&trace);
+    onv_training_rows shown = {.rows = rows,
+                               .count = (uint32_t)program->buffers.count,
+                               .n_steps = (uint32_t)program->steps.count,
+                               .train = &options->train,
+                               .reserved_peak_bytes = run.reserved_peak};
+    if (status == ONV_OK && options->take_rows != NULL)
+        status = options->take_rows(options->take_context, &shown, err);
     onv_heap_free(rows);
     result->allocated_peak_bytes = run.allocated_peak;
     result->reserved_peak_bytes = run.reserved_peak;
@@ -99,7 +107,7 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     result->gradient_bytes = program.gradient_bytes;
     result->optimizer_bytes = program.optimizer_bytes;
     if (status == ONV_OK) status = find_peaks(&program, result, err);
-    if (status == ONV_OK) status = serve(&program, &options->alloc, result, err);
+    if (status == ONV_OK) status = serve(&program, options, result, err);
     onv_train_program_cleanup(&program);
     return status;
 }

@@ -32,9 +32,21 @@ typedef struct onv_training {
     uint32_t opaque;       /* nodes of which only the results are counted */
 } onv_training;
 
+/* A training program as rows; they and the labels live until the call returns, the labels' text as
+ * long as the model. */
+typedef struct onv_training_rows {
+    const onv_interval *rows;
+    uint32_t count, n_steps;
+    const onv_train_options *train;
+    uint64_t reserved_peak_bytes; /* as torch.cuda counts */
+} onv_training_rows;
+
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
+    /* Shown every program once it was measured; NULL: nobody asks. */
+    onv_status (*take_rows)(void *context, const onv_training_rows *rows, onv_error *err);
+    void *take_context;
 } onv_training_options;
 
 /* Requires inference and lifetimes, all sizes numbers (ONV_ERR_USAGE otherwise). What makes the
