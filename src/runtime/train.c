@@ -35,37 +35,23 @@ static onv_interval *rows_of(const onv_train_program *program)
     return rows;
 }
 
-/* Peaks from the second iteration on; the sum of all rows must fit. */
 static onv_status find_peaks(const onv_train_program *program, onv_training *result, onv_error *err)
 {
-    size_t n_steps = program->steps.count;
-    uint64_t *delta = onv_heap_calloc(n_steps + 1, sizeof *delta);
-    if (delta == NULL) return onv_fail_memory(err);
-    uint64_t total = 0, now = 0;
-    bool fits = true;
+    onv_train_peaks peaks;
+    ONV_TRY(onv_train_program_peaks(program, &peaks, err));
     for (size_t i = 0; i < program->buffers.count; i++) {
         const onv_train_buffer *b = &program->buffers.at[i];
-        fits &= onv_u64_add(total, b->bytes, &total);
-        delta[b->first] += b->bytes; /* differences wrap, their sums do not */
-        delta[b->last + 1] -= b->bytes;
         if (b->kind == ONV_TRAIN_BUFFER) result->buffer_bytes += b->bytes;
         if (b->kind == ONV_TRAIN_INPUT) result->input_bytes += b->bytes;
     }
-    for (size_t i = 0; fits && i < n_steps; i++) {
-        now += delta[i];
-        const onv_train_step *step = &program->steps.at[i];
-        uint64_t *of_phase = &result->phase_peak_bytes[step->phase];
-        if (i < program->measured_from || now <= *of_phase) continue;
-        *of_phase = now;
-        if (now <= result->peak_bytes) continue;
-        result->peak_bytes = now;
-        result->peak_phase = (onv_phase)step->phase;
-        result->peak_node = step->node;
-        result->peak_label = step->label;
-    }
-    onv_heap_free(delta);
-    if (fits) return ONV_OK;
-    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of training do not fit 64 bits");
+    const onv_train_step *step = &program->steps.at[peaks.step];
+    result->peak_bytes = peaks.bytes;
+    for (int phase = 0; phase < ONV_N_PHASES; phase++)
+        result->phase_peak_bytes[phase] = peaks.of_phase[phase];
+    result->peak_phase = (onv_phase)step->phase;
+    result->peak_node = step->node;
+    result->peak_label = step->label;
+    return ONV_OK;
 }
 
 static onv_status serve(const onv_train_program *program, const onv_training_options *options,
@@ -99,10 +85,10 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                           const onv_training_options *options, onv_training *result, onv_error *err)
 {
     onv_train_program program;
-    ONV_TRY(onv_eager_saved(model, eager, &result->saved_activation_bytes, NULL, err));
     ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
     onv_status status = onv_train_program_check(&program, err);
     result->trained_elems = program.trained_elems;
+    result->saved_activation_bytes = program.saved_bytes;
     result->parameter_bytes = program.parameter_bytes;
     result->gradient_bytes = program.gradient_bytes;
     result->optimizer_bytes = program.optimizer_bytes;

@@ -86,6 +86,16 @@ typedef struct onv_train_program {
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,
                                    onv_error *err);
+/* Sizes as asked for, from the second iteration on. */
+typedef struct onv_train_peaks {
+    uint64_t bytes;
+    uint64_t of_phase[ONV_N_PHASES];
+    uint32_t step; /* the first one with the largest sum */
+} onv_train_peaks;
+
+/* Fails with ONV_ERR_OVERFLOW where the sum of all buffers does not fit. */
+onv_status onv_train_program_peaks(const onv_train_program *program, onv_train_peaks *peaks,
+                                   onv_error *err);
 void onv_train_program_cleanup(onv_train_program *program);
 onv_status onv_train_program_check(const onv_train_program *program, onv_error *err);
 

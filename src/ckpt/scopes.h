@@ -1,0 +1,37 @@
+/* Scopes: the module that each operation of the tape came from, as PyTorch names it.
+ *
+ *   node "/layer1/layer1.0/conv1/Conv"   "layer1.0.conv1"     a node of a TorchScript export
+ *   weight "layer1.0.conv1.weight"       "layer1.0.conv1"     where node names tell nothing
+ *   node "/Add"                          ""                   the model itself
+ *
+ * A scope is a stretch of operations from one call of a module whose name ends in a number: a member
+ * of a list, of which there may be others like it. Scopes stand by their first operation, outer
+ * before inner. Cost: linear in the length of all names.
+ */
+#ifndef ONV_CKPT_SCOPES_H
+#define ONV_CKPT_SCOPES_H
+
+#include "train/eager.h"
+
+enum {
+    ONV_SCOPE_MAX_DEPTH = 32
+}; /* numbered modules around an operation; deeper ones don't count */
+
+typedef struct onv_scope_run {
+    const char *path; /* a module's path, of which `length` characters name the scope */
+    uint32_t length;
+    uint32_t first_op, last_op;
+    uint32_t depth; /* how many scopes are around it */
+} onv_scope_run;
+
+typedef struct onv_scopes {
+    const char **path_of; /* by operation: NULL where nothing tells */
+    ONV_VEC(onv_scope_run) runs;
+} onv_scopes;
+
+/* Paths live in `arena`. Clean up in either case. */
+onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
+                           onv_scopes *scopes, onv_error *err);
+void onv_scopes_cleanup(onv_scopes *scopes);
+
+#endif
