@@ -73,17 +73,20 @@ static onv_status segment_alloc(onv_runner *r, uint32_t index, bool *refused, on
         return ONV_OK;
     }
     ONV_TRY(look(r, &before, err));
-    ONV_TRY(kind->alloc(r->device, s->bytes, s->pooled, &at->address, err));
+    onv_status status = kind->alloc(r->device, s->bytes, s->pooled, &at->address, err);
+    if (at->address != 0) {
+        at->life = ONV_LIFE_THERE; /* also after a failure: it is there to be freed */
+        r->allocations++;
+    }
+    ONV_TRY(status);
     if (at->address == 0) {
         r->result->oom_bytes = s->bytes;
         r->result->oom_free = before;
         *refused = true;
         return ONV_OK;
     }
-    at->life = ONV_LIFE_THERE;
     ONV_TRY(book(r, s->pooled, before, err));
-    if (++r->allocations > r->result->most_allocations)
-        r->result->most_allocations = r->allocations;
+    if (r->allocations > r->result->most_allocations) r->result->most_allocations = r->allocations;
     note(r);
     /* Also what no buffer will ever cover is written, so that it is really there. */
     if (s->is_whole || r->options->allocate_only) return ONV_OK;
