@@ -35,6 +35,7 @@ WEIGHTS_FILE = "weights.bin"
 # are tables that no shape could hang on.
 INLINE_FLOAT_BYTES = 1024
 INLINE_INTEGER_BYTES = 16 * 1024
+NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 SHAPE_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
@@ -46,10 +47,18 @@ def leaves_file(tensor):
 
 
 def clear_text(message):
-    """Drop documentation and metadata (stack traces) from a message and everything in it."""
+    """Drop documentation and metadata (stack traces) from a message and everything in it, but for the module that a
+    node came from.
+    """
+    fields = message.DESCRIPTOR.fields_by_name
+    scopes = []
+    if isinstance(message, onnx.NodeProto):
+        scopes = [(note.key, note.value) for note in message.metadata_props if note.key == NAME_SCOPES]
     for field in ("doc_string", "metadata_props"):
-        if field in message.DESCRIPTOR.fields_by_name:
+        if field in fields:
             message.ClearField(field)
+    for key, value in scopes:
+        message.metadata_props.add(key=key, value=value)
     for field, value in message.ListFields():
         if field.message_type is None:
             continue

@@ -119,6 +119,8 @@ typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
     const char *domain; /* "" for ai.onnx */
+    const char
+        *scope; /* the module around it where metadata names it, "layer1.0.conv1"; "" or NULL */
     onv_graph_id graph; /* the graph it stands in */
     int32_t version;    /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/build.h"
+#include "load/fields.h"
 #include "load/limits.h"
 
 uint64_t onv_build_cost(uint64_t items, bool in_function)
@@ -127,6 +128,36 @@ static onv_status node_path(onv_builder *b, const onv_scope *scope, const Onnx__
     return onv_build_join(b, scope->prefix, place, path);
 }
 
+/* The element before the last one of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']:
+ * from the model itself down to the operation. Empty where it is none. */
+static onv_status node_scope(onv_builder *b, const Onnx__NodeProto *pb, const char **scope)
+{
+    const char *found = "", *last = "";
+    size_t found_length = 0, last_length = 0;
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_SCOPES) != 0) continue;
+        const char *at = note->value;
+        while (*(at += strcspn(at, "'\"")) != '\0') {
+            const char *end = strchr(at + 1, *at);
+            if (end == NULL) break;
+            found = last;
+            found_length = last_length;
+            last = at + 1;
+            last_length = (size_t)(end - last);
+            at = end + 1;
+        }
+    }
+    *scope = "";
+    if (found_length == 0) return ONV_OK;
+    /* The exporter's way to say that it does not know. */
+    static const char none[] = "_empty_nn_module_stack";
+    if (strncmp(found, none, sizeof none - 1) == 0) return ONV_OK;
+    const char *text = onv_arena_strndup(&b->model->arena, found, found_length);
+    if (text == NULL) return onv_fail_memory(b->err);
+    return onv_build_intern(b, text, scope);
+}
+
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                         size_t index)
 {
@@ -147,6 +178,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
 
     bool named = (pb->name != NULL && pb->name[0] != '\0') || scope->prefix[0] != '\0';
     node.name = named ? path : "";
+    ONV_TRY(node_scope(b, pb, &node.scope));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;
@@ -181,6 +213,7 @@ onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char
         .name = name,
         .graph = scope->graph,
         .domain = "",
+        .scope = "",
         .n_inputs = 1,
         .n_outputs = 1,
         .inputs = &ids[0],

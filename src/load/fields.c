@@ -46,6 +46,7 @@ static const message_row messages[ONV_MSG_COUNT] = {
                           [5] = {"attribute", ONV_USE_MANY, ONV_MSG_ATTRIBUTE},
                           [7] = {"domain", ONV_USE_STRING, 0},
                           [8] = {"overload", ONV_USE_STRING, 0},
+                          [9] = {"metadata_props", ONV_USE_NOTES, 0},
                       }},
     [ONV_MSG_ATTRIBUTE] = {"AttributeProto",
                            {

@@ -127,6 +127,20 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
+/* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
+ * is stack traces of some KiB a node. */
+static bool is_scope_note(const walk *w, const unsigned char *data, uint64_t bytes)
+{
+    static const char key[] = "\x0a\x1a" ONV_NOTE_SCOPES "\x12"; /* fields 1 and 2 */
+    const size_t head = sizeof key - 1;
+    uint64_t length;
+    if (bytes > w->limits->name_bytes || bytes <= head || memcmp(data, key, head) != 0)
+        return false;
+    const unsigned char *at = data + head, *end = data + bytes;
+    return onv_varint_read(&at, end, &length) && length == (uint64_t)(end - at) &&
+           is_text(at, (size_t)length);
+}
+
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
 /* Packed varints: the last one must end with the field. */
@@ -249,6 +263,9 @@ static onv_status take_bytes(walk *w, const item *it, uint64_t bytes)
         return put_field(w, it->number, data, (size_t)bytes);
     case ONV_USE_VARINTS: ONV_TRY(keep_packed_varints(w, it, data, bytes)); break;
     case ONV_USE_FLOATS: ONV_TRY(keep_packed_floats(w, it, data, bytes)); break;
+    case ONV_USE_NOTES:
+        return is_scope_note(w, data, bytes) ? put_field(w, it->number, data, (size_t)bytes)
+                                             : ONV_OK;
     case ONV_USE_ONE:
     case ONV_USE_MANY:
     case ONV_USE_ONE_OF: return enter(w, it, bytes);
@@ -278,6 +295,7 @@ static onv_status take_number(walk *w, const item *it, const unsigned char *end)
         [ONV_USE_ONE] = {ONV_WIRE_BYTES, false},
         [ONV_USE_MANY] = {ONV_WIRE_BYTES, false},
         [ONV_USE_ONE_OF] = {ONV_WIRE_BYTES, false},
+        [ONV_USE_NOTES] = {ONV_WIRE_BYTES, false},
         [ONV_USE_RAW] = {ONV_WIRE_BYTES, true},
         [ONV_USE_PAYLOAD32] = {ONV_WIRE_FIXED32, true},
         [ONV_USE_PAYLOAD64] = {ONV_WIRE_FIXED64, true},

@@ -157,6 +157,10 @@ static uint32_t place_dotted(onv_modules *modules, const onv_model *model, const
         name = value->name;
         length = scope_length(name, '.');
     }
+    if (length < 0 && node->scope != NULL && node->scope[0] != '\0') {
+        name = node->scope;
+        length = (ptrdiff_t)strlen(name);
+    }
     if (length < 0) {
         name = node->name;
         length = scope_length(name, '.');

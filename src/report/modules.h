@@ -6,9 +6,12 @@
  *
  *   1. a name with slashes: all parts but the last one, which is the operator;
  *   2. else the name of a weight that the node reads, with dots, without its last part;
- *   3. else the node's own name with dots, without its last part;
- *   4. else the closest module around both the step before and the one behind that have one.
+ *   3. else the scope that the exporter noted in the node's metadata;
+ *   4. else the node's own name with dots, without its last part;
+ *   5. else the closest module around both the step before and the one behind that have one.
  *
+ * Weights come before the note, as an exporter that folds a batch norm into a convolution notes the
+ * batch norm.
  * Names with slashes write the third layer of "encoder" as encoder.2, and leave a list out that is
  * never called itself; names with dots write encoder, 2. Both find the same module here: parts that
  * are numbers join the one before them.

@@ -38,6 +38,7 @@ enum {
     N_ATTR = 5,
     N_DOMAIN = 7,
     N_OVERLOAD = 8,
+    N_METADATA = 9,
     A_NAME = 1,
     A_FLOAT = 2,
     A_INT = 3,

@@ -241,6 +241,34 @@ static void long_paths_become_numbers(void **state)
     done(model, file);
 }
 
+static void scopes_come_from_metadata(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *scope;
+    } cases[] = {
+        {"pkg.torch.onnx.name_scopes", "['', 'net', 'net.0', 'relu']", "net.0"},
+        {"pkg.torch.onnx.name_scopes", "['', \"it's\", 'relu']", "it's"},
+        {"pkg.torch.onnx.name_scopes", "['', 'relu']", ""},
+        {"pkg.torch.onnx.name_scopes", "['_empty_nn_module_stack_from_metadata_hook', 'relu']", ""},
+        {"pkg.torch.onnx.name_scopes", "['', 'net', 'open", ""},
+        {"pkg.torch.onnx.name_scopes", "", ""},
+        {"pkg.torch.onnx.stack_trace", "['', 'net', 'relu']", ""},
+        {"namespace", "\xff\xfe", ""},
+        {"pkg.torch.onnx.name_scopes", "['', '\xff', 'relu']", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
+        m_put(node, N_METADATA, m_pair("other", "text"));
+        m_put(node, N_METADATA, m_pair(cases[i].key, cases[i].value));
+        m_put(graph, G_NODE, node);
+        msg *file = m_model(graph);
+        onv_model *model = load(file);
+        assert_string_equal(model->nodes.at[0].scope, cases[i].scope);
+        done(model, file);
+    }
+}
+
 /* --- Types ------------------------------------------------------------------------------------- */
 
 static void types_of_inputs_and_others(void **state)
@@ -594,6 +622,7 @@ int main(void)
         cmocka_unit_test(an_inner_name_hides_an_outer_one),
         cmocka_unit_test(a_subgraph_may_hand_out_an_outer_value),
         cmocka_unit_test(long_paths_become_numbers),
+        cmocka_unit_test(scopes_come_from_metadata),
         cmocka_unit_test(types_of_inputs_and_others),
         cmocka_unit_test(inputs_of_subgraphs_make_no_symbols),
         cmocka_unit_test(every_kind_of_type),
