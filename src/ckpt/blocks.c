@@ -284,5 +284,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     return status;
 }
 
-const onv_ckpt_plan_kind onv_ckpt_blocks = {
-    .name = "blocks", .summary = "one segment for each repeated module", .make = make};
+const onv_ckpt_plan_kind onv_ckpt_blocks = {.name = "blocks",
+                                            .summary = "one segment for each repeated module",
+                                            .in_all = true,
+                                            .make = make};

@@ -14,6 +14,111 @@ const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name)
     return NULL;
 }
 
+/* --- Lists ------------------------------------------------------------------------------------- */
+
+typedef struct request {
+    const onv_ckpt_plan_kind *kind;
+    uint32_t count; /* 0: the square root of the units */
+} request;
+
+typedef struct requests {
+    ONV_VEC(request) at;
+} requests;
+
+/* A number from 1 that ends at `end`; 0 if it is none. */
+static uint32_t parse_count(const char *text, const char *end)
+{
+    uint32_t count = 0;
+    for (; text < end; text++) {
+        if (*text < '0' || *text > '9' || count > UINT32_MAX / 10 - 1) return 0;
+        count = count * 10 + (uint32_t)(*text - '0');
+    }
+    return count;
+}
+
+static onv_status parse_item(const char *item, const char *end, requests *list, onv_error *err)
+{
+    int shown = end - item < 80 ? (int)(end - item) : 80;
+    const char *equals = memchr(item, '=', (size_t)(end - item));
+    size_t length = (size_t)((equals != NULL ? equals : end) - item);
+    for (size_t i = 0; i < onv_n_ckpt_plan_kinds; i++) {
+        const onv_ckpt_plan_kind *kind = onv_ckpt_plan_kinds[i];
+        if (strlen(kind->name) != length || strncmp(kind->name, item, length) != 0) continue;
+        uint32_t count = equals != NULL ? parse_count(equals + 1, end) : 0;
+        if (kind->takes_count != (count > 0) || (equals != NULL && count == 0))
+            return onv_fail(err, ONV_ERR_USAGE,
+                            kind->takes_count ? "the plan '%.*s' takes a count of at least 1: %s=4"
+                                              : "the plan '%.*s' is just '%s'",
+                            shown, item, kind->name);
+        if (list->at.count >= ONV_CKPT_MAX_ITEMS)
+            return onv_fail(err, ONV_ERR_LIMIT, "more than %d checkpointing plans are asked for",
+                            ONV_CKPT_MAX_ITEMS);
+        return onv_vec_push(&list->at, ((request){kind, count})) ? ONV_OK : onv_fail_memory(err);
+    }
+    return onv_fail(err, ONV_ERR_USAGE, "there is no checkpointing plan '%.*s'", shown, item);
+}
+
+static onv_status parse_all(requests *list, onv_error *err)
+{
+    for (size_t i = 0; i < onv_n_ckpt_plan_kinds; i++) {
+        const onv_ckpt_plan_kind *kind = onv_ckpt_plan_kinds[i];
+        if (kind->in_all && !onv_vec_push(&list->at, ((request){kind, 0})))
+            return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+static onv_status parse(const char *text, requests *list, onv_error *err)
+{
+    for (const char *item = text;;) {
+        const char *end = item + strcspn(item, ",");
+        if (end - item == 3 && strncmp(item, "all", 3) == 0)
+            ONV_TRY(parse_all(list, err));
+        else
+            ONV_TRY(parse_item(item, end, list, err));
+        if (*end == '\0') return ONV_OK;
+        item = end + 1;
+    }
+}
+
+onv_status onv_ckpt_check_list(const char *list, onv_error *err)
+{
+    requests parsed = {0};
+    onv_status status = parse(list, &parsed, err);
+    onv_vec_cleanup(&parsed.at);
+    return status;
+}
+
+static uint32_t rounded_root(uint32_t n)
+{
+    uint32_t root = 1;
+    while ((uint64_t)root * root + root < n) root++; /* (root + 1/2) squared */
+    return root;
+}
+
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
+                         const char *list, onv_ckpt_plans *plans, onv_error *err)
+{
+    requests parsed = {0};
+    onv_ckpt_units units;
+    *plans = (onv_ckpt_plans){0};
+    onv_status status = parse(list, &parsed, err);
+    if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &units, err);
+    onv_ckpt_problem problem = {model, eager, &units, options};
+    for (size_t i = 0; i < parsed.at.count && status == ONV_OK; i++) {
+        const request *r = &parsed.at.at[i];
+        size_t first = plans->at.count;
+        uint32_t count = r->count > 0 ? r->count : rounded_root(units.count);
+        status = r->kind->make(&problem, count, plans, err);
+        for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
+    }
+    onv_vec_cleanup(&parsed.at);
+    if (status != ONV_OK) onv_ckpt_plans_cleanup(plans);
+    return status;
+}
+
+/* --- Plans ------------------------------------------------------------------------------------- */
+
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
                             uint32_t n_segments, onv_ckpt_plan *plan, onv_error *err)
 {

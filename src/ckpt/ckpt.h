@@ -15,6 +15,7 @@
 
 typedef struct onv_ckpt_plan {
     const char *name; /* "sqrt", "every=4" */
+    uint32_t item;    /* of the list that asked for it */
     const onv_tape_segment *segments;
     uint32_t n_segments;
     uint64_t peak_bytes;      /* measured on the program: sizes as asked for */
@@ -37,6 +38,7 @@ typedef struct onv_ckpt_plan_kind {
     const char *name;    /* as --checkpoint takes it, without "=K" */
     const char *summary; /* one line */
     bool takes_count;    /* name=K, K from 1 */
+    bool in_all;         /* \"all\" has it */
     /* Appends one plan (optimal: a front of them, dearest last) through onv_ckpt_plans_add. */
     onv_status (*make)(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
                        onv_error *err);
@@ -49,6 +51,16 @@ extern const size_t onv_n_ckpt_plan_kinds;
 
 /* By name; NULL if there is none. */
 const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
+
+/* A list of plans: names with commas, those that take a count as NAME=K (K from 1). "all" stands for
+ * none, sqrt, segments with the square root of the units as K, blocks, and optimal. */
+enum { ONV_CKPT_MAX_ITEMS = 24 }; /* that are named; "all" adds a few */
+onv_status onv_ckpt_check_list(const char *list, onv_error *err);
+
+/* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found
+ * here. On failure there is nothing to clean up. */
+onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
+                         const char *list, onv_ckpt_plans *plans, onv_error *err);
 
 /* Builds the program with these segments, sets peak_bytes and recomputed_macs of `plan`. */
 onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segment *segments,

@@ -49,4 +49,5 @@ const onv_ckpt_plan_kind onv_ckpt_segments = {
     .name = "segments",
     .summary = "K segments, as PyTorch's checkpoint_sequential cuts them",
     .takes_count = true,
+    .in_all = true,
     .make = make_segments};

@@ -7,5 +7,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     return onv_ckpt_plans_add(problem, "none", NULL, 0, plans, err);
 }
 
-const onv_ckpt_plan_kind onv_ckpt_none = {
-    .name = "none", .summary = "everything saved for backward is kept", .make = make};
+const onv_ckpt_plan_kind onv_ckpt_none = {.name = "none",
+                                          .summary = "everything saved for backward is kept",
+                                          .in_all = true,
+                                          .make = make};

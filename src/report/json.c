@@ -177,6 +177,16 @@ void onv_json_put_string(onv_json *json, const char *key, const char *text)
     onv_json_string(json, text);
 }
 
+void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole)
+{
+    const uint64_t million = 1000000;
+    unsigned __int128 scaled = (unsigned __int128)part * million;
+    uint64_t ratio = whole == 0 ? 0 : (uint64_t)((scaled + whole / 2) / whole);
+    onv_json_key(json, key);
+    begin_item(json);
+    onv_write_format(json->out, "%" PRIu64 ".%06" PRIu64, ratio / million, ratio % million);
+}
+
 void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value)
 {
     onv_json_key(json, key);

@@ -51,6 +51,9 @@ void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null 
 void onv_json_put_u64(onv_json *json, const char *key, uint64_t value);
 void onv_json_put_string(onv_json *json, const char *key, const char *text);
 
+/* part / whole as a fraction with six digits; 0 of nothing. */
+void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole);
+
 /* The number, or null where it is not known. */
 void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value);
 

@@ -92,10 +92,79 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     result->parameter_bytes = program.parameter_bytes;
     result->gradient_bytes = program.gradient_bytes;
     result->optimizer_bytes = program.optimizer_bytes;
+    result->forward_macs = program.forward_macs;
     if (status == ONV_OK) status = find_peaks(&program, result, err);
     if (status == ONV_OK) status = serve(&program, options, result, err);
     onv_train_program_cleanup(&program);
     return status;
+}
+
+static onv_status name_segments(onv_model *model, const onv_eager *eager, onv_training_plan *plan,
+                                onv_error *err)
+{
+    onv_scopes scopes;
+    onv_arena arena;
+    onv_segment_names *names = ONV_ARENA_ARRAY(&model->arena, onv_segment_names, plan->n_segments);
+    if (names == NULL) return onv_fail_memory(err);
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
+    for (uint32_t i = 0; i < plan->n_segments && status == ONV_OK; i++)
+        status = onv_segment_name(model, eager, &scopes, plan->segments[i], &names[i], err);
+    onv_scopes_cleanup(&scopes);
+    onv_arena_cleanup(&arena);
+    plan->names = names;
+    return status;
+}
+
+static onv_status measure_plan(onv_model *model, const onv_eager *eager,
+                               const onv_training_options *options, const onv_ckpt_plan *from,
+                               onv_training_plan *plan, onv_error *err)
+{
+    onv_training_options how = *options;
+    how.train.segments = from->segments;
+    how.train.n_segments = from->n_segments;
+    plan->name = from->name;
+    plan->item = from->item;
+    plan->segments = from->segments;
+    plan->n_segments = from->n_segments;
+    plan->recomputed_macs = from->recomputed_macs;
+    if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
+    ONV_TRY(measure(model, eager, &how, &plan->figures, err));
+    return name_segments(model, eager, plan, err);
+}
+
+static onv_status compute_plans(onv_model *model, const onv_eager *eager,
+                                const onv_training_options *options, onv_training *result,
+                                onv_error *err)
+{
+    onv_ckpt_plans made;
+    if (options->checkpoint == NULL) return ONV_OK;
+    ONV_TRY(onv_ckpt_make(model, eager, &options->train, options->checkpoint, &made, err));
+    onv_status status = ONV_OK;
+    uint32_t n = (uint32_t)made.at.count;
+    onv_training_plan *plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, n);
+    if (plans == NULL) status = onv_fail_memory(err);
+    for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
+        plans[i].figures = *result;
+        plans[i].figures.input_bytes = plans[i].figures.buffer_bytes = 0;
+        status = measure_plan(model, eager, options, &made.at.at[i], &plans[i], err);
+    }
+    onv_ckpt_plans_cleanup(&made);
+    if (status != ONV_OK) return status;
+    result->plans = plans;
+    result->n_plans = n;
+    if (n == 1) onv_training_choose(result, 0);
+    return ONV_OK;
+}
+
+void onv_training_choose(onv_training *result, uint32_t plan)
+{
+    onv_training_plan *plans = result->plans;
+    uint32_t n = result->n_plans;
+    *result = plans[plan].figures;
+    result->plans = plans;
+    result->n_plans = n;
+    result->chosen = plan;
 }
 
 /* What the export hides from training. */
@@ -121,7 +190,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 {
     bool *is_host;
     onv_eager eager;
-    *result = (onv_training){.optimizer = options->train.optimizer, .peak_node = ONV_NO_NODE};
+    *result = (onv_training){
+        .optimizer = options->train.optimizer, .peak_node = ONV_NO_NODE, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
@@ -132,6 +202,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = measure(model, &eager, options, result, err);
+    if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, result);
     return status;

@@ -7,9 +7,13 @@
 #define ONV_RUNTIME_TRAIN_H
 
 #include "alloc/alloc.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/names.h"
 #include "live/live.h"
 #include "runtime/runtime.h"
 #include "train/program.h"
+
+struct onv_training_plan;
 
 typedef struct onv_training {
     const onv_optimizer *optimizer;
@@ -28,9 +32,31 @@ typedef struct onv_training {
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    uint32_t folded_norms; /* convolutions into which the export folded a batch norm */
-    uint32_t opaque;       /* nodes of which only the results are counted */
+    uint32_t folded_norms;           /* convolutions into which the export folded a batch norm */
+    uint32_t opaque;                 /* nodes of which only the results are counted */
+    uint64_t forward_macs;           /* of one forward pass */
+    struct onv_training_plan *plans; /* that were asked for, in the model's arena */
+    uint32_t n_plans;
+    uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
+    bool plan_fits;  /* a budget chose it, and it fits */
 } onv_training;
+
+#define ONV_NO_PLAN UINT32_MAX
+
+/* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
+ * pass_macs, where the backward counts as two forwards. */
+typedef struct onv_training_plan {
+    const char *name;
+    uint32_t item; /* of the list: "optimal" has several plans */
+    const onv_tape_segment *segments;
+    const onv_segment_names *names; /* of the segments */
+    uint32_t n_segments;
+    uint64_t recomputed_macs;
+    uint64_t pass_macs;   /* of a forward and a backward */
+    onv_training figures; /* its plans are not set */
+    uint64_t total_bytes; /* where a budget is given: with context and workspaces, upper ends */
+    int64_t max_batch;    /* likewise; of the whole item, 0: none, or not asked for */
+} onv_training_plan;
 
 /* A training program as rows; they and the labels live until the call returns, the labels' text as
  * long as the model. */
@@ -44,6 +70,7 @@ typedef struct onv_training_rows {
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
+    const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
     /* Shown every program once it was measured; NULL: nobody asks. */
     onv_status (*take_rows)(void *context, const onv_training_rows *rows, onv_error *err);
     void *take_context;
@@ -54,6 +81,9 @@ typedef struct onv_training_options {
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err);
+
+/* Makes a plan the one that the figures are of. */
+void onv_training_choose(onv_training *result, uint32_t plan);
 
 /* The same as a row beside the runtimes. */
 onv_status onv_runtime_of_training(onv_model *model, const onv_live *live, const onv_training *t,

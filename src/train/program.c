@@ -188,7 +188,7 @@ static onv_parameter parameter_of(const onv_simulation *s, const onv_eager_stora
                            storage->rank};
 }
 
-static void make_states(onv_simulation *s)
+static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         const onv_eager_storage *storage = &s->eager->storages.at[i];
@@ -196,6 +196,10 @@ static void make_states(onv_simulation *s)
         onv_parameter whole = {storage->elems, storage->bytes, storage->dims, storage->rank};
         uint64_t bytes[ONV_MAX_STATES];
         uint32_t n = s->options->optimizer->states(&whole, bytes);
+        if (counter_bytes > 0) {
+            onv_sim_alloc(s, counter_bytes, ONV_TRAIN_STATE, "step");
+            s->program->optimizer_bytes += counter_bytes;
+        }
         for (uint32_t k = 0; k < n; k++) {
             uint64_t part = onv_sim_shard(s, bytes[k], 1);
             onv_sim_alloc(s, part, ONV_TRAIN_STATE, storage->label);
@@ -207,20 +211,19 @@ static void make_states(onv_simulation *s)
 static void optimizer_step(onv_simulation *s)
 {
     const onv_optimizer *optimizer = s->options->optimizer;
+    onv_optimizer_temps temps;
+    onv_optimizer_temps_of(optimizer, s->options->impl, s->options->weight_decay, &temps);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
-    if (s->iteration == 0) make_states(s);
-    bool is_sgd = optimizer->temp_lists == 0 && optimizer->temp_largest == 0;
-    uint32_t lists = optimizer->temp_lists + (is_sgd && s->options->weight_decay);
+    if (s->iteration == 0) make_states(s, temps.counter_bytes);
     uint64_t largest = 0;
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         const onv_eager_storage *storage = &s->eager->storages.at[i];
         if (!storage->trained) continue;
         onv_parameter p = parameter_of(s, storage);
         if (p.bytes > largest) largest = p.bytes;
-        for (uint32_t k = 0; k < lists; k++) onv_sim_temporary(s, p.bytes, storage->label);
+        for (uint32_t k = 0; k < temps.lists; k++) onv_sim_temporary(s, p.bytes, storage->label);
     }
-    for (uint32_t k = 0; k < optimizer->temp_largest; k++)
-        onv_sim_temporary(s, largest, optimizer->name);
+    for (uint32_t k = 0; k < temps.largest; k++) onv_sim_temporary(s, largest, optimizer->name);
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -260,6 +263,11 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
     if (options->zero_stage > 3)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO has the stages 1 to 3, not %u",
                         options->zero_stage);
+    onv_optimizer_temps temps;
+    if (!onv_optimizer_temps_of(options->optimizer, options->impl, false, &temps))
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "PyTorch has no such implementation of the optimizer %s",
+                        options->optimizer->name);
     onv_simulation s = {.model = model, .eager = eager, .options = options, .program = program};
     s.world = options->world > 0 ? options->world : 1;
     onv_arena_init(&s.arena, SIZE_MAX);

@@ -61,13 +61,14 @@ typedef struct onv_tape_segment {
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
-    uint32_t iterations;            /* 0: 3 */
-    uint32_t accumulate;            /* forward and backward passes before a step; 0: 1 */
-    bool zero_grad_late;            /* just before backward; otherwise before forward */
-    bool keep_grads;                /* zero_grad(set_to_none=False): filled with zeros instead */
-    bool weight_decay;              /* SGD then adds decay to a copy of the gradients */
-    uint32_t zero_stage;            /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
-    uint32_t world;                 /* among so many devices; 0: 1 */
+    onv_optimizer_impl impl;
+    uint32_t iterations; /* 0: 3 */
+    uint32_t accumulate; /* forward and backward passes before a step; 0: 1 */
+    bool zero_grad_late; /* just before backward; otherwise before forward */
+    bool keep_grads;     /* zero_grad(set_to_none=False): filled with zeros instead */
+    bool weight_decay;   /* SGD then adds decay to a copy of the gradients */
+    uint32_t zero_stage; /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
+    uint32_t world;      /* among so many devices; 0: 1 */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
 } onv_train_options;
