@@ -3,7 +3,7 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --limit --expandable-segments --budget --margin --max-batch --list-gpus
+        --runtime --effort --limit --expandable-segments --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --accumulate --zero --world --as-exported --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
@@ -30,7 +30,8 @@ _onnxvram() {
 
     case $option in
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
-    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace' -- "$cur") ;;
+    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace replay' -- "$cur") ;;
+    --replay) mapfile -t COMPREPLY < <(compgen -W 'cuda host' -- "$cur") ;;
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;

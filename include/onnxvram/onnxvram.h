@@ -139,7 +139,10 @@ typedef struct onv_options {
     unsigned accumulate; /* batches whose gradients are added up before a step; 0: 1 */
     unsigned zero_stage; /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
-    bool as_exported; /* no operator that the exporter decomposed is recognised */
+    bool as_exported;   /* no operator that the exporter decomposed is recognised */
+    const char *replay; /* "cuda", "host": replay the allocations there; NULL: not */
+    bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
+    void *replay_context;
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -247,6 +250,23 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* What the replay found: all allocations that were predicted were made on the device, every buffer was
+ * written and read again. Of several runtimes the largest. */
+typedef struct onv_replay_info {
+    const char *device; /* what ran: a GPU's name, "host memory (no GPU)" */
+    bool is_gpu;
+    bool agrees;        /* everything was as predicted */
+    bool out_of_memory; /* the device was too small for some of it */
+    uint64_t predicted_bytes, measured_bytes;
+    uint64_t faults; /* of which a report tells */
+} onv_replay_info;
+
+/* False where no replay was asked for. */
+ONV_API bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info);
+
+/* The devices that replays know; NULL beyond the last one. */
+ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
+
 /* The runtimes asked for; none while a tensor is of unknown size. */
 ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
 ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
@@ -278,7 +298,8 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_GRAPH,
     ONV_FORMAT_DUMP_INTERVALS,
     ONV_FORMAT_DUMP_PLAN,
-    ONV_FORMAT_DUMP_TRACE
+    ONV_FORMAT_DUMP_TRACE,
+    ONV_FORMAT_DUMP_REPLAY
 } onv_format;
 
 typedef struct onv_report_options {

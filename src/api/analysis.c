@@ -1,6 +1,7 @@
 /* The public functions: they compose the passes and own their results. */
 #include <string.h>
 
+#include "api/replay.h"
 #include "base/heap.h"
 #include "infer/infer.h"
 #include "ir/check.h"
@@ -23,6 +24,7 @@ struct onv_analysis {
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;
+    onv_replays replays;
 };
 
 const char *onv_version(void)
@@ -42,18 +44,6 @@ static onv_options complete_options(const onv_options *given)
 }
 
 /* --- Passes ------------------------------------------------------------------------------------ */
-
-/* Whether the comma-separated list (NULL: all) names it. */
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    }
-    return list == NULL;
-}
 
 static onv_status check_runtimes(const char *list, onv_error *err)
 {
@@ -85,8 +75,12 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         ONV_TRY(onv_live_compute(&analysis->model, order.nodes, &reordered, err));
         live = &reordered;
     }
-    return onv_runtime_compute(runtime, &analysis->model, live, &how,
-                               &analysis->runtimes[analysis->n_runtimes++], err);
+    onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
+    ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
+    if (analysis->replays.kind == NULL) return ONV_OK;
+    onv_script script;
+    ONV_TRY(onv_runtime_script(result, &analysis->model, live, &how, &script, err));
+    return onv_replays_add(&analysis->replays, &script, err);
 }
 
 /* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
@@ -129,6 +123,10 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     if (options->amp == ONV_PRECISION_FP16) how.train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how.train.lower.amp = ONV_BFLOAT16;
     how.alloc.torch.expandable_segments = options->expandable_segments;
+    onv_replay_training shown = {&analysis->replays, options->runtimes, &how.alloc,
+                                 options->effort};
+    how.take_rows = analysis->replays.kind != NULL ? onv_replay_take_rows : NULL;
+    how.take_context = &shown;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
@@ -149,12 +147,17 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
                         "%llu tensors have no size, so training cannot be sized: bind all "
                         "dimensions",
                         (unsigned long long)analysis->live.unknown);
+    if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%llu tensors have no size, so nothing can be replayed: bind all "
+                        "dimensions",
+                        (unsigned long long)analysis->live.unknown);
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     /* Training alone is compared with PyTorch's inference, unless more is asked for. */
     const char *list = options->runtimes;
     if (list == NULL && options->train != NULL) list = "torch";
     for (size_t i = 0; i < onv_n_runtimes; i++)
-        if (is_listed(list, onv_runtimes[i]->name))
+        if (onv_is_listed(list, onv_runtimes[i]->name))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, err));
     uint64_t better;
@@ -166,6 +169,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(check_runtimes(options->runtimes, err));
+    ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
     onv_status status = ONV_OK;
@@ -201,6 +205,7 @@ static onv_status create(const source *from, const onv_options *given, onv_analy
         if (status != ONV_OK) onv_model_cleanup(&analysis->model);
     }
     if (status != ONV_OK) {
+        onv_replays_cleanup(&analysis->replays);
         onv_heap_free(analysis);
         return status;
     }
@@ -288,6 +293,7 @@ static onv_status find_max_batch(const source *from, const onv_options *options,
     p->from = from;
     p->options = *options;
     p->options.budget = 0;
+    p->options.replay = NULL;
     fit->has_max_batch = true;
     fit->max_batch = ONV_MAX_BATCH;
     onv_status status = ONV_OK;
@@ -299,6 +305,52 @@ static onv_status find_max_batch(const source *from, const onv_options *options,
     return status;
 }
 
+/* --- Replay ------------------------------------------------------------------------------------ */
+
+typedef struct other_batch {
+    const source *from;
+    onv_options options;
+} other_batch;
+
+/* The scripts of another batch; they refer to names of the analysis that made them, which go. */
+static onv_status scripts_at(void *context, int64_t batch, onv_replays *replays, onv_error *err)
+{
+    other_batch *other = context;
+    onv_analysis *analysis;
+    other->options.batch = batch;
+    ONV_TRY(create(other->from, &other->options, &analysis, err));
+    *replays = analysis->replays;
+    analysis->replays = (onv_replays){0};
+    for (size_t i = 0; i < replays->scripts.count; i++)
+        onv_script_forget_labels(&replays->scripts.at[i]);
+    onv_analysis_destroy(analysis);
+    return ONV_OK;
+}
+
+static onv_status replay(const source *from, const onv_options *options, onv_analysis *analysis,
+                         onv_error *err)
+{
+    other_batch other = {from, *options};
+    if (analysis->replays.kind == NULL) return ONV_OK;
+    return onv_replay_all(&analysis->replays, options, options->max_batch ? scripts_at : NULL,
+                          &other, err);
+}
+
+static onv_status judge_fit(const source *from, const onv_options *options, onv_analysis *analysis,
+                            onv_error *err)
+{
+    if (options->budget == 0) return ONV_OK;
+    analysis->fit.budget_bytes = options->budget;
+    analysis->fit.margin_percent = options->margin_percent;
+    onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
+    if (analysis->n_runtimes == 0)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%llu tensors have no size, so nothing can be said about the budget: "
+                        "bind all dimensions",
+                        (unsigned long long)analysis->live.unknown);
+    return options->max_batch ? find_max_batch(from, options, analysis, err) : ONV_OK;
+}
+
 static onv_status create_and_fit(const source *from, const onv_options *given,
                                  onv_analysis **result, onv_error *err)
 {
@@ -308,26 +360,15 @@ static onv_status create_and_fit(const source *from, const onv_options *given,
     if (options.margin_percent > 99)
         return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
                         options.margin_percent);
-    if (options.max_batch && options.budget == 0)
+    if (options.max_batch && options.budget == 0 && options.replay == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.batch == 0) options.batch = 1;
     ONV_TRY(create(from, &options, result, err));
-    if (options.budget == 0) return ONV_OK;
-    onv_analysis *analysis = *result;
-    analysis->fit.budget_bytes = options.budget;
-    analysis->fit.margin_percent = options.margin_percent;
-    onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
-    onv_status status = ONV_OK;
-    if (analysis->n_runtimes == 0)
-        status = onv_fail(err, ONV_ERR_USAGE,
-                          "%llu tensors have no size, so nothing can be said about the budget: "
-                          "bind all dimensions",
-                          (unsigned long long)analysis->live.unknown);
-    else if (options.max_batch)
-        status = find_max_batch(from, &options, analysis, err);
+    onv_status status = judge_fit(from, &options, *result, err);
+    if (status == ONV_OK) status = replay(from, &options, *result, err);
     if (status == ONV_OK) return ONV_OK;
-    onv_analysis_destroy(analysis);
+    onv_analysis_destroy(*result);
     *result = NULL;
     return status;
 }
@@ -349,6 +390,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
 void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
+    onv_replays_cleanup(&analysis->replays);
     onv_infer_info_cleanup(&analysis->infer);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);
@@ -477,6 +519,14 @@ bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
     return true;
 }
 
+bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
+{
+    const onv_replays *r = &analysis->replays;
+    if (r->kind == NULL) return false;
+    onv_replays_info(r, info);
+    return true;
+}
+
 const char *onv_runtime_name(size_t index, const char **summary)
 {
     if (index >= onv_n_runtimes) return NULL;
@@ -543,7 +593,8 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                               .n_runtimes = analyses[i]->n_runtimes,
                               .training = &analyses[i]->training,
                               .levers = &analyses[i]->levers,
-                              .fit = &analyses[i]->fit};
+                              .fit = &analyses[i]->fit,
+                              .replays = &analyses[i]->replays};
     onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
     onv_heap_free(views);
     return status;

@@ -37,3 +37,37 @@ void onv_cli_guard(const char *path)
     struct sigaction action = {.sa_sigaction = end, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGBUS, &action, NULL);
 }
+
+/* --- Stopping ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stopped_by;
+
+static void stop(int signal_number)
+{
+    stopped_by = signal_number;
+}
+
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void onv_cli_catch_stop(void)
+{
+    struct sigaction action = {.sa_handler = stop}, before;
+    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++) {
+        /* What the caller chose to ignore (nohup) stays ignored. */
+        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(stop_signals[i], &action, NULL);
+    }
+}
+
+bool onv_cli_is_stopped(void *unused)
+{
+    (void)unused;
+    return stopped_by != 0;
+}
+
+void onv_cli_die_if_stopped(void)
+{
+    if (stopped_by == 0) return;
+    signal(stopped_by, SIG_DFL);
+    raise(stopped_by);
+}

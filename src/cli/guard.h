@@ -7,7 +7,17 @@
 #ifndef ONV_CLI_GUARD_H
 #define ONV_CLI_GUARD_H
 
+#include <stdbool.h>
+
 /* Until the next call, `path` is the file that is read. */
 void onv_cli_guard(const char *path);
+
+/* A replay holds memory of a device, which has to go back: from now on SIGINT, SIGTERM and SIGHUP only
+ * raise a flag, which onv_cli_is_stopped tells (its argument is not looked at). */
+void onv_cli_catch_stop(void);
+bool onv_cli_is_stopped(void *unused);
+
+/* Dies of the signal that came, if one did. */
+void onv_cli_die_if_stopped(void);
 
 #endif

@@ -40,9 +40,20 @@ static int write_output(const onv_cli *cli, const onv_cli_output *output,
     return onv_cli_complain(sink.file, &error);
 }
 
+/* What the results say, where nothing went wrong. */
+static int judge(const onv_analysis *analysis)
+{
+    onv_fit_info fit;
+    onv_replay_info replay;
+    bool is_replayed = onv_analysis_replay(analysis, &replay);
+    if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
+    if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
+    return onv_analysis_fit(analysis, &fit) && !fit.fits ? EXIT_NO_FIT : EXIT_DONE;
+}
+
 static int run(const onv_cli *cli)
 {
-    int worst = EXIT_DONE;
+    int worst = EXIT_DONE, verdict = EXIT_DONE;
     size_t count = 0;
     onv_analysis **analyses = calloc(cli->n_models, sizeof *analyses);
     if (analyses == NULL) {
@@ -58,6 +69,7 @@ static int run(const onv_cli *cli)
         }
         int status = onv_cli_complain(cli->models[i], &error);
         if (status > worst) worst = status;
+        if (error.code == ONV_ERR_CANCELLED) break;
     }
     for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
         int status =
@@ -65,13 +77,12 @@ static int run(const onv_cli *cli)
         if (status > worst) worst = status;
     }
     for (size_t i = 0; i < count; i++) {
-        onv_fit_info fit;
-        if (worst == EXIT_DONE && onv_analysis_fit(analyses[i], &fit) && !fit.fits)
-            worst = EXIT_NO_FIT;
+        int status = judge(analyses[i]);
+        if (status > verdict) verdict = status;
         onv_analysis_destroy(analyses[i]);
     }
     free(analyses);
-    return worst;
+    return worst != EXIT_DONE ? worst : verdict;
 }
 
 int main(int argc, char **argv)
@@ -85,11 +96,16 @@ int main(int argc, char **argv)
     switch (onv_cli_parse(&cli, argc, argv)) {
     case ONV_CLI_RUN:
         fit_terminal(&cli);
+        if (cli.analysis.replay != NULL) {
+            onv_cli_catch_stop();
+            cli.analysis.replay_cancelled = onv_cli_is_stopped;
+        }
         status = run(&cli);
         break;
     case ONV_CLI_DONE: status = fflush(stdout) == 0 ? EXIT_DONE : EXIT_UNUSABLE; break;
     case ONV_CLI_USAGE: break;
     }
     onv_cli_cleanup(&cli);
+    onv_cli_die_if_stopped();
     return status;
 }

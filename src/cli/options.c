@@ -36,6 +36,7 @@ enum {
     OPT_WORLD,
     OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
+    OPT_REPLAY,
 };
 
 typedef struct option_row {
@@ -77,12 +78,14 @@ static const option_row rows[] = {
      "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
     {OPT_MAX_BATCH, "max-batch", no_argument, NULL, "the largest batch that fits the budget"},
+    {OPT_REPLAY, "replay", optional_argument, "[=DEVICE]",
+     "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ"},
     {OPT_LIST_GPUS, "list-gpus", no_argument, NULL, "the GPUs that --budget knows"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
-     "what stands between the passes: graph, intervals, plan, trace"},
+     "what stands between the passes: graph, intervals, plan, trace, replay"},
     {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
     {OPT_COLOR, "color", required_argument, "WHEN", "auto, always or never"},
     {'q', "quiet", no_argument, NULL, "only the figures, no advice and no diagnostics"},
@@ -124,6 +127,9 @@ void onv_cli_help(FILE *to)
     fputs("\nRuntimes (all, unless a comma-separated list is given):\n", to);
     for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
+    fputs("\nDevices of --replay:\n", to);
+    for (size_t i = 0; onv_replay_device_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_replay_device_name(i, NULL), summary);
     uint64_t fallback;
     fputs("\nLimits:\n", to);
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
@@ -134,7 +140,7 @@ void onv_cli_help(FILE *to)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
-          "3 does not fit the budget.\n",
+          "3 does not fit the budget or the device, 4 the replay contradicts the prediction.\n",
           to);
 }
 
@@ -275,14 +281,13 @@ static onv_cli_verdict add_dump(onv_cli *cli, const char *what)
         const char *name;
         onv_format format;
     } dumps[] = {
-        {"graph", ONV_FORMAT_DUMP_GRAPH},
-        {"intervals", ONV_FORMAT_DUMP_INTERVALS},
-        {"plan", ONV_FORMAT_DUMP_PLAN},
-        {"trace", ONV_FORMAT_DUMP_TRACE},
+        {"graph", ONV_FORMAT_DUMP_GRAPH},   {"intervals", ONV_FORMAT_DUMP_INTERVALS},
+        {"plan", ONV_FORMAT_DUMP_PLAN},     {"trace", ONV_FORMAT_DUMP_TRACE},
+        {"replay", ONV_FORMAT_DUMP_REPLAY},
     };
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
         if (strcmp(dumps[i].name, what) == 0) return add_output(cli, dumps[i].format, NULL);
-    return usage("--dump takes graph, intervals, plan or trace, not '%s'", what);
+    return usage("--dump takes graph, intervals, plan, trace or replay, not '%s'", what);
 }
 
 static onv_cli_verdict set_color(onv_cli *cli, const char *when)
@@ -415,6 +420,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_WORLD: return set_unsigned(&cli->analysis.world, "world", arg, 1);
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return set_margin(cli, arg);
+    case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
     case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
     case OPT_CSV: return add_output(cli, ONV_FORMAT_CSV, arg);
@@ -462,8 +468,8 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
     if (cli->analysis.zero_stage > 3) return usage("--zero takes 1, 2 or 3");
     if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
         return usage("--zero and --world go together, and a world has 2 devices or more");
-    if (cli->analysis.max_batch && cli->analysis.budget == 0)
-        return usage("--max-batch needs a --budget");
+    if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
+        return usage("--max-batch needs a --budget or a --replay");
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
     if (on_stdout > 1) return usage("only one output can go to standard output");

@@ -362,6 +362,7 @@ onv_status onv_replay_run(const onv_script *script, onv_device *device,
                                   .predicted_pool_reserved = script->pool_reserved,
                                   .granularity_bytes = pooled ? device->info.pool_granularity_bytes
                                                               : device->info.granularity_bytes,
+                                  .most_allocations = script->most_segments,
                                   .n_steps = script->n_steps};
     onv_runner r = {.script = script,
                     .device = device,

@@ -56,6 +56,7 @@ onv_status onv_script_segment_alloc(onv_script *script, uint32_t step, onv_scrip
     if (!onv_vec_push(&script->segments, segment)) return onv_fail_memory(err);
     ONV_TRY(add(script, ONV_SCRIPT_SEGMENT_ALLOC, *index, step, err));
     script->now = now;
+    if (++script->n_now > script->most_segments) script->most_segments = script->n_now;
     if (now > script->held[step]) script->held[step] = now;
     if (now > script->held_peak) script->held_peak = now;
     return ONV_OK;
@@ -66,6 +67,7 @@ onv_status onv_script_segment_free(onv_script *script, uint32_t step, uint32_t i
 {
     ONV_TRY(add(script, ONV_SCRIPT_SEGMENT_FREE, index, step, err));
     script->now -= script->segments.at[index].counted;
+    script->n_now--;
     return ONV_OK;
 }
 
@@ -82,6 +84,11 @@ onv_status onv_script_end(onv_script *script, uint32_t step, uint32_t index, onv
 {
     ONV_TRY(add(script, ONV_SCRIPT_READ, index, step, err));
     return add(script, ONV_SCRIPT_DEATH, index, step, err);
+}
+
+void onv_script_forget_labels(onv_script *script)
+{
+    for (size_t i = 0; i < script->buffers.count; i++) script->buffers.at[i].label = "";
 }
 
 onv_status onv_script_expect(onv_script *script, const onv_interval *rows, size_t count,

@@ -58,7 +58,9 @@ typedef struct onv_script {
     uint64_t held_peak, live_peak;
     uint64_t pool_reserved; /* expected of the pool; 0: there is none */
     uint64_t figure;        /* what the runtime said held_peak is; 0: nothing to compare */
-    uint64_t now;           /* while it is made: held by segments */
+    uint32_t most_segments; /* at a time */
+    uint64_t now;           /* while it is made: held by segments, and how many there are */
+    uint32_t n_now;
 } onv_script;
 
 /* `n_steps` more than 0. Cleanup also after a failure. */
@@ -72,6 +74,9 @@ onv_status onv_script_segment_free(onv_script *script, uint32_t step, uint32_t i
                                    onv_error *err);
 onv_status onv_script_birth(onv_script *script, uint32_t step, onv_script_buffer buffer,
                             uint32_t *index, onv_error *err);
+
+/* Labels are text of whoever made the rows; this drops them, so that the script can outlive it. */
+void onv_script_forget_labels(onv_script *script);
 
 /* The last read, and the death after it. */
 onv_status onv_script_end(onv_script *script, uint32_t step, uint32_t index, onv_error *err);

@@ -3,6 +3,7 @@
 
 #include "report/format.h"
 #include "report/json.h"
+#include "report/json_replay.h"
 #include "report/value.h"
 
 /* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
@@ -357,10 +358,15 @@ static void write_diagnostics(const part_job *job)
         onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
 }
 
+static void write_replays(const part_job *job)
+{
+    onv_json_write_replays(job->json, job->view->replays);
+}
+
 /* The parts of a model's object, in their order. */
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_peak,        write_order,
-    write_runtimes, write_fit,     write_training, write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_peak,    write_order,
+    write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

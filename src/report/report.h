@@ -10,6 +10,7 @@
 #include "infer/infer.h"
 #include "live/live.h"
 #include "live/order.h"
+#include "replay/replays.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/runtime.h"
@@ -26,6 +27,7 @@ typedef struct onv_view {
     const onv_training *training; /* NULL, or without an optimizer: not asked for */
     const onv_levers *levers;     /* NULL: not computed */
     const onv_fit *fit;           /* NULL, or without a budget: not asked for */
+    const onv_replays *replays;   /* NULL, or without a device: not asked for */
 } onv_view;
 
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,

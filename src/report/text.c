@@ -227,7 +227,7 @@ static void write_peak(const onv_view *view, const onv_page *page, const onv_foo
 
 /* --- Memory over time -------------------------------------------------------------------------- */
 
-static const char *level_text(const onv_page *page, uint64_t bytes, uint64_t peak)
+const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak)
 {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const signs[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
@@ -266,7 +266,7 @@ static void write_timeline(const onv_view *view, const onv_page *page,
         for (uint32_t s = first; s < end; s++)
             if (footprint->steps[s] > most) most = footprint->steps[s];
         if (first <= footprint->peak_step && footprint->peak_step < end) mark = c;
-        to = stpcpy(to, level_text(page, most, peak));
+        to = stpcpy(to, onv_level_text(page, most, peak));
     }
     while (to > line && to[-1] == ' ') to--;
     *to = '\0';
@@ -371,6 +371,7 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_training(view, page);
     onv_write_runtimes(view, page);
     onv_write_fit(view, page);
+    onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_levers(view, page);
     onv_write_notes(view, page, verbose);

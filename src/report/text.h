@@ -24,6 +24,12 @@ void onv_write_training(const onv_view *view, const onv_page *page);
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
 
+/* What a replay on a device found, where it was asked for. */
+void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose);
+
+/* One of nine levels, as a sign of one column. */
+const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
+
 /* What would make it smaller. */
 void onv_write_levers(const onv_view *view, const onv_page *page);
 

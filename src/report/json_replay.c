@@ -1,0 +1,131 @@
+#include "report/json_replay.h"
+
+static void put_bool(onv_json *json, const char *key, bool value)
+{
+    onv_json_key(json, key);
+    onv_json_bool(json, value);
+}
+
+static void write_faults(onv_json *json, const onv_replay_result *r)
+{
+    onv_json_put_u64(json, "faults", r->n_faults);
+    onv_json_key(json, "first_faults");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint64_t i = 0; i < r->n_faults && i < ONV_REPLAY_MAX_FAULTS; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "kind", onv_fault_name(r->faults[i].kind));
+        onv_json_put_u64(json, "step", r->faults[i].step);
+        onv_json_put_u64(json, "offset", r->faults[i].offset);
+        onv_json_put_string(json, "message", r->faults[i].text);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+static void write_series(onv_json *json, const char *key, const uint64_t *values, uint32_t count)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < count; i++) onv_json_u64(json, values[i]);
+    onv_json_close(json);
+}
+
+static void write_memory(onv_json *json, const onv_replay_result *r)
+{
+    onv_json_key(json, "device_free_bytes");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "before", r->free_before);
+    onv_json_put_u64(json, "least", r->free_least);
+    onv_json_put_u64(json, "after", r->free_after);
+    onv_json_close(json);
+    onv_json_put_u64(json, "foreign_bytes", r->foreign_bytes);
+    if (r->has_pool) {
+        onv_json_key(json, "pool");
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_u64(json, "used_peak_bytes", r->pool_used);
+        onv_json_put_u64(json, "reserved_peak_bytes", r->pool_reserved);
+        onv_json_put_u64(json, "predicted_reserved_peak_bytes", r->predicted_pool_reserved);
+        onv_json_close(json);
+    }
+    if (!r->out_of_memory) return;
+    onv_json_key(json, "out_of_memory");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "step", r->oom_step);
+    onv_json_put_u64(json, "bytes", r->oom_bytes);
+    onv_json_put_u64(json, "free_bytes", r->oom_free);
+    onv_json_close(json);
+}
+
+static void write_result(onv_json *json, const onv_replay_result *r)
+{
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "mode", r->mode);
+    onv_json_put_string(json, "runtime", r->runtime);
+    onv_json_put_u64(json, "predicted_bytes", r->predicted_bytes);
+    onv_json_put_u64(json, "measured_bytes", r->measured_bytes);
+    onv_json_put_u64(json, "tolerance_bytes", r->tolerance_bytes);
+    onv_json_put_u64(json, "granularity_bytes", r->granularity_bytes);
+    onv_json_put_u64(json, "most_allocations", r->most_allocations);
+    onv_json_put_u64(json, "predicted_live_bytes", r->predicted_live);
+    onv_json_put_u64(json, "measured_live_bytes", r->measured_live);
+    onv_json_put_u64(json, "buffers", r->n_buffers);
+    onv_json_put_u64(json, "checked_buffers", r->n_checked);
+    put_bool(json, "agrees", r->agrees);
+    write_memory(json, r);
+    write_faults(json, r);
+    onv_json_key(json, "timeline");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    write_series(json, "predicted_bytes", r->predicted_held_at, r->n_steps);
+    write_series(json, "measured_bytes", r->measured_held_at, r->n_steps);
+    write_series(json, "predicted_live_bytes", r->predicted_live_at, r->n_steps);
+    write_series(json, "measured_live_bytes", r->measured_live_at, r->n_steps);
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+static void write_walls(onv_json *json, const onv_replays *replays)
+{
+    if (replays->walls.count == 0) return;
+    onv_json_key(json, "max_batch");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < replays->walls.count; i++) {
+        const onv_replay_wall *wall = &replays->walls.at[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "mode", wall->mode);
+        onv_json_put_string(json, "runtime", wall->runtime);
+        onv_json_put_u64(json, "predicted", (uint64_t)wall->predicted_batch);
+        onv_json_put_u64(json, "measured", (uint64_t)wall->measured_batch);
+        put_bool(json, "predicted_is_least", wall->is_least);
+        put_bool(json, "agrees", wall->agrees);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+void onv_json_write_replays(onv_json *json, const onv_replays *replays)
+{
+    onv_replay_info info;
+    if (replays == NULL || replays->kind == NULL) return;
+    const onv_device_info *device = &replays->device;
+    onv_replays_info(replays, &info);
+    onv_json_key(json, "replay");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "device", device->name);
+    onv_json_put_string(json, "backend", replays->kind->name);
+    put_bool(json, "is_gpu", device->is_gpu);
+    onv_json_put_u64(json, "predicted_bytes", info.predicted_bytes);
+    onv_json_put_u64(json, "measured_bytes", info.measured_bytes);
+    put_bool(json, "agrees", info.agrees);
+    onv_json_put_u64(json, "device_total_bytes", device->total_bytes);
+    onv_json_put_known(json, "context_bytes", device->has_context, device->context_bytes);
+    onv_json_put_known(json, "driver_version", device->driver_version > 0,
+                       (uint64_t)device->driver_version);
+    onv_json_put_string(json, "filled_by", device->filled_by);
+    write_walls(json, replays);
+    onv_json_key(json, "modes");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < replays->results.count && !json->out->failed; i++)
+        write_result(json, &replays->results.at[i]);
+    onv_json_close(json);
+    onv_json_close(json);
+}

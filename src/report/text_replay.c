@@ -1,0 +1,193 @@
+/* What a replay found. */
+#include <string.h>
+
+#include "report/text.h"
+
+static const onv_column columns[] = {
+    {"", .style = ONV_STYLE_PLAIN}, {"mode", .style = ONV_STYLE_DIM},
+    {"predicted", .right = true},   {"measured", .right = true},
+    {"difference", .right = true},  {"tolerated", .right = true, .style = ONV_STYLE_DIM},
+    {"buffers", .right = true},     {"verdict", .style = ONV_STYLE_PLAIN},
+};
+
+static const char *difference_text(const onv_page *page, const onv_replay_result *r)
+{
+    uint64_t a = r->measured_bytes, b = r->predicted_bytes;
+    if (a == b) return "0 B";
+    return onv_arena_printf(page->arena, "%s%s", a > b ? "+" : "-",
+                            onv_label_bytes(a > b ? a - b : b - a).text);
+}
+
+static const char *verdict_text(const onv_page *page, const onv_replay_result *r)
+{
+    if (r->n_faults > 0)
+        return onv_arena_printf(page->arena, "%s fault%s", onv_label_count(r->n_faults).text,
+                                r->n_faults > 1 ? "s" : "");
+    if (r->out_of_memory)
+        return onv_arena_printf(page->arena, "no memory at step %lu, as predicted",
+                                (unsigned long)r->oom_step);
+    return "agrees";
+}
+
+static void write_results(const onv_replays *replays, const onv_page *page)
+{
+    onv_table table;
+    onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < replays->results.count; i++) {
+        const onv_replay_result *r = &replays->results.at[i];
+        onv_table_add(&table, r->runtime);
+        onv_table_add(&table, r->mode);
+        onv_table_add(
+            &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->predicted_bytes).text));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s", onv_label_bytes(r->measured_bytes).text));
+        onv_table_add(&table, difference_text(page, r));
+        onv_table_add(
+            &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->tolerance_bytes).text));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s", onv_label_count(r->n_checked).text));
+        onv_table_add(&table, verdict_text(page, r));
+    }
+    onv_table_finish(&table, page);
+}
+
+/* --- What is behind the verdict ---------------------------------------------------------------- */
+
+static void write_faults(const onv_replay_result *r, const onv_page *page, bool verbose)
+{
+    uint64_t shown = verbose ? ONV_REPLAY_MAX_FAULTS : 3;
+    for (uint64_t i = 0; i < r->n_faults && i < shown && i < ONV_REPLAY_MAX_FAULTS; i++) {
+        onv_write_text(page->out, "  ");
+        onv_page_text(page, ONV_STYLE_WARN, onv_fault_name(r->faults[i].kind));
+        onv_write_text(page->out, ": ");
+        onv_page_wrapped(page, r->faults[i].text, 4 + strlen(onv_fault_name(r->faults[i].kind)), 4);
+    }
+    if (r->n_faults > shown)
+        onv_write_format(page->out, "  and %s more\n", onv_label_count(r->n_faults - shown).text);
+}
+
+static void write_note(const onv_page *page, const char *text)
+{
+    onv_write_text(page->out, "  ");
+    onv_page_wrapped(page, text != NULL ? text : "", 2, 2);
+}
+
+/* How much an allocation may take beyond what was asked for. */
+static const char *granularity_text(const onv_page *page, uint64_t granularity)
+{
+    if (granularity <= 1) return "nothing";
+    return onv_arena_printf(page->arena, "less than %s", onv_label_bytes(granularity).text);
+}
+
+static void write_tolerance(const onv_replays *replays, const onv_page *page)
+{
+    const char *plain = granularity_text(page, replays->device.granularity_bytes);
+    const char *pooled = granularity_text(page, replays->device.pool_granularity_bytes);
+    uint64_t foreign = 0;
+    bool has_pool = false;
+    for (size_t i = 0; i < replays->results.count; i++) {
+        foreign += replays->results.at[i].foreign_bytes;
+        has_pool |= replays->results.at[i].has_pool;
+    }
+    write_note(page, "Every buffer was filled when it was made and checked when it was last read.");
+    if (plain == NULL || pooled == NULL) return;
+    write_note(page, onv_arena_printf(page->arena,
+                                      "Tolerated: an allocation may take %s%s%s more than was "
+                                      "asked for, times the most allocations at a time.",
+                                      plain, has_pool ? ", one of the pool " : "",
+                                      has_pool ? pooled : ""));
+    if (foreign > 0)
+        write_note(page, onv_arena_printf(page->arena,
+                                          "Other processes took or freed %s meanwhile, which the "
+                                          "tolerance includes.",
+                                          onv_label_bytes(foreign).text));
+}
+
+/* --- Memory over time -------------------------------------------------------------------------- */
+
+static void write_series(const onv_page *page, const char *name, const uint64_t *values, uint32_t n,
+                         uint64_t peak)
+{
+    uint32_t columns_ = page->width - 16;
+    if (columns_ > n) columns_ = n;
+    onv_write_format(page->out, "    %-10s", name);
+    for (uint32_t c = 0; c < columns_; c++) {
+        uint32_t end = (uint32_t)((uint64_t)(c + 1) * n / columns_);
+        uint64_t most = 0;
+        for (uint32_t s = (uint32_t)((uint64_t)c * n / columns_); s < end; s++)
+            if (values[s] > most) most = values[s];
+        onv_page_text(page, ONV_STYLE_BAR, onv_level_text(page, most, peak));
+    }
+    onv_page_line(page);
+}
+
+/* The largest one and those that disagree, or all. */
+static void write_timelines(const onv_replays *replays, const onv_page *page, bool verbose)
+{
+    size_t largest = 0;
+    for (size_t i = 1; i < replays->results.count; i++)
+        if (replays->results.at[i].predicted_bytes > replays->results.at[largest].predicted_bytes)
+            largest = i;
+    for (size_t i = 0; i < replays->results.count; i++) {
+        const onv_replay_result *r = &replays->results.at[i];
+        uint64_t held =
+            r->predicted_bytes > r->measured_bytes ? r->predicted_bytes : r->measured_bytes;
+        if (!verbose && i != largest && r->agrees) continue;
+        onv_write_format(page->out, "  %s, mode %s: held over %s steps\n", r->runtime, r->mode,
+                         onv_label_count(r->n_steps).text);
+        write_series(page, "predicted", r->predicted_held_at, r->n_steps, held);
+        write_series(page, "measured", r->measured_held_at, r->n_steps, held);
+    }
+}
+
+/* --- The largest batch ------------------------------------------------------------------------- */
+
+static const onv_column wall_columns[] = {
+    {"", .style = ONV_STYLE_PLAIN},
+    {"mode", .style = ONV_STYLE_DIM},
+    {"largest batch predicted", .right = true},
+    {"allocated", .right = true},
+    {"verdict", .style = ONV_STYLE_PLAIN},
+};
+
+static void write_walls(const onv_replays *replays, const onv_page *page)
+{
+    if (replays->walls.count == 0) return;
+    onv_table table;
+    onv_table_init(&table, wall_columns, sizeof wall_columns / sizeof wall_columns[0]);
+    for (size_t i = 0; i < replays->walls.count; i++) {
+        const onv_replay_wall *wall = &replays->walls.at[i];
+        onv_table_add(&table, wall->runtime);
+        onv_table_add(&table, wall->mode);
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s%s",
+                                       wall->is_least ? onv_page_at_least(page) : "",
+                                       onv_label_count((uint64_t)wall->predicted_batch).text));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s",
+                                       onv_label_count((uint64_t)wall->measured_batch).text));
+        onv_table_add(&table, wall->agrees ? "agrees" : "differs");
+    }
+    onv_table_finish(&table, page);
+}
+
+void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
+{
+    const onv_replays *replays = view->replays;
+    if (replays == NULL || replays->kind == NULL) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Replay");
+    onv_write_text(page->out, " on ");
+    onv_page_fitted(page, ONV_STYLE_PLAIN, replays->device.name, page->width);
+    onv_write_format(page->out, ", %s free", onv_label_bytes(replays->device.free_bytes).text);
+    if (replays->device.has_context)
+        onv_write_format(page->out, ", context %s",
+                         onv_label_bytes(replays->device.context_bytes).text);
+    onv_page_line(page);
+    write_results(replays, page);
+    for (size_t i = 0; i < replays->results.count; i++)
+        write_faults(&replays->results.at[i], page, verbose);
+    write_walls(replays, page);
+    write_tolerance(replays, page);
+    write_timelines(replays, page, verbose);
+}
