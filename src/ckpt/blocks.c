@@ -33,7 +33,7 @@ typedef struct search {
     onv_arena arena;
     onv_scopes scopes;
     uint32_t n_ops;
-    bool *is_border;  /* by operation: a unit begins; one more place for the end */
+    bool *is_border;  /* by operation: a cut; the beginning and the end */
     uint64_t *bytes;  /* by operation: saved first by those before it; one more for the end */
     uint32_t *savers; /* likewise, how many operations save something */
     uint32_t *joins;  /* likewise, how many read two activations that need gradients */
@@ -68,9 +68,8 @@ static onv_status init(search *s, onv_error *err)
     s->joins = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_ops + 1);
     bool *seen = ONV_ARENA_ARRAY(&s->arena, bool, eager->storages.count);
     if (s->arena.failed) return onv_fail_memory(err);
-    for (uint32_t u = 0; u < s->problem->units->count; u++)
-        s->is_border[s->problem->units->at[u].first_op] = true;
-    s->is_border[s->n_ops] = true;
+    for (uint32_t i = 0; i < s->n_ops; i++) s->is_border[i] = s->problem->units->is_cut[i];
+    s->is_border[0] = s->is_border[s->n_ops] = true;
     for (uint32_t i = 0; i < s->n_ops; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         s->bytes[i + 1] = s->bytes[i];

@@ -1,5 +1,6 @@
 #include "ckpt/names.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static const char *node_name(const onv_model *model, const onv_eager_op *op)
@@ -44,6 +45,14 @@ static size_t whole_module(const onv_eager *eager, const onv_scopes *scopes, uin
     return 0;
 }
 
+/* Names of modules end up in code: only such that are names there too. */
+static bool is_plain(const char *path, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)path[i]) && path[i] != '_' && path[i] != '.') return false;
+    return true;
+}
+
 onv_status onv_segment_name(onv_model *model, const onv_eager *eager, const onv_scopes *scopes,
                             onv_tape_segment segment, onv_segment_names *names, onv_error *err)
 {
@@ -56,7 +65,7 @@ onv_status onv_segment_name(onv_model *model, const onv_eager *eager, const onv_
         uint32_t last = i;
         if (path == NULL) continue;
         size_t length = whole_module(eager, scopes, i, segment.last_op, &last);
-        if (length == 0) return ONV_OK;
+        if (length == 0 || !is_plain(path, length)) return ONV_OK;
         list =
             onv_arena_printf(&model->arena, "%s%s%.*s", list, n > 0 ? " " : "", (int)length, path);
         if (list == NULL) return onv_fail_memory(err);

@@ -8,7 +8,8 @@
 typedef struct onv_segment_names {
     const char *first, *last; /* nodes; an unnamed one goes by its first output */
     /* Modules that the segment consists of, in order, with spaces between; NULL where it holds
-     * operations of a module that is not whole, or nothing tells their modules. */
+     * operations of a module that is not whole, or nothing tells their modules. Letters, digits,
+     * underscores and dots. */
     const char *modules;
     bool is_one; /* a single one */
 } onv_segment_names;

@@ -106,7 +106,8 @@ static onv_status find(finder *f, onv_model *model, onv_ckpt_units *units, onv_e
     if (all == NULL || seen == NULL) return onv_fail_memory(err);
     units->count = fill(f, all, seen);
     units->at = onv_arena_copy(&model->arena, all, units->count * sizeof *all);
-    return units->at != NULL ? ONV_OK : onv_fail_memory(err);
+    units->is_cut = onv_arena_copy(&model->arena, f->is_cut, f->n_ops * sizeof *f->is_cut);
+    return units->at != NULL && units->is_cut != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
 onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,

@@ -8,7 +8,8 @@
  * tensors that need none (masks, position tables), parameters and views of them, and what autocast
  * keeps of parameters. A place is no cut where the next operation that touches the tensor overwrites
  * it in place: a checkpoint must find its input as it was. Units are the stretches between
- * neighbouring cuts; they cover the tape up to the loss, and a model without cuts is one unit.
+ * neighbouring cuts, but one that
+ * computes no products and saves nothing joins the one before it; they cover the tape up to the loss, and a model without cuts is one unit.
  *
  * Cost: linear in the tape.
  */
@@ -27,6 +28,8 @@ typedef struct onv_ckpt_unit {
 typedef struct onv_ckpt_units {
     onv_ckpt_unit *at; /* in the model's arena */
     uint32_t count;
+    const bool
+        *is_cut; /* by operation: a cut stands before it, whether or not a unit begins there */
 } onv_ckpt_units;
 
 onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,
