@@ -139,7 +139,10 @@ typedef struct onv_options {
     unsigned accumulate; /* batches whose gradients are added up before a step; 0: 1 */
     unsigned zero_stage; /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
-    bool as_exported;   /* no operator that the exporter decomposed is recognised */
+    bool as_exported;           /* no operator that the exporter decomposed is recognised */
+    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
+    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
+    const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay; /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
     void *replay_context;
@@ -241,6 +244,21 @@ typedef struct onv_training_info {
 /* False where training was not asked for. */
 ONV_API bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info);
 
+/* A checkpointing plan: training with it, and its price. */
+typedef struct onv_checkpoint_info {
+    const char *name;
+    uint64_t peak_bytes, saved_activation_bytes;
+    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t recompute_macs;
+    uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
+    size_t segments;
+    bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
+} onv_checkpoint_info;
+
+/* False beyond the last one. */
+ONV_API bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
+                                     onv_checkpoint_info *info);
+
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
     bool fits;               /* for every runtime asked for, at the upper end of the estimates */
@@ -276,6 +294,8 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
+/* The checkpointing plans; one that takes a count is written NAME=K. */
+ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 
 typedef struct onv_diagnostic {
     const char *severity; /* "note", "warning" */
@@ -299,7 +319,8 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_INTERVALS,
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
-    ONV_FORMAT_DUMP_REPLAY
+    ONV_FORMAT_DUMP_REPLAY,
+    ONV_FORMAT_CHECKPOINTS /* the chosen checkpointing plan, or all, for programs to apply */
 } onv_format;
 
 typedef struct onv_report_options {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/replay.h"
+#include "api/training.h"
 #include "base/heap.h"
 #include "infer/infer.h"
 #include "ir/check.h"
@@ -123,12 +124,17 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     if (options->amp == ONV_PRECISION_FP16) how.train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how.train.lower.amp = ONV_BFLOAT16;
     how.alloc.torch.expandable_segments = options->expandable_segments;
+    ONV_TRY(onv_training_read_options(options, &how, err));
     onv_replay_training shown = {&analysis->replays, options->runtimes, &how.alloc,
                                  options->effort};
     how.take_rows = analysis->replays.kind != NULL ? onv_replay_take_rows : NULL;
     how.take_context = &shown;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
+    onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
+    onv_fit_judge(&budget, NULL, 0);
+    ONV_TRY(
+        onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
     return onv_runtime_of_training(&analysis->model, &analysis->live, t, r, err);
 }
@@ -169,6 +175,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(check_runtimes(options->runtimes, err));
+    ONV_TRY(onv_training_check_options(options, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
@@ -217,10 +224,12 @@ static onv_status create(const source *from, const onv_options *given, onv_analy
 
 enum { MAX_PROBES = 256 };
 
-/* What was found out: the totals (upper ends) at some batches. */
+/* What was found out: the totals (upper ends) at some batches, of the runtimes, then of the items of
+ * the list of checkpointing plans. */
+enum { FIRST_ITEM = ONV_MAX_RUNTIMES, N_TOTALS = ONV_MAX_RUNTIMES + ONV_MAX_PLAN_ITEMS };
 typedef struct probe {
     int64_t batch;
-    uint64_t totals[ONV_MAX_RUNTIMES];
+    uint64_t totals[N_TOTALS];
 } probe;
 
 typedef struct probes {
@@ -246,7 +255,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     *result = to;
     to->batch = p->options.batch = batch;
     onv_status status = create(p->from, &p->options, &analysis, &local);
-    for (size_t i = 0; i < ONV_MAX_RUNTIMES; i++) to->totals[i] = UINT64_MAX;
+    for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW || (status == ONV_ERR_LIMIT && batch > 1)) return ONV_OK;
     if (status != ONV_OK) {
         if (err != NULL) *err = local;
@@ -254,6 +263,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     }
     for (size_t i = 0; i < analysis->n_runtimes; i++)
         to->totals[i] = analysis->runtimes[i].total_bytes.high;
+    onv_training_item_totals(&analysis->training, &to->totals[FIRST_ITEM]);
     onv_analysis_destroy(analysis);
     return ONV_OK;
 }
@@ -284,6 +294,25 @@ static onv_status find_largest(probes *p, size_t runtime, uint64_t usable, int64
     return ONV_OK;
 }
 
+/* Of each checkpointing plan; training as a whole reaches what the best of them does. It stands last
+ * among the runtimes. */
+static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error *err)
+{
+    onv_training *t = &analysis->training;
+    uint64_t totals[ONV_MAX_PLAN_ITEMS];
+    uint32_t n_items = onv_training_item_totals(t, totals);
+    int64_t most = 0;
+    for (uint32_t item = 0; item < n_items; item++) {
+        int64_t batch;
+        ONV_TRY(find_largest(p, FIRST_ITEM + item, analysis->fit.usable_bytes, &batch, err));
+        for (uint32_t i = 0; i < t->n_plans; i++)
+            if (t->plans[i].item == item) t->plans[i].max_batch = batch;
+        if (batch > most) most = batch;
+    }
+    if (n_items > 0) analysis->fit.of[analysis->n_runtimes - 1].max_batch = most;
+    return ONV_OK;
+}
+
 static onv_status find_max_batch(const source *from, const onv_options *options,
                                  onv_analysis *analysis, onv_error *err)
 {
@@ -299,8 +328,10 @@ static onv_status find_max_batch(const source *from, const onv_options *options,
     onv_status status = ONV_OK;
     for (size_t i = 0; i < analysis->n_runtimes && status == ONV_OK; i++) {
         status = find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err);
-        if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
     }
+    if (status == ONV_OK) status = find_plan_batches(p, analysis, err);
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
     onv_heap_free(p);
     return status;
 }
@@ -508,6 +539,23 @@ bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info
     return true;
 }
 
+bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_checkpoint_info *info)
+{
+    const onv_training *t = &analysis->training;
+    if (index >= t->n_plans) return false;
+    const onv_training_plan *plan = &t->plans[index];
+    *info = (onv_checkpoint_info){.name = plan->name,
+                                  .peak_bytes = plan->figures.peak_bytes,
+                                  .saved_activation_bytes = plan->figures.saved_activation_bytes,
+                                  .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
+                                  .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
+                                  .recompute_macs = plan->recomputed_macs,
+                                  .pass_macs = plan->pass_macs,
+                                  .segments = plan->n_segments,
+                                  .chosen = index == t->chosen};
+    return true;
+}
+
 bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
 {
     const onv_fit *fit = &analysis->fit;
@@ -539,6 +587,14 @@ const char *onv_optimizer_name(size_t index, const char **summary)
     if (index >= onv_n_optimizers) return NULL;
     if (summary != NULL) *summary = onv_optimizers[index]->summary;
     return onv_optimizers[index]->name;
+}
+
+const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)
+{
+    if (index >= onv_n_ckpt_plan_kinds) return NULL;
+    if (summary != NULL) *summary = onv_ckpt_plan_kinds[index]->summary;
+    if (takes_count != NULL) *takes_count = onv_ckpt_plan_kinds[index]->takes_count;
+    return onv_ckpt_plan_kinds[index]->name;
 }
 
 const char *onv_order_name(size_t index, const char **summary)

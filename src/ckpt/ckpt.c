@@ -50,9 +50,6 @@ static onv_status parse_item(const char *item, const char *end, requests *list, 
                             kind->takes_count ? "the plan '%.*s' takes a count of at least 1: %s=4"
                                               : "the plan '%.*s' is just '%s'",
                             shown, item, kind->name);
-        if (list->at.count >= ONV_CKPT_MAX_ITEMS)
-            return onv_fail(err, ONV_ERR_LIMIT, "more than %d checkpointing plans are asked for",
-                            ONV_CKPT_MAX_ITEMS);
         return onv_vec_push(&list->at, ((request){kind, count})) ? ONV_OK : onv_fail_memory(err);
     }
     return onv_fail(err, ONV_ERR_USAGE, "there is no checkpointing plan '%.*s'", shown, item);
@@ -76,6 +73,9 @@ static onv_status parse(const char *text, requests *list, onv_error *err)
             ONV_TRY(parse_all(list, err));
         else
             ONV_TRY(parse_item(item, end, list, err));
+        if (list->at.count > ONV_CKPT_MAX_ITEMS)
+            return onv_fail(err, ONV_ERR_LIMIT, "more than %d checkpointing plans are asked for",
+                            ONV_CKPT_MAX_ITEMS);
         if (*end == '\0') return ONV_OK;
         item = end + 1;
     }

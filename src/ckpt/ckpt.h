@@ -54,7 +54,7 @@ const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
 
 /* A list of plans: names with commas, those that take a count as NAME=K (K from 1). "all" stands for
  * none, sqrt, segments with the square root of the units as K, blocks, and optimal. */
-enum { ONV_CKPT_MAX_ITEMS = 24 }; /* that are named; "all" adds a few */
+enum { ONV_CKPT_MAX_ITEMS = 32 };
 onv_status onv_ckpt_check_list(const char *list, onv_error *err);
 
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found

@@ -36,6 +36,10 @@ enum {
     OPT_WORLD,
     OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
+    OPT_CHECKPOINT,
+    OPT_PLAN_OUT,
+    OPT_ZERO_GRAD,
+    OPT_OPTIMIZER_IMPL,
     OPT_REPLAY,
 };
 
@@ -74,6 +78,14 @@ static const option_row rows[] = {
     {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
+    {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
+     "gradients are freed before-forward or before-backward, or keep: zeroed"},
+    {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
+     "foreach (PyTorch's choice on GPUs), fused or for-loop"},
+    {OPT_CHECKPOINT, "checkpoint", required_argument, "LIST",
+     "train with checkpointing plans, compare them; see below"},
+    {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
+     "the plan's segments, and how PyTorch applies them"},
     {OPT_BUDGET, "budget", required_argument, "SIZE|GPU",
      "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
@@ -138,6 +150,13 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    bool counts;
+    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
+        fprintf(to, "  %-10s %s\n", name, summary);
+    }
     fputs("\n"
           "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
           "3 does not fit the budget or the device, 4 the replay contradicts the prediction.\n",
@@ -419,6 +438,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ZERO: return set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
     case OPT_WORLD: return set_unsigned(&cli->analysis.world, "world", arg, 1);
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
+    case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
+    case OPT_PLAN_OUT: return add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
+    case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
     case OPT_MARGIN: return set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
@@ -470,8 +493,14 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         return usage("--zero and --world go together, and a world has 2 devices or more");
     if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
         return usage("--max-batch needs a --budget or a --replay");
+    if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
+        return usage("--checkpoint needs --train");
     size_t on_stdout = 0;
-    for (size_t i = 0; i < cli->n_outputs; i++) on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
+        if (cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS && cli->analysis.checkpoint == NULL)
+            return usage("--plan-out needs --checkpoint");
+    }
     if (on_stdout > 1) return usage("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
     if (on_stdout == 0) return add_output(cli, ONV_FORMAT_TEXT, NULL);

@@ -290,6 +290,34 @@ static void write_order(const part_job *job)
     onv_json_close(json);
 }
 
+static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
+{
+    const onv_training_plan *plan = &t->plans[index];
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "name", plan->name);
+    onv_json_put_u64(json, "peak_bytes", plan->figures.peak_bytes);
+    onv_json_put_u64(json, "saved_activation_bytes", plan->figures.saved_activation_bytes);
+    onv_json_put_u64(json, "allocated_peak_bytes", plan->figures.allocated_peak_bytes);
+    onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    if (index == t->chosen) {
+        onv_json_key(json, "chosen");
+        onv_json_bool(json, true);
+    }
+    if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
+    onv_json_key(json, "segments");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        onv_json_open(json, '[', ONV_JSON_INLINE);
+        onv_json_string(json, plan->names[i].first);
+        onv_json_string(json, plan->names[i].last);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 static void write_training(const part_job *job)
 {
     const onv_training *t = job->view->training;
@@ -307,6 +335,13 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "peak_bytes", t->peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->reserved_peak_bytes);
+    if (t->n_plans > 0) {
+        onv_json_put_u64(json, "forward_macs", t->forward_macs);
+        onv_json_key(json, "plans");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
+        onv_json_close(json);
+    }
     onv_json_close(json);
 }
 

@@ -21,6 +21,9 @@ void onv_write_runtimes(const onv_view *view, const onv_page *page);
 /* What training needs, where it was asked for. */
 void onv_write_training(const onv_view *view, const onv_page *page);
 
+/* The largest batch: a number, "none", "no limit found". */
+const char *onv_batch_text(const onv_page *page, int64_t batch);
+
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
 

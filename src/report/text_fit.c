@@ -8,7 +8,7 @@ static const onv_column columns[] = {
     {"largest batch", .right = true},
 };
 
-static const char *batch_text(const onv_page *page, int64_t batch)
+const char *onv_batch_text(const onv_page *page, int64_t batch)
 {
     if (batch == 0) return "none";
     if (batch >= ONV_MAX_BATCH) return "no limit found";
@@ -34,7 +34,7 @@ void onv_write_fit(const onv_view *view, const onv_page *page)
         onv_table_add(
             &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->total_bytes.high).text));
         onv_table_add(&table, fit->of[i].fits ? "yes" : "no");
-        if (fit->has_max_batch) onv_table_add(&table, batch_text(page, fit->of[i].max_batch));
+        if (fit->has_max_batch) onv_table_add(&table, onv_batch_text(page, fit->of[i].max_batch));
     }
     onv_table_finish(&table, page);
 }

@@ -25,14 +25,73 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
                             onv_model_node(view->model, t->peak_node)->name);
 }
 
+/* --- Checkpointing plans ----------------------------------------------------------------------- */
+
+static const onv_column plan_columns[] = {
+    {"plan", .least = 8},          {"peak", .right = true},          {"saved", .right = true},
+    {"recomputed", .right = true}, {"overhead", .right = true},      {"segments", .right = true},
+    {"", .style = ONV_STYLE_PEAK}, {"largest batch", .right = true},
+};
+
+static const char *verdict(const onv_training *t, uint32_t plan)
+{
+    if (plan != t->chosen || t->n_plans == 1) return "";
+    return t->plan_fits ? "fits best" : "smallest";
+}
+
+static const char *overhead_text(const onv_page *page, const onv_training_plan *plan)
+{
+    /* More than the passes themselves, where segments are nested. */
+    uint64_t over = plan->pass_macs > 0 ? plan->recomputed_macs / plan->pass_macs : 0;
+    if (over == 0)
+        return onv_arena_printf(page->arena, "%s",
+                                onv_label_share(plan->recomputed_macs, plan->pass_macs).text);
+    return onv_arena_printf(page->arena, "%llux", (unsigned long long)over + 1);
+}
+
+static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index)
+{
+    const onv_training *t = view->training;
+    const onv_training_plan *plan = &t->plans[index];
+    const char *const cells[] = {
+        plan->name,
+        onv_arena_printf(page->arena, "%s", onv_label_bytes(plan->figures.peak_bytes).text),
+        onv_arena_printf(page->arena, "%s",
+                         onv_label_bytes(plan->figures.saved_activation_bytes).text),
+        onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
+        overhead_text(page, plan),
+        onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments),
+        verdict(t, index),
+    };
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) onv_table_add(table, cells[i]);
+    if (view->fit != NULL && view->fit->has_max_batch)
+        onv_table_add(table, onv_batch_text(page, plan->max_batch));
+}
+
+static void write_plans(const onv_view *view, const onv_page *page)
+{
+    const onv_training *t = view->training;
+    bool batches = view->fit != NULL && view->fit->has_max_batch;
+    if (t->n_plans == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Checkpointing");
+    onv_write_text(page->out, " (overhead: of forward + backward, which counts as two forwards)\n");
+    onv_table table;
+    onv_table_init(&table, plan_columns, batches ? 8 : 7);
+    for (uint32_t i = 0; i < t->n_plans; i++) add_plan(&table, page, view, i);
+    onv_table_finish(&table, page);
+}
+
 void onv_write_training(const onv_view *view, const onv_page *page)
 {
     const onv_training *t = view->training;
     if (t == NULL || t->optimizer == NULL) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Training");
-    onv_write_format(page->out, " with %s in eager PyTorch, loss: %s\n", t->optimizer->name,
-                     t->loss);
+    onv_write_format(page->out, " with %s in eager PyTorch, loss: %s", t->optimizer->name, t->loss);
+    if (t->chosen != ONV_NO_PLAN)
+        onv_write_format(page->out, ", checkpoints: %s", t->plans[t->chosen].name);
+    onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);
     add(&table, page, "parameters", t->parameter_bytes, "");
@@ -43,6 +102,7 @@ void onv_write_training(const onv_view *view, const onv_page *page)
     add(&table, page, "peak", t->peak_bytes, peak_note(view, page));
     add(&table, page, "reserved", t->reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
+    write_plans(view, page);
     if (t->folded_norms == 0) return;
     onv_write_format(page->out,
                      "  The export folded batch norms into %u convolutions: training needs more "

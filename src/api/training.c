@@ -1,0 +1,82 @@
+#include "api/training.h"
+
+#include <string.h>
+
+/* The index of a name in a list; `count` where it is not there. NULL is the first one. */
+static size_t find_name(const char *const *names, size_t count, const char *name)
+{
+    if (name == NULL) return 0;
+    for (size_t i = 0; i < count; i++)
+        if (names[i] != NULL && strcmp(names[i], name) == 0) return i;
+    return count;
+}
+
+onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
+                                     onv_error *err)
+{
+    static const char *const positions[] = {"before-forward", "before-backward", "keep"};
+    static const char *const impls[] = {[ONV_IMPL_DEFAULT] = NULL,
+                                        [ONV_IMPL_FOREACH] = "foreach",
+                                        [ONV_IMPL_FUSED] = "fused",
+                                        [ONV_IMPL_FOR_LOOP] = "for-loop"};
+    enum { N_POSITIONS = 3, N_IMPLS = 4 };
+    size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
+    size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
+    if (position == N_POSITIONS)
+        return onv_fail(err, ONV_ERR_USAGE, "gradients are not zeroed '%s'", options->zero_grad);
+    if (impl == N_IMPLS)
+        return onv_fail(err, ONV_ERR_USAGE, "there is no implementation '%s' of optimizers",
+                        options->optimizer_impl);
+    how->train.zero_grad_late = position == 1;
+    how->train.keep_grads = position == 2;
+    how->train.impl = (onv_optimizer_impl)impl;
+    how->checkpoint = options->checkpoint;
+    return ONV_OK;
+}
+
+onv_status onv_training_check_options(const onv_options *options, onv_error *err)
+{
+    onv_training_options how = {0};
+    ONV_TRY(onv_training_read_options(options, &how, err));
+    if (options->checkpoint == NULL) return ONV_OK;
+    if (options->train == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "checkpointing plans are for training");
+    return onv_ckpt_check_list(options->checkpoint, err);
+}
+
+onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint64_t usable_bytes,
+                                    onv_training *training, onv_error *err)
+{
+    uint32_t best = ONV_NO_PLAN;
+    bool best_fits = false;
+    for (uint32_t i = 0; i < training->n_plans; i++) {
+        onv_training_plan *plan = &training->plans[i];
+        onv_runtime_result result;
+        ONV_TRY(onv_runtime_of_training(model, live, &plan->figures, &result, err));
+        plan->total_bytes = result.total_bytes.high;
+        bool fits = plan->total_bytes <= usable_bytes;
+        const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];
+        bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
+        bool cheaper = other == NULL || plan->recomputed_macs < other->recomputed_macs ||
+                       (plan->recomputed_macs == other->recomputed_macs && smaller);
+        if (best_fits ? !(fits && cheaper) : !(fits || smaller)) continue;
+        best = i;
+        best_fits = fits;
+    }
+    if (best == ONV_NO_PLAN || (training->n_plans > 1 && usable_bytes == 0)) return ONV_OK;
+    onv_training_choose(training, best);
+    training->plan_fits = best_fits && usable_bytes > 0;
+    return ONV_OK;
+}
+
+uint32_t onv_training_item_totals(const onv_training *training, uint64_t totals[ONV_MAX_PLAN_ITEMS])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < training->n_plans; i++) {
+        const onv_training_plan *plan = &training->plans[i];
+        if (plan->item >= ONV_MAX_PLAN_ITEMS) continue;
+        while (n <= plan->item) totals[n++] = UINT64_MAX;
+        if (plan->total_bytes < totals[plan->item]) totals[plan->item] = plan->total_bytes;
+    }
+    return n;
+}

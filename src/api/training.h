@@ -1,0 +1,25 @@
+/* What the public functions do for training. */
+#ifndef ONV_API_TRAINING_H
+#define ONV_API_TRAINING_H
+
+#include "runtime/fit.h"
+#include "runtime/train.h"
+
+/* What can be said of the options before a model is read. */
+onv_status onv_training_check_options(const onv_options *options, onv_error *err);
+
+/* Reads the options that have names; fails with ONV_ERR_USAGE where there is no such name. */
+onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
+                                     onv_error *err);
+
+/* The plan that a budget chooses: of those that fit the one with the least to recompute, else the
+ * smallest one. Without a budget only a single plan is chosen. */
+onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint64_t usable_bytes,
+                                    onv_training *training, onv_error *err);
+
+/* By item of the list of plans: the smallest total of its plans. Returns how many items. */
+enum { ONV_MAX_PLAN_ITEMS = ONV_CKPT_MAX_ITEMS };
+uint32_t onv_training_item_totals(const onv_training *training,
+                                  uint64_t totals[ONV_MAX_PLAN_ITEMS]);
+
+#endif
