@@ -1,0 +1,503 @@
+#include "ckpt/tape.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+#define NONE UINT32_MAX
+
+typedef struct builder {
+    const onv_ckpt_problem *problem;
+    const onv_eager *eager;
+    onv_arena *arena;
+    uint32_t n_ops, n_storages;
+    /* by storage */
+    uint32_t *made_by;   /* the first operation that makes it; NONE: there from the start */
+    uint32_t *last_read; /* the last operation that reads or saves it */
+    /* by operation */
+    uint64_t *backward; /* beside activations, while its backward runs */
+    uint64_t *carried;  /* of that what was there before */
+    bool *goes_back;    /* its backward runs */
+    uint64_t *cost;
+    uint64_t turn; /* beside activations, when forward is over */
+    /* by unit */
+    uint32_t *first_op; /* n_units + 1 */
+    uint32_t n_units;
+    uint32_t *unit_of; /* by operation */
+    /* by storage */
+    bool *is_kept, *is_gone; /* by an operation of the unit that makes it; within it */
+    bool *is_placed;         /* among the tensors */
+    uint64_t outputs;        /* bytes that the caller holds all the time */
+} builder;
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- Storages ---------------------------------------------------------------------------------- */
+
+static uint32_t storage_of(const builder *b, uint32_t tensor)
+{
+    return b->eager->tensors.at[tensor].storage;
+}
+
+/* Held or not as checkpoints decide. What autocast keeps of a parameter is made anew for whoever
+ * needs it; outputs are the caller's. */
+static bool is_activation(const builder *b, uint32_t storage)
+{
+    const onv_eager_storage *s = &b->eager->storages.at[storage];
+    return s->kind == ONV_STORAGE_ACTIVATION && !s->on_host && !s->is_output && !s->is_cached;
+}
+
+/* Kept by one operation for itself. */
+static bool is_own(const builder *b, uint32_t storage)
+{
+    const onv_eager_storage *s = &b->eager->storages.at[storage];
+    return !s->on_host && !s->is_output &&
+           (s->kind == ONV_STORAGE_EXTRA || (s->kind == ONV_STORAGE_ACTIVATION && s->is_cached));
+}
+
+static bool keeps(const builder *b, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (is_activation(b, op->saved[k]) || is_own(b, op->saved[k])) return true;
+    return false;
+}
+
+static bool saves(const onv_eager_op *op, uint32_t storage)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (op->saved[k] == storage) return true;
+    return false;
+}
+
+static void find_uses(builder *b)
+{
+    memset(b->made_by, 0xff, b->n_storages * sizeof *b->made_by);
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) b->last_read[storage_of(b, op->in[k].tensor)] = i;
+        for (uint32_t k = 0; k < op->n_saved; k++) b->last_read[op->saved[k]] = i;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t storage = storage_of(b, op->out[k]);
+            if (b->made_by[storage] == NONE) b->made_by[storage] = i;
+            b->last_read[storage] = i; /* nobody may read it */
+        }
+    }
+}
+
+/* --- What is there beside activations ---------------------------------------------------------- */
+
+static uint32_t first_of_phase(const onv_train_program *program, uint32_t end, onv_phase phase)
+{
+    while (end > 0 && program->steps.at[end - 1].phase == phase) end--;
+    return end;
+}
+
+/* During each step, and of that what was there before it. */
+static void sum_beside(const onv_train_program *program, uint64_t *during, uint64_t *before)
+{
+    for (size_t i = 0; i < program->buffers.count; i++) {
+        const onv_train_buffer *row = &program->buffers.at[i];
+        if (row->kind == ONV_TRAIN_ACTIVATION) continue;
+        during[row->first] += row->bytes; /* differences wrap, their sums do not */
+        during[row->last + 1] -= row->bytes;
+        before[row->first + 1] += row->bytes;
+        before[row->last + 1] -= row->bytes;
+    }
+    for (size_t i = 1; i < program->steps.count; i++) {
+        during[i] += during[i - 1];
+        before[i] += before[i - 1];
+    }
+}
+
+/* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
+ * and belong to the operation before them. */
+static void assign(builder *b, const onv_train_program *program, const uint64_t *during,
+                   const uint64_t *before)
+{
+    uint32_t n_steps = (uint32_t)program->steps.count;
+    uint32_t end = first_of_phase(program, n_steps, ONV_PHASE_OPTIMIZER), last = NONE;
+    uint32_t at = first_of_phase(program, end, ONV_PHASE_BACKWARD);
+    b->turn = at < n_steps ? before[at] : 0;
+    for (uint32_t i = b->n_ops; i-- > 0;) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        const onv_train_step *steps = program->steps.at;
+        uint32_t own = at;
+        while (own < end && steps[own].node.index == ONV_NO_NODE.index &&
+               (op->node.index != ONV_NO_NODE.index || steps[own].label != op->name))
+            own++;
+        if (own == end || steps[own].node.index != op->node.index || steps[own].label != op->name)
+            continue; /* no gradient comes here */
+        for (; last != NONE && at < own; at++)
+            if (during[at] > b->backward[last]) b->backward[last] = during[at];
+        b->backward[i] = during[own];
+        b->carried[i] = before[own];
+        b->goes_back[i] = true;
+        at = own + 1;
+        last = i;
+    }
+}
+
+static onv_status find_beside(builder *b, onv_error *err)
+{
+    onv_train_options options = *b->problem->options;
+    onv_train_program program;
+    options.segments = NULL;
+    options.n_segments = 0;
+    options.iterations = 2;
+    ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
+    size_t n = program.steps.count;
+    uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
+    uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
+    if (during != NULL && before != NULL) {
+        sum_beside(&program, during, before);
+        assign(b, &program, during, before);
+    }
+    onv_train_program_cleanup(&program);
+    return during != NULL && before != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+/* --- Costs ------------------------------------------------------------------------------------- */
+
+enum { MAC_BITS = 40, BYTE_BITS = 20, MAC_UNIT_BITS = 12 };
+
+static uint64_t add_up(uint64_t a, uint64_t b)
+{
+    return onv_u64_add(a, b, &a) ? a : UINT64_MAX;
+}
+
+/* All together stays below 2^53, whatever the model: what matters are proportions. */
+static void find_costs(builder *b)
+{
+    uint64_t macs = 0, bytes = 0;
+    uint32_t mac_shift = 0, byte_shift = 0;
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        macs = add_up(macs, op->macs);
+        for (uint32_t k = 0; k < op->n_out; k++)
+            bytes = add_up(bytes, b->eager->tensors.at[op->out[k]].bytes);
+    }
+    while (macs >> mac_shift >= UINT64_C(1) << MAC_BITS) mac_shift++;
+    while (bytes >> byte_shift >= UINT64_C(1) << BYTE_BITS) byte_shift++;
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        b->cost[i] = op->macs >> mac_shift << MAC_UNIT_BITS;
+        for (uint32_t k = 0; k < op->n_out; k++)
+            b->cost[i] += b->eager->tensors.at[op->out[k]].bytes >> byte_shift;
+    }
+}
+
+/* --- Units ------------------------------------------------------------------------------------- */
+
+static void remove_border(builder *b, uint64_t *kept, uint64_t *crossed, uint32_t at)
+{
+    kept[at - 1] += kept[at];
+    size_t behind = b->n_units - at;
+    memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
+    memmove(&kept[at], &kept[at + 1], (behind - 1) * sizeof *kept);
+    memmove(&crossed[at], &crossed[at + 1], (behind - 1) * sizeof *crossed);
+    b->n_units--;
+}
+
+/* The loss, the last unit, stays alone. */
+static void join_units(builder *b, uint64_t *kept, uint64_t *crossed, uint32_t max_units)
+{
+    while (b->n_units > 8 * max_units)
+        for (uint32_t i = 1; i + 1 < b->n_units; i++) remove_border(b, kept, crossed, i);
+    while (b->n_units > max_units) {
+        uint32_t best = 1;
+        double least = 0;
+        for (uint32_t i = 1; i + 1 < b->n_units; i++) {
+            double worth = ((double)kept[i - 1] + (double)kept[i]) / ((double)crossed[i] + 1);
+            if (i > 1 && worth >= least) continue;
+            least = worth;
+            best = i;
+        }
+        remove_border(b, kept, crossed, best);
+    }
+}
+
+/* By unit: what its operations are the first to keep, and what crosses into it. */
+static onv_status weigh_units(builder *b, uint64_t **kept, uint64_t **crossed, onv_error *err)
+{
+    *kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units);
+    *crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
+    bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    if (*kept == NULL || *crossed == NULL || seen == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            uint32_t storage = op->saved[k];
+            if (seen[storage] || (!is_activation(b, storage) && !is_own(b, storage))) continue;
+            seen[storage] = true;
+            (*kept)[b->unit_of[i]] += b->eager->storages.at[storage].bytes;
+        }
+    }
+    for (uint32_t s = 0; s < b->n_storages; s++) {
+        if (!is_activation(b, s) || b->made_by[s] == NONE) continue;
+        (*crossed)[b->unit_of[b->made_by[s]] + 1] += b->eager->storages.at[s].bytes;
+        (*crossed)[b->unit_of[b->last_read[s]] + 1] -= b->eager->storages.at[s].bytes;
+    }
+    for (uint32_t i = 1; i < b->n_units; i++) (*crossed)[i] += (*crossed)[i - 1];
+    return ONV_OK;
+}
+
+static void number_units(builder *b)
+{
+    for (uint32_t u = 0; u < b->n_units; u++)
+        for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) b->unit_of[i] = u;
+}
+
+static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
+{
+    uint64_t *kept, *crossed;
+    b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
+    if (b->first_op == NULL) return onv_fail_memory(err);
+    bool any = false;
+    for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
+        bool begins = i == 0 || (any && keeps(b, &b->eager->ops.at[i]));
+        any |= keeps(b, &b->eager->ops.at[i]);
+        if (begins) b->first_op[b->n_units++] = i;
+    }
+    if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
+    b->first_op[b->n_units] = b->n_ops;
+    number_units(b);
+    if (b->n_units <= max_units) return ONV_OK;
+    ONV_TRY(weigh_units(b, &kept, &crossed, err));
+    join_units(b, kept, crossed, max_units);
+    number_units(b);
+    return ONV_OK;
+}
+
+/* --- The chain --------------------------------------------------------------------------------- */
+
+static bool made_in(const builder *b, uint32_t storage, uint32_t unit)
+{
+    return b->made_by[storage] != NONE && b->unit_of[b->made_by[storage]] == unit;
+}
+
+/* Whether the operation saves what it makes itself: then it must run for that. */
+static bool saves_own(const builder *b, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (b->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) return true;
+    for (uint32_t k = 0; k < op->n_out; k++)
+        if (saves(op, storage_of(b, op->out[k]))) return true;
+    return false;
+}
+
+static void find_unit_costs(const builder *b, uint32_t u, onv_chain_unit *unit)
+{
+    for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        if (keeps(b, op)) unit->last_cost = unit->cost + (saves_own(b, op) ? b->cost[i] : 0);
+        unit->cost += b->cost[i];
+    }
+}
+
+/* What operation i is the first of its unit to keep, in all, and of that what nobody else reads. */
+static uint64_t keep_new(builder *b, uint32_t u, uint32_t i, uint64_t *extra, onv_chain_unit *unit)
+{
+    const onv_eager_op *op = &b->eager->ops.at[i];
+    uint64_t kept = 0;
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        uint32_t s = op->saved[k];
+        uint64_t bytes = b->eager->storages.at[s].bytes;
+        bool own = is_own(b, s);
+        if (b->is_kept[s] || (!own && !(is_activation(b, s) && made_in(b, s, u)))) continue;
+        b->is_kept[s] = true;
+        kept += bytes;
+        if (own) *extra += bytes;
+        if (own || b->unit_of[b->last_read[s]] == u) unit->own_bytes += bytes;
+    }
+    return kept;
+}
+
+/* What goes after operation i: made in the unit, read no more, kept by nobody. */
+static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, uint32_t storage)
+{
+    if (!is_activation(b, storage) || !made_in(b, storage, u) || b->last_read[storage] != i)
+        return 0;
+    if (b->is_kept[storage] || b->is_gone[storage]) return 0;
+    b->is_gone[storage] = true;
+    return b->eager->storages.at[storage].bytes;
+}
+
+/* What is held while each operation of a unit runs, and what its backward finds: all that was kept
+ * up to it. */
+static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
+{
+    uint64_t now = 0, kept = 0;
+    for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t s = storage_of(b, op->out[k]);
+            if (is_activation(b, s) && b->made_by[s] == i) now += b->eager->storages.at[s].bytes;
+        }
+        kept += keep_new(b, u, i, &now, unit);
+        unit->forward_bytes = max_u64(unit->forward_bytes, now + op->forward_temp_bytes);
+        for (uint32_t k = 0; k < op->n_in; k++)
+            now -= drop_dead(b, u, i, storage_of(b, op->in[k].tensor));
+        for (uint32_t k = 0; k < op->n_out; k++)
+            now -= drop_dead(b, u, i, storage_of(b, op->out[k]));
+        if (b->goes_back[i])
+            unit->backward_bytes =
+                max_u64(unit->backward_bytes, b->backward[i] + kept + b->outputs);
+    }
+}
+
+/* A checkpoint must find its inputs as they were: none begins between what makes a tensor and what
+ * overwrites it. */
+static void forbid_starts(const builder *b, onv_chain_unit *units)
+{
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        if (!op->in_place || op->n_in == 0) continue;
+        uint32_t made = b->made_by[storage_of(b, op->in[0].tensor)];
+        if (made == NONE) continue;
+        for (uint32_t u = b->unit_of[made] + 1; u <= b->unit_of[i]; u++) units[u].no_start = true;
+    }
+}
+
+static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
+{
+    onv_chain_unit *units = ONV_ARENA_ARRAY(b->arena, onv_chain_unit, b->n_units);
+    uint64_t *turn = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
+    if (units == NULL || turn == NULL) return onv_fail_memory(err);
+    for (uint32_t u = 0; u < b->n_units; u++) {
+        find_unit_costs(b, u, &units[u]);
+        find_unit_bytes(b, u, &units[u]);
+        units[u].makes_own = true;
+        chain->max_extra_cost += units[u].cost;
+        uint32_t i = b->first_op[u];
+        while (i > 0 && !b->goes_back[i - 1]) i--;
+        turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0);
+    }
+    turn[b->n_units] = b->outputs + b->turn;
+    forbid_starts(b, units);
+    chain->units = units;
+    chain->n_units = b->n_units;
+    chain->turn_bytes = turn;
+    return ONV_OK;
+}
+
+/* --- Its tensors ------------------------------------------------------------------------------- */
+
+static bool skips(const builder *b, uint32_t storage)
+{
+    return is_activation(b, storage) && b->made_by[storage] != NONE &&
+           b->unit_of[b->last_read[storage]] > b->unit_of[b->made_by[storage]];
+}
+
+typedef struct tensor_maker {
+    onv_chain_tensor *tensors;
+    onv_chain_reader **readers; /* by tensor */
+    uint32_t *tensor_of;        /* by storage, if it skips */
+} tensor_maker;
+
+static void read_in(const builder *b, tensor_maker *m, uint32_t storage, uint32_t unit, bool saved)
+{
+    if (!skips(b, storage)) return;
+    onv_chain_tensor *v = &m->tensors[m->tensor_of[storage]];
+    onv_chain_reader *readers = m->readers[m->tensor_of[storage]];
+    if (v->maker == unit) {
+        v->saved_by_maker |= saved;
+        return;
+    }
+    if (v->n_readers == 0 || readers[v->n_readers - 1].unit != unit)
+        readers[v->n_readers++] = (onv_chain_reader){.unit = unit};
+    readers[v->n_readers - 1].saves |= saved;
+}
+
+/* Tensors in the order in which they are made, with room for the readers of each. */
+static onv_status place_tensors(builder *b, tensor_maker *m, uint32_t *n_tensors, onv_error *err)
+{
+    uint32_t *n_uses = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
+    uint32_t n = 0, n_readers = 0;
+    if (n_uses == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) n_uses[storage_of(b, op->in[k].tensor)]++;
+        for (uint32_t k = 0; k < op->n_saved; k++) n_uses[op->saved[k]]++;
+        n_readers += op->n_in + op->n_saved;
+    }
+    m->tensor_of = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
+    m->tensors = ONV_ARENA_ARRAY(b->arena, onv_chain_tensor, b->n_storages);
+    m->readers = ONV_ARENA_ARRAY(b->arena, onv_chain_reader *, b->n_storages);
+    onv_chain_reader *room = ONV_ARENA_ARRAY(b->arena, onv_chain_reader, n_readers);
+    if (m->tensor_of == NULL || m->tensors == NULL || m->readers == NULL || room == NULL)
+        return onv_fail_memory(err);
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t s = storage_of(b, op->out[k]);
+            if (b->made_by[s] != i || !skips(b, s) || b->is_placed[s]) continue;
+            b->is_placed[s] = true;
+            m->tensor_of[s] = n;
+            m->tensors[n] = (onv_chain_tensor){
+                .bytes = b->eager->storages.at[s].bytes, .maker = b->unit_of[i], .readers = room};
+            m->readers[n++] = room;
+            room += n_uses[s];
+        }
+    }
+    *n_tensors = n;
+    return ONV_OK;
+}
+
+static onv_status make_tensors(builder *b, onv_chain *chain, onv_error *err)
+{
+    tensor_maker m;
+    ONV_TRY(place_tensors(b, &m, &chain->n_tensors, err));
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++)
+            read_in(b, &m, storage_of(b, op->in[k].tensor), b->unit_of[i], false);
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            read_in(b, &m, op->saved[k], b->unit_of[i], true);
+    }
+    chain->tensors = m.tensors;
+    return ONV_OK;
+}
+
+/* --- All together ------------------------------------------------------------------------------ */
+
+static onv_status init(builder *b, onv_error *err)
+{
+    b->n_ops = (uint32_t)b->eager->ops.count;
+    b->n_storages = (uint32_t)b->eager->storages.count;
+    b->made_by = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
+    b->last_read = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
+    b->is_kept = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    b->is_gone = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    b->is_placed = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    b->backward = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
+    b->carried = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
+    b->goes_back = ONV_ARENA_ARRAY(b->arena, bool, b->n_ops);
+    b->cost = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
+    b->unit_of = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops);
+    if (b->arena->failed) return onv_fail_memory(err);
+    for (uint32_t s = 0; s < b->n_storages; s++) {
+        const onv_eager_storage *storage = &b->eager->storages.at[s];
+        if (storage->is_output && !storage->on_host && storage->kind == ONV_STORAGE_ACTIVATION)
+            b->outputs += storage->bytes;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,
+                                onv_arena *arena, onv_tape_chain *tape, onv_error *err)
+{
+    builder b = {.problem = problem, .eager = problem->eager, .arena = arena};
+    *tape = (onv_tape_chain){.chain = {.max_extra_cost = 0}};
+    ONV_TRY(init(&b, err));
+    find_uses(&b);
+    ONV_TRY(find_beside(&b, err));
+    find_costs(&b);
+    ONV_TRY(find_units(&b, max_units, err));
+    ONV_TRY(make_units(&b, &tape->chain, err));
+    ONV_TRY(make_tensors(&b, &tape->chain, err));
+    tape->first_op = b.first_op;
+    return ONV_OK;
+}

@@ -1,0 +1,31 @@
+/* The eager tape as a chain (chain.h): where checkpoints may begin and end, and what is held between.
+ *
+ * A unit is a stretch of operations. Fine units begin at every operation that keeps something for its
+ * backward: those that keep nothing (views, sums) go with the one before, for a checkpoint that ends
+ * there need not run them again. Where these are more than asked for, neighbours are joined: first
+ * those that keep little and whose border is crossed by much.
+ *
+ * Storages are the tensors of the chain, wherever they are read again: what skips units (residual
+ * branches, the long connections of a U-Net) is held until then. What is there beside activations
+ * (parameters, gradients, optimizer state) is read off the program without checkpoints, step by
+ * step. The loss is the last unit, and always kept.
+ *
+ * Costs are multiply-accumulates; bytes written decide between plans that are equal in them.
+ */
+#ifndef ONV_CKPT_TAPE_H
+#define ONV_CKPT_TAPE_H
+
+#include "ckpt/chain.h"
+#include "ckpt/ckpt.h"
+
+typedef struct onv_tape_chain {
+    onv_chain chain;
+    uint32_t *first_op; /* by unit, n_units + 1: the tape from one to the next */
+} onv_tape_chain;
+
+/* At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units
+ * where they are joined. */
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,
+                                onv_arena *arena, onv_tape_chain *tape, onv_error *err);
+
+#endif
