@@ -66,7 +66,7 @@ void expect_safe(const char *text, size_t width)
     size_t columns = 0;
     const unsigned char *s = (const unsigned char *)text;
     while (*s != '\0') {
-        uint32_t code;
+        uint32_t code = 0;
         size_t length = decode(s, &code);
         if (length == 0) fail_msg("ill-formed UTF-8 at '%.20s'", (const char *)s);
         bool control = (code < 0x20 && code != '\n') || (code >= 0x7f && code < 0xa0);
