@@ -22,9 +22,10 @@ typedef struct solver {
     const onv_chain *chain;
     onv_arena *arena;
     onv_chain_front *fronts;
-    uint32_t *last_reader;  /* by tensor: the last one before t; 0: none */
     uint32_t *first_tensor; /* by unit: index of its first one; n_units + 1 entries */
     uint64_t *crossing;     /* by place q: made in [s, q) and read in [q, t) */
+    uint64_t *crossing_on;  /* of these, what somebody saves */
+    uint64_t *entering;     /* by pair of units: see entering_bytes */
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
     point_list made, merged, best;
     bool failed; /* memory */
@@ -64,13 +65,31 @@ static uint64_t kept_bytes(const onv_chain *chain, const uint32_t *first_tensor,
     return bytes;
 }
 
-/* Held by a checkpoint of [s, q) while [q, t) is trained. */
+static bool is_saved(const onv_chain_tensor *v)
+{
+    return is_kept(v, UINT32_MAX);
+}
+
+/* Held for its readers by a checkpoint of [s, q) while [q, t) is trained. */
 static uint64_t crossing_bytes(const onv_chain *chain, uint32_t s, uint32_t q, uint32_t t)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
-        if (v->maker >= s && v->maker < q && last_reader(v, t) >= q) bytes += v->bytes;
+        if (v->maker >= s && v->maker < q && last_reader(v, t) >= q && is_saved(v))
+            bytes += v->bytes;
+    }
+    return bytes;
+}
+
+/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`: what nobody saves,
+ * was made before s, and is read by that unit first. */
+static uint64_t entering_bytes(const onv_chain *chain, uint32_t s, uint32_t first)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < chain->n_tensors && chain->tensors[i].maker < s; i++) {
+        const onv_chain_tensor *v = &chain->tensors[i];
+        if (v->n_readers > 0 && v->readers[0].unit == first && !is_saved(v)) bytes += v->bytes;
     }
     return bytes;
 }
@@ -178,28 +197,29 @@ static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
              unit->cost + rest->at[i].cost, KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
 }
 
-/* `behind` is trained first, with `held` on top; then `again`. For every peak the cheapest of each;
- * what `best` betters is left out at once. */
+/* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
+ * the cheapest of each; what `best` betters is left out at once. */
 static void split(solver *s, const onv_chain_front *behind, uint64_t held,
-                  const onv_chain_front *again, uint64_t floor, uint64_t cost, uint32_t choice)
+                  const onv_chain_front *again, uint64_t inputs, uint64_t floor, uint64_t cost,
+                  uint32_t choice)
 {
     if (behind->count == 0 || again->count == 0) return;
     const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
     const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
     const onv_chain_point *best = s->best.at, *end = best + s->best.count;
-    uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes));
+    uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes + inputs));
     uint64_t least = cost + last_a->cost + last_b->cost;
     s->made.count = 0;
     while (peak != UINT64_MAX) {
         while (a < last_a && a[1].peak_bytes + held <= peak) a++;
-        while (b < last_b && b[1].peak_bytes <= peak) b++;
+        while (b < last_b && b[1].peak_bytes + inputs <= peak) b++;
         while (best < end && best->peak_bytes <= peak) best++;
         uint64_t sum = cost + a->cost + b->cost;
         uint64_t beats = best == s->best.at ? UINT64_MAX : best[-1].cost;
         if (beats > sum) emit(s, &s->made, peak, sum, choice);
         if (beats <= least) break;
         uint64_t next_a = a < last_a ? a[1].peak_bytes + held : UINT64_MAX;
-        uint64_t next_b = b < last_b ? b[1].peak_bytes : UINT64_MAX;
+        uint64_t next_b = b < last_b ? b[1].peak_bytes + inputs : UINT64_MAX;
         peak = next_a < next_b ? next_a : next_b;
     }
     if (s->made.count == 0) return;
@@ -210,15 +230,17 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
 static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
 {
     const onv_chain *chain = s->chain;
-    uint64_t run = 0, cost = 0;
+    uint64_t run = 0, cost = 0, inputs = 0;
     if (chain->units[first].no_start) return;
     for (uint32_t q = first + 1; q < t && !s->failed; q++) {
         uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
         run = max_u64(run, before + chain->units[q - 1].forward_bytes);
         cost += chain->units[q - 1].cost;
+        inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
-        split(s, front_of(chain, s->fronts, q, t, kind), s->crossing[q],
-              front_of(chain, s->fronts, first, q, inside), chain->turn_bytes[t] + live + run, cost,
+        split(s, front_of(chain, s->fronts, q, t, kind), s->crossing_on[q] + inputs,
+              front_of(chain, s->fronts, first, q, inside), inputs,
+              chain->turn_bytes[t] + live + run + inputs, cost,
               SPLIT(q) | (kind == WITH_OUTPUTS ? LIVE : 0));
     }
 }
@@ -293,17 +315,24 @@ static onv_status prepare(solver *s, onv_error *err)
     const onv_chain *chain = s->chain;
     size_t n = chain->n_units;
     s->fronts = ONV_ARENA_ARRAY(s->arena, onv_chain_front, n * (n + 1) * N_KINDS);
-    s->last_reader = ONV_ARENA_ARRAY(s->arena, uint32_t, chain->n_tensors);
     s->first_tensor = ONV_ARENA_ARRAY(s->arena, uint32_t, n + 1);
     s->crossing = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
+    s->crossing_on = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
+    s->entering = ONV_ARENA_ARRAY(s->arena, uint64_t, n * n);
     s->total_cost = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
-    if (s->fronts == NULL || s->last_reader == NULL || s->first_tensor == NULL ||
-        s->crossing == NULL || s->total_cost == NULL)
+    if (s->fronts == NULL || s->first_tensor == NULL || s->crossing == NULL ||
+        s->crossing_on == NULL || s->entering == NULL || s->total_cost == NULL)
         return onv_fail_memory(err);
     for (uint32_t i = 0; i < chain->n_tensors; i++) s->first_tensor[chain->tensors[i].maker + 1]++;
     for (uint32_t i = 0; i < n; i++) {
         s->first_tensor[i + 1] += s->first_tensor[i];
         s->total_cost[i + 1] = s->total_cost[i] + chain->units[i].cost;
+    }
+    for (uint32_t i = 0; i < chain->n_tensors; i++) {
+        const onv_chain_tensor *v = &chain->tensors[i];
+        if (v->n_readers == 0 || is_saved(v)) continue;
+        for (uint32_t first = v->maker + 1; first <= v->readers[0].unit; first++)
+            s->entering[first * n + v->readers[0].unit] += v->bytes;
     }
     return ONV_OK;
 }
@@ -312,13 +341,17 @@ static onv_status prepare(solver *s, onv_error *err)
 static void solve_to(solver *s, uint32_t t)
 {
     const onv_chain *chain = s->chain;
-    for (uint32_t i = 0; i < s->first_tensor[t]; i++)
-        s->last_reader[i] = last_reader(&chain->tensors[i], t);
     memset(s->crossing, 0, (chain->n_units + 1) * sizeof *s->crossing);
+    memset(s->crossing_on, 0, (chain->n_units + 1) * sizeof *s->crossing_on);
     for (uint32_t first = t; first-- > 0 && !s->failed;) {
-        for (uint32_t i = s->first_tensor[first]; i < s->first_tensor[first + 1]; i++)
-            for (uint32_t q = first + 1; q <= s->last_reader[i]; q++)
-                s->crossing[q] += chain->tensors[i].bytes;
+        for (uint32_t i = s->first_tensor[first]; i < s->first_tensor[first + 1]; i++) {
+            const onv_chain_tensor *v = &chain->tensors[i];
+            uint64_t saved_bytes = is_saved(v) ? v->bytes : 0;
+            for (uint32_t q = first + 1; q <= last_reader(v, t); q++) {
+                s->crossing[q] += v->bytes;
+                s->crossing_on[q] += saved_bytes;
+            }
+        }
         solve_range(s, first, t, PLAIN);
         if (!chain->reuses_outputs || chain->units[t - 1].makes_own) continue;
         solve_range(s, first, t, WITH_OUTPUTS);
@@ -378,9 +411,10 @@ static bool plan_range(const onv_chain_solution *solution, todo range, onv_chain
             continue;
         }
         bool leaves = leaves_outputs(chain, solution->first_tensor, q, range.t);
-        todo inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak};
-        todo behind = {q, range.t, range.kind,
-                       range.peak - crossing_bytes(chain, range.s, q, range.t)};
+        uint64_t inputs = 0, held = crossing_bytes(chain, range.s, q, range.t);
+        for (uint32_t u = range.s; u < q; u++) inputs += entering_bytes(chain, range.s, u);
+        todo inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak - inputs};
+        todo behind = {q, range.t, range.kind, range.peak - inputs - held};
         onv_chain_range made = {range.s, q, (pick(solution, &inside) & LIVE) != 0};
         if (!onv_vec_push(ranges, made) || !onv_vec_push(stack, behind)) return false;
         range = inside;

@@ -64,6 +64,13 @@ static void reach(run *r, uint64_t bytes)
     if (bytes > r->of.peak_bytes) r->of.peak_bytes = bytes;
 }
 
+static bool is_saved(const onv_chain_tensor *v)
+{
+    bool saved = v->saved_by_maker;
+    for (uint32_t k = 0; k < v->n_readers; k++) saved |= v->readers[k].saves;
+    return saved;
+}
+
 /* Whether a unit of [from, to) reads, or saves, the tensor. */
 static bool is_read(const onv_chain_tensor *v, uint32_t from, uint32_t to, bool saved)
 {
@@ -95,6 +102,12 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
 {
     const onv_chain *chain = r->chain;
     uint64_t before = r->held, outputs = live ? own_outputs(chain, t - 1) : 0;
+    for (uint32_t i = 0; i < chain->n_tensors; i++) {
+        const onv_chain_tensor *v = &chain->tensors[i];
+        bool enters = v->maker < range->first && is_read(v, range->first, range->end, false);
+        if (enters && !is_read(v, 0, range->first, false) && !is_saved(v)) r->held += v->bytes;
+    }
+    uint64_t inside_held = r->held;
     for (uint32_t u = range->first; u < range->end; u++) {
         uint64_t there = chain->turn_bytes[t] + chain->units[u].forward_bytes + outputs;
         for (uint32_t i = 0; i < chain->n_tensors; i++) {
@@ -102,14 +115,14 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
             if (v->maker >= range->first && v->maker < u && is_read(v, u, t, false))
                 there += v->bytes;
         }
-        reach(r, before + there);
+        reach(r, inside_held + there);
         r->of.cost += chain->units[u].cost;
     }
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
         bool made = v->maker >= range->first && v->maker < range->end;
         bool stays = made && is_read(v, range->end, t, false);
-        if (stays) r->held += v->bytes;
+        if (stays && is_saved(v)) r->held += v->bytes;
         if (!stays && range->output_live && v->maker == range->end - 1 && v->saved_by_maker)
             r->of.possible = false;
     }
@@ -119,9 +132,10 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
     while (r->next < r->end && r->next->first < range->end) r->next++;
     train_chain(r, range->end, t, live);
     const onv_chain_range *after = r->next;
-    r->held = before;
+    r->held = inside_held;
     r->next = inside;
     train_chain(r, range->first, range->end, range->output_live);
+    r->held = before;
     r->next = after;
 }
 
