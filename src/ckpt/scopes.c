@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/strings.h"
+
 /* --- Paths ------------------------------------------------------------------------------------- */
 
 /* The parts of a name with slashes, but for the last one. A module of a list is written with the
@@ -96,6 +98,57 @@ static bool enter(onv_scopes *scopes, uint32_t *open, uint32_t *n_open, uint32_t
     return true;
 }
 
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+/* Its slot, or the empty one where it belongs. The table is never full. */
+static onv_module_span *find_slot(const onv_scopes *scopes, const char *path, uint32_t length)
+{
+    uint32_t mask = scopes->n_slots - 1;
+    uint32_t slot = (uint32_t)onv_hash_bytes(path, length, 0) & mask;
+    for (; scopes->spans[slot].path != NULL; slot = (slot + 1) & mask) {
+        const onv_module_span *at = &scopes->spans[slot];
+        if (at->length == length && memcmp(at->path, path, length) == 0) break;
+    }
+    return &scopes->spans[slot];
+}
+
+static uint32_t n_parts(const char *path)
+{
+    uint32_t n = path[0] != '\0';
+    for (; *path != '\0'; path++) n += *path == '.';
+    return n;
+}
+
+static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *arena, onv_error *err)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n_ops; i++)
+        if (scopes->path_of[i] != NULL) most += n_parts(scopes->path_of[i]);
+    if (most > UINT32_MAX / 4)
+        return onv_fail(err, ONV_ERR_LIMIT, "the names of nodes have %llu parts",
+                        (unsigned long long)most);
+    for (scopes->n_slots = 16; scopes->n_slots < 2 * most;) scopes->n_slots *= 2;
+    scopes->spans = ONV_ARENA_ARRAY(arena, onv_module_span, scopes->n_slots);
+    if (scopes->spans == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n_ops; i++) {
+        const char *path = scopes->path_of[i];
+        for (size_t end = 0; path != NULL && path[end] != '\0'; end += path[end] == '.') {
+            end += strcspn(path + end, ".");
+            onv_module_span *at = find_slot(scopes, path, (uint32_t)end);
+            if (at->path == NULL) *at = (onv_module_span){path, (uint32_t)end, i, i};
+            at->last_op = i;
+        }
+    }
+    return ONV_OK;
+}
+
+const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
+                                         uint32_t length)
+{
+    const onv_module_span *at = find_slot(scopes, path, length);
+    return at->path != NULL ? at : NULL;
+}
+
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                            onv_scopes *scopes, onv_error *err)
 {
@@ -108,7 +161,7 @@ onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_a
         if (scopes->path_of[i] != NULL && !enter(scopes, open, &n_open, i))
             return onv_fail_memory(err);
     }
-    return ONV_OK;
+    return find_modules(scopes, eager->first_loss_op, arena, err);
 }
 
 void onv_scopes_cleanup(onv_scopes *scopes)

@@ -24,14 +24,26 @@ typedef struct onv_scope_run {
     uint32_t depth; /* how many scopes are around it */
 } onv_scope_run;
 
+/* A module, at whatever depth: from its first operation to its last one, other calls of it too. */
+typedef struct onv_module_span {
+    const char *path;
+    uint32_t length; /* of its own path */
+    uint32_t first_op, last_op;
+} onv_module_span;
+
 typedef struct onv_scopes {
     const char **path_of; /* by operation: NULL where nothing tells */
     ONV_VEC(onv_scope_run) runs;
+    onv_module_span *spans; /* a hash table; path NULL: empty */
+    uint32_t n_slots;
 } onv_scopes;
 
 /* Paths live in `arena`. Clean up in either case. */
 onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                            onv_scopes *scopes, onv_error *err);
+/* The module that the first `length` characters of a path name; NULL if there is none. */
+const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
+                                         uint32_t length);
 void onv_scopes_cleanup(onv_scopes *scopes);
 
 #endif
