@@ -38,7 +38,8 @@ _onnxvram() {
     --limit)
         compopt -o nospace
         mapfile -t COMPREPLY < <(
-            compgen -S = -W 'nodes values nesting function-depth attr-elems name-bytes memory' -- "$cur"
+            compgen -S = -W 'nodes values nesting function-depth attr-elems name-bytes
+                memory file-bytes known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
     -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \

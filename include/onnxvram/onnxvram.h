@@ -74,6 +74,11 @@ typedef struct onv_limits {
     uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
     uint64_t name_bytes;     /* length of one name; default 64 KiB */
     uint64_t arena_bytes;    /* memory of one analysis; default 4 GiB */
+    uint64_t file_bytes;     /* of the model's file; default 1 TiB */
+    uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
+    uint32_t expression;     /* parts of the expression of a size; default 4096 */
+    uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
+    uint64_t seconds;        /* that the searches of an analysis take; default 600 */
 } onv_limits;
 
 /* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */
@@ -143,9 +148,13 @@ typedef struct onv_options {
     const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
     const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
-    const char *replay; /* "cuda", "host": replay the allocations there; NULL: not */
+    const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
     void *replay_context;
+    /* Asked now and then by searches, from the thread of the call; true ends the analysis with
+     * ONV_ERR_CANCELLED. */
+    bool (*cancelled)(void *context);
+    void *cancel_context;
 } onv_options;
 
 static inline onv_options onv_options_default(void)

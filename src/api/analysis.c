@@ -1,5 +1,6 @@
 /* The public functions: they compose the passes and own their results. */
 #include <string.h>
+#include <time.h>
 
 #include "api/replay.h"
 #include "api/training.h"
@@ -14,6 +15,14 @@
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/train.h"
+
+/* Whether to go on: the time of a limit, and the caller's word. */
+typedef struct watch {
+    struct timespec start;
+    uint64_t seconds;
+    bool late;
+    const onv_options *options;
+} watch;
 
 struct onv_analysis {
     onv_model model;
@@ -44,6 +53,34 @@ static onv_options complete_options(const onv_options *given)
     return options;
 }
 
+static watch start_watch(const onv_options *options)
+{
+    watch w = {.seconds = onv_limits_resolve(&options->limits).seconds, .options = options};
+    clock_gettime(CLOCK_MONOTONIC, &w.start);
+    return w;
+}
+
+static bool is_over(void *context)
+{
+    watch *w = context;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t passed = now.tv_sec - w->start.tv_sec - (now.tv_nsec < w->start.tv_nsec);
+    w->late = (uint64_t)passed >= w->seconds;
+    return w->late ||
+           (w->options->cancelled != NULL && w->options->cancelled(w->options->cancel_context));
+}
+
+/* A search that ran out of time has passed a limit. */
+static onv_status why_over(const watch *w, onv_error *err)
+{
+    if (err != NULL) *err = (onv_error){0};
+    if (!w->late) return onv_fail(err, ONV_ERR_CANCELLED, "the analysis was cancelled");
+    return onv_fail(err, ONV_ERR_LIMIT,
+                    "searches take more than %llu s, the limit" ONV_RAISE("seconds"),
+                    (unsigned long long)w->seconds);
+}
+
 /* --- Passes ------------------------------------------------------------------------------------ */
 
 static onv_status check_runtimes(const char *list, onv_error *err)
@@ -63,9 +100,10 @@ static onv_status check_runtimes(const char *list, onv_error *err)
 
 /* A runtime that insists on an order of its own is given lifetimes in that order. */
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
-                                  const onv_options *options, onv_error *err)
+                                  const onv_options *options, watch *w, onv_error *err)
 {
-    onv_runtime_options how = {.plan_effort = options->effort};
+    onv_runtime_options how = {
+        .plan_effort = options->effort, .cancelled = is_over, .cancel_context = w};
     how.alloc.torch.expandable_segments = options->expandable_segments;
     onv_live reordered;
     const onv_live *live = &analysis->live;
@@ -139,13 +177,13 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     return onv_runtime_of_training(&analysis->model, &analysis->live, t, r, err);
 }
 
-static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
+static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options, watch *w,
                                     onv_error *err)
 {
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
     if (order == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no order '%s'", name);
-    onv_order_options how = {.effort = options->effort};
+    onv_order_options how = {.effort = options->effort, .cancelled = is_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
@@ -164,14 +202,15 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     if (list == NULL && options->train != NULL) list = "torch";
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (onv_is_listed(list, onv_runtimes[i]->name))
-            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, err));
+            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, err));
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, &better, err));
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
 }
 
-static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_error *err)
+static onv_status analyse(onv_analysis *analysis, const onv_options *options, watch *w,
+                          onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(check_runtimes(options->runtimes, err));
@@ -182,7 +221,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
-    if (status == ONV_OK) status = compute_lifetimes(analysis, options, err);
+    if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
     if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
 }
@@ -193,6 +232,7 @@ typedef struct source {
     const char *path;
     const void *data; /* NULL: read the path */
     size_t bytes;
+    watch *watch;
 } source;
 
 static onv_status create(const source *from, const onv_options *given, onv_analysis **result,
@@ -207,7 +247,8 @@ static onv_status create(const source *from, const onv_options *given, onv_analy
                                               &analysis->model, err)
                             : onv_load(from->path, &options.limits, &analysis->model, err);
     if (status == ONV_OK) {
-        status = analyse(analysis, &options, err);
+        status = analyse(analysis, &options, from->watch, err);
+        if (status == ONV_ERR_CANCELLED) status = why_over(from->watch, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) onv_model_cleanup(&analysis->model);
     }
@@ -249,6 +290,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     if (p->count == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
                         MAX_PROBES);
+    if (is_over(p->from->watch)) return why_over(p->from->watch, err);
     onv_analysis *analysis;
     onv_error local = {0};
     probe *to = &p->at[p->count++];
@@ -256,7 +298,9 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     to->batch = p->options.batch = batch;
     onv_status status = create(p->from, &p->options, &analysis, &local);
     for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
-    if (status == ONV_ERR_OVERFLOW || (status == ONV_ERR_LIMIT && batch > 1)) return ONV_OK;
+    if (status == ONV_ERR_OVERFLOW ||
+        (status == ONV_ERR_LIMIT && batch > 1 && !p->from->watch->late))
+        return ONV_OK;
     if (status != ONV_OK) {
         if (err != NULL) *err = local;
         return status;
@@ -382,8 +426,8 @@ static onv_status judge_fit(const source *from, const onv_options *options, onv_
     return options->max_batch ? find_max_batch(from, options, analysis, err) : ONV_OK;
 }
 
-static onv_status create_and_fit(const source *from, const onv_options *given,
-                                 onv_analysis **result, onv_error *err)
+static onv_status create_and_fit(source *from, const onv_options *given, onv_analysis **result,
+                                 onv_error *err)
 {
     if (err != NULL) *err = (onv_error){0};
     *result = NULL;
@@ -395,6 +439,8 @@ static onv_status create_and_fit(const source *from, const onv_options *given,
         return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.batch == 0) options.batch = 1;
+    watch w = start_watch(&options);
+    from->watch = &w;
     ONV_TRY(create(from, &options, result, err));
     onv_status status = judge_fit(from, &options, *result, err);
     if (status == ONV_OK) status = replay(from, &options, *result, err);
@@ -414,8 +460,8 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
                                         const onv_options *options, onv_analysis **analysis,
                                         onv_error *error)
 {
-    return create_and_fit(&(source){name, data != NULL ? data : "", bytes}, options, analysis,
-                          error);
+    source from = {.path = name, .data = data != NULL ? data : "", .bytes = bytes};
+    return create_and_fit(&from, options, analysis, error);
 }
 
 void onv_analysis_destroy(onv_analysis *analysis)

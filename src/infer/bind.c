@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "infer/driver.h"
+#include "load/limits.h"
 #include "load/load.h"
 
 static onv_graph *main_graph(const onv_driver *driver)
@@ -247,9 +248,10 @@ static onv_status known_from_numbers(onv_driver *driver, const onv_value *input,
                                      const onv_input_value *given, const onv_known **result)
 {
     onv_model *model = driver->model;
-    if (given->count > ONV_KNOWN_MAX_ELEMS)
-        return onv_fail(driver->err, ONV_ERR_LIMIT, "input '%s': more than %d numbers", given->name,
-                        ONV_KNOWN_MAX_ELEMS);
+    if (given->count > model->most_known)
+        return onv_fail(driver->err, ONV_ERR_LIMIT,
+                        "input '%s': more than %u numbers, the limit" ONV_RAISE("known-elems"),
+                        given->name, model->most_known);
     onv_known *known = ONV_ARENA_ARRAY(&model->arena, onv_known, 1);
     onv_scalar *elems = ONV_ARENA_ARRAY(&model->arena, onv_scalar, given->count);
     int64_t *dims = ONV_ARENA_ARRAY(&model->arena, int64_t, ONV_MAX_RANK);

@@ -1,11 +1,12 @@
 #include "infer/infer.h"
 
 #include "infer/driver.h"
+#include "load/limits.h"
 #include "load/load.h"
 
 /* Inference may run bodies of loops again, a few times per level of nesting; this many node runs
- * per node end a hostile nest. */
-enum { RUNS_PER_NODE = 64, RUNS_BASE = 1 << 20 };
+ * per node, and those of the limit, end a hostile nest. */
+enum { RUNS_PER_NODE = 64 };
 
 void onv_infer_info_cleanup(onv_infer_info *info)
 {
@@ -59,7 +60,10 @@ static onv_status run(onv_driver *driver)
     if (driver->options != NULL && driver->options->op_shapes_file != NULL)
         ONV_TRY(onv_op_shapes_load(&driver->op_shapes, &model->arena,
                                    driver->options->op_shapes_file, driver->err));
-    driver->max_runs = RUNS_BASE + (uint64_t)model->nodes.count * RUNS_PER_NODE;
+    onv_limits limits =
+        onv_limits_resolve(driver->options != NULL ? &driver->options->limits : NULL);
+    driver->max_runs = limits.node_runs + (uint64_t)model->nodes.count * RUNS_PER_NODE;
+    if (driver->max_runs < limits.node_runs) driver->max_runs = UINT64_MAX;
     type_constants(model);
     ONV_TRY(onv_bind_inputs(driver));
     if (driver->rebatch.needed)

@@ -1,8 +1,10 @@
 /* Running the rules: one node at a time. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "infer/driver.h"
+#include "load/limits.h"
 #include "load/load.h"
 
 /* Float constants are small when they decide a shape (scales, limits of a range). */
@@ -14,7 +16,7 @@ onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_k
         value->known_tried = true;
         uint64_t limit = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)
                              ? MAX_FLOAT_CONTENTS
-                             : ONV_KNOWN_MAX_ELEMS;
+                             : driver->model->most_known;
         if (value->tensor->type.kind == ONV_TYPE_TENSOR && value->tensor->elems <= limit)
             ONV_TRY(onv_load_known(driver->model, value->tensor, &value->known, driver->err));
     }
@@ -181,8 +183,10 @@ static onv_status check_sticky(onv_driver *driver, uint64_t overflows, uint64_t 
     if (model->dims.overflows != overflows)
         return onv_fail(driver->err, ONV_ERR_OVERFLOW, "a size does not fit 61 bits");
     if (model->dims.too_large != too_large)
-        onv_model_diag(model, ONV_WARNING, "expression-too-large", node->name,
-                       "the expression of a size grew too large to follow; bind more dimensions");
+        onv_model_diag(
+            model, ONV_WARNING, "expression-too-large", node->name,
+            "the expression of a size grew too large to follow; bind more dimensions, or "
+            "raise it with --limit expression=N");
     return ONV_OK;
 }
 
@@ -247,7 +251,10 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
     onv_model *model = driver->model;
     onv_node *node = onv_model_node(model, id);
     if (++driver->runs > driver->max_runs)
-        return onv_fail(driver->err, ONV_ERR_LIMIT, "nested loops make inference too long");
+        return onv_fail(driver->err, ONV_ERR_LIMIT,
+                        "loops in loops: more than %" PRIu64
+                        " nodes to infer, the limit" ONV_RAISE("node-runs"),
+                        driver->max_runs);
     /* Nested subgraphs run while this node's arrays are in use, so the scratch arena is not reset
      * here but by the outermost node. */
     onv_op_ctx c = {

@@ -9,7 +9,7 @@
 
 void onv_dims_init(onv_dims *pool, onv_arena *arena)
 {
-    *pool = (onv_dims){.arena = arena};
+    *pool = (onv_dims){.arena = arena, .max_tree = ONV_DIM_MAX_TREE};
 }
 
 void onv_dims_cleanup(onv_dims *pool)
@@ -17,7 +17,7 @@ void onv_dims_cleanup(onv_dims *pool)
     onv_heap_free(pool->exprs);
     onv_heap_free(pool->slots);
     onv_heap_free(pool->symbols);
-    *pool = (onv_dims){.arena = pool->arena};
+    *pool = (onv_dims){.arena = pool->arena, .max_tree = pool->max_tree};
 }
 
 int64_t onv_sat_add(int64_t a, int64_t b)
@@ -213,7 +213,7 @@ onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_d
         e.tree_size += child->tree_size;
         e.data |= child->data;
     }
-    if (e.depth > ONV_DIM_MAX_DEPTH || e.tree_size > ONV_DIM_MAX_TREE) {
+    if (e.depth > ONV_DIM_MAX_DEPTH || e.tree_size > pool->max_tree) {
         pool->too_large++;
         return ONV_DIM_UNKNOWN;
     }

@@ -42,6 +42,7 @@ enum {
     ONV_DIM_MAX_TERMS = 64,    /* of a sum, factors of a product */
     ONV_DIM_MAX_OPERANDS = 16, /* of min and max */
     ONV_DIM_MAX_DEPTH = 32,    /* nesting of floor, mod, min and max */
+    ONV_DIM_MAX_TREE = 4096,   /* parts when written out, unless the pool is told otherwise */
 };
 
 typedef struct onv_dim_expr onv_dim_expr;
@@ -54,6 +55,7 @@ typedef struct onv_dims {
     uint32_t n_slots;
     uint32_t *symbols; /* by symbol number: index of its expression */
     uint32_t n_symbols, symbol_capacity;
+    uint32_t max_tree;  /* parts of an expression when written out */
     uint64_t overflows; /* constants that did not fit */
     uint64_t too_large; /* expressions beyond the limits */
     bool failed;        /* memory ran out: results since then are unknown */

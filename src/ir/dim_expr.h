@@ -45,8 +45,6 @@ struct onv_dim_expr {
     int64_t low, high; /* for all values of the symbols; +-ONV_DIM_INFINITY_RAW: none */
 };
 
-enum { ONV_DIM_MAX_TREE = 4096 };
-
 /* A sum being built, not yet in normal form. */
 typedef struct onv_poly {
     int64_t c;

@@ -6,7 +6,7 @@
 
 void onv_model_init(onv_model *model, size_t arena_limit_bytes)
 {
-    *model = (onv_model){.path = "", .producer = ""};
+    *model = (onv_model){.path = "", .producer = "", .most_known = ONV_KNOWN_MAX_ELEMS};
     onv_arena_init(&model->arena, arena_limit_bytes);
     onv_strings_init(&model->strings, &model->arena);
     onv_dims_init(&model->dims, &model->arena);

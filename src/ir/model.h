@@ -196,6 +196,7 @@ typedef struct onv_model {
     ONV_VEC(onv_graph) graphs;
     ONV_VEC(onv_diag) diags;
     uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
+    uint32_t most_known;    /* elements of a tensor whose contents are followed */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;

@@ -69,7 +69,7 @@ typedef struct onv_known {
     onv_scalar *elems;   /* count of them, row-major; not to be changed once published */
 } onv_known;
 
-/* Contents larger than this are not tracked. */
+/* Contents larger than this are not tracked, unless a limit is raised (onv_model). */
 enum { ONV_KNOWN_MAX_ELEMS = 4096 };
 
 #endif

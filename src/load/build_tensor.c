@@ -7,9 +7,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads are little-endian");
 
-/* Elements that do not lie in one piece are copied as far as anything reads them. */
-enum { GATHER_MOST_BYTES = ONV_KNOWN_MAX_ELEMS * ONV_VARINT_MOST_BYTES };
-
 static const char *shown(const char *name)
 {
     return name[0] != '\0' ? name : "(no name)";
@@ -20,7 +17,8 @@ static const char *shown(const char *name)
 static onv_status build_dims(onv_builder *b, const int64_t *dims, size_t rank, onv_tensor *tensor)
 {
     if (rank > ONV_MAX_RANK)
-        return onv_fail(b->err, ONV_ERR_LIMIT, "tensor '%s' has rank %zu; the limit is %d",
+        return onv_fail(b->err, ONV_ERR_LIMIT,
+                        "tensor '%s' has rank %zu; the limit is %d, which no option raises",
                         shown(tensor->name), rank, ONV_MAX_RANK);
     onv_dim *copy = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, rank);
     if (copy == NULL) return onv_fail_memory(b->err);
@@ -97,14 +95,14 @@ static size_t untag(const onv_chunk *chunk, unsigned char *to, size_t room)
     return used;
 }
 
+/* Elements that do not lie in one piece are copied as far as anything reads them. */
 static onv_status gather(onv_builder *b, const onv_chunk *chunks, size_t n, uint8_t field,
                          onv_payload *payload)
 {
-    size_t room = 0;
-    for (size_t i = 0; i < n && room < GATHER_MOST_BYTES; i++)
-        if (chunks[i].field == field)
-            room += chunks[i].bytes < GATHER_MOST_BYTES ? chunks[i].bytes : GATHER_MOST_BYTES;
-    if (room > GATHER_MOST_BYTES) room = GATHER_MOST_BYTES;
+    size_t room = 0, most = (size_t)b->model->most_known * ONV_VARINT_MOST_BYTES;
+    for (size_t i = 0; i < n && room < most; i++)
+        if (chunks[i].field == field) room += chunks[i].bytes < most ? chunks[i].bytes : most;
+    if (room > most) room = most;
     unsigned char *to = onv_arena_alloc(&b->model->arena, room);
     if (to == NULL) return onv_fail_memory(b->err);
     size_t used = 0;

@@ -48,7 +48,8 @@ static onv_status build_shape(onv_builder *b, const Onnx__TensorShapeProto *pb, 
 {
     if (pb == NULL) return ONV_OK;
     if (pb->n_dim > ONV_MAX_RANK)
-        return onv_fail(b->err, ONV_ERR_LIMIT, "'%s' has rank %zu; the limit is %d", name,
+        return onv_fail(b->err, ONV_ERR_LIMIT,
+                        "'%s' has rank %zu; the limit is %d, which no option raises", name,
                         pb->n_dim, ONV_MAX_RANK);
     onv_dim *dims = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, pb->n_dim);
     if (dims == NULL) return onv_fail_memory(b->err);

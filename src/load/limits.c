@@ -28,6 +28,14 @@ static const limit_row rows[] = {
     WIDE("attr-elems", attr_elems, ONV_DEFAULT_ATTR_ELEMS, "elements of one attribute"),
     WIDE("name-bytes", name_bytes, ONV_DEFAULT_NAME_BYTES, "length of a name"),
     WIDE("memory", arena_bytes, ONV_DEFAULT_ARENA_BYTES, "bytes that the analysis itself takes"),
+    WIDE("file-bytes", file_bytes, ONV_DEFAULT_FILE_BYTES, "bytes of the model's file"),
+    NARROW("known-elems", known_elems, ONV_DEFAULT_KNOWN_ELEMS,
+           "elements of a tensor whose contents decide shapes, at most 1048576"),
+    NARROW("expression", expression, ONV_DEFAULT_EXPRESSION,
+           "parts of the expression of a size, at most 1048576"),
+    WIDE("node-runs", node_runs, ONV_DEFAULT_NODE_RUNS,
+         "nodes inferred, those of loops again, beside 64 for each node"),
+    WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of the searches of an analysis"),
 };
 
 const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallback)

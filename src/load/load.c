@@ -60,8 +60,15 @@ static onv_status load_file(const char *path, const onv_limits *limits, onv_mode
     if (source == NULL) return onv_fail_memory(err);
     model->source = source;
     model->source_close = close_source;
-    ONV_TRY(onv_source_open(source, path, err));
+    ONV_TRY(onv_source_open(source, path, limits->file_bytes, err));
     return load_bytes(source->data, source->bytes, limits, model, err);
+}
+
+static void init_model(onv_model *model, const onv_limits *limits)
+{
+    onv_model_init(model, limits->arena_bytes);
+    model->most_known = limits->known_elems;
+    model->dims.max_tree = limits->expression;
 }
 
 static onv_status set_path(onv_model *model, const char *path, onv_error *err)
@@ -74,7 +81,7 @@ static onv_status set_path(onv_model *model, const char *path, onv_error *err)
 onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err)
 {
     onv_limits resolved = onv_limits_resolve(limits);
-    onv_model_init(model, resolved.arena_bytes);
+    init_model(model, &resolved);
     onv_status status = set_path(model, path, err);
     if (status != ONV_OK) model->path = "";
     if (status == ONV_OK) status = load_file(path, &resolved, model, err);
@@ -86,7 +93,7 @@ onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
                            const onv_limits *limits, onv_model *model, onv_error *err)
 {
     onv_limits resolved = onv_limits_resolve(limits);
-    onv_model_init(model, resolved.arena_bytes);
+    init_model(model, &resolved);
     onv_status status = set_path(model, path, err);
     if (status == ONV_OK && bytes == 0) status = onv_fail(err, ONV_ERR_FORMAT, "is empty");
     if (status == ONV_OK) status = load_bytes(data, bytes, &resolved, model, err);

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "load/limits.h"
 
 /* From this size on a file is mapped, so that its weights stay where they are. A smaller one comes in
  * faster whole than page by page, and nothing that others do to it is seen. */
@@ -39,7 +41,7 @@ static onv_status map(onv_source *source, int fd, size_t bytes, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status take(onv_source *source, int fd, onv_error *err)
+static onv_status take(onv_source *source, int fd, uint64_t most_bytes, onv_error *err)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -49,17 +51,22 @@ static onv_status take(onv_source *source, int fd, onv_error *err)
     if (info.st_size == 0) return onv_fail(err, ONV_ERR_FORMAT, "is empty");
     if ((uint64_t)info.st_size > SIZE_MAX)
         return onv_fail(err, ONV_ERR_IO, "is too large to be mapped");
+    if ((uint64_t)info.st_size > most_bytes)
+        return onv_fail(err, ONV_ERR_LIMIT,
+                        "has %" PRIu64 " bytes; the limit is %" PRIu64 ONV_RAISE("file-bytes"),
+                        (uint64_t)info.st_size, most_bytes);
     size_t bytes = (size_t)info.st_size;
     return bytes < MAPPED_BYTES ? read_whole(source, fd, bytes, err) : map(source, fd, bytes, err);
 }
 
-onv_status onv_source_open(onv_source *source, const char *path, onv_error *err)
+onv_status onv_source_open(onv_source *source, const char *path, uint64_t most_bytes,
+                           onv_error *err)
 {
     *source = (onv_source){0};
     /* O_NONBLOCK: a FIFO must be refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", strerror(errno));
-    onv_status status = take(source, fd, err);
+    onv_status status = take(source, fd, most_bytes, err);
     close(fd);
     if (status != ONV_OK) onv_source_close(source);
     return status;

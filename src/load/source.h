@@ -19,7 +19,8 @@ typedef struct onv_source {
 
 /* ONV_ERR_IO: cannot be opened, or no regular file; ONV_ERR_FORMAT: empty. The messages do not name
  * the file ("is a directory"): their reader has its name. */
-onv_status onv_source_open(onv_source *source, const char *path, onv_error *err);
+onv_status onv_source_open(onv_source *source, const char *path, uint64_t most_bytes,
+                           onv_error *err);
 void onv_source_close(onv_source *source);
 
 /* What the bytes look like where they are no ONNX model: "a zip archive ...", or NULL. */

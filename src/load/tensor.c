@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "load/build.h"
 #include "load/decode.h"
 #include "load/external.h"
@@ -8,8 +9,6 @@
 #include "load/load.h"
 #include "load/source.h"
 #include "load/unpack.h"
-
-enum { MOST_ELEMENT_BYTES = 8 };
 
 static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
 {
@@ -39,11 +38,14 @@ static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error 
 static onv_status read_external(const onv_model *model, const onv_tensor *tensor, onv_known *known,
                                 bool *found, onv_error *err)
 {
-    unsigned char buffer[ONV_KNOWN_MAX_ELEMS * MOST_ELEMENT_BYTES];
     if (tensor->payload.bytes < tensor->bytes) return too_short(tensor, tensor->payload.bytes, err);
-    ONV_TRY(onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, found, err));
-    if (*found) onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
-    return ONV_OK;
+    unsigned char *buffer = onv_heap_alloc((size_t)tensor->bytes);
+    if (buffer == NULL) return onv_fail_memory(err);
+    onv_status status = onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, found, err);
+    if (status == ONV_OK && *found)
+        onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
+    onv_heap_free(buffer);
+    return status;
 }
 
 static onv_status read_payload(const onv_model *model, const onv_tensor *tensor, onv_known *known,
@@ -72,7 +74,7 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
 {
     *known = NULL;
     if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
-        tensor->elems > ONV_KNOWN_MAX_ELEMS)
+        tensor->elems > model->most_known)
         return ONV_OK;
     onv_known *contents = new_known(&model->arena, tensor);
     if (contents == NULL) return onv_fail_memory(err);
@@ -100,7 +102,7 @@ static onv_status unpack_tensor(onv_model *model, const onv_source *source,
 static onv_status load_tensor(onv_model *model, const onv_source *source, onv_arena *scratch,
                               onv_scan *scan, const onv_known **known, onv_error *err)
 {
-    onv_limits limits = onv_limits_resolve(NULL);
+    onv_limits limits = onv_limits_resolve(&(onv_limits){.known_elems = model->most_known});
     onv_tensor tensor;
     ONV_TRY(unpack_tensor(model, source, &limits, scratch, scan, &tensor, err));
     if (tensor.payload.kind == ONV_PAYLOAD_EXTERNAL)
@@ -110,8 +112,8 @@ static onv_status load_tensor(onv_model *model, const onv_source *source, onv_ar
     return onv_fail(err, ONV_ERR_USAGE,
                     "a tensor of %" PRIu64
                     " elements (%s) is no value that decides shapes: at most "
-                    "%d numbers are",
-                    tensor.elems, onv_dtype_name(tensor.type.dtype), ONV_KNOWN_MAX_ELEMS);
+                    "%u numbers are" ONV_RAISE("known-elems"),
+                    tensor.elems, onv_dtype_name(tensor.type.dtype), model->most_known);
 }
 
 onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,
@@ -123,7 +125,7 @@ onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_kn
     onv_error cause = {0};
     *known = NULL;
     onv_arena_init(&scratch, ONV_DEFAULT_ARENA_BYTES);
-    onv_status status = onv_source_open(&source, path, &cause);
+    onv_status status = onv_source_open(&source, path, ONV_DEFAULT_FILE_BYTES, &cause);
     if (status == ONV_OK) status = load_tensor(model, &source, &scratch, &scan, known, &cause);
     onv_scan_cleanup(&scan);
     onv_arena_cleanup(&scratch);

@@ -11,7 +11,7 @@ bool onv_fold_wanted(const onv_op_ctx *c)
     const onv_type *type = &c->out[0].type;
     if (type->kind != ONV_TYPE_TENSOR || !onv_type_is_static(type)) return false;
     onv_dim elems = onv_type_elems(c->dims, type);
-    return onv_dim_is_const(elems) && elems.raw <= ONV_KNOWN_MAX_ELEMS;
+    return onv_dim_is_const(elems) && elems.raw <= c->model->most_known;
 }
 
 /* Before opset 7 the second operand lay at `axis` of the first: the same as ones after its dims. */

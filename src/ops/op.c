@@ -254,7 +254,7 @@ onv_known *onv_op_new_known(onv_op_ctx *c, uint32_t k)
     const onv_type *type = &c->out[k].type;
     if (type->kind != ONV_TYPE_TENSOR || !onv_type_is_static(type)) return NULL;
     onv_dim elems = onv_type_elems(c->dims, type);
-    if (!onv_dim_is_const(elems) || elems.raw > ONV_KNOWN_MAX_ELEMS) return NULL;
+    if (!onv_dim_is_const(elems) || elems.raw > c->model->most_known) return NULL;
     onv_known *known = ONV_ARENA_ARRAY(c->arena, onv_known, 1);
     int64_t *dims = ONV_ARENA_ARRAY(c->arena, int64_t, (size_t)type->rank);
     onv_scalar *values = ONV_ARENA_ARRAY(c->arena, onv_scalar, (size_t)elems.raw);

@@ -72,8 +72,14 @@ static onv_status compute_arena(onv_model *model, const onv_live *live,
 {
     (void)model;
     onv_plan plan;
-    onv_plan_options how = {.effort = options->plan_effort};
+    onv_plan_options how = {.effort = options->plan_effort,
+                            .cancelled = options->cancelled,
+                            .cancel_context = options->cancel_context};
     ONV_TRY(onv_plan_intervals(live->intervals, live->n_intervals, &how, &plan, err));
+    if (plan.stopped) {
+        onv_plan_cleanup(&plan);
+        return onv_fail(err, ONV_ERR_CANCELLED, "the search for a plan was cancelled");
+    }
     result->activation_bytes = plan.height;
     result->lower_bound_bytes = plan.lower_bound;
     result->optimal = plan.optimal;

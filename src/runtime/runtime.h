@@ -39,8 +39,10 @@ typedef struct onv_runtime_result {
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
-    onv_alloc_options alloc; /* settings of the allocators */
-    uint64_t plan_effort;    /* of the offset planner; 0: its default */
+    onv_alloc_options alloc;          /* settings of the allocators */
+    uint64_t plan_effort;             /* of the offset planner; 0: its default */
+    bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
+    void *cancel_context;
 } onv_runtime_options;
 
 struct onv_runtime {

@@ -14,6 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "onnxvram/onnxvram.h"
+
+static const char *const files[] = {"man/onnxvram.1", "completions/onnxvram.bash",
+                                    "completions/_onnxvram", "completions/onnxvram.fish"};
+
 static char *slurp(FILE *file)
 {
     size_t length = 0, capacity = 1 << 16;
@@ -73,8 +78,6 @@ static bool has_option(const char *text, const char *name)
 static void the_manual_is_complete(void **state)
 {
     (void)state;
-    static const char *const files[] = {"man/onnxvram.1", "completions/onnxvram.bash",
-                                        "completions/_onnxvram", "completions/onnxvram.fish"};
     char command[1024], name[64];
     if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0) skip();
     snprintf(command, sizeof command, "for c in '' plan simulate; do %s/onnxvram $c --help; done",
@@ -97,8 +100,25 @@ static void the_manual_is_complete(void **state)
     free(help);
 }
 
+/* Every limit stands in each of them. */
+static void limits_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *text = read_source(files[i]);
+        unescape(text);
+        for (size_t k = 0; onv_limit_name(k, NULL, NULL) != NULL; k++)
+            if (strstr(text, onv_limit_name(k, NULL, NULL)) == NULL)
+                fail_msg("%s lacks the limit %s", files[i], onv_limit_name(k, NULL, NULL));
+        free(text);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_manual_is_complete)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_manual_is_complete),
+        cmocka_unit_test(limits_are_named),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

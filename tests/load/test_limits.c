@@ -1,0 +1,164 @@
+/* Limits that need a model of their own to be met: each names its option, and the option helps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <time.h>
+
+#include "load/bytes.h"
+
+static onv_status analyse(const msg *file, const onv_options *options, onv_error *error)
+{
+    onv_analysis *analysis;
+    onv_status status =
+        onv_analysis_new_from_memory(file->at, file->count, NULL, options, &analysis, error);
+    onv_analysis_destroy(analysis);
+    return status;
+}
+
+static void expect(onv_status status, onv_status wanted, const onv_error *error, const char *part)
+{
+    if (status != wanted || strstr(error->message, part) == NULL)
+        fail_msg("%s: '%s', not '%s'", onv_status_name(status), error->message, part);
+}
+
+static msg *concat(const char *inputs, const char *output)
+{
+    msg *node = m_node("Concat", "join", inputs, output);
+    m_put(node, N_ATTR, m_attr_int("axis", 0));
+    return node;
+}
+
+/* The body of a loop whose three states change places, with another such loop inside: what is known
+ * of them settles after some rounds only, at every level anew. */
+static msg *turning_body(int levels)
+{
+    msg *body = m_graph("i go a b c", "go b c a");
+    if (levels > 1) {
+        msg *loop = m_node("Loop", "loop", "trips start x y z", "d e f");
+        m_put(loop, N_ATTR, m_attr_graph("body", turning_body(levels - 1)));
+        m_put(body, G_NODE, loop);
+    }
+    return body;
+}
+
+static void loops_in_loops(void **state)
+{
+    (void)state;
+    msg *graph = m_graph("trips:i64 start x:f32[2] y:f32[3] z:f32[3,4]", "d");
+    msg *loop = m_node("Loop", "outer", "trips start x y z", "d e f");
+    m_put(loop, N_ATTR, m_attr_graph("body", turning_body(8)));
+    m_put(graph, G_NODE, loop);
+    msg *file = m_model(graph);
+    onv_options options = onv_options_default();
+    onv_error error;
+    options.limits.node_runs = 1;
+    expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error, "--limit node-runs=N raises it");
+    options.limits.node_runs = 0;
+    assert_int_equal(analyse(file, &options, &error), ONV_OK);
+    m_free(file);
+}
+
+/* The size of a sum of two dims is an expression of more than two parts. */
+static void long_expressions(void **state)
+{
+    (void)state;
+    msg *graph = m_graph("a:f32[n] b:f32[m]", "y");
+    m_put(graph, G_NODE, concat("a b", "y"));
+    msg *file = m_model(graph);
+    onv_options options = onv_options_default();
+    for (uint32_t parts = 2; parts <= 4; parts += 2) {
+        onv_analysis *analysis;
+        onv_diagnostic d = {.code = "", .message = ""};
+        bool found = false;
+        options.limits.expression = parts;
+        assert_int_equal(
+            onv_analysis_new_from_memory(file->at, file->count, NULL, &options, &analysis, NULL),
+            ONV_OK);
+        for (size_t i = 0; i < onv_analysis_diagnostic_count(analysis) && !found; i++)
+            found = onv_analysis_diagnostic(analysis, i, &d) &&
+                    strcmp(d.code, "expression-too-large") == 0;
+        assert_int_equal(found, parts == 2);
+        if (found) assert_non_null(strstr(d.message, "--limit expression=N"));
+        onv_analysis_destroy(analysis);
+    }
+    m_free(file);
+}
+
+static void contents_that_are_followed(void **state)
+{
+    (void)state;
+    static const double numbers[] = {1, 2, 3, 4};
+    onv_input_value value = {.name = "x", .numbers = numbers, .count = 4};
+    msg *graph = m_graph("x:i64[4]", "y");
+    m_put(graph, G_NODE, m_node("ConstantOfShape", "n", "x", "y"));
+    msg *file = m_model(graph);
+    onv_options options = onv_options_default();
+    onv_error error;
+    options.input_values = &value;
+    options.n_input_values = 1;
+    options.limits.known_elems = 3;
+    expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error,
+           "--limit known-elems=N raises it");
+    options.limits.known_elems = 4;
+    assert_int_equal(analyse(file, &options, &error), ONV_OK);
+    m_free(file);
+}
+
+/* --- Searches that end before they are done ----------------------------------------------------- */
+
+typedef struct patience {
+    int polls, most;
+    double seconds; /* that each question takes */
+} patience;
+
+static bool is_cancelled(void *context)
+{
+    patience *p = context;
+    struct timespec pause = {.tv_sec = (time_t)p->seconds,
+                             .tv_nsec = (long)((p->seconds - (time_t)p->seconds) * 1e9)};
+    nanosleep(&pause, NULL);
+    return p->polls++ >= p->most;
+}
+
+static void searches_can_be_ended(void **state)
+{
+    (void)state;
+    msg *graph = m_graph("x:f32[n,4]", "y");
+    m_put(graph, G_NODE, m_node("Relu", "n", "x", "y"));
+    msg *file = m_model(graph);
+    onv_options options = onv_options_default();
+    onv_error error;
+    patience p = {.most = 1000000};
+    options.budget = 1 << 20;
+    options.max_batch = true;
+    options.cancelled = is_cancelled;
+    options.cancel_context = &p;
+    assert_int_equal(analyse(file, &options, &error), ONV_OK);
+    assert_true(p.polls > 10);
+    for (int most = p.polls - 1; most >= 0; most -= 3) {
+        p = (patience){.most = most};
+        expect(analyse(file, &options, &error), ONV_ERR_CANCELLED, &error, "cancelled");
+        assert_int_equal(p.polls, most + 1); /* not asked again */
+    }
+    options.limits.seconds = 1;
+    p = (patience){.most = 1000000, .seconds = 0.6};
+    expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error, "--limit seconds=N raises it");
+    assert_int_equal(p.polls, 2);
+    m_free(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops_in_loops),
+        cmocka_unit_test(long_expressions),
+        cmocka_unit_test(contents_that_are_followed),
+        cmocka_unit_test(searches_can_be_ended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
