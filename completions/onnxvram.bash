@@ -4,7 +4,8 @@ _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
         --runtime --effort --limit --expandable-segments --budget --margin --max-batch --list-gpus --replay
-        --train --amp --loss --freeze --accumulate --zero --world --as-exported --json --csv
+        --train --amp --loss --freeze --accumulate --zero --world --as-exported --zero-grad
+        --optimizer-impl --checkpoint --plan-out --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
@@ -35,6 +36,11 @@ _onnxvram() {
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
+    --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
+    --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
+    --checkpoint)
+        mapfile -t COMPREPLY < <(compgen -W 'all none sqrt every= segments= blocks optimal' -- "$cur")
+        ;;
     --limit)
         compopt -o nospace
         mapfile -t COMPREPLY < <(
@@ -49,7 +55,7 @@ _onnxvram() {
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --plan-out ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else
