@@ -32,6 +32,7 @@ onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, on
         ONV_TRY(onv_script_of_rows(&script, mode, rows->rows, rows->count, rows->n_steps, t->alloc,
                                    t->plan_effort, err));
         script.runtime = "train";
+        script.plan = rows->plan;
         if (strcmp(mode->name, "torch") == 0) script.figure = rows->reserved_peak_bytes;
         ONV_TRY(onv_replays_add(t->replays, &script, err));
     }

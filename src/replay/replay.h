@@ -55,7 +55,7 @@ typedef struct onv_fault {
 enum { ONV_REPLAY_MAX_FAULTS = 20 }; /* more are only counted */
 
 typedef struct onv_replay_result {
-    const char *mode, *runtime;
+    const char *mode, *runtime, *plan; /* as in the script */
     bool agrees;
     bool allocate_only;
     uint64_t predicted_bytes, measured_bytes; /* peaks of what is held */

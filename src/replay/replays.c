@@ -167,6 +167,7 @@ static onv_status find_walls(onv_replays *r, search *s, onv_error *err)
     for (size_t i = 0; i < s->n_scripts; i++) {
         onv_replay_wall wall = {.mode = r->scripts.at[i].mode,
                                 .runtime = r->scripts.at[i].runtime,
+                                .plan = r->scripts.at[i].plan,
                                 .is_least = r->scripts.at[i].pool_reserved > 0};
         ONV_TRY(find_largest(s, i, false, 0, &wall.predicted_batch, err));
         ONV_TRY(find_largest(s, i, true, wall.predicted_batch, &wall.measured_batch, err));

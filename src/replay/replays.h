@@ -7,7 +7,7 @@
 
 /* The wall of one script: the largest batch that the prediction and the device allow. */
 typedef struct onv_replay_wall {
-    const char *mode, *runtime;
+    const char *mode, *runtime, *plan;       /* as in the script */
     int64_t predicted_batch, measured_batch; /* 0: not even one */
     bool is_least; /* predicted_batch is a lower limit: a pool may remap what lies in pieces */
     bool agrees;   /* the same, or apart by less than the tolerance */

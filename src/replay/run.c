@@ -356,6 +356,7 @@ onv_status onv_replay_run(const onv_script *script, onv_device *device,
     bool pooled = uses_pool(script);
     *result = (onv_replay_result){.mode = script->mode,
                                   .runtime = script->runtime,
+                                  .plan = script->plan,
                                   .predicted_bytes = script->held_peak,
                                   .predicted_live = script->live_peak,
                                   .has_pool = pooled,

@@ -89,6 +89,7 @@ onv_status onv_script_end(onv_script *script, uint32_t step, uint32_t index, onv
 void onv_script_forget_labels(onv_script *script)
 {
     for (size_t i = 0; i < script->buffers.count; i++) script->buffers.at[i].label = "";
+    script->plan = NULL;
 }
 
 onv_status onv_script_expect(onv_script *script, const onv_interval *rows, size_t count,

@@ -49,6 +49,7 @@ typedef struct onv_script_buffer {
 typedef struct onv_script {
     const char *mode;    /* a name of onv_replay_modes */
     const char *runtime; /* whose figure is tried: "torch", "train" ... */
+    const char *plan;    /* of checkpoints; NULL: none */
     ONV_VEC(onv_script_event) events;
     ONV_VEC(onv_script_segment) segments;
     ONV_VEC(onv_script_buffer) buffers;
@@ -75,7 +76,7 @@ onv_status onv_script_segment_free(onv_script *script, uint32_t step, uint32_t i
 onv_status onv_script_birth(onv_script *script, uint32_t step, onv_script_buffer buffer,
                             uint32_t *index, onv_error *err);
 
-/* Labels are text of whoever made the rows; this drops them, so that the script can outlive it. */
+/* Labels and the plan are text of whoever made the rows; this drops them, so that the script can outlive it. */
 void onv_script_forget_labels(onv_script *script);
 
 /* The last read, and the death after it. */

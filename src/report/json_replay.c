@@ -61,6 +61,7 @@ static void write_result(onv_json *json, const onv_replay_result *r)
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "mode", r->mode);
     onv_json_put_string(json, "runtime", r->runtime);
+    if (r->plan != NULL) onv_json_put_string(json, "plan", r->plan);
     onv_json_put_u64(json, "predicted_bytes", r->predicted_bytes);
     onv_json_put_u64(json, "measured_bytes", r->measured_bytes);
     onv_json_put_u64(json, "tolerance_bytes", r->tolerance_bytes);
@@ -93,6 +94,7 @@ static void write_walls(onv_json *json, const onv_replays *replays)
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "mode", wall->mode);
         onv_json_put_string(json, "runtime", wall->runtime);
+        if (wall->plan != NULL) onv_json_put_string(json, "plan", wall->plan);
         onv_json_put_u64(json, "predicted", (uint64_t)wall->predicted_batch);
         onv_json_put_u64(json, "measured", (uint64_t)wall->measured_batch);
         put_bool(json, "predicted_is_least", wall->is_least);

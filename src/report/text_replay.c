@@ -10,6 +10,12 @@ static const onv_column columns[] = {
     {"buffers", .right = true},     {"verdict", .style = ONV_STYLE_PLAIN},
 };
 
+/* "torch", "train sqrt". */
+static const char *name_text(const onv_page *page, const char *runtime, const char *plan)
+{
+    return plan == NULL ? runtime : onv_arena_printf(page->arena, "%s %s", runtime, plan);
+}
+
 static const char *difference_text(const onv_page *page, const onv_replay_result *r)
 {
     uint64_t a = r->measured_bytes, b = r->predicted_bytes;
@@ -35,7 +41,7 @@ static void write_results(const onv_replays *replays, const onv_page *page)
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < replays->results.count; i++) {
         const onv_replay_result *r = &replays->results.at[i];
-        onv_table_add(&table, r->runtime);
+        onv_table_add(&table, name_text(page, r->runtime, r->plan));
         onv_table_add(&table, r->mode);
         onv_table_add(
             &table, onv_arena_printf(page->arena, "%s", onv_label_bytes(r->predicted_bytes).text));
@@ -133,7 +139,8 @@ static void write_timelines(const onv_replays *replays, const onv_page *page, bo
         uint64_t held =
             r->predicted_bytes > r->measured_bytes ? r->predicted_bytes : r->measured_bytes;
         if (!verbose && i != largest && r->agrees) continue;
-        onv_write_format(page->out, "  %s, mode %s: held over %s steps\n", r->runtime, r->mode,
+        onv_write_format(page->out, "  %s%s%s, mode %s: held over %s steps\n", r->runtime,
+                         r->plan != NULL ? " " : "", r->plan != NULL ? r->plan : "", r->mode,
                          onv_label_count(r->n_steps).text);
         write_series(page, "predicted", r->predicted_held_at, r->n_steps, held);
         write_series(page, "measured", r->measured_held_at, r->n_steps, held);
@@ -157,7 +164,7 @@ static void write_walls(const onv_replays *replays, const onv_page *page)
     onv_table_init(&table, wall_columns, sizeof wall_columns / sizeof wall_columns[0]);
     for (size_t i = 0; i < replays->walls.count; i++) {
         const onv_replay_wall *wall = &replays->walls.at[i];
-        onv_table_add(&table, wall->runtime);
+        onv_table_add(&table, name_text(page, wall->runtime, wall->plan));
         onv_table_add(&table, wall->mode);
         onv_table_add(&table,
                       onv_arena_printf(page->arena, "%s%s",

@@ -55,7 +55,7 @@ static onv_status find_peaks(const onv_train_program *program, onv_training *res
 }
 
 static onv_status serve(const onv_train_program *program, const onv_training_options *options,
-                        onv_training *result, onv_error *err)
+                        const char *plan, onv_training *result, onv_error *err)
 {
     onv_interval *rows = rows_of(program);
     onv_trace trace = {0};
@@ -72,6 +72,7 @@ static onv_status serve(const onv_train_program *program, const onv_training_opt
                                .count = (uint32_t)program->buffers.count,
                                .n_steps = (uint32_t)program->steps.count,
                                .train = &options->train,
+                               .plan = plan,
                                .reserved_peak_bytes = run.reserved_peak};
     if (status == ONV_OK && options->take_rows != NULL)
         status = options->take_rows(options->take_context, &shown, err);
@@ -82,7 +83,8 @@ static onv_status serve(const onv_train_program *program, const onv_training_opt
 }
 
 static onv_status measure(onv_model *model, const onv_eager *eager,
-                          const onv_training_options *options, onv_training *result, onv_error *err)
+                          const onv_training_options *options, const char *plan,
+                          onv_training *result, onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
@@ -94,7 +96,7 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     result->optimizer_bytes = program.optimizer_bytes;
     result->forward_macs = program.forward_macs;
     if (status == ONV_OK) status = find_peaks(&program, result, err);
-    if (status == ONV_OK) status = serve(&program, options, result, err);
+    if (status == ONV_OK) status = serve(&program, options, plan, result, err);
     onv_train_program_cleanup(&program);
     return status;
 }
@@ -129,7 +131,7 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->n_segments = from->n_segments;
     plan->recomputed_macs = from->recomputed_macs;
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
-    ONV_TRY(measure(model, eager, &how, &plan->figures, err));
+    ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
     return name_segments(model, eager, plan, err);
 }
 
@@ -201,7 +203,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->folded_norms = eager.folded_norms;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = measure(model, &eager, options, result, err);
+    if (status == ONV_OK) status = measure(model, &eager, options, NULL, result, err);
     if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, result);

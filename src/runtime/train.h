@@ -64,6 +64,7 @@ typedef struct onv_training_rows {
     const onv_interval *rows;
     uint32_t count, n_steps;
     const onv_train_options *train;
+    const char *plan;             /* its name; NULL: none */
     uint64_t reserved_peak_bytes; /* as torch.cuda counts */
 } onv_training_rows;
 
