@@ -111,11 +111,14 @@ static onv_status give_back(onv_runner *r, uint32_t index, onv_error *err)
 {
     const onv_script_segment *s = &r->script->segments.at[index];
     onv_runner_segment *at = &r->segments[index];
-    uint64_t before;
+    uint64_t before = 0;
     at->life = ONV_LIFE_OVER;
     r->allocations--;
-    ONV_TRY(look(r, &before, err));
-    ONV_TRY(r->device->kind->free(r->device, at->address, s->bytes, s->pooled, err));
+    onv_status looked = look(r, &before, err); /* whatever comes of it, the memory goes back */
+    onv_status freed = r->device->kind->free(r->device, at->address, s->bytes, s->pooled,
+                                             looked == ONV_OK ? err : NULL);
+    ONV_TRY(looked);
+    ONV_TRY(freed);
     return book(r, s->pooled, before, err);
 }
 

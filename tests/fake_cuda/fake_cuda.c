@@ -11,7 +11,7 @@
  *   ONNXVRAM_FAKE_DEVICES      how many devices there are (1)
  *   ONNXVRAM_FAKE_FAIL         the call of this number (from 1 on) fails with CUDA_ERROR_UNKNOWN
  *   ONNXVRAM_FAKE_LOSE         the copy to the device of this number is reported done, but is not
- *   ONNXVRAM_FAKE_FOREIGN      from the tenth allocation on, somebody else holds so many bytes
+ *   ONNXVRAM_FAKE_FOREIGN      from the third copy to the device on, somebody else holds so many bytes
  *   ONNXVRAM_FAKE_KEEP         the free of this number is reported done, the memory stays taken
  *   ONNXVRAM_FAKE_POOLS        0: the device has no pools
  *   ONNXVRAM_FAKE_CALLS        a file that gets the number of calls when the library is unloaded
@@ -45,7 +45,7 @@ typedef struct allocation {
 
 static struct state {
     uint64_t capacity, granularity, devices, fail, lose, foreign, keep, pools;
-    uint64_t calls, copies, allocs, frees;
+    uint64_t calls, copies, frees;
     uint64_t plain_held, kept;
     uint64_t used, used_high, reserved, reserved_high;
     int contexts, streams, pools_open, nvml;
@@ -201,7 +201,7 @@ onv_cu_result cuCtxSynchronize(void)
 static uint64_t taken(void)
 {
     uint64_t sum = s.plain_held + s.kept + s.reserved + (s.contexts > 0 ? CONTEXT_BYTES : 0);
-    return s.allocs >= 10 ? sum + s.foreign : sum;
+    return s.copies >= 3 ? sum + s.foreign : sum;
 }
 
 static uint64_t left(void)
@@ -223,7 +223,6 @@ static bool add(uint64_t bytes, bool pooled, onv_cu_address *address)
     unsigned char *memory = s.list != NULL ? malloc(bytes) : NULL;
     if (memory == NULL) return false;
     s.list[s.count++] = (allocation){memory, bytes, pooled};
-    s.allocs++;
     *address = (onv_cu_address)(uintptr_t)memory;
     return true;
 }
