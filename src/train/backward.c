@@ -62,6 +62,14 @@ static void make_grads(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
+/* What an operation saves must be there when its backward runs. */
+static void count_lost(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->saved_row[s->first_saved[index] + k] == ONV_NO_ROW) s->program->lost++;
+}
+
 static void let_saved_go(onv_simulation *s, uint32_t index)
 {
     for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
@@ -79,6 +87,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
     if (runs) {
         s->backward_at = index;
         onv_frame_restore(s, index);
+        count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         onv_sim_gather(s, op);
         make_grads(s, op);

@@ -59,6 +59,14 @@ void onv_sim_save(onv_simulation *s, uint32_t index)
     }
 }
 
+void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        uint32_t storage = onv_sim_storage(s, op->in[k].tensor);
+        if (s->eager->storages.at[storage].is_cached) produce(s, storage, true);
+    }
+}
+
 void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use)
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
@@ -66,11 +74,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_step(s, again ? ONV_PHASE_BACKWARD : ONV_PHASE_FORWARD, op->node, op->name);
     onv_sim_work(s, op->macs, again);
     onv_sim_gather(s, op);
-    /* What autocast had cached of a parameter is cast again. */
-    for (uint32_t k = 0; k < op->n_in && again; k++) {
-        uint32_t storage = onv_sim_storage(s, op->in[k].tensor);
-        if (s->eager->storages.at[storage].is_cached) produce(s, storage, again);
-    }
+    if (again) onv_sim_cast_again(s, op);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);

@@ -207,10 +207,12 @@ static void run_again(onv_simulation *s, uint32_t self)
             if (s->frames[next].parent == self) onv_frame_enter(s, &s->frames[next]);
         /* What autograd has passed already needs nothing any more. */
         bool own = s->frame_of[i] == self && i <= s->backward_at;
-        if (i < frame->stop || frame->runs_stop)
+        if (i < frame->stop || frame->runs_stop) {
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
-        else if (own)
+        } else if (own) {
+            onv_sim_cast_again(s, &s->eager->ops.at[i]);
             onv_sim_save(s, i);
+        }
     }
     forget(s, frame);
     /* The inputs of an inner frame were kept by the outer one, and are asked for once. */

@@ -293,5 +293,7 @@ onv_status onv_train_program_check(const onv_train_program *program, onv_error *
             return onv_fail(err, ONV_ERR_MODEL, "training buffer %zu ('%s') lives from %u to %u", i,
                             b->label, b->first, b->last);
     }
+    if (program->lost > 0)
+        return onv_fail(err, ONV_ERR_MODEL, "backward misses %u saved tensors", program->lost);
     return ONV_OK;
 }

@@ -82,6 +82,7 @@ typedef struct onv_train_program {
     uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
                              storages that operations save or that enter checkpoints */
     uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
+    uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
 
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,

@@ -97,6 +97,8 @@ typedef enum onv_run {
 void onv_sim_gather(onv_simulation *s, const onv_eager_op *op);
 /* Runs operation `index`. `last_use` is s->last_use, or s->again_use in a frame that runs again. */
 void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use);
+/* What autocast had cached of parameters, and an operation reads, is cast again. */
+void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
 void onv_sim_forward(onv_simulation *s);

@@ -1,0 +1,65 @@
+#include "ckpt/taped.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "live/storage.h"
+
+static void lower(taped *t, onv_dtype amp)
+{
+    onv_error err = {0};
+    bool *is_host;
+    t->options = (onv_train_options){.optimizer = onv_optimizer_find("momentum"), .lower.amp = amp};
+    onv_status status = onv_mark_host_values(&t->flow.model, &t->flow.live, &is_host, &err);
+    if (status == ONV_OK)
+        status = onv_eager_lower(&t->flow.model, t->flow.live.steps, t->flow.live.n_steps, is_host,
+                                 &t->options.lower, &t->eager, &err);
+    if (status == ONV_OK) status = onv_ckpt_units_find(&t->flow.model, &t->eager, &t->units, &err);
+    if (status != ONV_OK) fail_msg("%s", err.message);
+    t->problem = (onv_ckpt_problem){&t->flow.model, &t->eager, &t->units, &t->options};
+}
+
+void taped_open_sample(taped *t, const char *name, const char *dims, onv_dtype amp)
+{
+    flow_open(&t->flow, flow_sample(name), dims, NULL);
+    lower(t, amp);
+}
+
+void taped_open_model(taped *t, model *m)
+{
+    flow_open_model(&t->flow, m, NULL);
+    lower(t, ONV_UNDEFINED);
+}
+
+void taped_close(taped *t)
+{
+    onv_eager_cleanup(&t->eager);
+    flow_close(&t->flow);
+}
+
+onv_train_program taped_program(taped *t, const onv_tape_segment *segments, uint32_t count)
+{
+    onv_error err = {0};
+    onv_train_program program;
+    onv_train_options options = t->options;
+    options.segments = segments;
+    options.n_segments = count;
+    onv_status status =
+        onv_train_program_build(&t->flow.model, &t->eager, &options, &program, &err);
+    if (status == ONV_OK) status = onv_train_program_check(&program, &err);
+    if (status != ONV_OK) fail_msg("%s", err.message);
+    return program;
+}
+
+onv_ckpt_plans taped_plans(taped *t, const char *list)
+{
+    onv_error err = {0};
+    onv_ckpt_plans plans;
+    if (onv_ckpt_make(&t->flow.model, &t->eager, &t->options, list, &plans, &err) != ONV_OK)
+        fail_msg("%s: %s", list, err.message);
+    return plans;
+}

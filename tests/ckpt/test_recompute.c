@@ -1,0 +1,238 @@
+/* Programs with checkpoints: what runs again, what is held, and that nothing else changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "ckpt/taped.h"
+
+/* --- By hand ----------------------------------------------------------------------------------- */
+
+/* Four square products in a row; `n` operations of the tape before the loss. */
+static model *four_products(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    for (int i = 1; i <= 4; i++) {
+        char weight[8], name[8], inputs[32], output[8];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(name, sizeof name, "mm%d", i);
+        snprintf(output, sizeof output, "y%d", i);
+        snprintf(inputs, sizeof inputs, "%s%.0d %s", i == 1 ? "x" : "y", i - 1, weight);
+        model_weight(m, weight, "f32[256,256]");
+        model_node(m, "MatMul", name, inputs, output, "");
+    }
+    model_output(m, "y4", "f32");
+    return m;
+}
+
+/* The labels of the second iteration's backward, what runs again in capitals. */
+static void backward_text(const taped *t, const onv_train_program *program, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < program->steps.count; i++) {
+        const onv_train_step *step = &program->steps.at[i];
+        if (step->iteration != 1 || step->phase != ONV_PHASE_BACKWARD || !onv_is_node(step->node))
+            continue;
+        const char *name = onv_model_node(&t->flow.model, step->node)->name;
+        length += (size_t)snprintf(text + length, size - length, "%s%c%c", length > 0 ? " " : "",
+                                   step->recompute ? 'R' : 'b', name[strlen(name) - 1]);
+        assert_true(length < size);
+    }
+}
+
+static void expect_backward(taped *t, const onv_tape_segment *segments, uint32_t count,
+                            const char *expected)
+{
+    char text[256];
+    onv_train_program program = taped_program(t, segments, count);
+    backward_text(t, &program, text, sizeof text);
+    onv_train_program_cleanup(&program);
+    assert_string_equal(text, expected);
+}
+
+/* A product keeps its operands, before it computes: the last one of a segment does not run again,
+ * nor do inner segments whose input is the last thing that the outer one keeps. */
+static void second_runs_stop_early(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = four_products();
+    taped_open_model(&t, m);
+    assert_int_equal(t.eager.first_loss_op, 4);
+    expect_backward(&t, NULL, 0, "b4 b3 b2 b1");
+    expect_backward(&t, (onv_tape_segment[]){{1, 2}}, 1, "b4 R2 b3 b2 b1");
+    expect_backward(&t, (onv_tape_segment[]){{0, 0}, {1, 3}}, 2, "R2 R3 b4 b3 b2 b1");
+    /* Inner segments: the outer run brings the input of 2..3, that one is forgotten, 4 is kept. */
+    expect_backward(&t, (onv_tape_segment[]){{0, 3}, {1, 2}}, 2, "R1 R2 R3 b4 R2 b3 b2 b1");
+    expect_backward(&t, (onv_tape_segment[]){{0, 3}, {0, 1}, {2, 3}}, 3, "R1 R2 R3 b4 b3 R1 b2 b1");
+    taped_close(&t);
+    model_free(m);
+}
+
+/* always: x, targets (16384 each), four weights; with momentum four states. In the second iteration
+ * the output of the one before (y4) and its loss are there too, until they are made again. */
+static void held_bytes_by_hand(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = four_products();
+    taped_open_model(&t, m);
+    t.options.lower.loss = ONV_LOSS_CROSS_ENTROPY;
+    onv_train_program plain = taped_program(&t, NULL, 0);
+    onv_train_program program = taped_program(&t, (onv_tape_segment[]){{0, 2}}, 1);
+    const uint64_t row = 16384, macs = 16 * 256 * 256;
+    /* x, y1, y2, y3, the loss's own; then x, y3 and the same. */
+    assert_int_equal(plain.saved_bytes - program.saved_bytes, 2 * row);
+    assert_int_equal(plain.forward_macs, 4 * macs);
+    assert_int_equal(plain.recomputed_macs, 0);
+    assert_int_equal(program.recomputed_macs, 2 * macs); /* the third product need not run */
+    onv_train_program_cleanup(&plain);
+    onv_train_program_cleanup(&program);
+    taped_close(&t);
+    model_free(m);
+}
+
+static void bad_segments_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        onv_tape_segment at[2];
+        uint32_t count;
+    } cases[] = {
+        {{{2, 1}}, 1},         {{{0, 4}}, 1},         {{{2, 3}, {0, 1}}, 2},
+        {{{0, 2}, {1, 3}}, 2}, {{{1, 2}, {0, 3}}, 2},
+    };
+    taped t;
+    model *m = four_products();
+    taped_open_model(&t, m);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_error err = {0};
+        onv_train_program program;
+        onv_train_options options = t.options;
+        options.segments = cases[i].at;
+        options.n_segments = cases[i].count;
+        assert_int_equal(onv_train_program_build(&t.flow.model, &t.eager, &options, &program, &err),
+                         ONV_ERR_USAGE);
+        assert_non_null(strstr(err.message, "checkpoint segment"));
+    }
+    taped_close(&t);
+    model_free(m);
+}
+
+/* --- Properties -------------------------------------------------------------------------------- */
+
+static uint32_t next_random(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*seed >> 33) % below;
+}
+
+enum { MAX_SEGMENTS = 64 };
+
+/* Segments in [from, to), nested up to a depth; they may begin and end anywhere. */
+static void scatter(uint64_t *seed, uint32_t from, uint32_t to, int depth,
+                    onv_tape_segment *segments, uint32_t *count)
+{
+    while (from < to && *count < MAX_SEGMENTS) {
+        uint32_t first = from + next_random(seed, 6);
+        uint32_t last = first + next_random(seed, (to - from) / 2 + 1);
+        if (last >= to) return;
+        segments[(*count)++] = (onv_tape_segment){first, last};
+        if (depth > 0) scatter(seed, first, last + 1, depth - 1, segments, count);
+        from = last + 1;
+    }
+}
+
+/* Sums by kind of everything that is made, and the rows that stay at the end of an iteration. */
+typedef struct summary {
+    uint64_t gradients, outputs, steps_hash;
+    uint64_t again_macs, activations_left;
+} summary;
+
+static summary summarise(const taped *t, const onv_train_program *program)
+{
+    summary s = {0};
+    uint32_t end = 0; /* of the second iteration */
+    for (size_t i = 0; i < program->steps.count; i++) {
+        const onv_train_step *step = &program->steps.at[i];
+        if (step->iteration <= 1) end = (uint32_t)i;
+        if (step->iteration == 0 && step->recompute) s.again_macs += step->macs;
+        if (step->recompute) continue;
+        /* Everything but second runs happens in the same order. */
+        s.steps_hash = onv_hash_u64(s.steps_hash * 31 + step->phase);
+        s.steps_hash ^= onv_hash_bytes(step->label, strlen(step->label), step->node.index);
+    }
+    for (size_t i = 0; i < program->buffers.count; i++) {
+        const onv_train_buffer *b = &program->buffers.at[i];
+        if (b->kind == ONV_TRAIN_GRADIENT) s.gradients += b->bytes;
+        bool left = b->first <= end && b->last > end;
+        if (b->kind == ONV_TRAIN_ACTIVATION && left) s.activations_left += b->bytes;
+    }
+    for (size_t i = 0; i < t->eager.storages.count; i++)
+        if (t->eager.storages.at[i].is_output &&
+            t->eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION)
+            s.outputs += t->eager.storages.at[i].bytes;
+    return s;
+}
+
+static void check_random_segments(taped *t, int rounds)
+{
+    uint64_t seed = 7;
+    onv_train_program plain = taped_program(t, NULL, 0);
+    summary expected = summarise(t, &plain);
+    onv_train_program_cleanup(&plain);
+    assert_int_equal(expected.activations_left, expected.outputs);
+    for (int round = 0; round < rounds; round++) {
+        onv_tape_segment segments[MAX_SEGMENTS];
+        uint32_t count = 0;
+        scatter(&seed, 0, t->eager.first_loss_op, round % 4, segments, &count);
+        onv_train_program program = taped_program(t, segments, count); /* nothing is lost */
+        summary s = summarise(t, &program);
+        assert_int_equal(s.again_macs, program.recomputed_macs);
+        onv_train_program_cleanup(&program);
+        assert_true(s.steps_hash == expected.steps_hash);
+        assert_int_equal(s.gradients, expected.gradients);
+        assert_int_equal(s.activations_left, expected.outputs);
+    }
+}
+
+static void recomputation_changes_no_result(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *dims;
+        onv_dtype amp;
+    } cases[] = {
+        {"resnet18-train.onnx", "batch=2", ONV_UNDEFINED},
+        {"mobilenet_v2-train.onnx", "batch=2", ONV_BFLOAT16},
+        {"unet-train.onnx", "batch=2 height=64 width=64", ONV_UNDEFINED},
+        {"vit-small-train.onnx", "batch=2", ONV_FLOAT16},
+        {"densenet201.onnx", "batch=1", ONV_UNDEFINED},
+        {"bert.onnx", "batch=2 sequence=16", ONV_UNDEFINED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        taped t;
+        taped_open_sample(&t, cases[i].name, cases[i].dims, cases[i].amp);
+        check_random_segments(&t, 24);
+        taped_close(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(second_runs_stop_early),
+        cmocka_unit_test(held_bytes_by_hand),
+        cmocka_unit_test(bad_segments_are_refused),
+        cmocka_unit_test(recomputation_changes_no_result),
+    };
+    return cmocka_run_group_tests_name("ckpt.recompute", tests, NULL, NULL);
+}
