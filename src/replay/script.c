@@ -11,7 +11,9 @@ onv_status onv_script_init(onv_script *script, const char *mode, uint32_t n_step
     *script = (onv_script){.mode = mode, .runtime = mode, .n_steps = n_steps};
     script->held = onv_heap_calloc(n_steps, sizeof *script->held);
     script->live = onv_heap_calloc(n_steps, sizeof *script->live);
-    return script->held != NULL && script->live != NULL ? ONV_OK : onv_fail_memory(err);
+    if (script->held != NULL && script->live != NULL) return ONV_OK;
+    onv_script_cleanup(script);
+    return onv_fail_memory(err);
 }
 
 void onv_script_cleanup(onv_script *script)

@@ -1,0 +1,291 @@
+/* No memory, at every allocation of every public call in turn: each fails with ONV_ERR_MEMORY and a
+ * message, leaves nothing behind (seen by AddressSanitizer) and gives no result, until there is
+ * enough. Writers that refuse end a call the same way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "support/onnx_writer.h"
+
+static char folder[] = "/tmp/onnxvram-faults-XXXXXX";
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL || chdir(folder) != 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+/* --- Calls ------------------------------------------------------------------------------------- */
+
+/* What is called, with whatever it needs. */
+typedef struct call {
+    const char *name;
+    onv_status (*make)(const struct call *c, onv_error *error);
+    const char *path; /* of the model or table */
+    onv_options options;
+    onv_format format;
+    const onv_analysis *analysis; /* to be reported */
+    size_t room;                  /* bytes that `write` takes before it refuses */
+} call;
+
+static bool take(void *context, const char *text, size_t bytes)
+{
+    size_t *left = context;
+    (void)text;
+    if (bytes > *left) return false;
+    *left -= bytes;
+    return true;
+}
+
+static onv_status analyse(const call *c, onv_error *error)
+{
+    onv_analysis *const untouched = (onv_analysis *)(uintptr_t)1, *analysis = untouched;
+    onv_status status = onv_analysis_new(c->path, &c->options, &analysis, error);
+    if (status == ONV_OK)
+        onv_analysis_destroy(analysis);
+    else
+        assert_null(analysis);
+    return status;
+}
+
+static onv_status report(const call *c, onv_error *error)
+{
+    size_t left = c->room;
+    return onv_report(&c->analysis, 1, c->format, NULL, take, &left, error);
+}
+
+static onv_status plan(const call *c, onv_error *error)
+{
+    size_t left = c->room;
+    onv_plan_info info = {.height = 77};
+    onv_status status = onv_plan_file(c->path, 0, 0, take, &left, &info, error);
+    assert_true(status == ONV_OK || info.height == 77);
+    return status;
+}
+
+static onv_status simulate(const call *c, onv_error *error)
+{
+    size_t left = c->room;
+    char names[512] = "arena";
+    for (size_t i = 0; onv_allocator_name(i, NULL) != NULL; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), ",%s",
+                 onv_allocator_name(i, NULL));
+    onv_simulate_options options = {.struct_size = sizeof options, .header = true};
+    onv_status status = onv_simulate_file(c->path, names, &options, take, &left, error);
+    if (status != ONV_OK) return status;
+    options.summary = true;
+    return onv_simulate_file(c->path, "torch", &options, take, &left, error);
+}
+
+/* --- The nth allocation -------------------------------------------------------------------------- */
+
+#ifdef ONV_FAULT_INJECTION
+/* Every allocation up to the 300th, then ever fewer: a call may make many thousands. */
+static void fail_each(const call *c)
+{
+    onv_status status;
+    long n = 0;
+    for (;; n += 1 + n / 300) {
+        onv_error error = {0};
+        onv_heap_fail_after(n);
+        status = c->make(c, &error);
+        onv_heap_fail_after(-1);
+        if (status == ONV_OK) break;
+        if (status != ONV_ERR_MEMORY || error.code != status || error.message[0] == '\0')
+            fail_msg("%s: allocation %ld: %s, '%s'", c->name, n, onv_status_name(status),
+                     error.message);
+        if (n > 10000000) fail_msg("%s: never enough", c->name);
+    }
+    if (n < 1) fail_msg("%s: makes only %ld allocations", c->name, n);
+}
+#else
+static void fail_each(const call *c)
+{
+    (void)c;
+    skip(); /* this build cannot make allocations fail */
+}
+#endif
+
+#define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx"
+
+static void bind(call *c, const char *one, const char *other)
+{
+    static onv_dim_binding dims[2];
+    dims[0] = (onv_dim_binding){one, 32};
+    dims[1] = (onv_dim_binding){other, 32};
+    c->options.dims = dims;
+    c->options.n_dims = other != NULL ? 2 : 1;
+}
+
+/* What inference and its options reach. */
+static void analyses(void **state)
+{
+    (void)state;
+    call calls[] = {
+        {.name = "symbols", .path = SAMPLE("control-flow")},
+        {.name = "functions", .path = SAMPLE("functions")},
+        {.name = "scan", .path = SAMPLE("scan"), .options = {.batch = 2}},
+        {.name = "free dims", .path = SAMPLE("lstm")},
+        {.name = "another batch", .path = SAMPLE("resnet50-batch1"), .options = {.batch = 8}},
+        {.name = "orders",
+         .path = SAMPLE("unet"),
+         .options = {.batch = 1, .order = "optimal", .precision = ONV_PRECISION_FP16}},
+        {.name = "the largest batch",
+         .path = SAMPLE("scan"),
+         .options = {.budget = 1 << 20, .max_batch = true, .runtimes = "torch,ort"}},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        calls[i].make = analyse;
+        calls[i].options.struct_size = sizeof calls[i].options;
+        if (strcmp(calls[i].name, "orders") == 0) bind(&calls[i], "height", "width");
+        if (strcmp(calls[i].name, "the largest batch") == 0) bind(&calls[i], "sequence", NULL);
+        fail_each(&calls[i]);
+    }
+}
+
+static void trainings(void **state)
+{
+    (void)state;
+    static const char *const frozen[] = {"*bias"};
+    call calls[] = {
+        {.name = "training", .options = {.batch = 2, .train = "adamw", .freeze = frozen}},
+        {.name = "checkpoints", .options = {.batch = 2, .train = "sgd", .checkpoint = "all"}},
+        {.name = "mixed", .options = {.batch = 2, .train = "adam8bit", .amp = ONV_PRECISION_BF16}},
+        {.name = "sharded", .options = {.batch = 2, .train = "lamb", .zero_stage = 3, .world = 4}},
+    };
+    calls[0].options.n_freeze = 1;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        calls[i].make = analyse;
+        calls[i].path = SAMPLE("vgg16");
+        calls[i].options.struct_size = sizeof calls[i].options;
+        fail_each(&calls[i]);
+    }
+}
+
+static void replays(void **state)
+{
+    (void)state;
+    call c = {.name = "replay", .make = analyse, .path = SAMPLE("functions")};
+    c.options = onv_options_default();
+    c.options.batch = 2;
+    c.options.replay = "host";
+    bind(&c, "sequence", NULL);
+    fail_each(&c);
+}
+
+static onv_analysis *analysed(void)
+{
+    onv_options options = onv_options_default();
+    onv_analysis *analysis;
+    onv_error error;
+    options.batch = 2;
+    options.train = "sgd";
+    options.checkpoint = "sqrt,blocks";
+    options.replay = "host";
+    if (onv_analysis_new(SAMPLE("vgg16"), &options, &analysis, &error) != ONV_OK)
+        fail_msg("%s", error.message);
+    return analysis;
+}
+
+static void reports(void **state)
+{
+    (void)state;
+    onv_analysis *analysis = analysed();
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++) {
+        call c = {.name = "report",
+                  .make = report,
+                  .analysis = analysis,
+                  .format = (onv_format)format,
+                  .room = SIZE_MAX};
+        fail_each(&c);
+    }
+    onv_analysis_destroy(analysis);
+}
+
+static const char *write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+    return name;
+}
+
+static const call *tables(void)
+{
+    static const char intervals[] = "id,lower,upper,size\na,0,3,10\nb,1,4,7\nc,3,6,10\nd,0,2,9\n"
+                                    "e,2,5,4\nf,5,6,12\ng,4,6,3\n";
+    static const char trace[] = "alloc,a,1000\nalloc,b,3000000,1,name\nfree,a\nalloc,c,500,2,\n";
+    static call calls[2] = {
+        {.name = "plan", .make = plan, .room = SIZE_MAX},
+        {.name = "simulate", .make = simulate, .room = SIZE_MAX},
+    };
+    calls[0].path = write_file("i.csv", intervals);
+    calls[1].path = write_file("t.csv", trace);
+    return calls;
+}
+
+static void plans_and_simulations(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) fail_each(&tables()[i]);
+}
+
+/* --- Writers that refuse ------------------------------------------------------------------------- */
+
+/* Whatever a writer takes before it refuses, the call fails with ONV_ERR_IO. */
+static void refuse_each(call c)
+{
+    onv_status status;
+    size_t refused = 0;
+    for (c.room = 0;; c.room += 1 + c.room / 16) {
+        onv_error error = {0};
+        status = c.make(&c, &error);
+        if (status == ONV_OK) break;
+        if (status != ONV_ERR_IO || error.code != status || error.message[0] == '\0')
+            fail_msg("%s: after %zu bytes: %s, '%s'", c.name, c.room, onv_status_name(status),
+                     error.message);
+        refused++;
+    }
+    assert_true(refused > 5);
+}
+
+static void writers_that_refuse(void **state)
+{
+    (void)state;
+    onv_analysis *analysis = analysed();
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++)
+        refuse_each((call){
+            .name = "report", .make = report, .analysis = analysis, .format = (onv_format)format});
+    onv_analysis_destroy(analysis);
+    for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(analyses),
+        cmocka_unit_test(trainings),
+        cmocka_unit_test(replays),
+        cmocka_unit_test(reports),
+        cmocka_unit_test(plans_and_simulations),
+        cmocka_unit_test(writers_that_refuse),
+    };
+    return cmocka_run_group_tests_name("faults", tests, setup, teardown);
+}
