@@ -3,7 +3,8 @@
 #include <string.h>
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
-    &onv_ckpt_none, &onv_ckpt_sqrt, &onv_ckpt_every, &onv_ckpt_segments, &onv_ckpt_blocks,
+    &onv_ckpt_none,     &onv_ckpt_sqrt,   &onv_ckpt_every,
+    &onv_ckpt_segments, &onv_ckpt_blocks, &onv_ckpt_optimal,
 };
 const size_t onv_n_ckpt_plan_kinds = sizeof onv_ckpt_plan_kinds / sizeof onv_ckpt_plan_kinds[0];
 

@@ -368,7 +368,7 @@ static void write_view(const onv_view *view, const onv_page *page,
         onv_page_line(page);
         write_timeline(view, page, &footprint);
     }
-    onv_write_training(view, page);
+    onv_write_training(view, page, verbose);
     onv_write_runtimes(view, page);
     onv_write_fit(view, page);
     onv_write_replays(view, page, verbose);

@@ -19,7 +19,7 @@ void onv_write_open_dims(const onv_view *view, const onv_page *page);
 void onv_write_runtimes(const onv_view *view, const onv_page *page);
 
 /* What training needs, where it was asked for. */
-void onv_write_training(const onv_view *view, const onv_page *page);
+void onv_write_training(const onv_view *view, const onv_page *page, bool verbose);
 
 /* The largest batch: a number, "none", "no limit found". */
 const char *onv_batch_text(const onv_page *page, int64_t batch);

@@ -68,21 +68,43 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
         onv_table_add(table, onv_batch_text(page, plan->max_batch));
 }
 
-static void write_plans(const onv_view *view, const onv_page *page)
+/* Of a long front some points do, both ends and the chosen one among them. */
+static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
+{
+    enum { MOST = 7 };
+    uint32_t first = index, end = index + 1;
+    while (first > 0 && t->plans[first - 1].item == t->plans[index].item) first--;
+    while (end < t->n_plans && t->plans[end].item == t->plans[index].item) end++;
+    uint64_t n = end - first, at = index - first;
+    if (verbose || n <= MOST || index == t->chosen || at == n - 1) return true;
+    /* The first one of each of MOST - 1 even parts. */
+    return at == 0 || at * (MOST - 1) / (n - 1) != (at - 1) * (MOST - 1) / (n - 1);
+}
+
+static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
     bool batches = view->fit != NULL && view->fit->has_max_batch;
+    uint32_t hidden = 0;
     if (t->n_plans == 0) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Checkpointing");
     onv_write_text(page->out, " (overhead: of forward + backward, which counts as two forwards)\n");
     onv_table table;
     onv_table_init(&table, plan_columns, batches ? 8 : 7);
-    for (uint32_t i = 0; i < t->n_plans; i++) add_plan(&table, page, view, i);
+    for (uint32_t i = 0; i < t->n_plans; i++) {
+        if (is_shown(t, i, verbose))
+            add_plan(&table, page, view, i);
+        else
+            hidden++;
+    }
     onv_table_finish(&table, page);
+    if (hidden > 0)
+        onv_write_format(page->out, "  %u more between these: --verbose, --json\n",
+                         (unsigned)hidden);
 }
 
-void onv_write_training(const onv_view *view, const onv_page *page)
+void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
     if (t == NULL || t->optimizer == NULL) return;
@@ -102,7 +124,7 @@ void onv_write_training(const onv_view *view, const onv_page *page)
     add(&table, page, "peak", t->peak_bytes, peak_note(view, page));
     add(&table, page, "reserved", t->reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
-    write_plans(view, page);
+    write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;
     onv_write_format(page->out,
                      "  The export folded batch norms into %u convolutions: training needs more "
