@@ -65,9 +65,12 @@ static uint64_t kept_bytes(const onv_chain *chain, const uint32_t *first_tensor,
     return bytes;
 }
 
+/* By a unit that reads it: then it is held for that one, whoever made it. */
 static bool is_saved(const onv_chain_tensor *v)
 {
-    return is_kept(v, UINT32_MAX);
+    for (uint32_t k = 0; k < v->n_readers; k++)
+        if (v->readers[k].saves) return true;
+    return false;
 }
 
 /* Held for its readers by a checkpoint of [s, q) while [q, t) is trained. */
@@ -82,8 +85,8 @@ static uint64_t crossing_bytes(const onv_chain *chain, uint32_t s, uint32_t q, u
     return bytes;
 }
 
-/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`: what nobody saves,
- * was made before s, and is read by that unit first. */
+/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`: what no
+ * reader saves, was made before s, and is read by that unit first. */
 static uint64_t entering_bytes(const onv_chain *chain, uint32_t s, uint32_t first)
 {
     uint64_t bytes = 0;
@@ -109,7 +112,8 @@ static bool leaves_outputs(const onv_chain *chain, const uint32_t *first_tensor,
 {
     if (!chain->reuses_outputs || chain->units[q - 1].makes_own) return false;
     for (uint32_t i = first_tensor[q - 1]; i < first_tensor[q]; i++)
-        if (chain->tensors[i].saved_by_maker && last_reader(&chain->tensors[i], t) < q)
+        if (chain->tensors[i].saved_by_maker &&
+            (last_reader(&chain->tensors[i], t) < q || !is_saved(&chain->tensors[i])))
             return false;
     return true;
 }

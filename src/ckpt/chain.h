@@ -18,7 +18,7 @@
  *   - a kept unit holds its own_bytes, tensors that it saves itself, and those that a later unit of
  *     its range saves, until all of [s + 1, t) went backward;
  *   - a checkpoint of [s, q) holds the tensors made there that a unit of [q, t) reads, for as long, if
- *     any unit saves them; and all the time its own inputs that nobody saves: those that no unit
+ *     any reader saves them; and all the time its own inputs that no reader saves: those that no unit
  *     before it reads, as they else belong to an earlier checkpoint;
  *   - while it runs, tensors stay until the last unit of [s, t) that reads them;
  *   - while the backward of a unit runs: its backward_bytes, beside what is held before s.

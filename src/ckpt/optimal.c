@@ -1,15 +1,15 @@
 /* The front of plans: for every peak the cheapest known.
  *
  * Candidates are the plans of the tape's chain (tape.h, chain.h), exact under the chain's model of
- * memory, and the named plans with every count that makes a difference. Each is built and measured as
- * a training program, and what another one betters in both peak and recomputed operations is dropped:
- * so no named plan is better than all of these. */
+ * memory, and the named plans with every count. Each is built and measured as a training program, and
+ * what another one betters in both peak and recomputed operations is dropped: so no named plan is
+ * better than all of these. */
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/tape.h"
 
-/* The chain takes n³ merges; more units than these brought next to nothing. */
-enum { MAX_UNITS = 96, MAX_COUNTS = 48 };
+/* The chain takes n³ merges; most models have less units. */
+enum { MAX_UNITS = 160, MAX_COUNTS = 128 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
@@ -53,14 +53,13 @@ static onv_status try_kind(front *f, const onv_ckpt_plan_kind *kind, uint32_t co
     return status;
 }
 
-/* Counts beyond n / 2 put less than two units together, or into one segment: 1 and n do, too. */
 static onv_status try_named(front *f, onv_error *err)
 {
     uint32_t n = f->problem->units->count;
     ONV_TRY(try_kind(f, &onv_ckpt_none, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
-    for (uint32_t k = 1; k <= n / 2 && k <= MAX_COUNTS; k++) {
+    for (uint32_t k = 1; k <= n && k <= MAX_COUNTS; k++) {
         ONV_TRY(try_kind(f, &onv_ckpt_every, k, err));
         ONV_TRY(try_kind(f, &onv_ckpt_segments, k, err));
     }
@@ -74,11 +73,10 @@ static onv_status try_point(front *f, const onv_tape_chain *tape, const onv_chai
         onv_heap_calloc(ranges->count > 0 ? ranges->count : 1, sizeof *segments);
     onv_ckpt_plans plans = {0};
     if (segments == NULL) return onv_fail_memory(err);
+    uint32_t n = 0;
     for (size_t i = 0; i < ranges->count; i++)
-        segments[i] = (onv_tape_segment){tape->first_op[ranges->at[i].first],
-                                         tape->first_op[ranges->at[i].end] - 1};
-    onv_status status =
-        onv_ckpt_plans_add(f->problem, "optimal", segments, (uint32_t)ranges->count, &plans, err);
+        n += onv_tape_chain_segment(f->problem, tape, ranges->at[i], &segments[n]);
+    onv_status status = onv_ckpt_plans_add(f->problem, "optimal", segments, n, &plans, err);
     if (status == ONV_OK) status = offer(f, &plans.at.at[0], err);
     onv_ckpt_plans_cleanup(&plans);
     onv_heap_free(segments);

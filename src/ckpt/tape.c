@@ -19,7 +19,8 @@ typedef struct builder {
     uint64_t *carried;  /* of that what was there before */
     bool *goes_back;    /* its backward runs */
     uint64_t *cost;
-    uint64_t turn; /* beside activations, when forward is over */
+    uint64_t turn;      /* beside activations, when forward is over */
+    uint64_t optimizer; /* the peak of the optimizer: no plan has less */
     /* by unit */
     uint32_t *first_op; /* n_units + 1 */
     uint32_t n_units;
@@ -147,16 +148,20 @@ static onv_status find_beside(builder *b, onv_error *err)
     options.segments = NULL;
     options.n_segments = 0;
     options.iterations = 2;
+    onv_train_peaks peaks;
     ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
+    onv_status status = onv_train_program_peaks(&program, &peaks, err);
     size_t n = program.steps.count;
     uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
     uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
-    if (during != NULL && before != NULL) {
+    if (status == ONV_OK && (during == NULL || before == NULL)) status = onv_fail_memory(err);
+    if (status == ONV_OK) {
         sum_beside(&program, during, before);
         assign(b, &program, during, before);
+        b->optimizer = peaks.of_phase[ONV_PHASE_OPTIMIZER];
     }
     onv_train_program_cleanup(&program);
-    return during != NULL && before != NULL ? ONV_OK : onv_fail_memory(err);
+    return status;
 }
 
 /* --- Costs ------------------------------------------------------------------------------------- */
@@ -255,12 +260,8 @@ static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
     uint64_t *kept, *crossed;
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
-    bool any = false;
-    for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
-        bool begins = i == 0 || (any && keeps(b, &b->eager->ops.at[i]));
-        any |= keeps(b, &b->eager->ops.at[i]);
-        if (begins) b->first_op[b->n_units++] = i;
-    }
+    for (uint32_t i = 0; i < b->eager->first_loss_op; i++)
+        if (i == 0 || keeps(b, &b->eager->ops.at[i])) b->first_op[b->n_units++] = i;
     if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
     b->first_op[b->n_units] = b->n_ops;
     number_units(b);
@@ -376,6 +377,8 @@ static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
         turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0);
     }
     turn[b->n_units] = b->outputs + b->turn;
+    /* Nothing is held before the first unit: this bounds all plans. */
+    if (b->n_units > 0) units[0].backward_bytes = max_u64(units[0].backward_bytes, b->optimizer);
     forbid_starts(b, units);
     chain->units = units;
     chain->n_units = b->n_units;
@@ -484,6 +487,16 @@ static onv_status init(builder *b, onv_error *err)
             b->outputs += storage->bytes;
     }
     return ONV_OK;
+}
+
+bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chain *tape,
+                            onv_chain_range range, onv_tape_segment *segment)
+{
+    const builder b = {.eager = problem->eager};
+    uint32_t first = tape->first_op[range.first], end = tape->first_op[range.end];
+    while (end > first && !keeps(&b, &b.eager->ops.at[end - 1])) end--;
+    *segment = (onv_tape_segment){first, end - 1};
+    return end > first;
 }
 
 onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,

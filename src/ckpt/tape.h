@@ -28,4 +28,9 @@ typedef struct onv_tape_chain {
 onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,
                                 onv_arena *arena, onv_tape_chain *tape, onv_error *err);
 
+/* The segment of a range: up to the last operation that keeps something, as those behind it would
+ * only make the checkpoint hold what they read. False where nothing is kept. */
+bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chain *tape,
+                            onv_chain_range range, onv_tape_segment *segment);
+
 #endif

@@ -66,7 +66,7 @@ static void reach(run *r, uint64_t bytes)
 
 static bool is_saved(const onv_chain_tensor *v)
 {
-    bool saved = v->saved_by_maker;
+    bool saved = false;
     for (uint32_t k = 0; k < v->n_readers; k++) saved |= v->readers[k].saves;
     return saved;
 }
@@ -123,7 +123,8 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
         bool made = v->maker >= range->first && v->maker < range->end;
         bool stays = made && is_read(v, range->end, t, false);
         if (stays && is_saved(v)) r->held += v->bytes;
-        if (!stays && range->output_live && v->maker == range->end - 1 && v->saved_by_maker)
+        if (!(stays && is_saved(v)) && range->output_live && v->maker == range->end - 1 &&
+            v->saved_by_maker)
             r->of.possible = false;
     }
     if (range->output_live && chain->units[range->end - 1].makes_own) r->of.possible = false;
