@@ -57,8 +57,10 @@ onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint
         bool fits = plan->total_bytes <= usable_bytes;
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];
         bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
+        /* With equal products to compute again, less segments run less else again. */
         bool cheaper = other == NULL || plan->recomputed_macs < other->recomputed_macs ||
-                       (plan->recomputed_macs == other->recomputed_macs && smaller);
+                       (plan->recomputed_macs == other->recomputed_macs &&
+                        plan->n_segments < other->n_segments);
         if (best_fits ? !(fits && cheaper) : !(fits || smaller)) continue;
         best = i;
         best_fits = fits;

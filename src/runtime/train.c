@@ -101,21 +101,15 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     return status;
 }
 
-static onv_status name_segments(onv_model *model, const onv_eager *eager, onv_training_plan *plan,
-                                onv_error *err)
+static onv_status name_segments(onv_model *model, const onv_eager *eager, const onv_scopes *scopes,
+                                onv_training_plan *plan, onv_error *err)
 {
-    onv_scopes scopes;
-    onv_arena arena;
     onv_segment_names *names = ONV_ARENA_ARRAY(&model->arena, onv_segment_names, plan->n_segments);
     if (names == NULL) return onv_fail_memory(err);
-    onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
-    for (uint32_t i = 0; i < plan->n_segments && status == ONV_OK; i++)
-        status = onv_segment_name(model, eager, &scopes, plan->segments[i], &names[i], err);
-    onv_scopes_cleanup(&scopes);
-    onv_arena_cleanup(&arena);
     plan->names = names;
-    return status;
+    for (uint32_t i = 0; i < plan->n_segments; i++)
+        ONV_TRY(onv_segment_name(model, eager, scopes, plan->segments[i], &names[i], err));
+    return ONV_OK;
 }
 
 static onv_status measure_plan(onv_model *model, const onv_eager *eager,
@@ -132,7 +126,21 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->recomputed_macs = from->recomputed_macs;
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
-    return name_segments(model, eager, plan, err);
+    return ONV_OK;
+}
+
+static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_training *result,
+                             onv_error *err)
+{
+    onv_scopes scopes;
+    onv_arena arena;
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
+    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
+        status = name_segments(model, eager, &scopes, &result->plans[i], err);
+    onv_scopes_cleanup(&scopes);
+    onv_arena_cleanup(&arena);
+    return status;
 }
 
 static onv_status compute_plans(onv_model *model, const onv_eager *eager,
@@ -143,20 +151,19 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
     if (options->checkpoint == NULL) return ONV_OK;
     ONV_TRY(onv_ckpt_make(model, eager, &options->train, options->checkpoint, &made, err));
     onv_status status = ONV_OK;
-    uint32_t n = (uint32_t)made.at.count;
-    onv_training_plan *plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, n);
-    if (plans == NULL) status = onv_fail_memory(err);
-    for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
-        plans[i].figures = *result;
-        plans[i].figures.input_bytes = plans[i].figures.buffer_bytes = 0;
-        status = measure_plan(model, eager, options, &made.at.at[i], &plans[i], err);
+    result->n_plans = (uint32_t)made.at.count;
+    result->plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, result->n_plans);
+    if (result->plans == NULL) status = onv_fail_memory(err);
+    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++) {
+        onv_training_plan *plan = &result->plans[i];
+        plan->figures = *result;
+        plan->figures.input_bytes = plan->figures.buffer_bytes = 0; /* measured anew */
+        status = measure_plan(model, eager, options, &made.at.at[i], plan, err);
     }
     onv_ckpt_plans_cleanup(&made);
-    if (status != ONV_OK) return status;
-    result->plans = plans;
-    result->n_plans = n;
-    if (n == 1) onv_training_choose(result, 0);
-    return ONV_OK;
+    if (status == ONV_OK) status = name_plans(model, eager, result, err);
+    if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
+    return status;
 }
 
 void onv_training_choose(onv_training *result, uint32_t plan)

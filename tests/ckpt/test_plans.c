@@ -1,0 +1,276 @@
+/* Units and the named plans: where they cut, and how lists of them are read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/names.h"
+#include "ckpt/taped.h"
+
+/* A chain of `n` products, [16, 64] each, without names that could tell modules. */
+static model *chain(int n)
+{
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[16,64]");
+    for (int i = 1; i <= n; i++) {
+        char weight[16], name[16], inputs[48], output[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(name, sizeof name, "n%d", i);
+        snprintf(output, sizeof output, "v%d", i);
+        snprintf(inputs, sizeof inputs, "v%d w%d", i - 1, i);
+        model_weight(m, weight, "f32[64,64]");
+        model_node(m, "MatMul", name, inputs, output, "");
+        if (i == n) model_output(m, output, "f32");
+    }
+    return m;
+}
+
+/* "0-2 3-5" */
+static const char *text_of(const onv_ckpt_plan *plan)
+{
+    static char text[1024];
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < plan->n_segments; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%u-%u", i > 0 ? " " : "",
+                                   plan->segments[i].first_op, plan->segments[i].last_op);
+    return text;
+}
+
+static void expect_plan(taped *t, const char *list, const char *name, const char *segments)
+{
+    onv_ckpt_plans plans = taped_plans(t, list);
+    assert_int_equal(plans.at.count, 1);
+    assert_string_equal(plans.at.at[0].name, name);
+    assert_string_equal(text_of(&plans.at.at[0]), segments);
+    onv_ckpt_plans_cleanup(&plans);
+}
+
+/* torch.utils.checkpoint.checkpoint_sequential(functions, segments): segment_size = n // segments;
+ * all but the last segment have that size, the last one runs from there to the end, unchecked. */
+static void segments_are_cut_as_pytorch_does(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = chain(11);
+    taped_open_model(&t, m);
+    assert_int_equal(t.units.count, 11);
+    expect_plan(&t, "none", "none", "");
+    expect_plan(&t, "segments=1", "segments=1", "");
+    expect_plan(&t, "segments=2", "segments=2", "0-4");         /* 5, then 6 kept */
+    expect_plan(&t, "segments=3", "segments=3", "0-2 3-5");     /* 3, 3, then 5 kept */
+    expect_plan(&t, "segments=4", "segments=4", "0-1 2-3 4-5"); /* 2, 2, 2, then 5 kept */
+    expect_plan(&t, "segments=11", "segments=11", "0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-7 8-8 9-9");
+    expect_plan(&t, "every=3", "every=3", "0-2 3-5 6-8"); /* then 2 kept */
+    expect_plan(&t, "every=11", "every=11", "");
+    expect_plan(&t, "every=100", "every=100", "");
+    expect_plan(&t, "sqrt", "sqrt", "0-3 4-7"); /* by bytes, where the first one keeps just x */
+    taped_close(&t);
+    model_free(m);
+}
+
+static void lists_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list, *message;
+    } bad[] = {
+        {"", "there is no checkpointing plan ''"},
+        {"none,", "there is no checkpointing plan ''"},
+        {"square", "there is no checkpointing plan 'square'"},
+        {"none=2", "'none=2' is just 'none'"},
+        {"every", "'every' takes a count"},
+        {"every=", "'every=' takes a count"},
+        {"every=0", "'every=0' takes a count"},
+        {"segments=-1", "takes a count"},
+        {"segments=99999999999", "takes a count"},
+        {"every=2x", "takes a count"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        onv_error err = {0};
+        assert_int_equal(onv_ckpt_check_list(bad[i].list, &err), ONV_ERR_USAGE);
+        if (strstr(err.message, bad[i].message) == NULL)
+            fail_msg("'%s': %s", bad[i].list, err.message);
+    }
+    onv_error err = {0};
+    assert_int_equal(onv_ckpt_check_list("all", &err), ONV_OK);
+    assert_int_equal(
+        onv_ckpt_check_list("none,sqrt,every=7,segments=4294967200,blocks,optimal", &err), ONV_OK);
+    char many[40 * 5 + 1] = "";
+    for (int i = 0; i < 40; i++) strcat(many, "none,");
+    many[strlen(many) - 1] = '\0';
+    assert_int_equal(onv_ckpt_check_list(many, &err), ONV_ERR_LIMIT);
+
+    taped t;
+    model *m = chain(3);
+    taped_open_model(&t, m);
+    onv_ckpt_plans plans;
+    err = (onv_error){0};
+    assert_int_equal(onv_ckpt_make(&t.flow.model, &t.eager, &t.options, "segments=4", &plans, &err),
+                     ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "3 units"));
+    taped_close(&t);
+    model_free(m);
+}
+
+/* What overwrites its input cannot begin a segment, a residual branch has no cut inside, and a
+ * reshape does no work of its own. */
+static void units_end_where_one_tensor_crosses(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,16,16]");
+    for (int i = 1; i <= 4; i++) {
+        char weight[8];
+        snprintf(weight, sizeof weight, "w%d", i);
+        model_weight(m, weight, "f32[8,8,3,3]");
+    }
+    model_ints(m, "shape", 2, (const int64_t[]){2, 2048});
+    model_weight(m, "fc", "f32[2048,10]");
+    model_node(m, "Conv", "c1", "x w1", "a", "pads=[1,1,1,1]"); /* op 0 */
+    model_node(m, "Relu", "r1", "a", "b", "");                  /* op 1, in place */
+    model_node(m, "Conv", "c2", "b w2", "c", "pads=[1,1,1,1]"); /* op 2 */
+    model_node(m, "Relu", "r2", "c", "d", "");                  /* op 3, in place */
+    model_node(m, "Conv", "c3", "d w3", "e", "pads=[1,1,1,1]"); /* op 4 */
+    model_node(m, "Add", "sum", "e b", "f", "");                /* op 5 */
+    model_node(m, "Conv", "c4", "f w4", "g", "pads=[1,1,1,1]"); /* op 6 */
+    model_node(m, "Reshape", "flat", "g shape", "h", "");       /* op 7 */
+    model_node(m, "MatMul", "head", "h fc", "y", "");           /* op 8 */
+    model_output(m, "y", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    static const onv_tape_segment expected[] = {{0, 1}, {2, 5}, {6, 7}, {8, 8}};
+    assert_int_equal(t.units.count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(t.units.at[i].first_op, expected[i].first_op);
+        assert_int_equal(t.units.at[i].last_op, expected[i].last_op);
+    }
+    const uint64_t conv = 2 * 8 * 16 * 16 * 8 * 9, image = 2 * 8 * 16 * 16 * 4;
+    assert_int_equal(t.units.at[0].in, ONV_NO_TENSOR);
+    assert_int_equal(t.units.at[0].macs, conv);
+    assert_int_equal(t.units.at[0].saved_bytes, image); /* the result of the first relu */
+    assert_int_equal(t.units.at[1].macs, 2 * conv);
+    assert_int_equal(t.units.at[1].saved_bytes, image); /* that of the second */
+    assert_int_equal(t.units.at[2].saved_bytes, image); /* the sum */
+    assert_int_equal(t.units.at[3].saved_bytes, image); /* the flattened image */
+    assert_true(t.units.is_cut[7]);
+    taped_close(&t);
+    model_free(m);
+}
+
+/* The modules of the blocks, with commas. */
+static void expect_blocks(const char *sample, const char *dims, const char *expected)
+{
+    taped t;
+    onv_error err = {0};
+    onv_scopes scopes;
+    onv_arena arena;
+    char text[2048] = "";
+    size_t length = 0;
+    taped_open_sample(&t, sample, dims, ONV_UNDEFINED);
+    onv_ckpt_plans plans = taped_plans(&t, "blocks");
+    onv_arena_init(&arena, SIZE_MAX);
+    assert_int_equal(onv_scopes_find(&t.flow.model, &t.eager, &arena, &scopes, &err), ONV_OK);
+    const onv_ckpt_plan *plan = &plans.at.at[0];
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        onv_segment_names names;
+        assert_int_equal(
+            onv_segment_name(&t.flow.model, &t.eager, &scopes, plan->segments[i], &names, &err),
+            ONV_OK);
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i > 0 ? "," : "",
+                                   names.modules != NULL ? names.modules : "?");
+        assert_true(length < sizeof text);
+        assert_true(names.first != NULL && names.last != NULL);
+    }
+    onv_scopes_cleanup(&scopes);
+    onv_arena_cleanup(&arena);
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+    assert_string_equal(text, expected);
+}
+
+static void blocks_are_repeated_modules(void **state)
+{
+    (void)state;
+    expect_blocks("resnet18-train.onnx", "batch=2",
+                  "layer1.0,layer1.1,layer2.0,layer2.1,layer3.0,layer3.1,layer4.0,layer4.1");
+    expect_blocks("vit-small-train.onnx", "batch=2",
+                  "encoder.layers.encoder_layer_0,encoder.layers.encoder_layer_1,"
+                  "encoder.layers.encoder_layer_2,encoder.layers.encoder_layer_3");
+    /* No cuts between levels: the outermost lists. */
+    expect_blocks("unet-train.onnx", "batch=2 height=64 width=64",
+                  "down.0,down.1,down.2,down.3,merge.3,merge.2,merge.1,merge.0");
+    expect_blocks("densenet201.onnx", "batch=2",
+                  "features.denseblock1,features.denseblock2,features.denseblock3,"
+                  "features.denseblock4");
+}
+
+/* Without names, what repeats itself: residual sums. */
+static void blocks_without_names(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[16,64]");
+    for (int i = 0; i < 3; i++) {
+        char weight[16], product[16], inputs[48], output[16], name[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(product, sizeof product, "p%d", i);
+        snprintf(output, sizeof output, "v%d", i + 1);
+        snprintf(inputs, sizeof inputs, "v%d %s", i, weight);
+        snprintf(name, sizeof name, "mm%d", i);
+        model_weight(m, weight, "f32[64,64]");
+        model_node(m, "MatMul", name, inputs, product, "");
+        snprintf(inputs, sizeof inputs, "%s v%d", product, i);
+        snprintf(name, sizeof name, "add%d", i);
+        model_node(m, "Add", name, inputs, output, "");
+    }
+    model_output(m, "v3", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    /* v0 needs no gradient, so the first sum has but one operand that does. */
+    expect_plan(&t, "blocks", "blocks", "2-3 4-5");
+    taped_close(&t);
+    model_free(m);
+}
+
+/* Every plan of the list saves less than none, and its program says the same as the plan. */
+static void plans_say_what_their_programs_do(void **state)
+{
+    (void)state;
+    taped t;
+    taped_open_sample(&t, "mobilenet_v2-train.onnx", "batch=8", ONV_UNDEFINED);
+    onv_ckpt_plans plans = taped_plans(&t, "all");
+    assert_string_equal(plans.at.at[0].name, "none");
+    assert_true(plans.at.count > 5);
+    for (size_t i = 1; i < plans.at.count; i++) {
+        const onv_ckpt_plan *plan = &plans.at.at[i];
+        onv_train_program program = taped_program(&t, plan->segments, plan->n_segments);
+        onv_train_peaks peaks;
+        assert_int_equal(onv_train_program_peaks(&program, &peaks, NULL), ONV_OK);
+        assert_int_equal(peaks.bytes, plan->peak_bytes);
+        assert_int_equal(program.recomputed_macs, plan->recomputed_macs);
+        assert_true(plan->peak_bytes < plans.at.at[0].peak_bytes);
+        assert_true(plan->item > 0 && plan->item <= 4);
+        onv_train_program_cleanup(&program);
+    }
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_are_cut_as_pytorch_does),
+        cmocka_unit_test(lists_are_checked),
+        cmocka_unit_test(units_end_where_one_tensor_crosses),
+        cmocka_unit_test(blocks_are_repeated_modules),
+        cmocka_unit_test(blocks_without_names),
+        cmocka_unit_test(plans_say_what_their_programs_do),
+    };
+    return cmocka_run_group_tests_name("ckpt.plans", tests, NULL, NULL);
+}
