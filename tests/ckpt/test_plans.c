@@ -126,7 +126,7 @@ static void units_end_where_one_tensor_crosses(void **state)
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,16,16]");
     for (int i = 1; i <= 4; i++) {
-        char weight[8];
+        char weight[16];
         snprintf(weight, sizeof weight, "w%d", i);
         model_weight(m, weight, "f32[8,8,3,3]");
     }

@@ -20,7 +20,7 @@ static model *four_products(void)
     model *m = model_new(17);
     model_input(m, "x", "f32[16,256]");
     for (int i = 1; i <= 4; i++) {
-        char weight[8], name[8], inputs[32], output[8];
+        char weight[16], name[16], inputs[48], output[16];
         snprintf(weight, sizeof weight, "w%d", i);
         snprintf(name, sizeof name, "mm%d", i);
         snprintf(output, sizeof output, "y%d", i);

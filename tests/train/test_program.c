@@ -191,6 +191,55 @@ static void gradients_of_readers_add_in_place(void **state)
     model_free(m);
 }
 
+/* What each implementation allocates beside states, and where gradients go. */
+static void steps_and_zeroing_are_options(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        onv_optimizer_impl impl;
+        bool exists;
+        uint32_t lists, largest, counter_bytes;
+    } cases[] = {{"adamw", ONV_IMPL_DEFAULT, true, 1, 0, 0},
+                 {"adamw", ONV_IMPL_FOREACH, true, 1, 0, 0},
+                 {"adamw", ONV_IMPL_FUSED, true, 0, 0, 4},
+                 {"adamw", ONV_IMPL_FOR_LOOP, true, 0, 3, 0},
+                 {"momentum", ONV_IMPL_FUSED, true, 0, 0, 0},
+                 {"momentum", ONV_IMPL_FOR_LOOP, true, 0, 0, 0},
+                 {"rmsprop", ONV_IMPL_FUSED, false, 0, 0, 0},
+                 {"rmsprop", ONV_IMPL_FOR_LOOP, true, 0, 2, 0},
+                 {"lion", ONV_IMPL_FOREACH, false, 0, 1, 0},
+                 {"lamb", ONV_IMPL_FOR_LOOP, true, 0, 2, 0},
+                 {"adafactor", ONV_IMPL_FUSED, false, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_optimizer_temps temps;
+        const onv_optimizer *optimizer = onv_optimizer_find(cases[i].name);
+        assert_int_equal(onv_optimizer_temps_of(optimizer, cases[i].impl, false, &temps),
+                         cases[i].exists);
+        if (!cases[i].exists) continue;
+        assert_int_equal(temps.lists, cases[i].lists);
+        assert_int_equal(temps.largest, cases[i].largest);
+        assert_int_equal(temps.counter_bytes, cases[i].counter_bytes);
+    }
+    trainer t;
+    open_sample(&t, "vit-small-train", 1);
+    onv_train_options options = with("adamw");
+    onv_training base = trainer_run(&t, &options);
+    options.impl = ONV_IMPL_FUSED;
+    onv_training fused = trainer_run(&t, &options);
+    uint64_t step = base.phase_peak_bytes[ONV_PHASE_OPTIMIZER];
+    /* The list is as large as all gradients. */
+    assert_int_equal(step - fused.phase_peak_bytes[ONV_PHASE_OPTIMIZER] +
+                         (fused.optimizer_bytes - base.optimizer_bytes),
+                     base.gradient_bytes);
+    options = with("adamw");
+    options.zero_grad_late = true; /* the gradients of the step before stand beside activations */
+    onv_training late = trainer_run(&t, &options);
+    assert_int_equal(late.phase_peak_bytes[ONV_PHASE_FORWARD],
+                     base.phase_peak_bytes[ONV_PHASE_FORWARD] + base.gradient_bytes);
+    trainer_close(&t);
+}
+
 static void options_move_memory(void **state)
 {
     (void)state;
@@ -289,6 +338,7 @@ static void every_allocation_may_fail(void **state)
     open_sample(&t, "vit-small-train", 2);
     onv_training_options options = {.train = with("adam")};
     options.train.lower.amp = ONV_FLOAT16;
+    options.checkpoint = "sqrt,segments=3,blocks";
     onv_status status = ONV_ERR_MEMORY;
     for (long n = 0; status != ONV_OK && n < 10000; n++) {
         onv_error err = {0};
@@ -314,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_chain_holds_its_intermediates_twice),
         cmocka_unit_test(a_small_net_by_hand),
         cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
         cmocka_unit_test(iterations_are_periodic),
         cmocka_unit_test(peaks_agree_with_the_tracker),
