@@ -23,9 +23,11 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
     size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
     if (position == N_POSITIONS)
-        return onv_fail(err, ONV_ERR_USAGE, "gradients are not zeroed '%s'", options->zero_grad);
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "gradients are zeroed before-forward, before-backward, or keep, not '%s'",
+                        options->zero_grad);
     if (impl == N_IMPLS)
-        return onv_fail(err, ONV_ERR_USAGE, "there is no implementation '%s' of optimizers",
+        return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
     how->train.zero_grad_late = position == 1;
     how->train.keep_grads = position == 2;

@@ -28,9 +28,9 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
 
 static const onv_column plan_columns[] = {
-    {"plan", .least = 8},          {"peak", .right = true},          {"saved", .right = true},
-    {"recomputed", .right = true}, {"overhead", .right = true},      {"segments", .right = true},
-    {"", .style = ONV_STYLE_PEAK}, {"largest batch", .right = true},
+    {"plan", .right = false},      {"peak", .right = true},      {"saved", .right = true},
+    {"recomputed", .right = true}, {"overhead", .right = true},  {"segments", .right = true},
+    {"", .style = ONV_STYLE_PEAK}, {"max batch", .right = true},
 };
 
 static const char *verdict(const onv_training *t, uint32_t plan)
@@ -41,12 +41,12 @@ static const char *verdict(const onv_training *t, uint32_t plan)
 
 static const char *overhead_text(const onv_page *page, const onv_training_plan *plan)
 {
-    /* More than the passes themselves, where segments are nested. */
-    uint64_t over = plan->pass_macs > 0 ? plan->recomputed_macs / plan->pass_macs : 0;
-    if (over == 0)
+    if (plan->recomputed_macs < plan->pass_macs || plan->pass_macs == 0)
         return onv_arena_printf(page->arena, "%s",
                                 onv_label_share(plan->recomputed_macs, plan->pass_macs).text);
-    return onv_arena_printf(page->arena, "%llux", (unsigned long long)over + 1);
+    /* More than the passes themselves, where segments are nested. */
+    return onv_arena_printf(page->arena, "%.0f%%",
+                            100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs);
 }
 
 static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index)

@@ -265,8 +265,8 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                         options->zero_stage);
     onv_optimizer_temps temps;
     if (!onv_optimizer_temps_of(options->optimizer, options->impl, false, &temps))
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "PyTorch has no such implementation of the optimizer %s",
+        return onv_fail(err, ONV_ERR_USAGE, "PyTorch has no %s implementation of %s",
+                        options->impl == ONV_IMPL_FUSED ? "fused" : "foreach",
                         options->optimizer->name);
     onv_simulation s = {.model = model, .eager = eager, .options = options, .program = program};
     s.world = options->world > 0 ? options->world : 1;

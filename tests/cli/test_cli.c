@@ -105,6 +105,12 @@ static void wrong_usage_is_status_2(void **state)
     expect("--train sgd a.onnx", 2, "bind");
     expect("-b 1 --train fast a.onnx", 2, "'fast'");
     expect("-b 1 --train sgd --loss none --zero 1 a.onnx", 2, "--world");
+    expect("-b 1 --train sgd --zero-grad never a.onnx", 2, "before-backward");
+    expect("-b 1 --train sgd --optimizer-impl fast a.onnx", 2, "for-loop");
+    expect("-b 1 --checkpoint none a.onnx", 2, "--train");
+    expect("-b 1 --train sgd --checkpoint half a.onnx", 2, "'half'");
+    expect("-b 1 --train sgd --checkpoint every a.onnx", 2, "count");
+    expect("-b 1 --train sgd --plan-out plan.txt a.onnx", 2, "--checkpoint");
     expect("plan", 2, "takes one file");
     expect("simulate t.csv", 2, "--runtime");
 }
