@@ -3,23 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/names.h"
+
 onv_status onv_replay_choose(onv_replays *replays, const char *name, onv_error *err)
 {
     if (name == NULL) return ONV_OK;
     replays->kind = onv_device_kind_find(name);
     if (replays->kind != NULL) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE, "there is no device '%s' to replay on", name);
-}
-
-bool onv_is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    }
-    return list == NULL;
 }
 
 onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, onv_error *err)
@@ -37,13 +28,6 @@ onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, on
         ONV_TRY(onv_replays_add(t->replays, &script, err));
     }
     return ONV_OK;
-}
-
-const char *onv_replay_device_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_device_kinds) return NULL;
-    if (summary != NULL) *summary = onv_device_kinds[index]->summary;
-    return onv_device_kinds[index]->name;
 }
 
 /* A host that is too small is no device for this: what a GPU would answer with "out of memory" must

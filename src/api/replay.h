@@ -19,9 +19,6 @@ typedef struct onv_replay_training {
 
 onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, onv_error *err);
 
-/* Whether the comma-separated list (NULL: all) names it. */
-bool onv_is_listed(const char *list, const char *name);
-
 /* Opens the device, runs the scripts, looks for the walls if `at` is not NULL, closes. */
 onv_status onv_replay_all(onv_replays *replays, const onv_options *options, onv_replays_at at,
                           void *context, onv_error *err);

@@ -22,13 +22,6 @@ onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, o
     return ONV_OK;
 }
 
-const char *onv_allocator_name(size_t index, const char **summary)
-{
-    if (index >= onv_n_alloc_models) return NULL;
-    if (summary != NULL) *summary = onv_alloc_models[index]->summary;
-    return onv_alloc_models[index]->name;
-}
-
 /* --- The arena: a trace planned as a whole ----------------------------------------------------- */
 
 /* Time is counted in events: a buffer lives from its allocation up to its release. */

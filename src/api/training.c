@@ -19,7 +19,10 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                         [ONV_IMPL_FOREACH] = "foreach",
                                         [ONV_IMPL_FUSED] = "fused",
                                         [ONV_IMPL_FOR_LOOP] = "for-loop"};
-    enum { N_POSITIONS = 3, N_IMPLS = 4 };
+    static const char *const losses[] = {[ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
+                                         [ONV_LOSS_MSE] = "mse",
+                                         [ONV_LOSS_NONE] = "none"};
+    enum { N_POSITIONS = 3, N_IMPLS = 4, N_LOSSES = sizeof losses / sizeof losses[0] };
     size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
     size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
     if (position == N_POSITIONS)
@@ -29,9 +32,25 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     if (impl == N_IMPLS)
         return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
+    size_t loss = find_name(losses, N_LOSSES, options->loss);
+    if (loss == N_LOSSES)
+        return onv_fail(err, ONV_ERR_USAGE, "there is no loss '%s'", options->loss);
+    how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
+    if (options->train != NULL && how->train.optimizer == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
+    how->train.accumulate = options->accumulate;
+    how->train.zero_stage = options->zero_stage;
+    how->train.world = options->world;
+    how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
+                                           .freeze = options->freeze,
+                                           .n_freeze = options->n_freeze,
+                                           .loss = (onv_loss)loss};
+    if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
+    if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
     how->train.zero_grad_late = position == 1;
     how->train.keep_grads = position == 2;
     how->train.impl = (onv_optimizer_impl)impl;
+    how->alloc.torch.expandable_segments = options->expandable_segments;
     how->checkpoint = options->checkpoint;
     return ONV_OK;
 }

@@ -1,0 +1,46 @@
+/* An analysis: what the passes made of one model, and what made it. */
+#ifndef ONV_API_ANALYSIS_H
+#define ONV_API_ANALYSIS_H
+
+#include "api/watch.h"
+#include "infer/infer.h"
+#include "live/live.h"
+#include "live/order.h"
+#include "replay/replays.h"
+#include "runtime/fit.h"
+#include "runtime/levers.h"
+#include "runtime/train.h"
+
+struct onv_analysis {
+    onv_model model;
+    onv_infer_info infer;
+    onv_order_result order;
+    onv_live live;
+    onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
+    size_t n_runtimes;
+    onv_levers levers;
+    onv_training training; /* without an optimizer: not asked for */
+    onv_fit fit;
+    onv_replays replays;
+};
+
+/* A model, and how long it may be looked at. Options stand apart: the search for the largest batch
+ * asks for the same model with others. */
+typedef struct onv_request {
+    const char *path;
+    const void *data; /* NULL: read the path */
+    size_t bytes;
+    onv_watch *watch;
+} onv_request;
+
+/* Loads the model and runs the passes (passes.c). Budgets, the largest batch and replays come on
+ * top. */
+onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
+                               onv_analysis **result, onv_error *err);
+
+/* The largest batch that fits the analysis' budget: of each runtime, each checkpointing plan, and
+ * all of them (batch.c). */
+onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
+                                   onv_analysis *analysis, onv_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+#include "api/names.h"
+
+#include <string.h>
+
+#include "alloc/alloc.h"
+#include "live/order.h"
+#include "replay/device.h"
+#include "runtime/runtime.h"
+#include "runtime/train.h"
+
+const char *onv_version(void)
+{
+    return ONV_VERSION;
+}
+
+const char *onv_runtime_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_runtimes) return NULL;
+    if (summary != NULL) *summary = onv_runtimes[index]->summary;
+    return onv_runtimes[index]->name;
+}
+
+const char *onv_optimizer_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_optimizers) return NULL;
+    if (summary != NULL) *summary = onv_optimizers[index]->summary;
+    return onv_optimizers[index]->name;
+}
+
+const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)
+{
+    if (index >= onv_n_ckpt_plan_kinds) return NULL;
+    if (summary != NULL) *summary = onv_ckpt_plan_kinds[index]->summary;
+    if (takes_count != NULL) *takes_count = onv_ckpt_plan_kinds[index]->takes_count;
+    return onv_ckpt_plan_kinds[index]->name;
+}
+
+const char *onv_order_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_orders) return NULL;
+    if (summary != NULL) *summary = onv_orders[index]->summary;
+    return onv_orders[index]->name;
+}
+
+const char *onv_allocator_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_alloc_models) return NULL;
+    if (summary != NULL) *summary = onv_alloc_models[index]->summary;
+    return onv_alloc_models[index]->name;
+}
+
+const char *onv_replay_device_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_device_kinds) return NULL;
+    if (summary != NULL) *summary = onv_device_kinds[index]->summary;
+    return onv_device_kinds[index]->name;
+}
+
+/* --- Lists in options ------------------------------------------------------------------------- */
+
+bool onv_is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return list == NULL;
+}
+
+onv_status onv_check_runtimes(const char *list, onv_error *err)
+{
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        size_t length = strcspn(at, ",");
+        bool found = false;
+        for (size_t i = 0; i < onv_n_runtimes; i++)
+            found |= strlen(onv_runtimes[i]->name) == length &&
+                     strncmp(onv_runtimes[i]->name, at, length) == 0;
+        if (!found)
+            return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%.*s'", (int)length, at);
+    }
+    return ONV_OK;
+}

@@ -1,0 +1,14 @@
+/* The names that options choose from: of the strategies, as the public functions list them, and in
+ * comma-separated lists. */
+#ifndef ONV_API_NAMES_H
+#define ONV_API_NAMES_H
+
+#include "onnxvram/onnxvram.h"
+
+/* Whether the list (NULL: all) names it. */
+bool onv_is_listed(const char *list, const char *name);
+
+/* ONV_ERR_USAGE where the list names a runtime that there is not. */
+onv_status onv_check_runtimes(const char *list, onv_error *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* Composes the passes: from a file to lifetimes, and to what each runtime would hold. */
+#include <string.h>
+
+#include "api/analysis.h"
+#include "api/names.h"
+#include "api/replay.h"
+#include "api/training.h"
+#include "base/heap.h"
+#include "ir/check.h"
+#include "load/limits.h"
+#include "load/load.h"
+
+/* A runtime that insists on an order of its own is given lifetimes in that order. */
+static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
+                                  const onv_options *options, onv_watch *w, onv_error *err)
+{
+    onv_runtime_options how = {
+        .plan_effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
+    how.alloc.torch.expandable_segments = options->expandable_segments;
+    onv_live reordered;
+    const onv_live *live = &analysis->live;
+    if (runtime->order != NULL) {
+        onv_order_result order;
+        ONV_TRY(
+            onv_order_compute(onv_order_find(runtime->order), &analysis->model, NULL, &order, err));
+        ONV_TRY(onv_live_compute(&analysis->model, order.nodes, &reordered, err));
+        live = &reordered;
+    }
+    onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
+    ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
+    if (analysis->replays.kind == NULL) return ONV_OK;
+    onv_script script;
+    ONV_TRY(onv_runtime_script(result, &analysis->model, live, &how, &script, err));
+    return onv_replays_add(&analysis->replays, &script, err);
+}
+
+/* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
+ * is too large to look for one on the side. */
+static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, onv_error *err)
+{
+    enum { MOST_NODES = 20000 };
+    onv_order_result order;
+    *peak = UINT64_MAX;
+    if (strcmp(analysis->order.name, "model") != 0 || analysis->live.n_steps > MOST_NODES)
+        return ONV_OK;
+    ONV_TRY(onv_order_compute(onv_order_find("greedy"), &analysis->model, NULL, &order, err));
+    *peak = order.peak_bytes;
+    return ONV_OK;
+}
+
+/* Training stands among the runtimes as one more, so that budgets apply to it. */
+static onv_status compute_training(onv_analysis *analysis, const onv_options *options,
+                                   onv_error *err)
+{
+    onv_training_options how = {0};
+    ONV_TRY(onv_training_read_options(options, &how, err));
+    onv_replay_training shown = {&analysis->replays, options->runtimes, &how.alloc,
+                                 options->effort};
+    how.take_rows = analysis->replays.kind != NULL ? onv_replay_take_rows : NULL;
+    how.take_context = &shown;
+    onv_training *t = &analysis->training;
+    ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
+    onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
+    onv_fit_judge(&budget, NULL, 0);
+    ONV_TRY(
+        onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
+    onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
+    return onv_runtime_of_training(&analysis->model, &analysis->live, t, r, err);
+}
+
+static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
+                                    onv_watch *w, onv_error *err)
+{
+    const char *name = options->order != NULL ? options->order : "model";
+    const onv_order *order = onv_order_find(name);
+    if (order == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no order '%s'", name);
+    onv_order_options how = {
+        .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
+    ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
+    ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    if (analysis->live.unknown > 0 && options->train != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%llu tensors have no size, so training cannot be sized: bind all "
+                        "dimensions",
+                        (unsigned long long)analysis->live.unknown);
+    if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "%llu tensors have no size, so nothing can be replayed: bind all "
+                        "dimensions",
+                        (unsigned long long)analysis->live.unknown);
+    if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
+    /* Training alone is compared with PyTorch's inference, unless more is asked for. */
+    const char *list = options->runtimes;
+    if (list == NULL && options->train != NULL) list = "torch";
+    for (size_t i = 0; i < onv_n_runtimes; i++)
+        if (onv_is_listed(list, onv_runtimes[i]->name))
+            ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
+    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, err));
+    uint64_t better;
+    ONV_TRY(peak_of_better_order(analysis, &better, err));
+    return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
+}
+
+static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
+                          onv_error *err)
+{
+    static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
+    ONV_TRY(onv_check_runtimes(options->runtimes, err));
+    ONV_TRY(onv_training_check_options(options, err));
+    ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
+    ONV_TRY(onv_graph_check(&analysis->model, err));
+    ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
+    onv_status status = ONV_OK;
+    if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
+        status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
+    if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
+    if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
+    return status;
+}
+
+onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
+                               onv_analysis **result, onv_error *err)
+{
+    *result = NULL;
+    onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
+    if (analysis == NULL) return onv_fail_memory(err);
+    onv_status status = from->data != NULL
+                            ? onv_load_memory(from->data, from->bytes, from->path, &options->limits,
+                                              &analysis->model, err)
+                            : onv_load(from->path, &options->limits, &analysis->model, err);
+    if (status == ONV_OK) {
+        status = analyse(analysis, options, from->watch, err);
+        if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
+        if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
+        if (status != ONV_OK) onv_model_cleanup(&analysis->model);
+    }
+    if (status != ONV_OK) {
+        onv_replays_cleanup(&analysis->replays);
+        onv_heap_free(analysis);
+        return status;
+    }
+    *result = analysis;
+    return ONV_OK;
+}

@@ -1,0 +1,206 @@
+/* What can be asked of an analysis: figures, rows, reports. */
+#include <string.h>
+
+#include "api/analysis.h"
+#include "base/heap.h"
+#include "report/report.h"
+
+void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
+{
+    const onv_live *live = &analysis->live;
+    onv_summary full = {
+        .struct_size = sizeof full,
+        .nodes = live->n_steps,
+        .parameters = live->weight_elems,
+        .trainable = live->trainable_elems,
+        .parameter_bytes = live->weight_bytes,
+        .macs = live->macs_known ? live->macs : 0,
+        .input_bytes = live->input_bytes,
+        .output_bytes = live->output_bytes,
+        .activation_bytes = live->activation_bytes,
+        .peak_bytes = live->peak_bytes,
+        .peak_step = live->peak_step,
+        .unknown_tensors = live->unknown,
+        .free_dims = analysis->infer.free_dims.count,
+        .sized = live->unknown == 0,
+        .bounded = live->bounded > 0,
+    };
+    size_t size = summary->struct_size < sizeof full ? summary->struct_size : sizeof full;
+    full.struct_size = summary->struct_size;
+    memcpy(summary, &full, size);
+}
+
+/* --- Tensors: values of the graph, in the order of the file ------------------------------------ */
+
+size_t onv_analysis_tensor_count(const onv_analysis *analysis)
+{
+    return analysis->model.values.count;
+}
+
+static onv_tensor_kind kind_of(const onv_value *value)
+{
+    switch ((onv_value_kind)value->kind) {
+    case ONV_VALUE_INITIALIZER: return ONV_TENSOR_INITIALIZER;
+    case ONV_VALUE_CONSTANT: return ONV_TENSOR_CONSTANT;
+    case ONV_VALUE_INPUT: return value->graph.index == 0 ? ONV_TENSOR_INPUT : ONV_TENSOR_ACTIVATION;
+    case ONV_VALUE_ACTIVATION: break;
+    }
+    return value->graph.index == 0 && value->is_output ? ONV_TENSOR_OUTPUT : ONV_TENSOR_ACTIVATION;
+}
+
+bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_info *info)
+{
+    const onv_model *model = &analysis->model;
+    if (index >= model->values.count) return false;
+    const onv_value *value = &model->values.at[index];
+    /* Text is made on request, into the analysis' own arena: one analysis, one thread. */
+    onv_arena *arena = model->dims.arena;
+    const char *shape = onv_type_shape_text(&model->dims, arena, &value->type);
+    *info = (onv_tensor_info){
+        .name = value->name,
+        .kind = kind_of(value),
+        .dtype = onv_dtype_name((onv_dtype)value->type.dtype),
+        .shape = shape != NULL ? shape : "[...]",
+        .bytes = value->tensor != NULL ? value->tensor->bytes : ONV_SIZE_UNKNOWN,
+        .bound = value->bound_used,
+    };
+    uint32_t row = analysis->live.of_value[index];
+    if (row == UINT32_MAX) return true;
+    const onv_interval *interval = &analysis->live.intervals[row];
+    info->live = true;
+    info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
+    info->first_step = interval->first;
+    info->last_step = interval->last;
+    return true;
+}
+
+/* --- Runtimes ---------------------------------------------------------------------------------- */
+
+size_t onv_analysis_runtime_count(const onv_analysis *analysis)
+{
+    return analysis->n_runtimes;
+}
+
+bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtime_info *info)
+{
+    if (index >= analysis->n_runtimes) return false;
+    const onv_runtime_result *r = &analysis->runtimes[index];
+    *info = (onv_runtime_info){
+        .name = r->runtime->name,
+        .summary = r->runtime->summary,
+        .weight_bytes = r->weight_bytes,
+        .activation_bytes = r->activation_bytes,
+        .held_bytes = r->held_bytes,
+        .workspace_low = r->workspace_bytes.low,
+        .workspace_high = r->workspace_bytes.high,
+        .context_low = r->context_bytes.low,
+        .context_high = r->context_bytes.high,
+        .total_low = r->total_bytes.low,
+        .total_high = r->total_bytes.high,
+    };
+    return true;
+}
+
+bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info)
+{
+    const onv_training *t = &analysis->training;
+    if (t->optimizer == NULL) return false;
+    *info = (onv_training_info){.optimizer = t->optimizer->name,
+                                .loss = t->loss,
+                                .parameter_bytes = t->parameter_bytes,
+                                .gradient_bytes = t->gradient_bytes,
+                                .optimizer_bytes = t->optimizer_bytes,
+                                .saved_activation_bytes = t->saved_activation_bytes,
+                                .peak_bytes = t->peak_bytes,
+                                .allocated_peak_bytes = t->allocated_peak_bytes,
+                                .reserved_peak_bytes = t->reserved_peak_bytes};
+    return true;
+}
+
+bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_checkpoint_info *info)
+{
+    const onv_training *t = &analysis->training;
+    if (index >= t->n_plans) return false;
+    const onv_training_plan *plan = &t->plans[index];
+    *info = (onv_checkpoint_info){.name = plan->name,
+                                  .peak_bytes = plan->figures.peak_bytes,
+                                  .saved_activation_bytes = plan->figures.saved_activation_bytes,
+                                  .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
+                                  .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
+                                  .recompute_macs = plan->recomputed_macs,
+                                  .pass_macs = plan->pass_macs,
+                                  .segments = plan->n_segments,
+                                  .chosen = index == t->chosen};
+    return true;
+}
+
+bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+{
+    const onv_fit *fit = &analysis->fit;
+    if (fit->budget_bytes == 0) return false;
+    *info = (onv_fit_info){.budget = fit->budget_bytes,
+                           .usable = fit->usable_bytes,
+                           .fits = fit->fits,
+                           .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+    return true;
+}
+
+bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
+{
+    const onv_replays *r = &analysis->replays;
+    if (r->kind == NULL) return false;
+    onv_replays_info(r, info);
+    return true;
+}
+
+/* --- Diagnostics ------------------------------------------------------------------------------- */
+
+size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
+{
+    return analysis->model.diags.count;
+}
+
+bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_diagnostic *diagnostic)
+{
+    if (index >= analysis->model.diags.count) return false;
+    const onv_diag *diag = &analysis->model.diags.at[index];
+    *diagnostic = (onv_diagnostic){
+        .severity = diag->severity == ONV_WARNING ? "warning" : "note",
+        .code = diag->code,
+        .node = diag->node != NULL ? diag->node : "",
+        .message = diag->message,
+    };
+    return true;
+}
+
+/* --- Reports ----------------------------------------------------------------------------------- */
+
+onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                      const onv_report_options *options, onv_write_fn write, void *context,
+                      onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) {
+        size_t size =
+            options->struct_size < sizeof complete ? options->struct_size : sizeof complete;
+        memcpy(&complete, options, size);
+        complete.struct_size = sizeof complete;
+    }
+    onv_view *views = onv_heap_calloc(count, sizeof *views);
+    if (views == NULL) return onv_fail_memory(error);
+    for (size_t i = 0; i < count; i++)
+        views[i] = (onv_view){.model = &analyses[i]->model,
+                              .infer = &analyses[i]->infer,
+                              .live = &analyses[i]->live,
+                              .order = &analyses[i]->order,
+                              .runtimes = analyses[i]->runtimes,
+                              .n_runtimes = analyses[i]->n_runtimes,
+                              .training = &analyses[i]->training,
+                              .levers = &analyses[i]->levers,
+                              .fit = &analyses[i]->fit,
+                              .replays = &analyses[i]->replays};
+    onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
+    onv_heap_free(views);
+    return status;
+}
