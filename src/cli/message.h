@@ -12,8 +12,4 @@ int onv_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* What went wrong with a file: its name, the node and the cause. Returns the exit status. */
 int onv_cli_complain(const char *path, const onv_error *error);
 
-/* A size: digits with an optional unit (B, KB, MB, GB, TB: powers of 1000; KiB, MiB, GiB, TiB, and
- * K, M, G, T: powers of 1024). */
-bool onv_cli_parse_size(const char *text, uint64_t *bytes);
-
 #endif

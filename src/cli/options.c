@@ -1,12 +1,10 @@
 #include "cli/options.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/message.h"
+#include "cli/values.h"
 
 /* Long options without a letter get a number beyond the characters. */
 enum {
@@ -163,234 +161,6 @@ void onv_cli_help(FILE *to)
           to);
 }
 
-/* --- Messages ---------------------------------------------------------------------------------- */
-
-/* Writes the message and gives the verdict that goes with it. */
-#define usage(...) (onv_cli_usage(__VA_ARGS__), ONV_CLI_USAGE)
-
-static onv_cli_verdict no_memory(void)
-{
-    return usage("out of memory");
-}
-
-/* --- Values ------------------------------------------------------------------------------------ */
-
-static bool parse_count(const char *text, int64_t *value, const char **end)
-{
-    if (*text < '0' || *text > '9') return false;
-    errno = 0;
-    char *stop;
-    long long number = strtoll(text, &stop, 10);
-    if (errno != 0) return false;
-    *value = number;
-    *end = stop;
-    return true;
-}
-
-static bool parse_whole(const char *text, int64_t *value)
-{
-    const char *end;
-    return parse_count(text, value, &end) && *end == '\0';
-}
-
-/* Splits NAME=VALUE at the last '=' (names may hold one); the name is a copy on the heap. */
-static char *split(const char *text, const char **value)
-{
-    const char *equals = strrchr(text, '=');
-    if (equals == NULL || equals == text) return NULL;
-    *value = equals + 1;
-    return strndup(text, (size_t)(equals - text));
-}
-
-static onv_cli_verdict add_dim(onv_cli *cli, const char *text)
-{
-    const char *value;
-    int64_t size;
-    char *name = split(text, &value);
-    if (name == NULL || !parse_whole(value, &size)) {
-        free(name);
-        return usage("--dim takes NAME=N, not '%s'", text);
-    }
-    cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, size};
-    return ONV_CLI_RUN;
-}
-
-/* AxBxC; an empty text is the shape of a scalar. */
-static int64_t *parse_shape(const char *text, size_t *rank)
-{
-    *rank = 0;
-    int64_t *dims = calloc(strlen(text) / 2 + 1, sizeof *dims);
-    if (dims == NULL || *text == '\0') return dims;
-    for (;;) {
-        const char *end;
-        if (!parse_count(text, &dims[(*rank)++], &end)) break;
-        if (*end == '\0') return dims;
-        if (*end != 'x' && *end != 'X' && *end != ',') break;
-        text = end + 1;
-    }
-    free(dims);
-    return NULL;
-}
-
-static onv_cli_verdict add_shape(onv_cli *cli, const char *text)
-{
-    const char *value;
-    size_t rank;
-    char *name = split(text, &value);
-    int64_t *dims = name != NULL ? parse_shape(value, &rank) : NULL;
-    if (dims == NULL) {
-        free(name);
-        return usage("--shape takes INPUT=AxBxC, not '%s'", text);
-    }
-    cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
-    return ONV_CLI_RUN;
-}
-
-static double *parse_numbers(const char *text, size_t *count)
-{
-    *count = 0;
-    double *numbers = calloc(strlen(text) / 2 + 1, sizeof *numbers);
-    if (numbers == NULL) return NULL;
-    for (;;) {
-        char *end;
-        double number = strtod(text, &end);
-        if (end == text || number != number) break;
-        numbers[(*count)++] = number;
-        if (*end == '\0') return numbers;
-        if (*end != ',') break;
-        text = end + 1;
-    }
-    free(numbers);
-    return NULL;
-}
-
-static onv_cli_verdict add_input_value(onv_cli *cli, const char *text)
-{
-    onv_input_value given = {0};
-    const char *at = strstr(text, "=@"), *value;
-    if (at != NULL && at > text) {
-        given.name = strndup(text, (size_t)(at - text));
-        given.file = at + 2;
-        if (given.name == NULL) return no_memory();
-    } else {
-        char *name = split(text, &value);
-        given.numbers = name != NULL ? parse_numbers(value, &given.count) : NULL;
-        given.name = name;
-        if (given.numbers == NULL) {
-            free(name);
-            return usage("--input-value takes NAME=V,V,... or NAME=@FILE.pb, not '%s'", text);
-        }
-    }
-    cli->input_values[cli->analysis.n_input_values++] = given;
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict add_output(onv_cli *cli, onv_format format, const char *file)
-{
-    for (size_t i = 0; i < cli->n_outputs; i++)
-        if (cli->outputs[i].format == format) return usage("one output is asked for twice");
-    if (cli->n_outputs == ONV_CLI_MAX_OUTPUTS) return usage("too many outputs");
-    cli->outputs[cli->n_outputs++] = (onv_cli_output){format, file != NULL ? file : "-"};
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict add_dump(onv_cli *cli, const char *what)
-{
-    static const struct {
-        const char *name;
-        onv_format format;
-    } dumps[] = {
-        {"graph", ONV_FORMAT_DUMP_GRAPH},   {"intervals", ONV_FORMAT_DUMP_INTERVALS},
-        {"plan", ONV_FORMAT_DUMP_PLAN},     {"trace", ONV_FORMAT_DUMP_TRACE},
-        {"replay", ONV_FORMAT_DUMP_REPLAY},
-    };
-    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
-        if (strcmp(dumps[i].name, what) == 0) return add_output(cli, dumps[i].format, NULL);
-    return usage("--dump takes graph, intervals, plan, trace or replay, not '%s'", what);
-}
-
-static onv_cli_verdict set_color(onv_cli *cli, const char *when)
-{
-    static const char *const names[] = {"auto", "always", "never"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(names[i], when) != 0) continue;
-        cli->color = (onv_cli_color)i;
-        return ONV_CLI_RUN;
-    }
-    return usage("--color takes auto, always or never, not '%s'", when);
-}
-
-static onv_cli_verdict set_unsigned(unsigned *to, const char *name, const char *text, int64_t least)
-{
-    int64_t value;
-    if (!parse_whole(text, &value) || value < least || value > INT_MAX)
-        return usage("--%s takes a number of at least %lld, not '%s'", name, (long long)least,
-                     text);
-    *to = (unsigned)value;
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict set_batch(onv_cli *cli, const char *text)
-{
-    if (!parse_whole(text, &cli->analysis.batch) || cli->analysis.batch < 1)
-        return usage("--batch takes a number of at least 1, not '%s'", text);
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict set_precision(onv_precision *to, const char *option, const char *text)
-{
-    static const char *const names[] = {"fp32", "fp16", "bf16"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(names[i], text) != 0) continue;
-        *to = (onv_precision)(ONV_PRECISION_FP32 + i);
-        return ONV_CLI_RUN;
-    }
-    return usage("--%s takes fp32, fp16 or bf16, not '%s'", option, text);
-}
-
-static onv_cli_verdict set_limit(onv_cli *cli, const char *text)
-{
-    const char *value;
-    uint64_t limit = 0;
-    char *name = split(text, &value);
-    bool good = name != NULL && onv_cli_parse_size(value, &limit) && limit > 0 &&
-                onv_limits_set(&cli->analysis.limits, name, limit);
-    free(name);
-    if (!good) return usage("--limit takes NAME=N with a name that --help lists, not '%s'", text);
-    return ONV_CLI_RUN;
-}
-
-static onv_cli_verdict set_effort(onv_cli *cli, const char *text)
-{
-    int64_t value;
-    if (!parse_whole(text, &value) || value < 1)
-        return usage("--effort takes a number of at least 1, not '%s'", text);
-    cli->analysis.effort = (uint64_t)value;
-    return ONV_CLI_RUN;
-}
-
-enum { MAX_CANDIDATES = 8 };
-
-static onv_cli_verdict set_budget(onv_cli *cli, const char *text)
-{
-    onv_gpu_info found[MAX_CANDIDATES];
-    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
-        return ONV_CLI_RUN;
-    size_t count = onv_gpu_by_name(text, found, MAX_CANDIDATES), length = 0;
-    if (count == 1) {
-        cli->analysis.budget = found[0].usable_bytes;
-        return ONV_CLI_RUN;
-    }
-    if (count == 0)
-        return usage("--budget takes a size like 16GiB or a GPU of --list-gpus, not '%s'", text);
-    char names[256] = "";
-    for (size_t i = 0; i < count && i < MAX_CANDIDATES && length < sizeof names; i++)
-        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
-                                   found[i].name);
-    return usage("--budget: '%s' may be one of %s%s", text, names,
-                 count > MAX_CANDIDATES ? " and more" : "");
-}
-
 static onv_cli_verdict list_gpus(void)
 {
     onv_gpu_info gpu;
@@ -401,59 +171,50 @@ static onv_cli_verdict list_gpus(void)
     return ONV_CLI_DONE;
 }
 
-static onv_cli_verdict set_margin(onv_cli *cli, const char *text)
-{
-    const char *end;
-    int64_t value;
-    bool good =
-        parse_count(text, &value, &end) && value <= 99 && (*end == '\0' || strcmp(end, "%") == 0);
-    if (!good) return usage("--margin takes a percentage below 100, not '%s'", text);
-    cli->analysis.margin_percent = (unsigned)value;
-    return ONV_CLI_RUN;
-}
-
 /* --- Parsing ----------------------------------------------------------------------------------- */
 
 static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
 {
     switch (code) {
-    case 'b': return set_batch(cli, arg);
-    case 'd': return add_dim(cli, arg);
-    case 's': return add_shape(cli, arg);
-    case 'i': return add_input_value(cli, arg);
+    case 'b': return onv_cli_set_batch(cli, arg);
+    case 'd': return onv_cli_add_dim(cli, arg);
+    case 's': return onv_cli_add_shape(cli, arg);
+    case 'i': return onv_cli_add_input_value(cli, arg);
     case OPT_OP_SHAPES: cli->analysis.op_shapes_file = arg; return ONV_CLI_RUN;
-    case OPT_PRECISION: return set_precision(&cli->analysis.precision, "precision", arg);
+    case OPT_PRECISION: return onv_cli_set_precision(&cli->analysis.precision, "precision", arg);
     case OPT_ORDER: cli->analysis.order = arg; return ONV_CLI_RUN;
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
-    case OPT_EFFORT: return set_effort(cli, arg);
-    case OPT_LIMIT: return set_limit(cli, arg);
+    case OPT_EFFORT: return onv_cli_set_effort(cli, arg);
+    case OPT_LIMIT: return onv_cli_set_limit(cli, arg);
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
-    case OPT_BUDGET: return set_budget(cli, arg);
+    case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
-    case OPT_AMP: return set_precision(&cli->analysis.amp, "amp", arg);
+    case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
     case OPT_FREEZE: cli->freeze[cli->analysis.n_freeze++] = arg; return ONV_CLI_RUN;
-    case OPT_ACCUMULATE: return set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
-    case OPT_ZERO: return set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
-    case OPT_WORLD: return set_unsigned(&cli->analysis.world, "world", arg, 1);
+    case OPT_ACCUMULATE:
+        return onv_cli_set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
+    case OPT_ZERO: return onv_cli_set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
+    case OPT_WORLD: return onv_cli_set_unsigned(&cli->analysis.world, "world", arg, 1);
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
-    case OPT_PLAN_OUT: return add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
-    case OPT_MARGIN: return set_margin(cli, arg);
+    case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
-    case OPT_JSON: return add_output(cli, ONV_FORMAT_JSON, arg);
-    case OPT_CSV: return add_output(cli, ONV_FORMAT_CSV, arg);
+    case OPT_JSON: return onv_cli_add_output(cli, ONV_FORMAT_JSON, arg);
+    case OPT_CSV: return onv_cli_add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:
-        if (arg != NULL && set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
+        if (arg != NULL &&
+            onv_cli_set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
             return ONV_CLI_USAGE;
-        return add_output(cli, ONV_FORMAT_LAYERS, NULL);
-    case OPT_DUMP: return add_dump(cli, arg);
-    case OPT_TOP: return set_unsigned(&cli->report.top, "top", arg, 1);
-    case OPT_COLOR: return set_color(cli, arg);
+        return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
+    case OPT_DUMP: return onv_cli_add_dump(cli, arg);
+    case OPT_TOP: return onv_cli_set_unsigned(&cli->report.top, "top", arg, 1);
+    case OPT_COLOR: return onv_cli_set_color(cli, arg);
     case 'q': cli->report.verbosity = -1; return ONV_CLI_RUN;
     case 'v': cli->report.verbosity = 1; return ONV_CLI_RUN;
     case OPT_VERSION: printf("onnxvram %s\n", onv_version()); return ONV_CLI_DONE;
@@ -461,6 +222,29 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     default: break;
     }
     return ONV_CLI_USAGE;
+}
+
+/* What options ask of each other. */
+static onv_cli_verdict check(onv_cli *cli)
+{
+    if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
+    if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
+        return onv_cli_reject("--zero and --world go together, and a world has 2 devices or more");
+    if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
+        return onv_cli_reject("--max-batch needs a --budget or a --replay");
+    if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
+        return onv_cli_reject("--checkpoint needs --train");
+    size_t on_stdout = 0;
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
+        if (cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS && cli->analysis.checkpoint == NULL)
+            return onv_cli_reject("--plan-out needs --checkpoint");
+    }
+    if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
+    /* The report for people, unless something else takes its place. */
+    if (on_stdout == 0) return onv_cli_add_output(cli, ONV_FORMAT_TEXT, NULL);
+    return ONV_CLI_RUN;
 }
 
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
@@ -478,33 +262,17 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;
-        if (code == ':') return usage("option '%s' needs a value", argv[optind - 1]);
+        if (code == ':') return onv_cli_reject("option '%s' needs a value", argv[optind - 1]);
         if (code == '?' && optopt > 0 && optopt < 256 && strchr(shorts, optopt) == NULL)
-            return usage("there is no option '-%c'", optopt);
+            return onv_cli_reject("there is no option '-%c'", optopt);
         if (code == '?')
-            return usage("option '%s' is unknown, ambiguous or takes no value", argv[optind - 1]);
+            return onv_cli_reject("option '%s' is unknown, ambiguous or takes no value",
+                                  argv[optind - 1]);
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
     }
     for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
-    if (cli->n_models == 0) return usage("no model is given");
-    if (cli->analysis.zero_stage > 3) return usage("--zero takes 1, 2 or 3");
-    if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
-        return usage("--zero and --world go together, and a world has 2 devices or more");
-    if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
-        return usage("--max-batch needs a --budget or a --replay");
-    if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
-        return usage("--checkpoint needs --train");
-    size_t on_stdout = 0;
-    for (size_t i = 0; i < cli->n_outputs; i++) {
-        on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
-        if (cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS && cli->analysis.checkpoint == NULL)
-            return usage("--plan-out needs --checkpoint");
-    }
-    if (on_stdout > 1) return usage("only one output can go to standard output");
-    /* The report for people, unless something else takes its place. */
-    if (on_stdout == 0) return add_output(cli, ONV_FORMAT_TEXT, NULL);
-    return ONV_CLI_RUN;
+    return check(cli);
 }
 
 onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
@@ -522,7 +290,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
         cli->input_values == NULL || cli->freeze == NULL)
-        verdict = no_memory();
+        verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
     cli->analysis.dims = cli->dims;

@@ -8,6 +8,7 @@
 #include "cli/guard.h"
 #include "cli/message.h"
 #include "cli/output.h"
+#include "cli/values.h"
 
 /* The option that getopt_long stumbled over. */
 static int wrong_option(char **argv, int code)
