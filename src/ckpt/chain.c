@@ -178,8 +178,10 @@ static void thin(point_list *front, size_t limit)
 static void keep_one(solver *s, uint32_t t, uint32_t kind)
 {
     const onv_chain_unit *unit = &s->chain->units[t - 1];
-    uint64_t run = s->chain->turn_bytes[t] + unit->forward_bytes;
-    uint64_t cost = t == s->chain->n_units ? unit->cost : unit->last_cost;
+    bool is_first_run = t == s->chain->n_units;
+    uint64_t run =
+        s->chain->turn_bytes[t] + (is_first_run ? unit->forward_bytes : unit->last_bytes);
+    uint64_t cost = is_first_run ? unit->cost : unit->last_cost;
     s->best.count = 0;
     if (kind == WITH_OUTPUTS) {
         emit(s, &s->best, unit->backward_bytes, 0, KEEP | LIVE);
@@ -238,7 +240,7 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     if (chain->units[first].no_start) return;
     for (uint32_t q = first + 1; q < t && !s->failed; q++) {
         uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
-        run = max_u64(run, before + chain->units[q - 1].forward_bytes);
+        run = max_u64(run, before + chain->units[q - 1].passing_bytes);
         cost += chain->units[q - 1].cost;
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
@@ -304,6 +306,7 @@ static onv_status check(const onv_chain *chain, onv_error *err)
         const onv_chain_unit *unit = &chain->units[i];
         fits &= onv_u64_add(bytes, unit->own_bytes, &bytes);
         widest = max_u64(widest, max_u64(unit->forward_bytes, unit->backward_bytes));
+        widest = max_u64(widest, max_u64(unit->passing_bytes, unit->last_bytes));
         fits &= onv_u64_add(cost, unit->cost, &cost) && unit->last_cost <= unit->cost;
     }
     for (uint32_t i = 0; i <= chain->n_units; i++) widest = max_u64(widest, chain->turn_bytes[i]);

@@ -13,7 +13,7 @@
  *
  * and a range of one unit keeps it. So a plan is a list of ranges that are checkpointed, which may
  * contain one another. What memory holds, and when:
- *   - while a unit runs: its forward_bytes, and turn_bytes[t] (gradients, parameters: what stands
+ *   - while a unit runs: its bytes of that run, and turn_bytes[t] (gradients, parameters: what stands
  *     there while [s, t) runs, because all from t on went backward already);
  *   - a kept unit holds its own_bytes, tensors that it saves itself, and those that a later unit of
  *     its range saves, until all of [s + 1, t) went backward;
@@ -42,12 +42,14 @@
 #include "base/status.h"
 #include "base/vec.h"
 
-enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 64 };
+enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 96 };
 
 typedef struct onv_chain_unit {
     uint64_t cost;           /* of running it */
     uint64_t last_cost;      /* the same where only its backward needs it: no reader follows */
-    uint64_t forward_bytes;  /* its outputs and temporaries, while it runs */
+    uint64_t forward_bytes;  /* its outputs, temporaries and what it keeps, while it runs */
+    uint64_t last_bytes;     /* the same where only its backward needs it */
+    uint64_t passing_bytes;  /* while it runs in a checkpoint, and keeps nothing */
     uint64_t own_bytes;      /* what it alone keeps for its backward */
     uint64_t backward_bytes; /* all that stands there in its backward but what is held before it */
     bool makes_own;          /* what it keeps is more than its outputs: it must run to have it */

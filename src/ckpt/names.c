@@ -1,6 +1,7 @@
 #include "ckpt/names.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *node_name(const onv_model *model, const onv_eager_op *op)
@@ -13,6 +14,19 @@ static const char *node_name(const onv_model *model, const onv_eager_op *op)
     return node->op_type;
 }
 
+/* An export writes the second call of module "relu" as "relu_1". */
+static bool is_called_again(const onv_scopes *scopes, const char *path, uint32_t length)
+{
+    char second[256];
+    uint32_t digits = 0;
+    while (digits < length && isdigit((unsigned char)path[length - 1 - digits])) digits++;
+    bool has_number = digits > 0 && digits + 1 < length && path[length - 1 - digits] == '_';
+    if (has_number && onv_scopes_module(scopes, path, length - 1 - digits) != NULL) return true;
+    int n = snprintf(second, sizeof second, "%.*s_1", (int)length, path);
+    return n < 0 || (size_t)n >= sizeof second ||
+           onv_scopes_module(scopes, second, (uint32_t)n) != NULL;
+}
+
 /* The outermost module around operation `at` that begins there and ends inside the segment. */
 static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at, uint32_t last_op)
 {
@@ -20,7 +34,8 @@ static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at
     for (uint32_t end = 0; path[end] != '\0'; end += path[end] == '.') {
         end += (uint32_t)strcspn(path + end, ".");
         const onv_module_span *span = onv_scopes_module(scopes, path, end);
-        if (span != NULL && span->first_op == at && span->last_op <= last_op) return span;
+        bool whole = span != NULL && span->first_op == at && span->last_op <= last_op;
+        if (whole && !is_called_again(scopes, path, end)) return span;
     }
     return NULL;
 }
@@ -33,13 +48,100 @@ static bool is_plain(const char *path, size_t length)
     return true;
 }
 
-onv_status onv_segment_name(onv_model *model, const onv_eager *eager, const onv_scopes *scopes,
-                            onv_tape_segment segment, onv_segment_names *names, onv_error *err)
+/* --- Chains ------------------------------------------------------------------------------------ */
+
+/* What modules hand to each other, within one segment. */
+typedef struct chain {
+    onv_namer *namer;
+    uint32_t first_mark;          /* of the first module */
+    uint32_t first_op;            /* of the segment */
+    onv_tape_segment before, now; /* modules */
+    uint32_t n_beside;            /* what the first module takes beside the result of another one */
+    bool is_first, is_broken;
+} chain;
+
+/* A tensor that operation `op` of the module reads. */
+static void read(chain *c, uint32_t tensor, uint32_t *handed, uint32_t *n_outside)
 {
-    uint32_t n = 0;
+    const onv_eager *eager = c->namer->eager;
+    const onv_eager_storage *storage = &eager->storages.at[eager->tensors.at[tensor].storage];
+    uint32_t made = c->namer->made_by[tensor], *entered = &c->namer->entered[tensor];
+    bool is_fixed = storage->kind != ONV_STORAGE_INPUT && storage->kind <= ONV_STORAGE_CONSTANT;
+    if (is_fixed || storage->is_cached || storage->on_host) return;
+    if (made != UINT32_MAX && made >= c->now.first_op) return;
+    if (made != UINT32_MAX && made >= c->first_op) {
+        c->is_broken |=
+            made < c->before.first_op || (*handed != ONV_NO_TENSOR && *handed != tensor);
+        *handed = tensor;
+        return;
+    }
+    if (*entered == c->namer->n_marks) return; /* by this module */
+    c->is_broken |= !c->is_first && *entered < c->first_mark;
+    *entered = c->namer->n_marks;
+    (*n_outside)++;
+}
+
+/* The next module of the segment. */
+static void add_module(chain *c, onv_tape_segment module)
+{
+    const onv_eager *eager = c->namer->eager;
+    uint32_t handed = ONV_NO_TENSOR, n_outside = 0;
+    c->is_first = module.first_op == c->first_op;
+    c->before = c->now;
+    c->now = module;
+    c->namer->n_marks++;
+    if (c->is_first) c->first_mark = c->namer->n_marks;
+    for (uint32_t i = module.first_op; i <= module.last_op; i++)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
+            read(c, eager->ops.at[i].in[k].tensor, &handed, &n_outside);
+    if (c->is_first) {
+        c->n_beside = n_outside > 0 ? n_outside - 1 : 0;
+        return;
+    }
+    c->is_broken |= handed == ONV_NO_TENSOR || n_outside != c->n_beside;
+    for (uint32_t i = c->before.first_op; i <= c->before.last_op; i++) {
+        for (uint32_t k = 0; k < eager->ops.at[i].n_out; k++) {
+            uint32_t out = eager->ops.at[i].out[k], last = c->namer->last_read[out];
+            c->is_broken |= last != UINT32_MAX && last > module.last_op;
+        }
+    }
+}
+
+/* --- Segments ---------------------------------------------------------------------------------- */
+
+onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
+                          const onv_scopes *scopes, onv_arena *arena, onv_error *err)
+{
+    size_t n = eager->tensors.count;
+    *namer = (onv_namer){.model = model,
+                         .eager = eager,
+                         .scopes = scopes,
+                         .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
+                         .last_read = ONV_ARENA_ARRAY(arena, uint32_t, n),
+                         .entered = ONV_ARENA_ARRAY(arena, uint32_t, n)};
+    if (namer->made_by == NULL || namer->last_read == NULL || namer->entered == NULL)
+        return onv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) namer->made_by[i] = namer->last_read[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < eager->ops.count; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) namer->last_read[op->in[k].tensor] = i;
+        for (uint32_t k = 0; k < op->n_out; k++) namer->made_by[op->out[k]] = i;
+    }
+    for (size_t i = 0; i < eager->outputs.count; i++)
+        namer->last_read[eager->outputs.at[i]] = (uint32_t)eager->ops.count;
+    return ONV_OK;
+}
+
+onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
+                            onv_error *err)
+{
+    onv_model *model = namer->model;
+    const onv_scopes *scopes = namer->scopes;
     const char *list = "";
-    *names = (onv_segment_names){.first = node_name(model, &eager->ops.at[segment.first_op]),
-                                 .last = node_name(model, &eager->ops.at[segment.last_op])};
+    uint32_t n = 0, next = segment.first_op;
+    chain c = {.namer = namer, .first_op = segment.first_op};
+    *names = (onv_segment_names){.first = node_name(model, &namer->eager->ops.at[segment.first_op]),
+                                 .last = node_name(model, &namer->eager->ops.at[segment.last_op])};
     for (uint32_t i = segment.first_op; i <= segment.last_op; i++) {
         const char *path = scopes->path_of[i];
         if (path == NULL) continue;
@@ -49,9 +151,14 @@ onv_status onv_segment_name(onv_model *model, const onv_eager *eager, const onv_
                                 (int)span->length, path);
         if (list == NULL) return onv_fail_memory(err);
         n++;
+        c.is_broken |= i != next; /* there is something between modules */
+        add_module(&c, (onv_tape_segment){i, span->last_op});
+        next = span->last_op + 1;
         i = span->last_op;
     }
-    if (n > 0) names->modules = list;
-    names->is_one = n == 1;
+    if (n == 0) return ONV_OK;
+    names->modules = list;
+    names->n_modules = n;
+    names->is_chain = n == 1 || (!c.is_broken && next == segment.last_op + 1);
     return ONV_OK;
 }

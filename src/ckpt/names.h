@@ -9,13 +9,30 @@ typedef struct onv_segment_names {
     const char *first, *last; /* nodes; an unnamed one goes by its first output */
     /* Modules that the segment consists of, in order, with spaces between; NULL where it holds
      * operations of a module that is not whole, or nothing tells their modules. Letters, digits,
-     * underscores and dots. */
+     * underscores and dots. A module that is called several times has no name here: what is done to
+     * it would be done in all its calls. */
     const char *modules;
-    bool is_one; /* a single one */
+    uint32_t n_modules;
+    /* One after the other, each takes the result of the one before and, beside it, the same as the
+     * first; nobody else reads the results between. So is a single one. */
+    bool is_chain;
 } onv_segment_names;
 
+typedef struct onv_namer {
+    onv_model *model;
+    const onv_eager *eager;
+    const onv_scopes *scopes;
+    /* By tensor: operations, UINT32_MAX: none. */
+    uint32_t *made_by, *last_read;
+    /* The work for one segment. By tensor: 1 + the last module that read it from outside. */
+    uint32_t *entered, n_marks;
+} onv_namer;
+
+/* Everything lives in `arena`; what was given must outlive the namer. */
+onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
+                          const onv_scopes *scopes, onv_arena *arena, onv_error *err);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
-onv_status onv_segment_name(onv_model *model, const onv_eager *eager, const onv_scopes *scopes,
-                            onv_tape_segment segment, onv_segment_names *names, onv_error *err);
+onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
+                            onv_error *err);
 
 #endif

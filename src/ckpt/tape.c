@@ -14,6 +14,7 @@ typedef struct builder {
     /* by storage */
     uint32_t *made_by;   /* the first operation that makes it; NONE: there from the start */
     uint32_t *last_read; /* the last operation that reads or saves it */
+    bool *is_saved;      /* by any operation */
     /* by operation */
     uint64_t *backward; /* beside activations, while its backward runs */
     uint64_t *carried;  /* of that what was there before */
@@ -26,7 +27,8 @@ typedef struct builder {
     uint32_t n_units;
     uint32_t *unit_of; /* by operation */
     /* by storage */
-    bool *is_kept, *is_gone; /* by an operation of the unit that makes it; within it */
+    bool *is_kept;           /* by an operation of the unit that makes it */
+    bool *is_gone, *is_past; /* within it, when it keeps what it can, or nothing */
     bool *is_placed;         /* among the tensors */
     uint64_t outputs;        /* bytes that the caller holds all the time */
 } builder;
@@ -79,7 +81,10 @@ static void find_uses(builder *b)
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) b->last_read[storage_of(b, op->in[k].tensor)] = i;
-        for (uint32_t k = 0; k < op->n_saved; k++) b->last_read[op->saved[k]] = i;
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            b->last_read[op->saved[k]] = i;
+            b->is_saved[op->saved[k]] = true;
+        }
         for (uint32_t k = 0; k < op->n_out; k++) {
             uint32_t storage = storage_of(b, op->out[k]);
             if (b->made_by[storage] == NONE) b->made_by[storage] = i;
@@ -255,13 +260,30 @@ static void number_units(builder *b)
         for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) b->unit_of[i] = u;
 }
 
+/* Makes something to keep of what is kept anyway: a cast, a sum. */
+static bool copies_kept(const builder *b, uint32_t i)
+{
+    const onv_eager_op *op = &b->eager->ops.at[i];
+    bool makes = false;
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t s = storage_of(b, op->out[k]);
+        makes |= is_activation(b, s) && b->made_by[s] == i && b->is_saved[s];
+    }
+    for (uint32_t k = 0; k < op->n_in && makes; k++) {
+        uint32_t s = storage_of(b, op->in[k].tensor);
+        if (is_activation(b, s) && !b->is_saved[s]) return false;
+    }
+    return makes;
+}
+
 static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
 {
     uint64_t *kept, *crossed;
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < b->eager->first_loss_op; i++)
-        if (i == 0 || keeps(b, &b->eager->ops.at[i])) b->first_op[b->n_units++] = i;
+        if (i == 0 || keeps(b, &b->eager->ops.at[i]) || copies_kept(b, i))
+            b->first_op[b->n_units++] = i;
     if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
     b->first_op[b->n_units] = b->n_ops;
     number_units(b);
@@ -316,14 +338,47 @@ static uint64_t keep_new(builder *b, uint32_t u, uint32_t i, uint64_t *extra, on
     return kept;
 }
 
-/* What goes after operation i: made in the unit, read no more, kept by nobody. */
-static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, uint32_t storage)
+/* What goes after operation i: made in the unit, read no more, and kept by nobody, where any keep. */
+static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, bool keeping)
 {
-    if (!is_activation(b, storage) || !made_in(b, storage, u) || b->last_read[storage] != i)
-        return 0;
-    if (b->is_kept[storage] || b->is_gone[storage]) return 0;
-    b->is_gone[storage] = true;
-    return b->eager->storages.at[storage].bytes;
+    const onv_eager_op *op = &b->eager->ops.at[i];
+    bool *is_gone = keeping ? b->is_gone : b->is_past;
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+        uint32_t s = storage_of(b, k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in]);
+        if (!is_activation(b, s) || !made_in(b, s, u) || b->last_read[s] != i) continue;
+        if (is_gone[s] || (keeping && b->is_kept[s])) continue;
+        is_gone[s] = true;
+        bytes += b->eager->storages.at[s].bytes;
+    }
+    return bytes;
+}
+
+static uint64_t made_bytes(const builder *b, uint32_t i)
+{
+    const onv_eager_op *op = &b->eager->ops.at[i];
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t s = storage_of(b, op->out[k]);
+        if (is_activation(b, s) && b->made_by[s] == i) bytes += b->eager->storages.at[s].bytes;
+    }
+    return bytes;
+}
+
+/* While the unit runs and keeps nothing: what operations make for their backward goes at once. */
+static uint64_t passing_bytes(builder *b, uint32_t u)
+{
+    uint64_t now = 0, most = 0;
+    for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        uint64_t extra = op->forward_temp_bytes;
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            if (is_own(b, op->saved[k])) extra += b->eager->storages.at[op->saved[k]].bytes;
+        now += made_bytes(b, i);
+        most = max_u64(most, now + extra);
+        now -= drop_dead(b, u, i, false);
+    }
+    return most;
 }
 
 /* What is held while each operation of a unit runs, and what its backward finds: all that was kept
@@ -331,18 +386,15 @@ static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, uint32_t storage)
 static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
 {
     uint64_t now = 0, kept = 0;
+    unit->passing_bytes = passing_bytes(b, u);
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t s = storage_of(b, op->out[k]);
-            if (is_activation(b, s) && b->made_by[s] == i) now += b->eager->storages.at[s].bytes;
-        }
+        if (keeps(b, op)) unit->last_bytes = unit->forward_bytes;
+        now += made_bytes(b, i);
         kept += keep_new(b, u, i, &now, unit);
         unit->forward_bytes = max_u64(unit->forward_bytes, now + op->forward_temp_bytes);
-        for (uint32_t k = 0; k < op->n_in; k++)
-            now -= drop_dead(b, u, i, storage_of(b, op->in[k].tensor));
-        for (uint32_t k = 0; k < op->n_out; k++)
-            now -= drop_dead(b, u, i, storage_of(b, op->out[k]));
+        if (saves_own(b, op)) unit->last_bytes = unit->forward_bytes;
+        now -= drop_dead(b, u, i, true);
         if (b->goes_back[i])
             unit->backward_bytes =
                 max_u64(unit->backward_bytes, b->backward[i] + kept + b->outputs);
@@ -371,7 +423,7 @@ static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
         find_unit_costs(b, u, &units[u]);
         find_unit_bytes(b, u, &units[u]);
         units[u].makes_own = true;
-        chain->max_extra_cost += units[u].cost;
+        chain->max_extra_cost += ONV_TAPE_MAX_RERUNS * units[u].cost;
         uint32_t i = b->first_op[u];
         while (i > 0 && !b->goes_back[i - 1]) i--;
         turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0);
@@ -472,8 +524,10 @@ static onv_status init(builder *b, onv_error *err)
     b->n_storages = (uint32_t)b->eager->storages.count;
     b->made_by = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
     b->last_read = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
+    b->is_saved = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_kept = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_gone = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    b->is_past = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_placed = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->backward = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
     b->carried = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);

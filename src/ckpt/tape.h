@@ -1,9 +1,10 @@
 /* The eager tape as a chain (chain.h): where checkpoints may begin and end, and what is held between.
  *
  * A unit is a stretch of operations. Fine units begin at every operation that keeps something for its
- * backward: those that keep nothing (views, sums) go with the one before, for a checkpoint that ends
- * there need not run them again. Where these are more than asked for, neighbours are joined: first
- * those that keep little and whose border is crossed by much.
+ * backward, or that makes something to keep of what is kept itself (casts). The others (views, sums)
+ * go with the one before, for a checkpoint that ends there need not run them again. Where these are
+ * more than asked for, neighbours are joined: first those that keep little and whose border is
+ * crossed by much.
  *
  * Storages are the tensors of the chain, wherever they are read again: what skips units (residual
  * branches, the long connections of a U-Net) is held until then. What is there beside activations
@@ -17,6 +18,9 @@
 
 #include "ckpt/chain.h"
 #include "ckpt/ckpt.h"
+
+/* Plans that compute more again than so many forward passes are not looked for. */
+enum { ONV_TAPE_MAX_RERUNS = 3 };
 
 typedef struct onv_tape_chain {
     onv_chain chain;

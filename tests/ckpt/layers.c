@@ -182,6 +182,8 @@ onv_chain layers_chain(layers *l)
         l->units[i] = (onv_chain_unit){.cost = l->at[i].cost,
                                        .last_cost = l->at[i].cost,
                                        .forward_bytes = bytes_of(l, i),
+                                       .last_bytes = bytes_of(l, i),
+                                       .passing_bytes = bytes_of(l, i),
                                        .backward_bytes = backward_bytes(l, i)};
         l->tensors[i] = (onv_chain_tensor){.bytes = bytes_of(l, i),
                                            .maker = (uint32_t)i,

@@ -109,7 +109,7 @@ static void checkpoint_chain(run *r, const onv_chain_range *range, uint32_t t, b
     }
     uint64_t inside_held = r->held;
     for (uint32_t u = range->first; u < range->end; u++) {
-        uint64_t there = chain->turn_bytes[t] + chain->units[u].forward_bytes + outputs;
+        uint64_t there = chain->turn_bytes[t] + chain->units[u].passing_bytes + outputs;
         for (uint32_t i = 0; i < chain->n_tensors; i++) {
             const onv_chain_tensor *v = &chain->tensors[i];
             if (v->maker >= range->first && v->maker < u && is_read(v, u, t, false))
@@ -153,8 +153,10 @@ static void train_chain(run *r, uint32_t s, uint32_t t, bool live)
     bool last = s + 1 == t;
     if (!last || !live) {
         uint64_t outputs = live ? own_outputs(chain, t - 1) : 0;
-        reach(r, r->held + chain->turn_bytes[t] + unit->forward_bytes + outputs);
-        r->of.cost += last && t < chain->n_units ? unit->last_cost : unit->cost;
+        bool stops = last && t < chain->n_units;
+        uint64_t there = stops ? unit->last_bytes : unit->forward_bytes;
+        reach(r, r->held + chain->turn_bytes[t] + there + outputs);
+        r->of.cost += stops ? unit->last_cost : unit->cost;
     }
     if (!last) {
         uint64_t before = r->held;

@@ -93,6 +93,8 @@ static void random_chains(void **state)
             units[i] = (onv_chain_unit){.cost = cost,
                                         .last_cost = below(&seed, cost + 1),
                                         .forward_bytes = below(&seed, 40),
+                                        .last_bytes = below(&seed, 40),
+                                        .passing_bytes = below(&seed, 40),
                                         .own_bytes = below(&seed, 20),
                                         .backward_bytes = below(&seed, 60),
                                         .makes_own = below(&seed, 3) == 0,

@@ -169,6 +169,7 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
     taped t;
     onv_error err = {0};
     onv_scopes scopes;
+    onv_namer namer;
     onv_arena arena;
     char text[2048] = "";
     size_t length = 0;
@@ -176,12 +177,12 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
     onv_ckpt_plans plans = taped_plans(&t, "blocks");
     onv_arena_init(&arena, SIZE_MAX);
     assert_int_equal(onv_scopes_find(&t.flow.model, &t.eager, &arena, &scopes, &err), ONV_OK);
+    assert_int_equal(onv_namer_init(&namer, &t.flow.model, &t.eager, &scopes, &arena, &err),
+                     ONV_OK);
     const onv_ckpt_plan *plan = &plans.at.at[0];
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         onv_segment_names names;
-        assert_int_equal(
-            onv_segment_name(&t.flow.model, &t.eager, &scopes, plan->segments[i], &names, &err),
-            ONV_OK);
+        assert_int_equal(onv_segment_name(&namer, plan->segments[i], &names, &err), ONV_OK);
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i > 0 ? "," : "",
                                    names.modules != NULL ? names.modules : "?");
         assert_true(length < sizeof text);

@@ -1,0 +1,266 @@
+/* The plan "optimal" on tapes: against every other plan, against all plans of small networks, and on
+ * networks that checkpointing is for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ckpt/plans.h"
+#include "ckpt/tape.h"
+#include "ckpt/taped.h"
+
+typedef struct subject {
+    taped t;
+    onv_ckpt_plans optimal;
+} subject;
+
+/* After the tape was opened. */
+static void plan(subject *s, const char *optimizer)
+{
+    s->t.options.optimizer = onv_optimizer_find(optimizer);
+    s->optimal = taped_plans(&s->t, "optimal");
+}
+
+static void close(subject *s)
+{
+    onv_ckpt_plans_cleanup(&s->optimal);
+    taped_close(&s->t);
+}
+
+static onv_ckpt_plan measured(subject *s, const onv_tape_segment *segments, uint32_t count)
+{
+    onv_ckpt_plan result;
+    onv_error err = {0};
+    if (onv_ckpt_measure(&s->t.problem, segments, count, &result, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    return result;
+}
+
+/* The least peak of an optimal plan that recomputes no more; UINT64_MAX: none. */
+static uint64_t least_peak(const subject *s, uint64_t macs)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < s->optimal.at.count; i++) {
+        const onv_ckpt_plan *at = &s->optimal.at.at[i];
+        if (at->recomputed_macs <= macs && at->peak_bytes < least) least = at->peak_bytes;
+    }
+    return least;
+}
+
+static uint64_t forward_macs(const subject *s)
+{
+    uint64_t macs = 0;
+    for (size_t i = 0; i < s->t.eager.ops.count; i++) macs += s->t.eager.ops.at[i].macs;
+    return macs;
+}
+
+/* Dearest last, each smaller than the one before; what they say of themselves is so. */
+static void check_front(subject *s)
+{
+    assert_true(s->optimal.at.count > 0);
+    for (size_t i = 0; i < s->optimal.at.count; i++) {
+        const onv_ckpt_plan *at = &s->optimal.at.at[i];
+        onv_ckpt_plan again = measured(s, at->segments, at->n_segments);
+        assert_int_equal(again.peak_bytes, at->peak_bytes);
+        assert_int_equal(again.recomputed_macs, at->recomputed_macs);
+        if (i == 0) continue;
+        assert_true(at->recomputed_macs > at[-1].recomputed_macs);
+        assert_true(at->peak_bytes < at[-1].peak_bytes);
+    }
+}
+
+/* --- Against the named plans ------------------------------------------------------------------- */
+
+static void no_better(subject *s, const onv_ckpt_plan_kind *kind, uint32_t count)
+{
+    onv_ckpt_plans plans = {0};
+    onv_error err = {0};
+    if (kind->make(&s->t.problem, count, &plans, &err) != ONV_OK) fail_msg("%s", err.message);
+    for (size_t i = 0; i < plans.at.count; i++) {
+        const onv_ckpt_plan *at = &plans.at.at[i];
+        if (least_peak(s, at->recomputed_macs) > at->peak_bytes)
+            fail_msg("%s has %ju bytes for %ju MACs", at->name, (uintmax_t)at->peak_bytes,
+                     (uintmax_t)at->recomputed_macs);
+    }
+    onv_ckpt_plans_cleanup(&plans);
+}
+
+static void named_plans_are_no_better(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sample, *dims;
+    } samples[] = {
+        {"resnet18-train.onnx", ""},
+        {"mobilenet_v2-train.onnx", ""},
+        {"vit-small-train.onnx", ""},
+        {"unet-train.onnx", " height=64 width=96"},
+    };
+    static const struct {
+        const char *batch, *optimizer;
+        onv_dtype amp;
+    } ways[] = {
+        {"batch=1", "sgd", ONV_UNDEFINED},       {"batch=8", "adamw", ONV_UNDEFINED},
+        {"batch=64", "momentum", ONV_UNDEFINED}, {"batch=2", "adafactor", ONV_BFLOAT16},
+        {"batch=32", "adamw", ONV_FLOAT16},
+    };
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+            char dims[64];
+            subject s;
+            snprintf(dims, sizeof dims, "%s%s", ways[w].batch, samples[i].dims);
+            taped_open_sample(&s.t, samples[i].sample, dims, ways[w].amp);
+            plan(&s, ways[w].optimizer);
+            check_front(&s);
+            no_better(&s, &onv_ckpt_none, 0);
+            no_better(&s, &onv_ckpt_sqrt, 0);
+            no_better(&s, &onv_ckpt_blocks, 0);
+            for (uint32_t k = 1; k <= s.t.units.count; k++) {
+                no_better(&s, &onv_ckpt_every, k);
+                no_better(&s, &onv_ckpt_segments, k);
+            }
+            close(&s);
+        }
+}
+
+/* --- Against every plan of small networks ------------------------------------------------------ */
+
+static uint32_t below(uint64_t *state, uint32_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33) % n;
+}
+
+/* A few layers, each on the last result; now and then one that comes back to an earlier one. */
+static model *small_network(uint64_t *seed, uint32_t n)
+{
+    static const char *const names[] = {"x", "a", "b", "c", "d", "e", "f", "g"};
+    static const char *const weights[] = {"f32[8,8,3,3]", "f32[8,8,5,5]", "f32[8,8,1,1]"};
+    static const char *const pads[] = {"pads=[1,1,1,1]", "pads=[2,2,2,2]", ""};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8,16,16]");
+    for (uint32_t i = 0; i < n; i++) {
+        char in[32], weight[16];
+        uint32_t kind = below(seed, 6), size = below(seed, 3);
+        snprintf(weight, sizeof weight, "w%u", i);
+        if (i == 0 || kind < 2) {
+            snprintf(in, sizeof in, "%s %s", names[i], weight);
+            model_weight(m, weight, weights[size]);
+            model_node(m, "Conv", names[i + 1], in, names[i + 1], pads[size]);
+        } else if (kind == 5) {
+            snprintf(in, sizeof in, "%s %s", names[i], names[1 + below(seed, i)]);
+            model_node(m, below(seed, 2) ? "Add" : "Mul", names[i + 1], in, names[i + 1], "");
+        } else {
+            static const char *const ops[] = {"Relu", "Sigmoid", "Softplus"};
+            model_node(m, ops[kind - 2], names[i + 1], names[i], names[i + 1], "");
+        }
+    }
+    model_output(m, names[n], "f32");
+    return m;
+}
+
+typedef struct tally {
+    uint32_t n_plans, n_better; /* than all optimal ones of their price */
+    double most;                /* the ratio of peaks */
+} tally;
+
+/* Segments that begin with what overwrites their input are no plans, and those that compute more
+ * than is looked for are none here. */
+static void try_plan(subject *s, const one_plan *ranges, tally *sum)
+{
+    onv_tape_segment segments[MAX_PLAN_UNITS * 2];
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        segments[i] = (onv_tape_segment){ranges->at[i].first, ranges->at[i].end - 1};
+        if (s->t.eager.ops.at[segments[i].first_op].in_place) return;
+    }
+    onv_ckpt_plan got = measured(s, segments, ranges->count);
+    if (got.recomputed_macs > ONV_TAPE_MAX_RERUNS * forward_macs(s)) return;
+    uint64_t least = least_peak(s, got.recomputed_macs);
+    sum->n_plans++;
+    if (least <= got.peak_bytes) return;
+    double ratio = (double)least / (double)got.peak_bytes;
+    sum->n_better++;
+    if (ratio > sum->most) sum->most = ratio;
+}
+
+/* All segmentations of up to six operations, nested ones too, each measured on its program. The chain
+ * is exact in its own model of memory (test_chain.c); the program sees a little more: what is an
+ * input of nested checkpoints counts once there, and for each of them in the chain. */
+static void plans_of_small_networks(void **state)
+{
+    (void)state;
+    uint64_t seed = 42;
+    tally sum = {.n_plans = 0};
+    for (int round = 0; round < 80; round++) {
+        subject s;
+        plan_list plans;
+        model *m = small_network(&seed, 3 + below(&seed, 4));
+        taped_open_model(&s.t, m);
+        plan(&s, round % 2 ? "sgd" : "adamw");
+        check_front(&s);
+        assert_in_range(s.t.eager.first_loss_op, 1, MAX_PLAN_UNITS - 1);
+        plans_all(s.t.eager.first_loss_op + 1, false, &plans); /* the loss is one more unit */
+        for (size_t p = 0; p < plans.count; p++) try_plan(&s, &plans.at[p], &sum);
+        onv_vec_cleanup(&plans);
+        close(&s);
+        model_free(m);
+    }
+    print_message("%u of %u plans are smaller than optimal ones, by up to %.1f %%\n", sum.n_better,
+                  sum.n_plans, sum.n_better > 0 ? 100 - 100 / sum.most : 0.0);
+    assert_true(sum.n_plans > 20000);
+    assert_true(sum.n_better * 100 < sum.n_plans);
+    assert_true(sum.most < 1.2);
+}
+
+/* --- Networks ---------------------------------------------------------------------------------- */
+
+/* The least peak, as a part of that without checkpoints, for at most this part of a forward again. */
+static double part_of_none(const char *sample, const char *dims, double again)
+{
+    subject s;
+    taped_open_sample(&s.t, sample, dims, ONV_UNDEFINED);
+    plan(&s, "adamw");
+    onv_ckpt_plan none = measured(&s, NULL, 0);
+    uint64_t least = least_peak(&s, (uint64_t)(again * (double)forward_macs(&s)));
+    double part = (double)least / (double)none.peak_bytes;
+    close(&s);
+    return part;
+}
+
+static void networks_shrink(void **state)
+{
+    (void)state;
+    assert_true(part_of_none("unet-train.onnx", "batch=8 height=256 width=256", 0.3) <= 0.45);
+    assert_true(part_of_none("mobilenet_v2-train.onnx", "batch=32", 0.3) <= 0.25);
+    assert_true(part_of_none("resnet50.onnx", "batch=32", 0.3) <= 0.6);
+    assert_true(part_of_none("vit-small-train.onnx", "batch=32", 0.3) <= 0.65);
+}
+
+/* Long connections cross every cut there is: the named plans find next to nothing to cut. */
+static void long_connections(void **state)
+{
+    (void)state;
+    subject s;
+    taped_open_sample(&s.t, "unet-train.onnx", "batch=8 height=256 width=256", ONV_UNDEFINED);
+    plan(&s, "adamw");
+    onv_ckpt_plans blocks = taped_plans(&s.t, "blocks");
+    const onv_ckpt_plan *named = &blocks.at.at[0];
+    assert_true(least_peak(&s, named->recomputed_macs / 2) < named->peak_bytes);
+    onv_ckpt_plans_cleanup(&blocks);
+    close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(named_plans_are_no_better),
+        cmocka_unit_test(plans_of_small_networks),
+        cmocka_unit_test(networks_shrink),
+        cmocka_unit_test(long_connections),
+    };
+    return cmocka_run_group_tests_name("ckpt.optimal", tests, NULL, NULL);
+}
