@@ -61,7 +61,7 @@ static onv_status judge_fit(const onv_request *from, const onv_options *options,
     return options->max_batch ? onv_analysis_find_batch(from, options, analysis, err) : ONV_OK;
 }
 
-static onv_status create_and_fit(onv_request *from, const onv_options *given, onv_analysis **result,
+static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
                                  onv_error *err)
 {
     if (err != NULL) *err = (onv_error){0};
@@ -75,10 +75,10 @@ static onv_status create_and_fit(onv_request *from, const onv_options *given, on
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.batch == 0) options.batch = 1;
     onv_watch w = onv_watch_start(&options);
-    from->watch = &w;
-    ONV_TRY(onv_analysis_create(from, &options, result, err));
-    onv_status status = judge_fit(from, &options, *result, err);
-    if (status == ONV_OK) status = replay(from, &options, *result, err);
+    from.watch = &w;
+    ONV_TRY(onv_analysis_create(&from, &options, result, err));
+    onv_status status = judge_fit(&from, &options, *result, err);
+    if (status == ONV_OK) status = replay(&from, &options, *result, err);
     if (status == ONV_OK) return ONV_OK;
     onv_analysis_destroy(*result);
     *result = NULL;
@@ -88,7 +88,7 @@ static onv_status create_and_fit(onv_request *from, const onv_options *given, on
 onv_status onv_analysis_new(const char *path, const onv_options *options, onv_analysis **analysis,
                             onv_error *error)
 {
-    return create_and_fit(&(onv_request){.path = path}, options, analysis, error);
+    return create_and_fit((onv_request){.path = path}, options, analysis, error);
 }
 
 onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
@@ -96,7 +96,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
                                         onv_error *error)
 {
     onv_request from = {.path = name, .data = data != NULL ? data : "", .bytes = bytes};
-    return create_and_fit(&from, options, analysis, error);
+    return create_and_fit(from, options, analysis, error);
 }
 
 void onv_analysis_destroy(onv_analysis *analysis)

@@ -31,7 +31,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     if (p->count == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
                         MAX_PROBES);
-    if (onv_watch_over(p->from->watch)) return onv_watch_why(p->from->watch, err);
+    ONV_TRY(onv_watch_check(p->from->watch, err));
     onv_analysis *analysis;
     onv_error local = {0};
     probe *to = &p->at[p->count++];

@@ -29,3 +29,8 @@ onv_status onv_watch_why(const onv_watch *w, onv_error *err)
                     "searches take more than %llu s, the limit" ONV_RAISE("seconds"),
                     (unsigned long long)w->seconds);
 }
+
+onv_status onv_watch_check(onv_watch *w, onv_error *err)
+{
+    return onv_watch_over(w) ? onv_watch_why(w, err) : ONV_OK;
+}

@@ -21,4 +21,7 @@ bool onv_watch_over(void *watch);
 /* The error for it: a search that ran out of time has passed a limit. */
 onv_status onv_watch_why(const onv_watch *watch, onv_error *err);
 
+/* The error if it is time to stop, ONV_OK if not. */
+onv_status onv_watch_check(onv_watch *watch, onv_error *err);
+
 #endif

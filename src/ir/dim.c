@@ -44,6 +44,7 @@ static uint64_t hash_expr(onv_dim_kind kind, int64_t c, const onv_dim_term *term
 {
     uint64_t hash = onv_hash_u64((uint64_t)kind + 1) ^ (uint64_t)c;
     for (uint32_t i = 0; i < n; i++) {
+        /* cppcheck-suppress uninitvar ; all n terms are set */
         hash = onv_hash_u64(hash + (uint64_t)terms[i].coef);
         hash = onv_hash_u64(hash + (uint64_t)terms[i].d.raw);
     }

@@ -10,13 +10,15 @@
 onv_dim onv_dim_lower(const onv_dims *pool, onv_dim d)
 {
     if (!onv_dim_is_known(d)) return (onv_dim){-ONV_DIM_INFINITY_RAW};
-    return onv_dim_is_expr(d) ? (onv_dim){onv_dim_get(pool, d)->low} : d;
+    if (!onv_dim_is_expr(d)) return d;
+    return (onv_dim){onv_dim_get(pool, d)->low};
 }
 
 onv_dim onv_dim_upper(const onv_dims *pool, onv_dim d)
 {
     if (!onv_dim_is_known(d)) return ONV_DIM_INFINITY;
-    return onv_dim_is_expr(d) ? (onv_dim){onv_dim_get(pool, d)->high} : d;
+    if (!onv_dim_is_expr(d)) return d;
+    return (onv_dim){onv_dim_get(pool, d)->high};
 }
 
 bool onv_dim_has_bound(const onv_dims *pool, onv_dim d)

@@ -173,24 +173,24 @@ static bool cut_piece(onv_search *search, piece *p, bool *whole)
 }
 
 /* The state of a piece: what is unplaced in it and where each may go, under this capacity. */
-static void piece_key(onv_search *search, uint32_t a, uint32_t b, uint64_t key[2])
+static memo_entry entry_of(onv_search *search, uint32_t a, uint32_t b)
 {
     onv_search_state *state = &search->state;
     state->work += state->row_from[b] - state->row_from[a];
-    key[0] = key[1] = state->capacity;
+    memo_entry entry = {.key = {state->capacity, state->capacity}};
     for (uint32_t row = state->row_from[a]; row < state->row_from[b]; row++) {
         if (state->least[row] == ONV_PLACED) continue;
         uint64_t mixed = onv_hash_u64(state->least[row] + (row + 1) * 0x9e3779b97f4a7c15u);
-        key[0] += mixed;
-        key[1] += mixed * (mixed >> 17);
+        entry.key[0] += mixed;
+        entry.key[1] += mixed * (mixed >> 17);
     }
-    key[0] |= 1; /* an empty entry is 0 */
+    entry.key[0] |= 1; /* an empty entry is 0 */
+    return entry;
 }
 
 static void remember_failure(onv_search *search, uint32_t a, uint32_t b)
 {
-    memo_entry entry;
-    piece_key(search, a, b, entry.key);
+    memo_entry entry = entry_of(search, a, b);
     search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask] = entry;
     search->any_failed = true;
 }
@@ -198,8 +198,7 @@ static void remember_failure(onv_search *search, uint32_t a, uint32_t b)
 static bool failed_before(onv_search *search, uint32_t a, uint32_t b)
 {
     if (!search->any_failed) return false;
-    memo_entry entry;
-    piece_key(search, a, b, entry.key);
+    memo_entry entry = entry_of(search, a, b);
     const memo_entry *found = &search->memo[onv_hash_u64(entry.key[0]) & search->memo_mask];
     return found->key[0] == entry.key[0] && found->key[1] == entry.key[1];
 }

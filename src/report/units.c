@@ -66,7 +66,7 @@ onv_label onv_label_range(uint64_t low, uint64_t high, const char *dash)
 
 onv_label onv_label_count(uint64_t count)
 {
-    onv_label label;
+    onv_label label = {.text = ""};
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
     char *to = label.text;

@@ -113,7 +113,7 @@ onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model
 
 static onv_status add_up(onv_runtime_result *r, onv_error *err)
 {
-    uint64_t low = r->held_bytes, high = r->held_bytes;
+    uint64_t low = r->held_bytes, high = low;
     bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
                 onv_u64_add(high, r->workspace_bytes.high, &high) &&

@@ -206,7 +206,7 @@ static void run_again(onv_simulation *s, uint32_t self)
         for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
             if (s->frames[next].parent == self) onv_frame_enter(s, &s->frames[next]);
         /* What autograd has passed already needs nothing any more. */
-        bool own = s->frame_of[i] == self && i <= s->backward_at;
+        bool own = i <= s->backward_at && s->frame_of[i] == self;
         if (i < frame->stop || frame->runs_stop) {
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
         } else if (own) {

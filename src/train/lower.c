@@ -191,6 +191,7 @@ static void pointwise_strides(const onv_eager_tensor *in, int64_t *strides)
     }
     int64_t step = 1;
     for (uint32_t i = in->rank; i-- > 0;) {
+        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
         strides[order[i]] = step;
         step *= in->dims[order[i]];
     }
