@@ -1,160 +1,289 @@
 #!/usr/bin/env python3
 """Measure the peak of training with activation checkpointing, for the plans of a plan file.
 
-    onnxvram resnet50.onnx --batch 4 --train momentum --checkpoint segments=4 --plan-out=plan.txt
-    python scripts/export/checkpointed.py resnet50 --batch 4 plan.txt
+    onnxvram unet.onnx --batch 16 --train adamw --checkpoint blocks,sqrt,optimal --plan-out=plans.txt
+    python scripts/export/checkpointed.py unet unet.onnx plans.txt --batch 16 --optimizer adamw
 
-The network runs as a sequence of its modules, those of a segment together under
-torch.utils.checkpoint(use_reentrant=False); segments may hold one another.  The peak is that of three iterations of SGD
-with momentum, as PyTorch's memory tracker counts it on fake tensors.  Prints CSV: name,batch,plan,segments,peak
+Each plan is applied to the network of trainees.py in these ways, as far as they go:
+
+    snippet     the plan file's own PyTorch lines are executed; needs segments that are rows of whole modules
+    traced      the network, traced by torch.fx, runs one operation after the other, the segments of the plan under
+                torch.utils.checkpoint(use_reentrant=False); they must begin and end where operations of the trace do
+    sequential  segments=K of a network of modules in a row: torch.utils.checkpoint.checkpoint_sequential with K; the
+                segments of the plan are not looked at
+
+The peak is that of three iterations as PyTorch's memory tracker counts it on fake tensors.
+
+Prints CSV: network,batch,optimizer,plan,way,segments,predicted,tracked,difference
 """
 
 import argparse
+import functools
+import re
 import sys
 
+import onnx
 import torch
-from torch import nn
+from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from saved_trainees import fake, peak_bytes
 from trainees import TRAINEES
 
 
-class Step(nn.Module):
-    """A part of a network's own forward that is no module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
-def vit_tokens(model):
-    def tokens(x):
-        x = x.flatten(2).transpose(1, 2)
-        x = torch.cat([model.class_token.expand(x.shape[0], -1, -1), x], dim=1)
-        return model.encoder.dropout(x + model.encoder.pos_embedding)
-    return tokens
-
-
-def chain_of(name, model):
-    """The modules that run one after the other, by name; a Step has none of its own."""
-    def numbered(path):
-        return [(f"{path}.{i}", child) for i, child in model.get_submodule(path).named_children()]
-
-    flatten = ("", Step(lambda x: x.flatten(1)))
-    if name.startswith(("resnet", "resnext", "wide_resnet")):
-        stem = [(part, getattr(model, part)) for part in ("conv1", "bn1", "relu", "maxpool")]
-        return stem + sum((numbered(f"layer{i}") for i in range(1, 5)), []) + [
-            ("avgpool", model.avgpool), flatten, ("fc", model.fc)]
-    if name.startswith("vgg"):
-        return numbered("features") + [("avgpool", model.avgpool), flatten] + numbered("classifier")
-    if name == "mobilenet_v2":
-        return numbered("features") + [("", Step(lambda x: x.mean((2, 3))))] + numbered("classifier")
-    if "vit" in name:
-        return [("conv_proj", model.conv_proj), ("", Step(vit_tokens(model)))] + numbered("encoder.layers") + [
-            ("encoder.ln", model.encoder.ln), ("", Step(lambda x: x[:, 0])), ("heads", model.heads)]
-    return None
+class Plan:
+    def __init__(self, name):
+        self.name = name
+        self.peak = 0
+        self.segments = []  # (first node, last node, modules)
+        self.code = []  # lines of Python
+        self.by_hand = False  # they do not apply all segments
 
 
 def read_plans(path):
-    """name -> list of lists of module names."""
-    plans = {}
+    plans = []
     for line in open(path):
         fields = line.rstrip("\n").split("\t")
         if fields[0] == "plan":
-            segments = plans[fields[1]] = []
+            plans.append(Plan(fields[1]))
+        elif fields[0] == "peak_bytes":
+            plans[-1].peak = int(fields[1])
         elif fields[0] == "segment":
-            segments.append(fields[3].split())
+            plans[-1].segments.append(fields[1:])
+        elif line.startswith("# ") and plans:
+            plans[-1].code.append(line.rstrip("\n")[2:])
+        elif line.startswith("#: Segment"):
+            plans[-1].by_hand = True
     return plans
 
 
-def is_within(name, modules):
-    return any(name == m or name.startswith(m + ".") for m in modules)
+# --- Traced ------------------------------------------------------------------------------------------------------------
+
+SHAPES = {"Constant", "ConstantOfShape", "Shape", "Gather", "Unsqueeze", "Squeeze", "Identity", "Range", "Slice",
+          "Equal", "Where", "Cast", "Div", "Mod", "Sub"}
+NO_WORK = {"getattr", "size", "dim", "_assert", "floordiv", "getitem", "eq", "is_grad_enabled"}
 
 
-class Checkpointed(nn.Module):
-    """A chain in which stretches are checkpointed; `segments` are (first, last) places, outer before inner."""
+def work_of(traced):
+    """The nodes of a trace that compute tensors, in order."""
+    work = []
+    for node in traced.graph.nodes:
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if node.op == "call_module" or node.op in ("call_function", "call_method") and name not in NO_WORK:
+            work.append(node)
+    return work
 
-    def __init__(self, chain, segments):
+
+class Places:
+    """Which operations of the trace a node of the ONNX graph belongs to.
+
+    Nodes of a leaf module carry its name.  The others stand between two leaf modules, where both sides must have as
+    many of them: shapes are left out.
+    """
+
+    def __init__(self, model, traced):
+        self.work = work_of(traced)
+        self.place = {}
+        # A leaf that is called again has "_1" ... behind its name in the graph, as has the trace's node.
+        calls = {}
+        leaves = {}
+        for i, node in enumerate(self.work):
+            if node.op != "call_module":
+                continue
+            n = calls[node.target] = calls.get(node.target, 0) + 1
+            leaves[node.target + (f"_{n - 1}" if n > 1 else "")] = i
+        loose, last = [], -1
+        for node in model.graph.node:
+            at = self.leaf(node.name, leaves)
+            if at is None:
+                loose.append(node)
+                continue
+            if at != last:
+                self.between(loose, last, at)
+                loose = []
+            for inside in loose + [node]:
+                self.place[inside.name] = at
+            loose, last = [], at
+        self.between(loose, last, len(self.work))
+
+    @staticmethod
+    def leaf(name, leaves):
+        """ "/layer1/layer1.0/conv1/Conv" -> "layer1.0.conv1" """
+        path = []
+        for scope in name.split("/")[1:-1]:
+            parts = scope.split(".")
+            path += parts[len(parts) - 1:] if path and parts[:-1] == path[-len(parts) + 1:] and len(parts) > 1 else parts
+        for end in range(len(path), 0, -1):
+            at = leaves.get(".".join(path[:end]))
+            if at is not None:
+                return at
+        return None
+
+    def between(self, loose, before, after):
+        loose = [node for node in loose if node.op_type not in SHAPES]
+        if len(loose) == after - before - 1:
+            for i, node in enumerate(loose):
+                self.place[node.name] = before + 1 + i
+
+
+class Runner(nn.Module):
+    """Runs a trace as Python would run the code: a name goes after its last reader."""
+
+    def __init__(self, traced, work, segments):
         super().__init__()
-        self.chain = nn.ModuleList(module for _, module in chain)
-        self.segments = segments
+        self.traced = traced
+        self.nodes = [node for node in traced.graph.nodes]
+        at = {node: i for i, node in enumerate(self.nodes)}
+        self.last_read = {}
+        for node in self.nodes:
+            for value in node.all_input_nodes:
+                self.last_read[value] = at[node]
+        # By places in self.nodes; the nodes without work go along with what is behind them.
+        self.segments = [(at[work[a]], at[work[b]]) for a, b in segments]
 
-    def stretch(self, x, first, last, inside):
-        """Runs first..last; `inside`: how many segments of the list are open around it."""
+    def value(self, node, env):
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), env.__getitem__)
+        if node.op == "call_module":
+            return self.traced.get_submodule(node.target)(*args, **kwargs)
+        if node.op == "call_function":
+            return node.target(*args, **kwargs)
+        if node.op == "call_method":
+            return getattr(args[0], node.target)(*args[1:], **kwargs)
+        value = self.traced
+        for part in node.target.split("."):
+            value = getattr(value, part)
+        return value
+
+    def run(self, env, first, last, begin):
+        """Nodes first .. last; `begin`: the segments of the list that may still be entered."""
         i = first
         while i <= last:
-            inner = [(k, s) for k, s in enumerate(self.segments) if k >= inside and s[0] == i and s[1] <= last]
+            inner = [k for k in range(begin, len(self.segments))
+                     if self.segments[k][0] == i and self.segments[k][1] <= last]
             if inner:
-                k, (begin, end) = inner[0]
-                x = checkpoint(lambda y, b=begin, e=end, n=k + 1: self.stretch(y, b, e, n), x, use_reentrant=False)
-                i = end + 1
-            else:
-                x = self.chain[i](x)
-                i += 1
-        return x
+                i = self.segment(env, inner[0])
+                continue
+            node = self.nodes[i]
+            env[node] = self.value(node, env)
+            for value in [*node.all_input_nodes, node]:
+                if self.last_read.get(value, i) <= i:
+                    env.pop(value, None)
+            i += 1
+
+    def segment(self, env, k):
+        first, last = self.segments[k]
+        made = self.nodes[first:last + 1]
+        inputs = list(dict.fromkeys(v for node in made for v in node.all_input_nodes if v in env))
+        results = [node for node in made if self.last_read.get(node, -1) > last]
+
+        def function(*values):
+            inside = dict(zip(inputs, values))
+            del values
+            self.run(inside, first, last, k + 1)
+            return tuple(inside[node] for node in results)
+
+        values = checkpoint(function, *[env[node] for node in inputs], use_reentrant=False)
+        for node in inputs:
+            if self.last_read[node] <= last:
+                env.pop(node, None)
+        env.update(zip(results, values))
+        return last + 1
 
     def forward(self, x):
-        return self.stretch(x, 0, len(self.chain) - 1, 0)
+        env = {self.nodes[0]: x}
+        output = self.nodes[-1]
+        assert self.nodes[0].op == "placeholder" and output.op == "output"
+        self.last_read[output.args[0]] = len(self.nodes)
+        self.run(env, 1, len(self.nodes) - 2, 0)
+        return env[output.args[0]]
 
 
-def places(chain, modules):
-    """The stretch of the chain that holds exactly these modules; steps between them go along."""
-    held = [i for i, (name, _) in enumerate(chain) if name and is_within(name, modules)]
-    if not held or not all(any(is_within(chain[i][0], [m]) for i in held) for m in modules):
-        raise ValueError("the segment cuts through a module")
-    return held[0], held[-1]
+def traced_network(network, path, plan):
+    traced = fx.symbolic_trace(network)
+    places = Places(onnx.load(path, load_external_data=False), traced)
+    return Runner(traced, places.work, [(places.place[first], places.place[last])
+                                        for first, last, _ in plan.segments])
 
+
+# --- All ---------------------------------------------------------------------------------------------------------------
 
 def cuda_dropout(x, p=0.5, training=True, inplace=False):
     """As on CUDA, where the mask has a byte for each element."""
     return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
 
 
-def wrapped(model, segments):
-    """Modules checkpointed one by one, where they stand."""
-    for modules in segments:
-        (name,) = modules
-        module = model.get_submodule(name)
-        plain = module.forward
-        module.forward = lambda *args, f=plain, **named: checkpoint(f, *args, use_reentrant=False, **named)
-    return model
-
-
-def measure(name, batch, segments):
-    if not all(segments):
-        raise ValueError("a segment is no whole number of modules")
+def measure(name, batch, optimizer, apply):
     trainee = TRAINEES[name]
     model = trainee.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, "cpu")
-        x = trainee.inputs(batch, "cpu")
-        chain = chain_of(name, model)
-        if chain is None:
-            network = wrapped(model, segments)
-        else:
-            network = Checkpointed(chain, [places(chain, modules) for modules in segments])
-        return peak_bytes(network, x, "sgd")
+        return peak_bytes(apply(model), trainee.inputs(batch, "cpu"), optimizer)
+
+
+def by_snippet(model, plan):
+    exec("\n".join(plan.code), {"model": model})
+    return model
+
+
+class Sequential(nn.Module):
+    def __init__(self, model, segments):
+        super().__init__()
+        self.model, self.segments = model, segments
+
+    def forward(self, x):
+        return checkpoint_sequential(self.model, self.segments, x, use_reentrant=False)
+
+
+def compare(args, plan, way):
+    if way == "sequential":
+        if not isinstance(TRAINEES[args.network].make(), nn.Sequential) or not plan.name.startswith("segments="):
+            return
+        apply = functools.partial(Sequential, segments=int(plan.name.split("=")[1]))
+    elif way == "snippet":
+        if not plan.segments or plan.by_hand:
+            return
+        apply = functools.partial(by_snippet, plan=plan)
+    else:
+        apply = functools.partial(traced_network, path=args.model, plan=plan)
+    tracked = measure(args.network, args.batch, args.optimizer, apply)
+    print(f"{args.network},{args.batch},{args.optimizer},{plan.name},{way},{len(plan.segments)},{plan.peak},{tracked},"
+          f"{100 * (plan.peak - tracked) / tracked:+.3f}", flush=True)
+
+
+def chosen(plans, only, most):
+    """Those that match; of a front not more than `most`, spread evenly."""
+    fronts = {}
+    for plan in plans:
+        if re.search(only, plan.name):
+            fronts.setdefault(plan.name, []).append(plan)
+    for front in fronts.values():
+        last = len(front) - 1
+        if last >= most:
+            front = [front[i * last // max(most - 1, 1)] for i in range(most)]
+        yield from front
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("network")
+    parser.add_argument("model", help="the network's export")
     parser.add_argument("plans")
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--ways", default="snippet,traced,sequential")
+    parser.add_argument("--only", default="", help="a pattern for the names of plans")
+    parser.add_argument("--most", type=int, default=3, help="points of a front")
     args = parser.parse_args()
     F.dropout = cuda_dropout
-    for plan, segments in read_plans(args.plans).items():
-        try:
-            peak = measure(args.network, args.batch, segments)
-            print(f"{args.network},{args.batch},{plan},{len(segments)},{peak}", flush=True)
-        except Exception as error:  # one plan that fails does not stop the others
-            print(f"{args.network}, {plan}: {str(error).splitlines()[:1]}", file=sys.stderr)
+    for plan in chosen(read_plans(args.plans), args.only, args.most):
+        for way in args.ways.split(","):
+            try:
+                compare(args, plan, way)
+            except Exception as error:  # one that fails does not stop the others
+                print(f"{args.network}, {plan.name}, {way}: {type(error).__name__} {str(error).splitlines()[:1]}",
+                      file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from trainees import TRAINEES, loss_of
+from trainees import TRAINEES, loss_of, targets_of
 
 
 def fake(model, device):
@@ -70,7 +70,8 @@ def saved_bytes(model, x, dtype=None):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), sdpa_kernel(SDPBackend.MATH), \
             autocast(dtype):
-        loss_of(model(x))
+        output = model(x)
+        loss_of(output, targets_of(output))
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
     total = sum(size for address, size in storages.items() if address not in parameters)
     return total - of_buffers, of_buffers
@@ -90,12 +91,14 @@ def peak_bytes(model, x, optimizer_name):
     tracker = MemTracker()
     tracker.track_external(model, optimizer, x)
     peak = 0
+    targets = None  # part of the batch: they stay
     with tracker, sdpa_kernel(SDPBackend.MATH):
         for _ in range(3):
             tracker.reset_mod_stats()  # it would take a second forward for an unknown call
             optimizer.zero_grad()
             output = model(x)
-            loss = loss_of(output)
+            targets = targets_of(output) if targets is None else targets
+            loss = loss_of(output, targets)
             loss.backward()
             optimizer.step()
     snapshot = tracker.get_tracker_snapshot("peak")

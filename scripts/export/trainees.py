@@ -68,6 +68,16 @@ class GroupNormNet(nn.Module):
         return self.head(self.b(self.a(x)).mean((2, 3)))
 
 
+def sequential():
+    """Modules in a row, each of which keeps something: what checkpoint_sequential takes."""
+    layers = [nn.Conv2d(3, 32, 3, padding=1)]
+    for width in (32, 32, 64, 64):
+        layers += [nn.Tanh(), nn.Conv2d(layers[-1].out_channels, width, 3, padding=1)]
+    layers += [nn.MaxPool2d(2), nn.BatchNorm2d(64), nn.Conv2d(64, 128, 3, padding=1), nn.GELU(), nn.MaxPool2d(4),
+               nn.Conv2d(128, 100, 1)]
+    return nn.Sequential(*layers)
+
+
 @dataclass
 class Trainee:
     make: Callable[[], nn.Module]
@@ -110,17 +120,21 @@ TRAINEES = {
     "small_vit": Trainee(nets.small_vit, (3, 96, 96)),
     "unet": Trainee(nets.UNet, (3, 64, 64)),
     "group_norm": Trainee(GroupNormNet, (3, 32, 32)),
+    "sequential": Trainee(sequential, (3, 64, 64)),
     "bert": Trainee(bert, (64,), tokens=True),
     "gpt2": Trainee(gpt2, (64,), tokens=True),
 }
 
 
-def loss_of(output):
-    """The cross-entropy with int64 targets."""
-    if output.dim() == 3:
-        output = output.reshape(-1, output.shape[-1])
-    targets = torch.zeros((output.shape[0], *output.shape[2:]), dtype=torch.int64, device=output.device)
-    return F.cross_entropy(output, targets)
+def targets_of(output):
+    """Class numbers, int64, for an output of the shape."""
+    shape = (output.shape[0] * output.shape[1],) if output.dim() == 3 else (output.shape[0], *output.shape[2:])
+    return torch.zeros(shape, dtype=torch.int64, device=output.device)
+
+
+def loss_of(output, targets):
+    """The cross-entropy."""
+    return F.cross_entropy(output.reshape(-1, output.shape[-1]) if output.dim() == 3 else output, targets)
 
 
 def export(name, path):

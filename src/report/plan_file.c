@@ -13,37 +13,47 @@ static void write_number(onv_writer *out, const char *key, uint64_t number)
     onv_write_format(out, "%s\t%llu\n", key, (unsigned long long)number);
 }
 
-static void write_single_modules(onv_writer *out, const onv_training_plan *plan)
-{
-    onv_write_text(out, "#\n# In PyTorch:\n#\n"
-                        "# from functools import partial\n"
-                        "# from torch.utils.checkpoint import checkpoint\n"
-                        "# for name in [\n");
-    for (uint32_t i = 0; i < plan->n_segments; i++)
-        if (plan->names[i].is_one) onv_write_format(out, "#     \"%s\",\n", plan->names[i].modules);
-    onv_write_text(out, "# ]:\n"
-                        "#     module = model.get_submodule(name)\n"
-                        "#     module.forward = partial(checkpoint, module.forward, "
-                        "use_reentrant=False)\n");
-}
+/* Wraps modules where they stand: the first one of a segment runs them all, the others hand on what
+ * they get. Inner segments come first, so that outer ones run them wrapped. */
+static const char wrapping[] =
+    "#\n"
+    "# from torch.utils.checkpoint import checkpoint\n"
+    "#\n"
+    "# def run(forwards, x, *args, **kwargs):\n"
+    "#     for forward in forwards:\n"
+    "#         x = forward(x, *args, **kwargs)\n"
+    "#     return x\n"
+    "#\n"
+    "# def wrap(forwards):\n"
+    "#     return lambda *args, **kwargs: checkpoint(run, forwards, *args, use_reentrant=False, "
+    "**kwargs)\n"
+    "#\n"
+    "# for names in reversed(segments):\n"
+    "#     modules = [model.get_submodule(name) for name in names.split()]\n"
+    "#     modules[0].forward = wrap([module.forward for module in modules])\n"
+    "#     for module in modules[1:]:\n"
+    "#         module.forward = lambda x, *args, **kwargs: x\n";
 
 /* The names of modules are plain (names.h), so the snippet is what it looks like. */
 static void write_snippet(onv_writer *out, const onv_training_plan *plan)
 {
-    uint32_t n_single = 0;
-    for (uint32_t i = 0; i < plan->n_segments; i++) n_single += plan->names[i].is_one;
-    if (n_single > 0) write_single_modules(out, plan);
+    uint32_t n_chains = 0;
+    for (uint32_t i = 0; i < plan->n_segments; i++) n_chains += plan->names[i].is_chain;
+    if (n_chains > 0) {
+        onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n# segments = [\n");
+        for (uint32_t i = 0; i < plan->n_segments; i++)
+            if (plan->names[i].is_chain)
+                onv_write_format(out, "#     \"%s\",\n", plan->names[i].modules);
+        onv_write_text(out, "# ]\n");
+        onv_write_text(out, wrapping);
+    }
     for (uint32_t i = 0; i < plan->n_segments; i++) {
-        const onv_segment_names *names = &plan->names[i];
-        if (names->is_one) continue;
-        onv_write_format(out, "#\n# Segment %u ", (unsigned)i + 1);
-        if (names->modules == NULL)
-            onv_write_text(out, "is no whole number of modules: put the code between its nodes "
-                                "into a function\n");
-        else
-            onv_write_format(out, "runs several modules: put them into one function:\n#   %s\n",
-                             names->modules);
-        onv_write_text(out, "# and call checkpoint(function, x, use_reentrant=False).\n");
+        if (plan->names[i].is_chain) continue;
+        onv_write_format(out,
+                         "#: Segment %u is no row of whole modules: put the code between its "
+                         "nodes into a function\n"
+                         "#: and call checkpoint(function, x, use_reentrant=False).\n",
+                         (unsigned)i + 1);
     }
 }
 

@@ -101,14 +101,14 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     return status;
 }
 
-static onv_status name_segments(onv_model *model, const onv_eager *eager, const onv_scopes *scopes,
-                                onv_training_plan *plan, onv_error *err)
+static onv_status name_segments(onv_namer *namer, onv_training_plan *plan, onv_error *err)
 {
-    onv_segment_names *names = ONV_ARENA_ARRAY(&model->arena, onv_segment_names, plan->n_segments);
+    onv_segment_names *names =
+        ONV_ARENA_ARRAY(&namer->model->arena, onv_segment_names, plan->n_segments);
     if (names == NULL) return onv_fail_memory(err);
     plan->names = names;
     for (uint32_t i = 0; i < plan->n_segments; i++)
-        ONV_TRY(onv_segment_name(model, eager, scopes, plan->segments[i], &names[i], err));
+        ONV_TRY(onv_segment_name(namer, plan->segments[i], &names[i], err));
     return ONV_OK;
 }
 
@@ -133,11 +133,13 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
                              onv_error *err)
 {
     onv_scopes scopes;
+    onv_namer namer;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
+    if (status == ONV_OK) status = onv_namer_init(&namer, model, eager, &scopes, &arena, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = name_segments(model, eager, &scopes, &result->plans[i], err);
+        status = name_segments(&namer, &result->plans[i], err);
     onv_scopes_cleanup(&scopes);
     onv_arena_cleanup(&arena);
     return status;
