@@ -1,0 +1,148 @@
+/* The modules that a segment consists of, and whether they follow each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/names.h"
+#include "ckpt/taped.h"
+#include "support/onnx_writer.h"
+
+typedef struct named {
+    taped t;
+    onv_scopes scopes;
+    onv_namer namer;
+    onv_arena arena;
+} named;
+
+static void named_init(named *n)
+{
+    onv_error err = {0};
+    onv_arena_init(&n->arena, SIZE_MAX);
+    assert_int_equal(onv_scopes_find(&n->t.flow.model, &n->t.eager, &n->arena, &n->scopes, &err),
+                     ONV_OK);
+    assert_int_equal(
+        onv_namer_init(&n->namer, &n->t.flow.model, &n->t.eager, &n->scopes, &n->arena, &err),
+        ONV_OK);
+}
+
+static void named_close(named *n)
+{
+    onv_scopes_cleanup(&n->scopes);
+    onv_arena_cleanup(&n->arena);
+    taped_close(&n->t);
+}
+
+static uint32_t op_of(const named *n, const char *node, bool last)
+{
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = 0; i < n->t.eager.first_loss_op; i++) {
+        const onv_eager_op *op = &n->t.eager.ops.at[i];
+        if (!onv_is_node(op->node)) continue;
+        if (strcmp(onv_model_node(&n->t.flow.model, op->node)->name, node) != 0) continue;
+        if (last || found == UINT32_MAX) found = i;
+    }
+    assert_int_not_equal(found, UINT32_MAX);
+    return found;
+}
+
+/* `modules`: NULL: not whole; with a "|" before: they are no chain. */
+static void expect(named *n, const char *first, const char *last, const char *modules)
+{
+    onv_error err = {0};
+    onv_segment_names names;
+    onv_tape_segment segment = {op_of(n, first, false), op_of(n, last, true)};
+    assert_int_equal(onv_segment_name(&n->namer, segment, &names, &err), ONV_OK);
+    assert_string_equal(names.first, first);
+    assert_string_equal(names.last, last);
+    if (modules == NULL) {
+        assert_null(names.modules);
+        assert_false(names.is_chain);
+        return;
+    }
+    bool is_chain = modules[0] != '|';
+    assert_non_null(names.modules);
+    assert_string_equal(names.modules, is_chain ? modules : modules + 1);
+    assert_int_equal(names.is_chain, is_chain);
+    uint32_t spaces = 0;
+    for (const char *c = names.modules; *c != '\0'; c++) spaces += *c == ' ';
+    assert_int_equal(names.n_modules, spaces + 1);
+}
+
+static void rows_of_modules(void **state)
+{
+    (void)state;
+    named n;
+    taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
+    named_init(&n);
+    expect(&n, "/conv1/Conv", "/maxpool/MaxPool", "conv1 bn1 relu maxpool");
+    expect(&n, "/layer1/layer1.0/conv1/Conv", "/layer2/layer2.0/relu_1/Relu", "layer1 layer2.0");
+    expect(&n, "/layer1/layer1.1/conv1/Conv", "/layer1/layer1.1/relu_1/Relu", "layer1.1");
+    /* The block's input goes around its first convolution. */
+    expect(&n, "/maxpool/MaxPool", "/layer1/layer1.0/conv1/Conv", "|maxpool layer1.0.conv1");
+    /* The same relu is called twice: what is done to it would be done both times. */
+    expect(&n, "/layer1/layer1.0/bn1/BatchNormalization", "/layer1/layer1.0/relu/Relu", NULL);
+    expect(&n, "/layer1/layer1.0/bn2/BatchNormalization", "/layer1/layer1.0/bn2/BatchNormalization",
+           "layer1.0.bn2");
+    /* A sum of the block itself. */
+    expect(&n, "/layer1/layer1.0/bn2/BatchNormalization", "/layer1/layer1.0/Add", NULL);
+    named_close(&n);
+}
+
+static void what_stands_between_modules(void **state)
+{
+    (void)state;
+    named n;
+    taped_open_sample(&n.t, "unet-train.onnx", "batch=2 height=64 width=64", ONV_UNDEFINED);
+    named_init(&n);
+    expect(&n, "/stem/stem.0/Conv", "/stem/stem.5/Relu", "stem");
+    /* max_pool2d is no module. */
+    expect(&n, "/stem/stem.0/Conv", "/down.0/down.0.5/Relu", NULL);
+    named_close(&n);
+}
+
+/* x -> a -> b -> c, beside which c reads `beside`. */
+static void expect_row(const char *reads, const char *modules)
+{
+    model *m = model_new(17);
+    char inputs[32];
+    model_input(m, "x", "f32[16,64]");
+    model_weight(m, "a.weight", "f32[64,64]");
+    model_weight(m, "b.weight", "f32[64,64]");
+    model_node(m, "MatMul", "/a/MatMul", "x a.weight", "t", "");
+    model_node(m, "MatMul", "/b/MatMul", "t b.weight", "u", "");
+    snprintf(inputs, sizeof inputs, "u %s", reads);
+    model_node(m, "Mul", "/c/Mul", inputs, "v", "");
+    model_node(m, "Tanh", "/d/Tanh", "v", "y", "");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    expect(&n, "/a/MatMul", "/c/Mul", modules);
+    expect(&n, "/b/MatMul", "/b/MatMul", "b");
+    named_close(&n);
+    model_free(m);
+}
+
+static void what_goes_around_modules(void **state)
+{
+    (void)state;
+    expect_row("u", "a b c");
+    expect_row("t", "|a b c"); /* the result of a goes around b */
+    expect_row("x", "|a b c"); /* a would have to hand it on */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_modules),
+        cmocka_unit_test(what_stands_between_modules),
+        cmocka_unit_test(what_goes_around_modules),
+    };
+    return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
+}
