@@ -12,6 +12,8 @@
 static char line[1024];
 static size_t line_bytes;
 
+static const char *volatile doomed; /* the temporary file, if there is one */
+
 static void end(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -22,6 +24,7 @@ static void end(int signal_number, siginfo_t *info, void *context)
     }
     ssize_t ignored = write(STDERR_FILENO, line, line_bytes);
     (void)ignored;
+    if (doomed != NULL) unlink(doomed);
     _exit(EXIT_UNUSABLE);
 }
 
@@ -47,16 +50,36 @@ static void stop(int signal_number)
     stopped_by = signal_number;
 }
 
-static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+static void remove_and_die(int signal_number)
+{
+    const char *path = doomed;
+    if (path != NULL) unlink(path);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* `over_ours`: also where another handler of this program stands. */
+static void handle_stops(void (*handler)(int), bool over_ours)
+{
+    static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler}, before;
+    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++) {
+        if (sigaction(stop_signals[i], NULL, &before) != 0) continue;
+        /* What the caller chose to ignore (nohup) stays ignored. */
+        if (before.sa_handler == SIG_DFL || (over_ours && before.sa_handler != SIG_IGN))
+            sigaction(stop_signals[i], &action, NULL);
+    }
+}
 
 void onv_cli_catch_stop(void)
 {
-    struct sigaction action = {.sa_handler = stop}, before;
-    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++) {
-        /* What the caller chose to ignore (nohup) stays ignored. */
-        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(stop_signals[i], &action, NULL);
-    }
+    handle_stops(stop, true);
+}
+
+void onv_cli_guard_temporary(const char *path)
+{
+    doomed = path;
+    if (path != NULL) handle_stops(remove_and_die, false);
 }
 
 bool onv_cli_is_stopped(void *unused)

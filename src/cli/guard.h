@@ -9,6 +9,10 @@
 
 #include <stdbool.h>
 
+/* Signals that end the program remove the file at `path`, which is being written, until the next
+ * call; NULL: none. The text stays the caller's. */
+void onv_cli_guard_temporary(const char *path);
+
 /* Until the next call, `path` is the file that is read. */
 void onv_cli_guard(const char *path);
 

@@ -88,7 +88,9 @@ static int run(const onv_cli *cli)
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error with a message */
+    /* A closed pipe and a file that may not grow are write errors with a message. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "plan") == 0) return onv_cli_plan(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "simulate") == 0) return onv_cli_simulate(argc - 1, argv + 1);
     onv_cli cli;
@@ -99,10 +101,11 @@ int main(int argc, char **argv)
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();
             cli.analysis.replay_cancelled = onv_cli_is_stopped;
+            cli.analysis.cancelled = onv_cli_is_stopped;
         }
         status = run(&cli);
         break;
-    case ONV_CLI_DONE: status = fflush(stdout) == 0 ? EXIT_DONE : EXIT_UNUSABLE; break;
+    case ONV_CLI_DONE: status = onv_cli_answered(); break;
     case ONV_CLI_USAGE: break;
     }
     onv_cli_cleanup(&cli);

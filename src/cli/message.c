@@ -1,7 +1,9 @@
 #include "cli/message.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 int onv_cli_usage(const char *format, ...)
 {
@@ -28,4 +30,11 @@ int onv_cli_complain(const char *path, const onv_error *error)
     onv_printable(text, clean, sizeof clean);
     fprintf(stderr, "onnxvram: %s\n", clean);
     return error->code == ONV_ERR_USAGE ? EXIT_USAGE : EXIT_UNUSABLE;
+}
+
+int onv_cli_answered(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+    fprintf(stderr, "onnxvram: standard output: cannot be written: %s\n", strerror(errno));
+    return EXIT_UNUSABLE;
 }

@@ -12,4 +12,7 @@ int onv_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* What went wrong with a file: its name, the node and the cause. Returns the exit status. */
 int onv_cli_complain(const char *path, const onv_error *error);
 
+/* After answers like --help, which are written to standard output: the exit status. */
+int onv_cli_answered(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/guard.h"
 #include "onnxvram/onnxvram.h"
 
 static bool complain(const char *file, const char *what)
@@ -43,8 +44,10 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
     umask(mask);
     if (fd >= 0) fchmod(fd, 0666 & ~mask);
     sink->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0) onv_cli_guard_temporary(sink->temporary);
     if (sink->stream != NULL) return true;
     complain(file, "cannot be written");
+    onv_cli_guard_temporary(NULL);
     if (fd >= 0) {
         close(fd);
         unlink(sink->temporary);
@@ -68,6 +71,7 @@ bool onv_cli_close(onv_cli_sink *sink, bool keep)
     if (good && keep && rename(sink->temporary, sink->file) != 0)
         good = complain(sink->file, "cannot be written");
     if (!good || !keep) unlink(sink->temporary);
+    onv_cli_guard_temporary(NULL);
     free(sink->temporary);
     sink->temporary = NULL;
     return good;

@@ -70,7 +70,7 @@ int onv_cli_plan(int argc, char **argv)
                  "\n"
                  "Finds an offset for every buffer: reads id,lower,upper,size and adds offset.\n"
                  "Exit status 3: no plan within the capacity was found.");
-            return EXIT_DONE;
+            return onv_cli_answered();
         default: return wrong_option(argv, code);
         }
     }
@@ -119,7 +119,7 @@ int onv_cli_simulate(int argc, char **argv)
         case 's': options.summary = true; break;
         case 'H': options.header = true; break;
         case 'e': options.expandable_segments = true; break;
-        case 'h': simulate_help(); return EXIT_DONE;
+        case 'h': simulate_help(); return onv_cli_answered();
         default: return wrong_option(argv, code);
         }
     }

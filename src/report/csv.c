@@ -10,7 +10,8 @@
 void onv_csv_field(onv_writer *out, const char *text)
 {
     bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;
-    bool quoted = strpbrk(text, ",\"\r\n\t") != NULL;
+    /* A semicolon parts cells where a comma marks decimals. */
+    bool quoted = strpbrk(text, ",;\"\r\n\t") != NULL;
     if (quoted) onv_write_char(out, '"');
     if (formula) onv_write_char(out, '\'');
     while (*text != '\0') {
