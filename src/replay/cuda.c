@@ -1,8 +1,8 @@
 /* A GPU through the CUDA driver API.
  *
- * Patterns are written and looked for by kernels where they were compiled in and the driver takes
- * them; else chunks are made here and copied, both ways. The pool is one of our own, with its
- * release threshold at the maximum as PyTorch sets it.
+ * Patterns are written and looked for by kernels where they were compiled in, the driver takes them
+ * and they pass a trial; else chunks are made here and copied, both ways. The pool is one of our
+ * own, with its release threshold at the maximum as PyTorch sets it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,6 +29,7 @@ typedef struct cuda_state {
     onv_cu_handle stream, pool;
     onv_cu_handle module, fill, check; /* NULL: copies serve */
     onv_cu_address wrong;              /* where the check kernel writes its result */
+    onv_cu_address trial;              /* what the kernels are tried on */
     void *chunk;
     uint64_t held;
 } cuda_state;
@@ -105,20 +106,16 @@ static onv_status open_pool(onv_device *d, cuda_state *c, onv_error *err)
     return ONV_OK;
 }
 
-/* A driver that does not take the kernels is no reason to give up. */
-static onv_status open_kernels(onv_device *d, cuda_state *c, onv_error *err)
+static bool load_kernels(cuda_state *c)
 {
-    d->info.filled_by = "copies";
-    if (onv_cuda_kernels_bytes == 0 || !onv_cuda_has_kernels(&c->driver) ||
-        c->driver.cuModuleLoadData(&c->module, onv_cuda_kernels) != ONV_CU_SUCCESS) {
+    const onv_cuda_driver *cu = &c->driver;
+    if (onv_cuda_kernels_bytes == 0 || !onv_cuda_has_kernels(cu)) return false;
+    if (cu->cuModuleLoadData(&c->module, onv_cuda_kernels) != ONV_CU_SUCCESS) {
         c->module = NULL;
-        return ONV_OK;
+        return false;
     }
-    CALL(c, cuModuleGetFunction, &c->fill, c->module, "onv_fill");
-    CALL(c, cuModuleGetFunction, &c->check, c->module, "onv_check");
-    CALL(c, cuMemAlloc_v2, &c->wrong, sizeof(uint64_t));
-    d->info.filled_by = "kernels";
-    return ONV_OK;
+    return cu->cuModuleGetFunction(&c->fill, c->module, "onv_fill") == ONV_CU_SUCCESS &&
+           cu->cuModuleGetFunction(&c->check, c->module, "onv_check") == ONV_CU_SUCCESS;
 }
 
 static void find_granularity(onv_device *d, cuda_state *c)
@@ -129,20 +126,6 @@ static void find_granularity(onv_device *d, cuda_state *c)
     if (c->driver.cuMemGetAllocationGranularity != NULL &&
         c->driver.cuMemGetAllocationGranularity(&bytes, &props, 0) == ONV_CU_SUCCESS && bytes > 0)
         d->info.granularity_bytes = bytes;
-}
-
-static onv_status cuda_open(onv_device *d, onv_error *err)
-{
-    cuda_state *c = d->state;
-    ONV_TRY(onv_cuda_driver_load(&c->driver, err));
-    ONV_TRY(find_device(c, err));
-    ONV_TRY(name_device(d, c, err));
-    ONV_TRY(enter_context(d, c, err));
-    find_granularity(d, c);
-    ONV_TRY(open_pool(d, c, err));
-    ONV_TRY(open_kernels(d, c, err));
-    c->chunk = onv_heap_alloc(CHUNK_BYTES);
-    return c->chunk != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
 static void cuda_close(onv_device *d)
@@ -275,6 +258,51 @@ static onv_status cuda_check(onv_device *d, onv_device_address from, uint64_t se
         *wrong = at + found;
         break;
     }
+    return ONV_OK;
+}
+
+/* What the kernels write is read by the processor, and what a copy spoils is found by them. A
+ * driver may load kernels late and take memory for them: it has done so after this. */
+static onv_status try_kernels(onv_device *d, cuda_state *c, bool *work, onv_error *err)
+{
+    enum { FIRST = 24, BYTES = 12293, SPOILT = 8195 };
+    uint64_t seed = onv_pattern_seed(0), sound, wrong;
+    unsigned char *bytes = c->chunk;
+    CALL(c, cuMemAlloc_v2, &c->wrong, sizeof(uint64_t));
+    CALL(c, cuMemAlloc_v2, &c->trial, BYTES);
+    ONV_TRY(cuda_fill(d, c->trial, seed, FIRST, BYTES, err));
+    ONV_TRY(cuda_check(d, c->trial, seed, FIRST, BYTES, &sound, err));
+    CALL(c, cuMemcpyDtoH_v2, bytes, c->trial, BYTES);
+    *work = sound == BYTES && onv_pattern_check(bytes, seed, FIRST, BYTES) == BYTES;
+    bytes[SPOILT] ^= 1;
+    CALL(c, cuMemcpyHtoD_v2, c->trial + SPOILT, bytes + SPOILT, 1);
+    ONV_TRY(cuda_check(d, c->trial, seed, FIRST, BYTES, &wrong, err));
+    *work &= wrong == SPOILT;
+    return ONV_OK;
+}
+
+/* Kernels that cannot be had, or not be trusted, are no reason to give up. */
+static void open_kernels(onv_device *d, cuda_state *c)
+{
+    bool work = false;
+    if (load_kernels(c) && try_kernels(d, c, &work, NULL) != ONV_OK) work = false;
+    if (c->trial != 0) (void)c->driver.cuMemFree_v2(c->trial);
+    if (!work) c->fill = c->check = NULL;
+    d->info.filled_by = work ? "kernels" : "copies";
+}
+
+static onv_status cuda_open(onv_device *d, onv_error *err)
+{
+    cuda_state *c = d->state;
+    ONV_TRY(onv_cuda_driver_load(&c->driver, err));
+    ONV_TRY(find_device(c, err));
+    ONV_TRY(name_device(d, c, err));
+    ONV_TRY(enter_context(d, c, err));
+    find_granularity(d, c);
+    ONV_TRY(open_pool(d, c, err));
+    c->chunk = onv_heap_alloc(CHUNK_BYTES);
+    if (c->chunk == NULL) return onv_fail_memory(err);
+    open_kernels(d, c);
     return ONV_OK;
 }
 

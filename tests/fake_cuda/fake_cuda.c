@@ -1,6 +1,7 @@
 /* A CUDA driver over host memory, for tests: a shared library that is loaded in place of the real one
  * (ONNXVRAM_CUDA_DRIVER). It gives itself away by the symbol onnxvram_fake_driver and by its
- * device's name. It has memory and copies, pools and NVML's figure, and no kernels.
+ * device's name. It has memory and copies, pools and NVML's figure; kernels are those of the
+ * replay, run on the processor.
  *
  * It is strict: an address that it did not hand out, a copy beyond an allocation, a call without a
  * context fail. When it is unloaded with something not given back, it says so and aborts.
@@ -9,11 +10,13 @@
  *   ONNXVRAM_FAKE_BYTES        memory of the device, context included (16 GiB)
  *   ONNXVRAM_FAKE_GRANULARITY  what plain allocations are rounded up to (1)
  *   ONNXVRAM_FAKE_DEVICES      how many devices there are (1)
- *   ONNXVRAM_FAKE_FAIL         the call of this number (from 1 on) fails with CUDA_ERROR_UNKNOWN
+ *   ONNXVRAM_FAKE_FAIL         the call of this number (from 1 on) fails
+ *   ONNXVRAM_FAKE_ERROR        with this error (999, CUDA_ERROR_UNKNOWN)
  *   ONNXVRAM_FAKE_LOSE         the copy to the device of this number is reported done, but is not
  *   ONNXVRAM_FAKE_FOREIGN      from the third copy to the device on, somebody else holds so many bytes
  *   ONNXVRAM_FAKE_KEEP         the free of this number is reported done, the memory stays taken
  *   ONNXVRAM_FAKE_POOLS        0: the device has no pools
+ *   ONNXVRAM_FAKE_KERNELS      0: it takes no kernels; 1: it runs them; 2: they do nothing (0)
  *   ONNXVRAM_FAKE_CALLS        a file that gets the number of calls when the library is unloaded
  */
 #include <stdbool.h>
@@ -21,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_cuda/kernels_on_cpu.h"
 #include "replay/cuda_driver.h"
 
 #define EXPORT                    __attribute__((visibility("default")))
@@ -44,11 +48,11 @@ typedef struct allocation {
 } allocation;
 
 static struct state {
-    uint64_t capacity, granularity, devices, fail, lose, foreign, keep, pools;
+    uint64_t capacity, granularity, devices, fail, error, lose, foreign, keep, pools, kernels;
     uint64_t calls, copies, frees;
     uint64_t plain_held, kept;
     uint64_t used, used_high, reserved, reserved_high;
-    int contexts, streams, pools_open, nvml;
+    int contexts, streams, pools_open, modules, nvml;
     bool is_current;
     allocation *list;
     size_t count, room;
@@ -66,10 +70,12 @@ __attribute__((constructor)) static void load(void)
     s.granularity = number("ONNXVRAM_FAKE_GRANULARITY", 1);
     s.devices = number("ONNXVRAM_FAKE_DEVICES", 1);
     s.fail = number("ONNXVRAM_FAKE_FAIL", 0);
+    s.error = number("ONNXVRAM_FAKE_ERROR", UNKNOWN);
     s.lose = number("ONNXVRAM_FAKE_LOSE", 0);
     s.foreign = number("ONNXVRAM_FAKE_FOREIGN", 0);
     s.keep = number("ONNXVRAM_FAKE_KEEP", 0);
     s.pools = number("ONNXVRAM_FAKE_POOLS", 1);
+    s.kernels = number("ONNXVRAM_FAKE_KERNELS", 0);
 }
 
 __attribute__((destructor)) static void unload(void)
@@ -80,11 +86,12 @@ __attribute__((destructor)) static void unload(void)
         fprintf(to, "%llu\n", (unsigned long long)s.calls);
         fclose(to);
     }
-    if (s.count > 0 || s.contexts != 0 || s.streams != 0 || s.pools_open != 0 || s.nvml != 0) {
+    if (s.count > 0 || s.contexts != 0 || s.streams != 0 || s.pools_open != 0 || s.modules != 0 ||
+        s.nvml != 0) {
         fprintf(stderr,
                 "fake driver: not given back: %zu allocations, %d contexts, %d streams, %d pools, "
-                "NVML %d times\n",
-                s.count, s.contexts, s.streams, s.pools_open, s.nvml);
+                "%d modules, NVML %d times\n",
+                s.count, s.contexts, s.streams, s.pools_open, s.modules, s.nvml);
         abort();
     }
     free(s.list);
@@ -94,14 +101,14 @@ __attribute__((destructor)) static void unload(void)
  * second chance. */
 #define CALL()                                                                                     \
     do {                                                                                           \
-        if (++s.calls == s.fail) return UNKNOWN;                                                   \
+        if (++s.calls == s.fail) return (onv_cu_result)s.error;                                    \
     } while (0)
 #define CALL_IN_CONTEXT()                                                                          \
     do {                                                                                           \
         CALL();                                                                                    \
         if (!s.is_current) return NO_CONTEXT;                                                      \
     } while (0)
-#define RELEASED() (++s.calls == s.fail ? UNKNOWN : ONV_CU_SUCCESS)
+#define RELEASED() (++s.calls == s.fail ? (onv_cu_result)s.error : ONV_CU_SUCCESS)
 
 /* --- Device and context ------------------------------------------------------------------------ */
 
@@ -123,6 +130,7 @@ onv_cu_result cuGetErrorName(onv_cu_result result, const char **name)
 {
     *name = NULL;
     if (result == UNKNOWN) *name = "CUDA_ERROR_UNKNOWN";
+    if (result == ONV_CU_OUT_OF_MEMORY) *name = "CUDA_ERROR_OUT_OF_MEMORY";
     if (result == INVALID_VALUE) *name = "CUDA_ERROR_INVALID_VALUE";
     if (result == NO_CONTEXT) *name = "CUDA_ERROR_INVALID_CONTEXT";
     return *name != NULL ? ONV_CU_SUCCESS : INVALID_VALUE;
@@ -400,30 +408,34 @@ onv_cu_result cuMemFreeAsync(onv_cu_address address, onv_cu_handle stream)
     return RELEASED();
 }
 
-/* --- Kernels: none ----------------------------------------------------------------------------- */
+/* --- Kernels: the image is taken for what it should be ----------------------------------------- */
+
+static const char *const kernels[] = {"onv_fill", "onv_check"};
 
 onv_cu_result cuModuleLoadData(onv_cu_handle *module, const void *image)
 {
     CALL_IN_CONTEXT();
-    (void)module;
-    (void)image;
-    return NOT_SUPPORTED;
+    if (s.kernels == 0) return NOT_SUPPORTED;
+    s.modules++;
+    *module = &s.modules;
+    return image != NULL ? ONV_CU_SUCCESS : INVALID_VALUE;
 }
 
 onv_cu_result cuModuleUnload(onv_cu_handle module)
 {
-    CALL();
-    (void)module;
-    return NOT_SUPPORTED;
+    s.modules -= module == &s.modules;
+    return RELEASED();
 }
 
 onv_cu_result cuModuleGetFunction(onv_cu_handle *function, onv_cu_handle module, const char *name)
 {
-    CALL();
-    (void)function;
-    (void)module;
-    (void)name;
-    return NOT_SUPPORTED;
+    CALL_IN_CONTEXT();
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        if (module != &s.modules || strcmp(kernels[i], name) != 0) continue;
+        *function = (onv_cu_handle)(uintptr_t)&kernels[i];
+        return ONV_CU_SUCCESS;
+    }
+    return INVALID_VALUE;
 }
 
 onv_cu_result cuLaunchKernel(onv_cu_handle function, unsigned grid_x, unsigned grid_y,
@@ -431,11 +443,18 @@ onv_cu_result cuLaunchKernel(onv_cu_handle function, unsigned grid_x, unsigned g
                              unsigned shared_bytes, onv_cu_handle stream, void **parameters,
                              void **extra)
 {
-    CALL();
-    (void)function;
-    (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-    (void)shared_bytes, (void)stream, (void)parameters, (void)extra;
-    return NOT_SUPPORTED;
+    CALL_IN_CONTEXT();
+    const char *const *kernel = function;
+    onv_cu_address address;
+    uint64_t bytes;
+    memcpy(&address, parameters[0], sizeof address);
+    memcpy(&bytes, parameters[3], sizeof bytes);
+    if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 ||
+        block_y != 1 || block_z != 1 || shared_bytes != 0 || stream != NULL || extra != NULL ||
+        !is_inside(address, bytes))
+        return INVALID_VALUE;
+    if (s.kernels == 1) run_on_cpu(*kernel, grid_x, block_x, parameters);
+    return ONV_CU_SUCCESS;
 }
 
 /* --- NVML -------------------------------------------------------------------------------------- */

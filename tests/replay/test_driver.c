@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replay/cuda_kernels.h"
 #include "replay/replays.h"
 #include "runtime/runtime.h"
 #include "support/flow.h"
@@ -20,6 +21,7 @@ static const char *const settings[] = {
     "ONNXVRAM_FAKE_BYTES", "ONNXVRAM_FAKE_GRANULARITY", "ONNXVRAM_FAKE_DEVICES",
     "ONNXVRAM_FAKE_FAIL",  "ONNXVRAM_FAKE_LOSE",        "ONNXVRAM_FAKE_FOREIGN",
     "ONNXVRAM_FAKE_KEEP",  "ONNXVRAM_FAKE_POOLS",       "ONNXVRAM_FAKE_CALLS",
+    "ONNXVRAM_FAKE_ERROR", "ONNXVRAM_FAKE_KERNELS",
 };
 
 #define CONTEXT_BYTES (UINT64_C(300) << 20)
@@ -164,6 +166,25 @@ static void every_mode_agrees_to_the_byte(void **state)
     }
 }
 
+/* Only builds with the CUDA Toolkit have kernels. Those that do not work are found out and left. */
+static void kernels_are_used_where_they_work(void **state)
+{
+    (void)state;
+    onv_device_info info;
+    const char *best = onv_cuda_kernels_bytes > 0 ? "kernels" : "copies";
+    for (size_t i = 0; i < onv_n_runtimes; i++) {
+        set("ONNXVRAM_FAKE_KERNELS", 1);
+        onv_replay_result r = replay_well(onv_runtimes[i]->name, &info);
+        assert_string_equal(info.filled_by, best);
+        if (!r.agrees) fail_msg("%s: %s", onv_runtimes[i]->name, r.faults[0].text);
+        assert_int_equal(r.n_checked, r.n_buffers);
+        assert_int_equal(r.free_after, r.free_before);
+    }
+    set("ONNXVRAM_FAKE_KERNELS", 2);
+    assert_true(replay_well("ideal", &info).agrees);
+    assert_string_equal(info.filled_by, "copies");
+}
+
 static void granules_are_tolerated(void **state)
 {
     (void)state;
@@ -271,29 +292,56 @@ static uint64_t count_calls(const char *runtime)
     return calls;
 }
 
-/* Each call in turn fails once. Where the program can do without it (NVML, the granularity), the
- * replay goes on; else it ends with the name of a function. Nothing stays behind. */
+/* Each call in turn fails once. Where the program can do without it (NVML, the granularity, kernels),
+ * the replay goes on; else it ends with the name of a function. Nothing stays behind. */
+static void fail_each_call(const char *runtime, uint64_t dispensable, uint64_t error,
+                           const char *name)
+{
+    uint64_t calls = count_calls(runtime), refused = 0;
+    assert_true(calls > 30);
+    set("ONNXVRAM_FAKE_ERROR", error);
+    for (uint64_t n = 1; n <= calls; n++) {
+        onv_error err = {0};
+        onv_replay_result r;
+        set("ONNXVRAM_FAKE_FAIL", n);
+        onv_status status = replay(runtime, NULL, &r, &err);
+        refused += status != ONV_OK || !r.agrees;
+        if (status == ONV_OK) continue;
+        assert_int_equal(status, ONV_ERR_DEVICE);
+        if (strstr(err.message, name) == NULL)
+            fail_msg("%s, call %llu: %s", runtime, (unsigned long long)n, err.message);
+    }
+    set("ONNXVRAM_FAKE_FAIL", 0);
+    assert_true(refused + dispensable > calls);
+}
+
 static void a_failure_at_any_call_leaves_nothing_behind(void **state)
 {
     (void)state;
-    static const char *const runtimes[] = {"ideal", "torch", "async"};
-    for (size_t i = 0; i < sizeof runtimes / sizeof runtimes[0]; i++) {
-        uint64_t calls = count_calls(runtimes[i]), failures = 0;
-        assert_true(calls > 30);
-        for (uint64_t n = 1; n <= calls; n++) {
-            onv_error err = {0};
-            onv_replay_result r;
-            set("ONNXVRAM_FAKE_FAIL", n);
-            onv_status status = replay(runtimes[i], NULL, &r, &err);
-            if (status == ONV_OK) continue;
-            failures++;
-            assert_int_equal(status, ONV_ERR_DEVICE);
-            if (strstr(err.message, "CUDA_ERROR_UNKNOWN (999)") == NULL)
-                fail_msg("call %llu: %s", (unsigned long long)n, err.message);
-        }
-        set("ONNXVRAM_FAKE_FAIL", 0);
-        assert_true(failures + 16 > calls);
+    for (size_t i = 0; i < onv_n_runtimes; i++) {
+        set("ONNXVRAM_FAKE_KERNELS", i % 2);
+        uint64_t dispensable = i % 2 ? 32 : 16;
+        fail_each_call(onv_runtimes[i]->name, dispensable, 999, "CUDA_ERROR_UNKNOWN (999)");
+        fail_each_call(onv_runtimes[i]->name, dispensable, 2, "CUDA_ERROR_OUT_OF_MEMORY (2)");
     }
+}
+
+/* An allocation that is refused where all should fit is a fault of its own. */
+static void no_memory_at_an_allocation_is_named(void **state)
+{
+    (void)state;
+    uint64_t calls = count_calls("ideal"), named = 0;
+    set("ONNXVRAM_FAKE_ERROR", 2);
+    for (uint64_t n = 1; n <= calls; n++) {
+        onv_error err = {0};
+        onv_replay_result r;
+        set("ONNXVRAM_FAKE_FAIL", n);
+        if (replay("ideal", NULL, &r, &err) != ONV_OK || !r.out_of_memory) continue;
+        assert_false(r.agrees);
+        assert_int_equal(r.faults[0].kind, ONV_FAULT_NO_MEMORY);
+        named++;
+    }
+    assert_int_equal(named, 6); /* five values and the weight */
 }
 
 #ifdef ONV_FAULT_INJECTION
@@ -391,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup(without_the_variable_it_is_the_real_driver, reset),
         cmocka_unit_test_setup(without_pools_one_mode_is_missing, reset),
         cmocka_unit_test_setup(every_mode_agrees_to_the_byte, reset),
+        cmocka_unit_test_setup(kernels_are_used_where_they_work, reset),
         cmocka_unit_test_setup(granules_are_tolerated, reset),
         cmocka_unit_test_setup(others_are_noticed, reset),
         cmocka_unit_test_setup(memory_that_stays_away_is_noticed, reset),
@@ -398,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup(no_memory_is_a_result, reset),
         cmocka_unit_test_setup(no_memory_where_it_should_suffice_is_a_fault, reset),
         cmocka_unit_test_setup(a_failure_at_any_call_leaves_nothing_behind, reset),
+        cmocka_unit_test_setup(no_memory_at_an_allocation_is_named, reset),
 #ifdef ONV_FAULT_INJECTION
         cmocka_unit_test_setup(without_host_memory_nothing_stays_behind, reset),
         cmocka_unit_test_setup(scripts_survive_missing_memory, reset),
