@@ -25,9 +25,7 @@ enum {
     ONV_CU_OUT_OF_MEMORY = 2,
     ONV_CU_NO_DEVICE = 100,
 
-    ONV_CU_COMPUTE_MAJOR = 75, /* attributes of a device */
-    ONV_CU_COMPUTE_MINOR = 76,
-    ONV_CU_POOLS_SUPPORTED = 115,
+    ONV_CU_POOLS_SUPPORTED = 115, /* an attribute of a device */
 
     ONV_CU_RELEASE_THRESHOLD = 4, /* attributes of a pool, 64 bits each */
     ONV_CU_RESERVED_NOW = 5,
