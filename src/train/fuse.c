@@ -309,6 +309,40 @@ static void match_packed(finder *s, const onv_node *squeeze)
         publish(s, &g, unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
 }
 
+/* --- Attention --------------------------------------------------------------------------------- */
+
+static bool is_single(const finder *s, onv_value_id value)
+{
+    if (!onv_is_value(value)) return false;
+    const onv_type *type = &onv_model_value(s->model, value)->type;
+    return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
+}
+
+/* The product of a tensor and a single number, which may be computed from shapes. */
+static const onv_node *scaling(const finder *s, onv_value_id value)
+{
+    const onv_node *mul = sole(s, value, "Mul");
+    if (mul == NULL || mul->n_inputs != 2) return NULL;
+    return is_single(s, mul->inputs[0]) || is_single(s, mul->inputs[1]) ? mul : NULL;
+}
+
+static void match_attention(finder *s, const onv_node *softmax)
+{
+    const onv_node *mask = sole(s, softmax->inputs[0], "Add"), *scores = NULL;
+    if (mask == NULL) scores = sole(s, softmax->inputs[0], "MatMul");
+    for (uint32_t k = 0; mask != NULL && k < 2 && scores == NULL; k++)
+        scores = sole(s, mask->inputs[k], "MatMul");
+    const onv_node *query = scores != NULL ? scaling(s, scores->inputs[0]) : NULL;
+    const onv_node *key = scores != NULL ? scaling(s, scores->inputs[1]) : NULL;
+    const onv_node *dropout = reader(s, softmax->outputs[0], "Dropout");
+    const onv_node *last = reader(s, (dropout != NULL ? dropout : softmax)->outputs[0], "MatMul");
+    if (query == NULL || key == NULL || last == NULL) return;
+    const onv_node *inside[] = {query, key, scores, mask, softmax, dropout};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (inside[i] != NULL) s->f->attention[id_of(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
+    s->f->attention[id_of(s, last).index] = ONV_ATTENTION_LAST;
+}
+
 /* --- All of them ------------------------------------------------------------------------------- */
 
 static void match(finder *s, const onv_node *node)
@@ -325,6 +359,7 @@ static void match(finder *s, const onv_node *node)
     if (is_op(node, "InstanceNormalization")) match_group_norm(s, node);
     if (is_op(node, "Concat")) match_roll(s, node);
     if (is_op(node, "Squeeze")) match_packed(s, node);
+    if (is_op(node, "Softmax")) match_attention(s, node);
 }
 
 static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
@@ -333,7 +368,9 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->of_node = ONV_ARENA_ARRAY(&model->arena, uint32_t, model->nodes.count);
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
-    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL) return onv_fail_memory(err);
+    f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
+    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL)
+        return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];

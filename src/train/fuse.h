@@ -30,11 +30,20 @@ typedef struct onv_fusion {
     int64_t groups;
 } onv_fusion;
 
+/* Attention without a fused kernel, as scaled_dot_product_attention runs it: query and key are each
+ * multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */
+typedef enum onv_attention_part {
+    ONV_ATTENTION_NONE,
+    ONV_ATTENTION_INSIDE,
+    ONV_ATTENTION_LAST, /* the product with the values */
+} onv_attention_part;
+
 typedef struct onv_fusions {
     ONV_VEC(onv_fusion) at;
-    uint32_t *of_node; /* by node: 1 + its fusion, 0: none */
-    uint32_t *n_uses;  /* by value: how often nodes of the main graph and its outputs read it */
-    onv_node_id *user; /* by value: the first node that reads it */
+    uint32_t *of_node;  /* by node: 1 + its fusion, 0: none */
+    uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
+    onv_node_id *user;  /* by value: the first node that reads it */
+    uint8_t *attention; /* by node: onv_attention_part */
 } onv_fusions;
 
 /* With `none` only the uses are counted. Arrays live in the model's arena. */

@@ -174,6 +174,22 @@ int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
     return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
 }
 
+/* --- Autocast and attention -------------------------------------------------------------------- */
+
+onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node)
+{
+    return (onv_attention_part)l->fusions.attention[node - l->model->nodes.at];
+}
+
+uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    uint32_t x = onv_node_in(l, node, k);
+    if (onv_node_attention(l, node) == ONV_ATTENTION_NONE || x == ONV_NO_TENSOR) return x;
+    onv_node_id from = onv_model_value(l->model, node->inputs[k])->producer;
+    bool is_own = onv_is_node(from) && l->fusions.attention[from.index] == ONV_ATTENTION_INSIDE;
+    return is_own ? x : onv_amp_fp32(l, onv_amp_low(l, x));
+}
+
 /* --- Operators that the table's traits describe ------------------------------------------------ */
 
 /* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the

@@ -77,6 +77,10 @@ uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_lowering *l, uint32_t x);
 uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x);
+/* Operand k of the node, if it is a part of attention, which takes low precision and computes in
+ * float32; ONV_ATTENTION_NONE: as it comes. */
+uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
+onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 
 /* --- lower.c ----------------------------------------------------------------------------------- */
 

@@ -37,9 +37,12 @@ static uint64_t broadcast_temps(onv_lowering *l, const uint32_t in[2], uint32_t 
 static void lower_product(onv_lowering *l, const onv_node *node)
 {
     bool divides = strcmp(node->op_type, "Div") == 0;
-    uint32_t in[2] = {onv_node_in(l, node, 0), onv_node_in(l, node, 1)};
+    uint32_t in[2] = {onv_amp_attention(l, node, 0), onv_amp_attention(l, node, 1)};
     bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
-    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    bool in_float32 =
+        l->options->amp != ONV_UNDEFINED && onv_node_attention(l, node) != ONV_ATTENTION_NONE;
+    uint8_t dtype = in_float32 ? ONV_FLOAT : onv_promoted(l, node);
+    uint32_t out = onv_node_new_pointwise(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
@@ -203,11 +206,26 @@ uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
     return out;
 }
 
+/* Under autocast the result of attention is in low precision again, and so are its probabilities:
+ * they are a result too, which nobody takes. */
+static uint32_t emit_attention_result(onv_lowering *l, uint32_t probabilities, uint32_t out)
+{
+    if (l->options->amp == ONV_UNDEFINED || out == ONV_NO_TENSOR) return out;
+    uint64_t bytes = onv_tensor_at(l, probabilities).bytes / 2;
+    uint32_t low = onv_amp_low(l, out);
+    if (l->status == ONV_OK) l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = bytes;
+    return low;
+}
+
 static void lower_matmul(onv_lowering *l, const onv_node *node)
 {
-    uint32_t a = onv_amp_low(l, onv_node_in(l, node, 0));
-    uint32_t b = onv_amp_low(l, onv_node_in(l, node, 1));
-    uint32_t out = onv_emit_matmul(l, a, b);
+    onv_attention_part part = onv_node_attention(l, node);
+    uint32_t in[2];
+    for (uint32_t k = 0; k < 2; k++)
+        in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
+                                           : onv_amp_low(l, onv_node_in(l, node, k));
+    uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */
     else
