@@ -52,6 +52,21 @@ static void write_names(const part_job *job, const char *key, const onv_value_id
 
 /* --- The model --------------------------------------------------------------------------------- */
 
+/* Keys must differ. A dim and an input may share a name: the dim is listed, the input's shape stands
+ * at its tensor. */
+static bool is_listed_otherwise(const onv_infer_info *infer, size_t index)
+{
+    const onv_bound *bound = &infer->bounds.at[index];
+    for (size_t i = 0; i < infer->bounds.count; i++) {
+        const onv_bound *other = &infer->bounds.at[i];
+        bool is_dim = bound->size >= 0, other_is_dim = other->size >= 0;
+        if ((is_dim == other_is_dim ? i < index : other_is_dim) &&
+            strcmp(other->name, bound->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void write_bindings(const part_job *job)
 {
     const onv_infer_info *infer = job->view->infer;
@@ -61,6 +76,7 @@ static void write_bindings(const part_job *job)
     for (size_t b = 0; b < infer->bounds.count; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
         onv_value_id input = ONV_NO_VALUE;
+        if (is_listed_otherwise(infer, b)) continue;
         for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++) {
             const onv_value *value = onv_model_value(job->view->model, graph->inputs[i]);
             if (strcmp(value->name, bound->name) == 0) input = graph->inputs[i];

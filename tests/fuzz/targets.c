@@ -97,9 +97,10 @@ static void check_json(const text *t)
 static void write_reports(const onv_analysis *analysis, bool verbose)
 {
     static const onv_format formats[] = {
-        ONV_FORMAT_TEXT,      ONV_FORMAT_JSON,       ONV_FORMAT_CSV,
-        ONV_FORMAT_LAYERS,    ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
-        ONV_FORMAT_DUMP_PLAN, ONV_FORMAT_DUMP_TRACE,
+        ONV_FORMAT_TEXT,        ONV_FORMAT_JSON,       ONV_FORMAT_CSV,
+        ONV_FORMAT_LAYERS,      ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
+        ONV_FORMAT_DUMP_PLAN,   ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_DUMP_REPLAY,
+        ONV_FORMAT_CHECKPOINTS,
     };
     onv_report_options options = onv_report_options_default();
     options.verbosity = verbose;
@@ -118,7 +119,39 @@ static void write_reports(const onv_analysis *analysis, bool verbose)
     }
 }
 
-static void run_analysis(const uint8_t *data, size_t size)
+/* Bits of a hash, taken one after the other. */
+static uint64_t take(uint64_t *draw, unsigned below)
+{
+    uint64_t taken = *draw % below;
+    *draw /= below;
+    return taken;
+}
+
+static void draw_training(onv_options *options, uint64_t draw)
+{
+    static const char *const losses[] = {NULL, "cross-entropy", "mse", "none"};
+    static const char *const grads[] = {NULL, "before-forward", "before-backward", "keep"};
+    static const char *const impls[] = {NULL, "foreach", "fused", "for-loop"};
+    static const char *const plans[] = {NULL, "all", "none,sqrt,segments=3", "optimal,blocks"};
+    static const char *const frozen[] = {"*bias", "*w*"};
+    unsigned n = 0;
+    while (onv_optimizer_name(n, NULL) != NULL) n++;
+    options->train = onv_optimizer_name(take(&draw, n), NULL);
+    options->loss = losses[take(&draw, 4)];
+    options->zero_grad = grads[take(&draw, 4)];
+    options->optimizer_impl = impls[take(&draw, 4)];
+    options->checkpoint = plans[take(&draw, 4)];
+    options->amp = (onv_precision)take(&draw, 4);
+    options->zero_stage = (unsigned)take(&draw, 4);
+    options->world = options->zero_stage > 0 ? 1 + (unsigned)take(&draw, 5) : 0;
+    options->accumulate = (unsigned)take(&draw, 3);
+    options->as_exported = take(&draw, 4) == 0;
+    options->freeze = frozen;
+    options->n_freeze = take(&draw, 4) == 0 ? 2 : 0;
+    if (take(&draw, 2) == 0) options->runtimes = "torch,async,arena";
+}
+
+static onv_options draw_options(const uint8_t *data, size_t size)
 {
     static const int64_t batches[] = {2, 0, 2, 1, 3, 64, 1000003, INT64_C(1) << 40};
     uint64_t draw = onv_hash_bytes(data, size, 0);
@@ -136,17 +169,98 @@ static void run_analysis(const uint8_t *data, size_t size)
         options.budget = UINT64_C(1) << (draw >> 18 & 63);
         options.max_batch = options.batch > 0;
     }
+    return options;
+}
+
+/* Whether all of it, training under every plan included, can be lived through in host memory. */
+static bool is_small(const onv_analysis *analysis)
+{
+    const uint64_t most = (uint64_t)32 << 20;
+    onv_summary summary = {.struct_size = sizeof summary};
+    onv_runtime_info runtime;
+    onv_checkpoint_info plan;
+    onv_analysis_summary(analysis, &summary);
+    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
+        if (runtime.held_bytes > most) return false;
+    for (size_t i = 0; onv_analysis_checkpoint(analysis, i, &plan); i++)
+        if (plan.reserved_peak_bytes > most) return false;
+    return summary.sized;
+}
+
+static onv_analysis *try_analysis(const uint8_t *data, size_t size, const onv_options *options)
+{
     onv_analysis *analysis;
     onv_error error;
-    onv_status status = onv_analysis_new_from_memory(data, size, NULL, &options, &analysis, &error);
-    if (status != ONV_OK) {
-        hold(analysis == NULL);
-        check_failure(status, &error);
-        return;
+    onv_status status = onv_analysis_new_from_memory(data, size, NULL, options, &analysis, &error);
+    if (status == ONV_OK) return analysis;
+    hold(analysis == NULL);
+    check_failure(status, &error);
+    return NULL;
+}
+
+/* Every dim of the inputs, the free ones bound: what training and replays ask for. */
+typedef struct bound_shapes {
+    onv_shape_binding shapes[8];
+    int64_t dims[8][8];
+    char names[8][64];
+} bound_shapes;
+
+static void bind_input(bound_shapes *to, size_t n, const onv_tensor_info *info)
+{
+    size_t rank = 0;
+    for (const char *at = info->shape; *at != '\0' && *at != ']' && rank < 8; at += *at == ',') {
+        at += *at == '[' || *at == ' ';
+        if (*at == ']') break;
+        to->dims[n][rank++] = *at >= '0' && *at <= '9' ? strtoll(at, NULL, 10) : 4;
+        at += strcspn(at, ",]");
     }
+    snprintf(to->names[n], sizeof to->names[n], "%s", info->name);
+    to->shapes[n] = (onv_shape_binding){to->names[n], to->dims[n], rank};
+}
+
+static void bind_inputs(onv_options *options, bound_shapes *to, const onv_analysis *analysis)
+{
+    onv_tensor_info info;
+    for (size_t i = 0; onv_analysis_tensor(analysis, i, &info) && options->n_shapes < 8; i++)
+        if (info.kind == ONV_TENSOR_INPUT) bind_input(to, options->n_shapes++, &info);
+    options->shapes = to->shapes;
+}
+
+/* NULL where the model is refused. */
+static onv_analysis *analyse(const uint8_t *data, size_t size, const onv_options *options)
+{
+    onv_replay_info info;
+    onv_analysis *analysis = try_analysis(data, size, options);
+    if (analysis == NULL) return NULL;
     read_everything(analysis);
-    write_reports(analysis, draw >> 24 & 1);
+    if (onv_analysis_replay(analysis, &info))
+        hold(info.agrees && !info.out_of_memory && info.faults == 0);
+    write_reports(analysis, onv_hash_bytes(data, size, 2) & 1);
+    return analysis;
+}
+
+/* Replays see to it themselves that whatever the model is, its buffers are where they should be. */
+static void run_analysis(const uint8_t *data, size_t size)
+{
+    uint64_t draw = onv_hash_bytes(data, size, 1);
+    onv_options options = draw_options(data, size);
+    onv_analysis *analysis = analyse(data, size, &options);
+    bool train = (draw & 3) == 0, replay = (draw >> 2 & 3) == 0;
+    bound_shapes bound;
+    if (analysis != NULL && (train || replay)) {
+        options.batch = 0;
+        options.budget = 0;
+        options.max_batch = false;
+        options.effort = 200000; /* it is spent on every plan, and again on every replay */
+        bind_inputs(&options, &bound, analysis);
+        if (train) draw_training(&options, draw >> 8);
+        onv_analysis_destroy(analysis);
+        analysis = analyse(data, size, &options);
+    }
+    replay = replay && analysis != NULL && is_small(analysis);
     onv_analysis_destroy(analysis);
+    options.replay = "host";
+    if (replay) onv_analysis_destroy(analyse(data, size, &options));
 }
 
 /* --- Other files ------------------------------------------------------------------------------- */

@@ -200,6 +200,23 @@ static void a_whole_shape_is_a_binding(void **state)
     json_decref(root);
 }
 
+/* Keys must differ: of an input and a dim of the same name the dim is listed, the input's shape stands
+ * at the tensor. */
+static void a_dim_may_be_named_like_an_input(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {5, 3, 10, 10};
+    const onv_shape_binding shape = {"x", dims, 4};
+    onv_options options = onv_options_default();
+    options.shapes = &shape;
+    options.n_shapes = 1;
+    json_t *root, *m = report_of(small("f32[x,3,10,10]"), &options, &root);
+    char *text = json_dumps(json_object_get(m, "bindings"), JSON_COMPACT);
+    assert_string_equal(text, "{\"x\":5}");
+    free(text);
+    json_decref(root);
+}
+
 static void hostile_names_survive(void **state)
 {
     (void)state;
@@ -279,10 +296,15 @@ static void python_reads_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_of_the_contract), cmocka_unit_test(free_dims_are_expressions),
-        cmocka_unit_test(bounds_are_marked),          cmocka_unit_test(a_whole_shape_is_a_binding),
-        cmocka_unit_test(hostile_names_survive),      cmocka_unit_test(the_writer_is_always_valid),
-        cmocka_unit_test(models_stand_in_one_list),   cmocka_unit_test(python_reads_it),
+        cmocka_unit_test(every_part_of_the_contract),
+        cmocka_unit_test(free_dims_are_expressions),
+        cmocka_unit_test(bounds_are_marked),
+        cmocka_unit_test(a_whole_shape_is_a_binding),
+        cmocka_unit_test(a_dim_may_be_named_like_an_input),
+        cmocka_unit_test(hostile_names_survive),
+        cmocka_unit_test(the_writer_is_always_valid),
+        cmocka_unit_test(models_stand_in_one_list),
+        cmocka_unit_test(python_reads_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
