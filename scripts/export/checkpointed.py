@@ -4,7 +4,7 @@
     onnxvram unet.onnx --batch 16 --train adamw --checkpoint blocks,sqrt,optimal --plan-out=plans.txt
     python scripts/export/checkpointed.py unet unet.onnx plans.txt --batch 16 --optimizer adamw
 
-Each plan is applied to the network of trainees.py in these ways, as far as they go:
+Each plan is applied to the network of trainees.py in the first of these ways that it can be, or in all of them:
 
     snippet     the plan file's own PyTorch lines are executed; needs segments that are rows of whole modules
     traced      the network, traced by torch.fx, runs one operation after the other, the segments of the plan under
@@ -239,17 +239,18 @@ class Sequential(nn.Module):
 def compare(args, plan, way):
     if way == "sequential":
         if not isinstance(TRAINEES[args.network].make(), nn.Sequential) or not plan.name.startswith("segments="):
-            return
+            return False
         apply = functools.partial(Sequential, segments=int(plan.name.split("=")[1]))
     elif way == "snippet":
         if not plan.segments or plan.by_hand:
-            return
+            return False
         apply = functools.partial(by_snippet, plan=plan)
     else:
         apply = functools.partial(traced_network, path=args.model, plan=plan)
     tracked = measure(args.network, args.batch, args.optimizer, apply)
     print(f"{args.network},{args.batch},{args.optimizer},{plan.name},{way},{len(plan.segments)},{plan.peak},{tracked},"
           f"{100 * (plan.peak - tracked) / tracked:+.3f}", flush=True)
+    return True
 
 
 def chosen(plans, only, most):
@@ -261,7 +262,7 @@ def chosen(plans, only, most):
     for front in fronts.values():
         last = len(front) - 1
         if last >= most:
-            front = [front[i * last // max(most - 1, 1)] for i in range(most)]
+            front = [front[(i + 1) * last // (most + 1)] for i in range(most)]
         yield from front
 
 
@@ -273,14 +274,16 @@ def main():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--optimizer", default="sgd")
     parser.add_argument("--ways", default="snippet,traced,sequential")
+    parser.add_argument("--all-ways", action="store_true")
     parser.add_argument("--only", default="", help="a pattern for the names of plans")
-    parser.add_argument("--most", type=int, default=3, help="points of a front")
+    parser.add_argument("--most", type=int, default=1, help="points of a front")
     args = parser.parse_args()
     F.dropout = cuda_dropout
     for plan in chosen(read_plans(args.plans), args.only, args.most):
         for way in args.ways.split(","):
             try:
-                compare(args, plan, way)
+                if compare(args, plan, way) and not args.all_ways:
+                    break
             except Exception as error:  # one that fails does not stop the others
                 print(f"{args.network}, {plan.name}, {way}: {type(error).__name__} {str(error).splitlines()[:1]}",
                       file=sys.stderr)

@@ -132,33 +132,55 @@ onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *e
     return ONV_OK;
 }
 
-onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
-                            onv_error *err)
+/* The modules that the segment consists of, one after the other: `text` gets them where it is not
+ * NULL. Returns the length with the separators, 0 where the segment is not of whole modules. */
+static size_t list_modules(const onv_scopes *scopes, onv_tape_segment segment, char *text,
+                           uint32_t *n_modules)
 {
-    onv_model *model = namer->model;
-    const onv_scopes *scopes = namer->scopes;
-    const char *list = "";
-    uint32_t n = 0, next = segment.first_op;
-    chain c = {.namer = namer, .first_op = segment.first_op};
-    *names = (onv_segment_names){.first = node_name(model, &namer->eager->ops.at[segment.first_op]),
-                                 .last = node_name(model, &namer->eager->ops.at[segment.last_op])};
+    size_t length = 0;
+    *n_modules = 0;
     for (uint32_t i = segment.first_op; i <= segment.last_op; i++) {
         const char *path = scopes->path_of[i];
         if (path == NULL) continue;
         const onv_module_span *span = whole_module(scopes, i, segment.last_op);
-        if (span == NULL || !is_plain(path, span->length)) return ONV_OK;
-        list = onv_arena_printf(&model->arena, "%s%s%.*s", list, n > 0 ? " " : "",
-                                (int)span->length, path);
-        if (list == NULL) return onv_fail_memory(err);
-        n++;
-        c.is_broken |= i != next; /* there is something between modules */
-        add_module(&c, (onv_tape_segment){i, span->last_op});
-        next = span->last_op + 1;
+        if (span == NULL || !is_plain(path, span->length)) return 0;
+        if (text != NULL) {
+            if (length > 0) text[length - 1] = ' ';
+            memcpy(text + length, path, span->length);
+        }
+        length += span->length + 1;
+        (*n_modules)++;
         i = span->last_op;
     }
-    if (n == 0) return ONV_OK;
-    names->modules = list;
-    names->n_modules = n;
-    names->is_chain = n == 1 || (!c.is_broken && next == segment.last_op + 1);
+    return length;
+}
+
+/* Of a segment of whole modules: do they follow each other? */
+static bool find_chain(onv_namer *namer, onv_tape_segment segment)
+{
+    chain c = {.namer = namer, .first_op = segment.first_op};
+    for (uint32_t i = segment.first_op; i <= segment.last_op && !c.is_broken; i++) {
+        if (namer->scopes->path_of[i] == NULL) return false; /* something between modules */
+        const onv_module_span *span = whole_module(namer->scopes, i, segment.last_op);
+        add_module(&c, (onv_tape_segment){i, span->last_op});
+        i = span->last_op;
+    }
+    return !c.is_broken;
+}
+
+onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
+                            onv_error *err)
+{
+    onv_model *model = namer->model;
+    *names = (onv_segment_names){.first = node_name(model, &namer->eager->ops.at[segment.first_op]),
+                                 .last = node_name(model, &namer->eager->ops.at[segment.last_op])};
+    size_t length = list_modules(namer->scopes, segment, NULL, &names->n_modules);
+    if (length == 0) return ONV_OK;
+    char *text = onv_arena_alloc(&model->arena, length);
+    if (text == NULL) return onv_fail_memory(err);
+    list_modules(namer->scopes, segment, text, &names->n_modules);
+    text[length - 1] = '\0';
+    names->modules = text;
+    names->is_chain = names->n_modules == 1 || find_chain(namer, segment);
     return ONV_OK;
 }
