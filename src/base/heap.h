@@ -9,10 +9,18 @@
 
 #include <stddef.h>
 
-void *onv_heap_alloc(size_t bytes);
-void *onv_heap_calloc(size_t count, size_t size);
-void *onv_heap_realloc(void *pointer, size_t bytes);
 void onv_heap_free(void *pointer);
+
+/* Lets the compiler's analysis follow memory from here to where it is freed. */
+#if defined __GNUC__ && !defined __clang__
+#define ONV_HEAP_OWNED __attribute__((malloc(onv_heap_free, 1)))
+#else
+#define ONV_HEAP_OWNED
+#endif
+
+void *onv_heap_alloc(size_t bytes) ONV_HEAP_OWNED;
+void *onv_heap_calloc(size_t count, size_t size) ONV_HEAP_OWNED;
+void *onv_heap_realloc(void *pointer, size_t bytes);
 
 #ifdef ONV_FAULT_INJECTION
 /* Lets `n` more allocations of this thread succeed and fails all later ones; negative: never fail. */

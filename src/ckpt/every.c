@@ -16,9 +16,10 @@ static onv_status add(const onv_ckpt_problem *problem, const char *name, uint32_
         onv_heap_free(segments);
         return onv_fail_memory(err);
     }
-    for (uint32_t i = 0; i < n; i++)
-        segments[i] =
-            (onv_tape_segment){units->at[i * size].first_op, units->at[(i + 1) * size - 1].last_op};
+    for (uint32_t i = 0; i < n; i++) {
+        size_t first = (size_t)i * size, last = first + size - 1;
+        segments[i] = (onv_tape_segment){units->at[first].first_op, units->at[last].last_op};
+    }
     onv_status status = onv_ckpt_plans_add(problem, name, segments, n, plans, err);
     onv_heap_free(segments);
     return status;

@@ -300,17 +300,22 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     return verdict;
 }
 
+/* The names and arrays were allocated here; the public structs hold them as const. */
+static void drop(const void *owned)
+{
+    free((void *)(uintptr_t)owned); /* NOLINT(performance-no-int-to-ptr): the way to shed a const */
+}
+
 void onv_cli_cleanup(onv_cli *cli)
 {
-    /* The names and arrays were allocated here; the public structs hold them as const. */
-    for (size_t i = 0; i < cli->analysis.n_dims; i++) free((char *)(uintptr_t)cli->dims[i].name);
+    for (size_t i = 0; i < cli->analysis.n_dims; i++) drop(cli->dims[i].name);
     for (size_t i = 0; i < cli->analysis.n_shapes; i++) {
-        free((char *)(uintptr_t)cli->shapes[i].name);
-        free((int64_t *)(uintptr_t)cli->shapes[i].dims);
+        drop(cli->shapes[i].name);
+        drop(cli->shapes[i].dims);
     }
     for (size_t i = 0; i < cli->analysis.n_input_values; i++) {
-        free((char *)(uintptr_t)cli->input_values[i].name);
-        free((double *)(uintptr_t)cli->input_values[i].numbers);
+        drop(cli->input_values[i].name);
+        drop(cli->input_values[i].numbers);
     }
     free(cli->models);
     free(cli->dims);

@@ -189,12 +189,12 @@ onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when)
     return onv_cli_reject("--color takes auto, always or never, not '%s'", when);
 }
 
-onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *name, const char *text,
+onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *option, const char *text,
                                      int64_t least)
 {
     int64_t value;
     if (!parse_whole(text, &value) || value < least || value > INT_MAX)
-        return onv_cli_reject("--%s takes a number of at least %lld, not '%s'", name,
+        return onv_cli_reject("--%s takes a number of at least %lld, not '%s'", option,
                               (long long)least, text);
     *to = (unsigned)value;
     return ONV_CLI_RUN;

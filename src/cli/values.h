@@ -26,9 +26,9 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
 
-/* For options that share a kind of value; the name is for the message. */
-onv_cli_verdict onv_cli_set_precision(onv_precision *to, const char *name, const char *text);
-onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *name, const char *text,
+/* For options that share a kind of value; which one is for the message. */
+onv_cli_verdict onv_cli_set_precision(onv_precision *to, const char *option, const char *text);
+onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *option, const char *text,
                                      int64_t least);
 
 #endif
