@@ -10,7 +10,8 @@ onv_status onv_replay_choose(onv_replays *replays, const char *name, onv_error *
     if (name == NULL) return ONV_OK;
     replays->kind = onv_device_kind_find(name);
     if (replays->kind != NULL) return ONV_OK;
-    return onv_fail(err, ONV_ERR_USAGE, "there is no device '%s' to replay on", name);
+    return onv_fail(err, ONV_ERR_USAGE,
+                    "there is no device '%s' to replay on: it is cuda (a GPU) or host", name);
 }
 
 onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, onv_error *err)

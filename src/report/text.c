@@ -346,7 +346,9 @@ static void write_quiet(const onv_view *view, const onv_page *page)
     onv_write_format(page->out, " (weights %s, peak ",
                      onv_label_bytes(view->live->weight_bytes).text);
     onv_write_clean(page->out, peak, page->mode);
-    onv_write_text(page->out, ")\n");
+    onv_write_text(page->out, ")");
+    onv_write_replay_verdict(view, page);
+    onv_write_text(page->out, "\n");
 }
 
 static void write_view(const onv_view *view, const onv_page *page,

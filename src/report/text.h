@@ -30,6 +30,9 @@ void onv_write_fit(const onv_view *view, const onv_page *page);
 /* What a replay on a device found, where it was asked for. */
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose);
 
+/* The same in some words of a line, or nothing. */
+void onv_write_replay_verdict(const onv_view *view, const onv_page *page);
+
 /* One of nine levels, as a sign of one column. */
 const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
 

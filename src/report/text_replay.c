@@ -90,18 +90,24 @@ static void write_tolerance(const onv_replays *replays, const onv_page *page)
     const char *plain = granularity_text(page, replays->device.granularity_bytes);
     const char *pooled = granularity_text(page, replays->device.pool_granularity_bytes);
     uint64_t foreign = 0;
-    bool has_pool = false;
+    bool has_pool = false, complete = true;
     for (size_t i = 0; i < replays->results.count; i++) {
-        foreign += replays->results.at[i].foreign_bytes;
-        has_pool |= replays->results.at[i].has_pool;
+        const onv_replay_result *r = &replays->results.at[i];
+        foreign += r->foreign_bytes;
+        has_pool |= r->has_pool;
+        complete &= !r->out_of_memory;
     }
-    write_note(page, "Every buffer was filled when it was made and checked when it was last read.");
+    write_note(page,
+               complete ? "Every buffer was filled when it was made and checked when it was last "
+                          "read."
+                        : "Buffers were filled when they were made and checked when they were last "
+                          "read, until memory ran out.");
     if (plain == NULL || pooled == NULL) return;
     write_note(page, onv_arena_printf(page->arena,
-                                      "Tolerated: an allocation may take %s%s%s more than was "
-                                      "asked for, times the most allocations at a time.",
-                                      plain, has_pool ? ", one of the pool " : "",
-                                      has_pool ? pooled : ""));
+                                      "Tolerated: what rounding may add, times the most "
+                                      "allocations at a time: %s for a plain one%s%s%s.",
+                                      plain, has_pool ? ", " : "", has_pool ? pooled : "",
+                                      has_pool ? " for one of the pool" : ""));
     if (foreign > 0)
         write_note(page, onv_arena_printf(page->arena,
                                           "Other processes took or freed %s meanwhile, which the "
@@ -176,6 +182,16 @@ static void write_walls(const onv_replays *replays, const onv_page *page)
         onv_table_add(&table, wall->agrees ? "agrees" : "differs");
     }
     onv_table_finish(&table, page);
+}
+
+void onv_write_replay_verdict(const onv_view *view, const onv_page *page)
+{
+    const onv_replays *replays = view->replays;
+    if (replays == NULL || replays->kind == NULL) return;
+    onv_write_text(page->out, "; replay on ");
+    onv_write_clean(page->out, replays->device.name, page->mode);
+    const char *verdict = replays->out_of_memory ? "no memory, as predicted" : "agrees";
+    onv_write_format(page->out, ": %s", replays->agrees ? verdict : "contradicts the prediction");
 }
 
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
