@@ -8,6 +8,9 @@
 /* Seeds of segments, which are written before any buffer, are not those of buffers. */
 #define SEGMENT_SEEDS (UINT64_C(1) << 32)
 
+/* Patterns are written and checked in stretches of this, so that a request to stop is soon heard. */
+#define STRETCH_BYTES (UINT64_C(128) << 20)
+
 /* --- Measuring --------------------------------------------------------------------------------- */
 
 /* What changed since our last call is not ours. */
@@ -59,6 +62,46 @@ static void advance(onv_runner *r, uint32_t step)
     }
 }
 
+/* --- Patterns ---------------------------------------------------------------------------------- */
+
+static onv_status stop_if_asked(const onv_runner *r, onv_error *err)
+{
+    if (r->options->cancelled == NULL || !r->options->cancelled(r->options->cancel_context))
+        return ONV_OK;
+    return onv_fail(err, ONV_ERR_CANCELLED, "stopped in step %" PRIu32 " of the replay", r->step);
+}
+
+static uint64_t stretch(uint64_t left)
+{
+    return left < STRETCH_BYTES ? left : STRETCH_BYTES;
+}
+
+static onv_status fill(onv_runner *r, onv_device_address to, uint64_t seed, uint64_t bytes,
+                       onv_error *err)
+{
+    r->result->filled_bytes += bytes;
+    for (uint64_t at = 0, part; at < bytes; at += part) {
+        part = stretch(bytes - at);
+        if (at > 0) ONV_TRY(stop_if_asked(r, err));
+        ONV_TRY(r->device->kind->fill(r->device, to + at, seed, at, part, err));
+    }
+    return ONV_OK;
+}
+
+/* `*wrong` is `bytes` where all is well. */
+static onv_status check(onv_runner *r, onv_device_address from, uint64_t seed, uint64_t bytes,
+                        uint64_t *wrong, onv_error *err)
+{
+    uint64_t at = 0, found = 0;
+    for (uint64_t part = 0; at < bytes && found == part; at += found) {
+        part = stretch(bytes - at);
+        if (at > 0) ONV_TRY(stop_if_asked(r, err));
+        ONV_TRY(r->device->kind->check(r->device, from + at, seed, at, part, &found, err));
+    }
+    *wrong = at;
+    return ONV_OK;
+}
+
 /* --- Segments ---------------------------------------------------------------------------------- */
 
 static onv_status segment_alloc(onv_runner *r, uint32_t index, bool *refused, onv_error *err)
@@ -90,9 +133,7 @@ static onv_status segment_alloc(onv_runner *r, uint32_t index, bool *refused, on
     note(r);
     /* Also what no buffer will ever cover is written, so that it is really there. */
     if (s->is_whole || r->options->allocate_only) return ONV_OK;
-    r->result->filled_bytes += s->bytes;
-    return kind->fill(r->device, at->address, onv_pattern_seed(SEGMENT_SEEDS + index), 0, s->bytes,
-                      err);
+    return fill(r, at->address, onv_pattern_seed(SEGMENT_SEEDS + index), s->bytes, err);
 }
 
 static void find_orphan(onv_runner *r, uint32_t segment)
@@ -182,9 +223,7 @@ static onv_status birth(onv_runner *r, uint32_t index, onv_error *err)
     if (!at->has_content) return ONV_OK;
     r->segments[b->segment].n_live++;
     if (r->options->allocate_only) return ONV_OK;
-    r->result->filled_bytes += b->bytes;
-    return r->device->kind->fill(r->device, address_of(r, index), onv_pattern_seed(index), 0,
-                                 b->bytes, err);
+    return fill(r, address_of(r, index), onv_pattern_seed(index), b->bytes, err);
 }
 
 /* An event of a buffer that is not there. */
@@ -209,9 +248,8 @@ static onv_status last_read(onv_runner *r, uint32_t index, onv_error *err)
     }
     at->is_read = true;
     if (!at->has_content || r->options->allocate_only) return ONV_OK;
-    uint64_t wrong = b->bytes;
-    ONV_TRY(r->device->kind->check(r->device, address_of(r, index), onv_pattern_seed(index), 0,
-                                   b->bytes, &wrong, err));
+    uint64_t wrong;
+    ONV_TRY(check(r, address_of(r, index), onv_pattern_seed(index), b->bytes, &wrong, err));
     r->result->n_checked++;
     return wrong < b->bytes ? onv_runner_blame(r, index, wrong, err) : ONV_OK;
 }
@@ -261,9 +299,7 @@ static onv_status walk(onv_runner *r, bool *complete, onv_error *err)
     const onv_script *script = r->script;
     bool refused = false;
     for (size_t i = 0; i < script->events.count && !refused; i++) {
-        if (r->options->cancelled != NULL && r->options->cancelled(r->options->cancel_context))
-            return onv_fail(err, ONV_ERR_CANCELLED, "stopped in step %" PRIu32 " of the replay",
-                            r->step);
+        ONV_TRY(stop_if_asked(r, err));
         ONV_TRY(handle(r, &script->events.at[i], &refused, err));
     }
     *complete = !refused;

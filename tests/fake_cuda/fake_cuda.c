@@ -228,7 +228,7 @@ static bool add(uint64_t bytes, bool pooled, onv_cu_address *address)
         s.room = s.room * 2 + 16;
         s.list = realloc(s.list, s.room * sizeof *s.list);
     }
-    unsigned char *memory = s.list != NULL ? malloc(bytes) : NULL;
+    unsigned char *memory = s.list != NULL ? calloc(1, bytes) : NULL;
     if (memory == NULL) return false;
     s.list[s.count++] = (allocation){memory, bytes, pooled};
     *address = (onv_cu_address)(uintptr_t)memory;

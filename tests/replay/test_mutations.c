@@ -379,6 +379,35 @@ static void an_overlap_is_described(void **state)
     flow_close(&f);
 }
 
+/* Large buffers are written and checked in stretches. */
+static void a_fault_far_inside_is_found(void **state)
+{
+    (void)state;
+    enum { LARGE = 300 << 20, FAR = 290000001 };
+    static const onv_interval rows[] = {
+        {.bytes = LARGE, .last = 1, .alias_of = ONV_NO_ALIAS, .sized = true, .label = "large"},
+        {.bytes = 77,
+         .first = 1,
+         .last = 1,
+         .alias_of = ONV_NO_ALIAS,
+         .sized = true,
+         .label = "small"}};
+    onv_script script;
+    onv_error err = {0};
+    if (onv_script_of_rows(&script, onv_replay_mode_find("arena"), rows, 2, 2, NULL, 0, &err) !=
+        ONV_OK)
+        fail_msg("%s", err.message);
+    onv_replay_result r = replay(&script);
+    assert_true(r.agrees);
+    script.buffers.at[buffer_of(&script, "small")].offset =
+        script.buffers.at[buffer_of(&script, "large")].offset + FAR;
+    r = replay(&script);
+    assert_int_equal(r.n_faults, 1);
+    assert_int_equal(r.faults[0].kind, ONV_FAULT_OVERLAP);
+    assert_int_equal(r.faults[0].offset, FAR);
+    onv_script_cleanup(&script);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -399,6 +428,7 @@ int main(void)
         cmocka_unit_test(every_planted_fault_is_found_and_named),
         cmocka_unit_test(the_check_finds_what_needs_no_device),
         cmocka_unit_test(an_overlap_is_described),
+        cmocka_unit_test(a_fault_far_inside_is_found),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
