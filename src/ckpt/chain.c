@@ -28,6 +28,7 @@ typedef struct solver {
     uint64_t *entering;     /* by pair of units: see entering_bytes */
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
     point_list made, merged, best;
+    bool thinned;
     bool failed; /* memory */
 } solver;
 
@@ -154,9 +155,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* Both ends stay; of the others those where the way along the front, each axis as a part of its
  * range, passes another 1 / (limit - 1) of the whole. */
-static void thin(point_list *front, size_t limit)
+static void thin(solver *s, point_list *front, size_t limit)
 {
     if (front->count <= limit) return;
+    s->thinned = true;
     const onv_chain_point *from = &front->at[0], *to = &front->at[front->count - 1];
     double peaks = (double)(to->peak_bytes - from->peak_bytes);
     double costs = (double)(from->cost - to->cost);
@@ -230,7 +232,7 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
     }
     if (s->made.count == 0) return;
     merge(s);
-    thin(&s->best, 2 * (size_t)ONV_CHAIN_MAX_FRONT);
+    thin(s, &s->best, 2 * (size_t)ONV_CHAIN_MAX_FRONT);
 }
 
 static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
@@ -254,7 +256,8 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
 static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
 {
     onv_chain_front *front = front_of(s->chain, s->fronts, first, t, kind);
-    thin(&s->best, ONV_CHAIN_MAX_FRONT);
+    bool ends = t == s->chain->n_units;
+    thin(s, &s->best, ends ? ONV_CHAIN_MAX_FRONT : ONV_CHAIN_INNER_FRONT);
     front->count = (uint32_t)s->best.count;
     front->at = onv_arena_copy(s->arena, s->best.at, s->best.count * sizeof *front->at);
     if (front->at == NULL) s->failed = true;
@@ -380,6 +383,7 @@ onv_status onv_chain_solve(const onv_chain *chain, onv_arena *arena, onv_chain_s
     if (s.failed) return onv_fail_memory(err);
     solution->fronts = s.fronts;
     solution->first_tensor = s.first_tensor;
+    solution->thinned = s.thinned;
     solution->front = *front_of(chain, s.fronts, 0, chain->n_units, PLAIN);
     return ONV_OK;
 }

@@ -32,8 +32,9 @@
  * saves is at hand already: it is what the checkpoint held for those behind it. PyTorch's checkpoints
  * cannot use that, a schedule of single operations as Checkmate's (Jain et al., MLSys 2020) can.
  *
- * Cost: for n units, n³ / 6 merges of fronts. A front beyond ONV_CHAIN_MAX_FRONT points is thinned:
- * both ends stay, and of the others those that stand about evenly along it.
+ * Cost: for n units, n³ / 6 merges of fronts. A front beyond ONV_CHAIN_MAX_FRONT points, that of a
+ * range that ends before the chain does beyond ONV_CHAIN_INNER_FRONT, is thinned: both ends stay, and
+ * of the others those that stand about evenly along it.
  */
 #ifndef ONV_CKPT_CHAIN_H
 #define ONV_CKPT_CHAIN_H
@@ -42,7 +43,7 @@
 #include "base/status.h"
 #include "base/vec.h"
 
-enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 96 };
+enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 96, ONV_CHAIN_INNER_FRONT = 32 };
 
 typedef struct onv_chain_unit {
     uint64_t cost;           /* of running it */
@@ -96,6 +97,7 @@ typedef struct onv_chain_solution {
     onv_chain_front *fronts; /* of all ranges; in the arena */
     uint32_t *first_tensor;  /* by unit */
     onv_chain_front front;   /* of the whole chain */
+    bool thinned;            /* some front was: otherwise no plan betters this one's */
 } onv_chain_solution;
 
 /* Units [first, end) are checkpointed. */

@@ -97,6 +97,34 @@ static uint32_t rounded_root(uint32_t n)
     return root;
 }
 
+/* Those of one kind of kinds: fronts, or what comes before them. */
+static onv_status make_items(const onv_ckpt_problem *problem, const requests *list, bool fronts,
+                             onv_ckpt_plans *plans, onv_error *err)
+{
+    for (size_t i = 0; i < list->at.count; i++) {
+        const request *r = &list->at.at[i];
+        size_t first = plans->at.count;
+        uint32_t count = r->count > 0 ? r->count : rounded_root(problem->units->count);
+        if (r->kind->is_front != fronts) continue;
+        ONV_TRY(r->kind->make(problem, count, plans, err));
+        for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
+    }
+    return ONV_OK;
+}
+
+/* Into the order of the list; those of one item stay as they are. */
+static bool sort_items(const requests *list, onv_ckpt_plans *plans)
+{
+    onv_ckpt_plans sorted = {0};
+    bool fits = true;
+    for (size_t i = 0; i < list->at.count; i++)
+        for (size_t k = 0; k < plans->at.count && fits; k++)
+            if (plans->at.at[k].item == i) fits = onv_vec_push(&sorted.at, plans->at.at[k]);
+    onv_vec_cleanup(&plans->at);
+    *plans = sorted;
+    return fits;
+}
+
 onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
                          const char *list, onv_ckpt_plans *plans, onv_error *err)
 {
@@ -105,14 +133,10 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
     *plans = (onv_ckpt_plans){0};
     onv_status status = parse(list, &parsed, err);
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &units, err);
-    onv_ckpt_problem problem = {model, eager, &units, options};
-    for (size_t i = 0; i < parsed.at.count && status == ONV_OK; i++) {
-        const request *r = &parsed.at.at[i];
-        size_t first = plans->at.count;
-        uint32_t count = r->count > 0 ? r->count : rounded_root(units.count);
-        status = r->kind->make(&problem, count, plans, err);
-        for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;
-    }
+    onv_ckpt_problem problem = {model, eager, &units, options, plans};
+    if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
+    if (status == ONV_OK) status = make_items(&problem, &parsed, true, plans, err);
+    if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
     onv_vec_cleanup(&parsed.at);
     if (status != ONV_OK) onv_ckpt_plans_cleanup(plans);
     return status;

@@ -32,13 +32,15 @@ typedef struct onv_ckpt_problem {
     const onv_eager *eager;
     const onv_ckpt_units *units;
     const onv_train_options *options; /* its segments are not looked at */
+    const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
 } onv_ckpt_problem;
 
 typedef struct onv_ckpt_plan_kind {
     const char *name;    /* as --checkpoint takes it, without "=K" */
     const char *summary; /* one line */
     bool takes_count;    /* name=K, K from 1 */
-    bool in_all;         /* \"all\" has it */
+    bool in_all;         /* "all" has it */
+    bool is_front;       /* made last: no other plan of the list is to be better than its plans */
     /* Appends one plan (optimal: a front of them, dearest last) through onv_ckpt_plans_add. */
     onv_status (*make)(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt_plans *plans,
                        onv_error *err);

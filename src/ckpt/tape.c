@@ -24,7 +24,7 @@ typedef struct builder {
     uint64_t optimizer; /* the peak of the optimizer: no plan has less */
     /* by unit */
     uint32_t *first_op; /* n_units + 1 */
-    uint32_t n_units;
+    uint32_t n_units, n_fine;
     uint32_t *unit_of; /* by operation */
     /* by storage */
     bool *is_kept;           /* by an operation of the unit that makes it */
@@ -286,6 +286,7 @@ static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
             b->first_op[b->n_units++] = i;
     if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
     b->first_op[b->n_units] = b->n_ops;
+    b->n_fine = b->n_units;
     number_units(b);
     if (b->n_units <= max_units) return ONV_OK;
     ONV_TRY(weigh_units(b, &kept, &crossed, err));
@@ -566,5 +567,6 @@ onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_un
     ONV_TRY(make_units(&b, &tape->chain, err));
     ONV_TRY(make_tensors(&b, &tape->chain, err));
     tape->first_op = b.first_op;
+    tape->n_fine = b.n_fine;
     return ONV_OK;
 }

@@ -25,6 +25,7 @@ enum { ONV_TAPE_MAX_RERUNS = 3 };
 typedef struct onv_tape_chain {
     onv_chain chain;
     uint32_t *first_op; /* by unit, n_units + 1: the tape from one to the next */
+    uint32_t n_fine;    /* units before any were joined */
 } onv_tape_chain;
 
 /* At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units

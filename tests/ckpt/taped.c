@@ -20,7 +20,8 @@ static void lower(taped *t, onv_dtype amp)
                                  &t->options.lower, &t->eager, &err);
     if (status == ONV_OK) status = onv_ckpt_units_find(&t->flow.model, &t->eager, &t->units, &err);
     if (status != ONV_OK) fail_msg("%s", err.message);
-    t->problem = (onv_ckpt_problem){&t->flow.model, &t->eager, &t->units, &t->options};
+    t->problem = (onv_ckpt_problem){
+        .model = &t->flow.model, .eager = &t->eager, .units = &t->units, .options = &t->options};
 }
 
 void taped_open_sample(taped *t, const char *name, const char *dims, onv_dtype amp)

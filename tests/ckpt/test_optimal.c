@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -254,6 +255,82 @@ static void long_connections(void **state)
     close(&s);
 }
 
+/* --- Deep ones --------------------------------------------------------------------------------- */
+
+static model *deep_network(int n)
+{
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[256,64]");
+    for (int i = 1; i <= n; i++) {
+        char weight[16], in[48], product[16], out[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(in, sizeof in, "v%d w%d", i - 1, i);
+        snprintf(product, sizeof product, "p%d", i);
+        snprintf(out, sizeof out, "v%d", i);
+        model_weight(m, weight, "f32[64,64]");
+        model_node(m, "MatMul", product, in, product, "");
+        model_node(m, "Softplus", out, product, out, "");
+        if (i == n) model_output(m, out, "f32");
+    }
+    return m;
+}
+
+static bool has_note(const subject *s, const char *code)
+{
+    for (size_t i = 0; i < s->t.flow.model.diags.count; i++)
+        if (strcmp(s->t.flow.model.diags.at[i].code, code) == 0) return true;
+    return false;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The search is bounded, and says so. What it misses then is no plan that the list asks for. */
+static void deep_networks_are_searched_in_part(void **state)
+{
+    (void)state;
+    static const char *const list = "optimal,every=301,segments=171,sqrt";
+    subject s;
+    model *m = deep_network(1000);
+    taped_open_model(&s.t, m);
+    double start = seconds();
+    s.optimal = taped_plans(&s.t, list);
+    assert_true(seconds() - start < 20); /* a second, without sanitizers */
+    assert_true(has_note(&s, "optimal-joined"));
+    size_t n = s.optimal.at.count;
+    onv_ckpt_plan named[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        named[i] = s.optimal.at.at[n - 3 + i];
+        assert_int_equal(named[i].item, i + 1);
+    }
+    assert_string_equal(named[0].name, "every=301");
+    assert_string_equal(named[2].name, "sqrt");
+    s.optimal.at.count = n - 3;
+    for (size_t i = 0; i < s.optimal.at.count; i++) assert_int_equal(s.optimal.at.at[i].item, 0);
+    check_front(&s);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(least_peak(&s, named[i].recomputed_macs) <= named[i].peak_bytes);
+    assert_true(least_peak(&s, UINT64_MAX) < named[2].peak_bytes);
+    close(&s);
+    model_free(m);
+}
+
+static void small_searches_are_whole(void **state)
+{
+    (void)state;
+    subject s;
+    model *m = deep_network(6);
+    taped_open_model(&s.t, m);
+    plan(&s, "sgd");
+    assert_false(has_note(&s, "optimal-joined") || has_note(&s, "optimal-thinned"));
+    close(&s);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +338,8 @@ int main(void)
         cmocka_unit_test(plans_of_small_networks),
         cmocka_unit_test(networks_shrink),
         cmocka_unit_test(long_connections),
+        cmocka_unit_test(deep_networks_are_searched_in_part),
+        cmocka_unit_test(small_searches_are_whole),
     };
     return cmocka_run_group_tests_name("ckpt.optimal", tests, NULL, NULL);
 }
