@@ -76,6 +76,10 @@ static onv_status simulate_one(const char *path, const char *name,
         if (options->summary)
             return onv_fail(err, ONV_ERR_USAGE, "an arena has no allocator to summarise");
         ONV_TRY(simulate_arena(path, &result, err));
+        if (options->capacity > 0 && result.reserved_peak > options->capacity) {
+            result.out_of_memory = true; /* one block is asked for as a whole */
+            result.oom_bytes = result.reserved_peak;
+        }
     } else {
         const onv_alloc_model *model = onv_alloc_model_find(name);
         if (model == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%s'", name);
@@ -83,11 +87,15 @@ static onv_status simulate_one(const char *path, const char *name,
         how.torch.expandable_segments = options->expandable_segments;
         ONV_TRY(onv_alloc_simulate_file(path, &model, 1, &how, &result,
                                         options->summary ? write : NULL, context, err));
-        if (options->summary) return ONV_OK;
     }
     result.runtime = name; /* as it was asked for: models have two names */
-    if (!onv_alloc_result_write_csv(&result, write, context))
+    if (!options->summary && !onv_alloc_result_write_csv(&result, write, context))
         return onv_fail(err, ONV_ERR_IO, "the result could not be written");
+    if (result.out_of_memory)
+        return onv_fail(err, ONV_ERR_DEVICE,
+                        "%s: no room for event %zu, which asks for %llu bytes, in a device of %llu",
+                        name, result.oom_event, (unsigned long long)result.oom_bytes,
+                        (unsigned long long)options->capacity);
     return ONV_OK;
 }
 
@@ -104,6 +112,7 @@ onv_status onv_simulate_file(const char *path, const char *runtimes,
         (!write(context, onv_alloc_csv_header, strlen(onv_alloc_csv_header)) ||
          (strchr(onv_alloc_csv_header, '\n') == NULL && !write(context, "\n", 1))))
         return onv_fail(error, ONV_ERR_IO, "the result could not be written");
+    onv_status status = ONV_OK;
     for (const char *at = runtimes; at != NULL;) {
         char name[64];
         size_t length = strcspn(at, ",");
@@ -111,8 +120,14 @@ onv_status onv_simulate_file(const char *path, const char *runtimes,
             return onv_fail(error, ONV_ERR_USAGE, "there is no such runtime");
         memcpy(name, at, length);
         name[length] = '\0';
-        ONV_TRY(simulate_one(path, name, &options, write, context, error));
+        onv_error local = {0};
+        onv_status one = simulate_one(path, name, &options, write, context, &local);
+        if (one != ONV_OK && (status == ONV_OK || one != ONV_ERR_DEVICE)) {
+            status = one;
+            if (error != NULL) *error = local;
+        }
+        if (one != ONV_OK && one != ONV_ERR_DEVICE) break;
         at = at[length] == ',' ? at + length + 1 : NULL;
     }
-    return ONV_OK;
+    return status;
 }

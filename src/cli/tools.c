@@ -88,6 +88,7 @@ static void simulate_help(void)
          "\n"
          "Runs a trace of allocations through an allocator and prints\n"
          "runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments\n"
+         "Exit status 3: there was no room in the capacity.\n"
          "\n"
          "Runtimes:");
     const char *summary;
@@ -132,6 +133,9 @@ int onv_cli_simulate(int argc, char **argv)
     onv_status status =
         onv_simulate_file(argv[optind], runtimes, &options, onv_cli_write, &sink, &error);
     bool kept = onv_cli_close(&sink, true);
-    if (status != ONV_OK) return onv_cli_complain(argv[optind], &error);
+    if (status != ONV_OK) {
+        int verdict = onv_cli_complain(argv[optind], &error);
+        return status == ONV_ERR_DEVICE ? EXIT_NO_FIT : verdict;
+    }
     return kept ? EXIT_DONE : EXIT_UNUSABLE;
 }

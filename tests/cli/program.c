@@ -1,0 +1,69 @@
+#include "cli/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/onnxvram-cli-XXXXXX";
+
+int program_enter(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL || chdir(folder) != 0;
+}
+
+int program_leave(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+void program_write(const char *name, const void *data, size_t size)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void program_write_model(const char *name, model *m)
+{
+    size_t size;
+    const unsigned char *bytes = model_bytes(m, &size);
+    program_write(name, bytes, size);
+    model_free(m);
+}
+
+int program_run(const char *arguments, char *text)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "exec 2>&1; '%s/onnxvram' %s", ONV_BUILD_DIR, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t length = fread(text, 1, PROGRAM_TEXT - 1, pipe);
+    text[length] = '\0';
+    while (fgetc(pipe) != EOF) continue;
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+void program_expect(const char *arguments, int status, const char *part)
+{
+    char text[PROGRAM_TEXT];
+    int got = program_run(arguments, text);
+    if (got != status) fail_msg("'%s' gave %d, not %d: %s", arguments, got, status, text);
+    if (strstr(text, part) == NULL) fail_msg("'%s' does not say '%s': %s", arguments, part, text);
+    /* A mistake is told in one line. */
+    if (status == 1 || status == 2) assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}

@@ -1,0 +1,234 @@
+/* Every option that changes what is worked out does so, in the direction that its name says; every
+ * value that it cannot take is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+#define TRAINEE ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
+
+/* A number of the JSON report of the first model, by its path: "training.peak_bytes". */
+static json_int_t figure(const char *arguments, const char *path)
+{
+    static char text[4 << 20];
+    char command[1024], key[64];
+    snprintf(command, sizeof command, "'%s/onnxvram' --json %s", ONV_BUILD_DIR, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t length = fread(text, 1, sizeof text, pipe);
+    if (pclose(pipe) != 0) fail_msg("'%s' failed", arguments);
+    json_t *report = json_loadb(text, length, 0, NULL);
+    assert_non_null(report);
+    json_t *at = json_array_get(json_object_get(report, "models"), 0);
+    for (int used; sscanf(path, "%63[^.]%n", key, &used) == 1; path += used + (path[used] == '.'))
+        at = json_object_get(at, key);
+    if (!json_is_integer(at)) fail_msg("'%s' reports no %s", arguments, key);
+    json_int_t value = json_integer_value(at);
+    json_decref(report);
+    return value;
+}
+
+static void precision_halves_floats(void **state)
+{
+    (void)state;
+    const char *const paths[] = {"parameters.bytes", "peak.bytes"};
+    for (size_t i = 0; i < 2; i++) {
+        json_int_t as_exported = figure("-b 2 " TRAINEE, paths[i]);
+        json_int_t fp32 = figure("-b 2 --precision fp32 " TRAINEE, paths[i]);
+        json_int_t fp16 = figure("-b 2 --precision fp16 " TRAINEE, paths[i]);
+        json_int_t bf16 = figure("-b 2 --precision bf16 " TRAINEE, paths[i]);
+        assert_int_equal(fp32, as_exported);
+        assert_int_equal(2 * fp16, fp32);
+        assert_int_equal(bf16, fp16);
+    }
+}
+
+static void options_of_training_change_what_they_name(void **state)
+{
+    (void)state;
+#define OF "-b 8 --train adam " TRAINEE " "
+    json_int_t gradients = figure(OF, "training.gradient_bytes");
+    json_int_t states = figure(OF, "training.optimizer_bytes");
+    json_int_t saved = figure(OF, "training.saved_activation_bytes");
+    json_int_t peak = figure(OF, "training.peak_bytes");
+    assert_true(gradients > 0 && states >= 2 * gradients);
+    assert_int_equal(figure(OF "--train sgd", "training.optimizer_bytes"), 0);
+    /* Nothing to train but the last layer: [1000, 512] and [1000]. */
+    assert_int_equal(
+        figure(OF "--freeze 'l*' --freeze 'c*' --freeze 'b*'", "training.gradient_bytes"),
+        4 * (1000 * 512 + 1000));
+    json_int_t amp = figure(OF "--amp bf16", "training.saved_activation_bytes");
+    assert_true(amp < saved && 2 * amp > saved);
+    assert_int_equal(figure(OF "--amp fp16", "training.saved_activation_bytes"), amp);
+    /* Shards of two devices, of what the stage names. */
+    json_int_t shard = figure(OF "--zero 1 --world 2", "training.optimizer_bytes");
+    assert_true(shard >= states / 2 && shard < states / 2 + 4096);
+    /* Gradients of the batches before stand beside the activations of the next one. */
+    assert_true(figure(OF "--accumulate 2", "training.peak_bytes") > peak);
+    assert_true(figure(OF "--as-exported", "training.saved_activation_bytes") >= saved);
+#undef OF
+}
+
+/* target decides the shape of y: x [6, 4] reshaped. */
+static void write_reshape(const char *name)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[6,4]");
+    model_input(m, "target", "i64[2]");
+    model_node(m, "Reshape", "r", "x target", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model(name, m);
+}
+
+static void input_values_decide_shapes(void **state)
+{
+    (void)state;
+    /* A TensorProto: dims 2, int64, [3, 8]. */
+    static const unsigned char tensor[] = {0x08, 0x02, 0x10, 0x07, 0x3a, 0x02, 0x03, 0x08};
+    write_reshape("r.onnx");
+    program_write("target.pb", tensor, sizeof tensor);
+    program_expect("--dump=graph -i target=8,3 r.onnx", 0, "[8, 3]");
+    program_expect("--dump=graph -i target=@target.pb r.onnx", 0, "[3, 8]");
+    program_expect("-i target=@absent.pb r.onnx", 1, "absent.pb");
+    program_expect("-i target r.onnx", 2, "NAME=V,V");
+    program_expect("-i target= r.onnx", 2, "NAME=V,V");
+    program_expect("-i target=1,x r.onnx", 2, "NAME=V,V");
+    program_expect("-i target=1,nan r.onnx", 2, "NAME=V,V");
+    program_expect("-i target=1,2,3 r.onnx", 2, "'target'");
+    program_expect("-i other=1,2 r.onnx", 2, "'other'");
+    program_expect("-i target=1.5,2 r.onnx", 2, "integers");
+}
+
+static void colours_are_there_when_asked_for(void **state)
+{
+    (void)state;
+    char text[PROGRAM_TEXT];
+    assert_int_equal(program_run("-b 1 --color always " TRAINEE, text), 0);
+    assert_non_null(strchr(text, '\x1b'));
+    assert_int_equal(program_run("-b 1 --color never " TRAINEE, text), 0);
+    assert_null(strchr(text, '\x1b'));
+    assert_int_equal(program_run("-b 1 " TRAINEE, text), 0); /* a pipe is no terminal */
+    assert_null(strchr(text, '\x1b'));
+    program_expect("--color sometimes " TRAINEE, 2, "'sometimes'");
+}
+
+static void operators_are_taught(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    static const char rules[] = "test::Twice(x): [x.0 * 2, x.1]\n";
+    model_import(m, "test", 1);
+    model_input(m, "x", "f32[3,5]");
+    model_node(m, "test::Twice", "t", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("t.onnx", m);
+    program_write("rules.txt", rules, strlen(rules));
+    program_expect("t.onnx", 0, "Twice");
+    program_expect("--dump=graph --op-shapes rules.txt t.onnx", 0, "[6, 5]");
+    program_expect("--op-shapes absent.txt t.onnx", 1, "absent.txt");
+    program_expect("--op-shapes t.onnx t.onnx", 1, "t.onnx");
+}
+
+static void values_that_no_option_takes(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"--precision fp8", "'fp8'"},
+        {"--train sgd --amp int8", "'int8'"},
+        {"--train sgd --accumulate 0", "at least 1"},
+        {"--train sgd --zero 4 --world 2", "1, 2 or 3"},
+        {"--train sgd --zero 1 --world 1", "2 devices"},
+        {"--train sgd --loss hinge", "'hinge'"},
+        {"--effort 0", "at least 1"},
+        {"--effort 10x", "'10x'"},
+        {"--layers=0", "at least 1"},
+        {"--layers=99999999999", "at least 1"},
+        {"--top many", "'many'"},
+        {"--margin 100%", "below 100"},
+        {"--margin 5%%", "below 100"},
+        {"--budget 1e30GB", "'1e30GB'"},
+        {"--budget 0", "'0'"},
+        {"--json --json=other.json", "twice"},
+        {"-Z", "'-Z'"},
+        {"--quiet=yes", "takes no value"},
+        {"--runtime ''", "no runtime"},
+        {"--runtime torch,", "no runtime"},
+        {"--replay=abacus", "'abacus'"},
+    };
+    char arguments[256];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(arguments, sizeof arguments, "-b 1 %s " TRAINEE, cases[i][0]);
+        program_expect(arguments, 2, cases[i][1]);
+    }
+}
+
+static void options_of_plan(void **state)
+{
+    (void)state;
+    static const char intervals[] = "id,lower,upper,size\na,0,2,10\nb,1,3,5\nc,2,4,10\n";
+    program_write("i.csv", intervals, strlen(intervals));
+    program_expect("plan i.csv --effort 1", 0, "height");
+    program_expect("plan i.csv --capacity 15", 0, "optimal");
+    program_expect("plan i.csv --capacity 0", 2, "a size, not '0'");
+    program_expect("plan i.csv --capacity some", 2, "'some'");
+    program_expect("plan i.csv --effort hard", 2, "'hard'");
+    program_expect("plan i.csv --capacity", 2, "needs a value");
+    program_expect("plan i.csv --sideways", 2, "'--sideways' is unknown");
+    program_expect("plan i.csv i.csv", 2, "one file");
+    program_expect("plan --help", 0, "Exit status 3");
+}
+
+static void options_of_simulate(void **state)
+{
+    (void)state;
+    /* Two segments of 12 MiB, which stay when they are free but do not join for 24 MiB; an expandable
+     * one grows in steps of 20 MiB and holds both. */
+    static const char trace[] = "alloc,a,12582912\nalloc,b,12582912\nfree,a\nfree,b\n"
+                                "alloc,c,25165824\n";
+    program_write("t.csv", trace, strlen(trace));
+    program_expect("simulate t.csv --runtime torch", 0,
+                   "torch,25165824,50331648,25165824,50331648,3\n");
+    program_expect("simulate t.csv --runtime torch --expandable-segments", 0,
+                   "torch,25165824,41943040,25165824,41943040,0\n");
+    program_expect("simulate t.csv --runtime torch --capacity 32MiB", 0,
+                   "torch,25165824,25165824,25165824,25165824,1\n");
+    program_expect("simulate t.csv --runtime torch --capacity 24MiB", 0, "torch,");
+    program_expect("simulate t.csv --runtime torch --capacity 23MiB", 3,
+                   "torch: no room for event 1, which asks for 12582912 bytes");
+    program_expect("simulate t.csv --runtime torch,ideal --capacity 23MiB", 3, "\nideal,");
+    program_expect("simulate t.csv --runtime torch --capacity 23MiB --summary", 3, "event 1");
+    program_expect("simulate t.csv --runtime arena --capacity 24MiB", 0, "arena,");
+    program_expect("simulate t.csv --runtime arena --capacity 23MiB", 3, "arena: no room");
+    program_expect("simulate t.csv --runtime torch,ideal --header", 0, "\nideal,25165824,");
+    program_expect("simulate t.csv --runtime arena", 0, "arena,25165824,25165824,");
+    program_expect("simulate t.csv --runtime arena --summary", 2, "no allocator to summarise");
+    program_expect("simulate t.csv --runtime abacus", 2, "'abacus'");
+    program_expect("simulate t.csv --runtime torch --capacity big", 2, "'big'");
+    program_expect("simulate t.csv --runtime", 2, "needs a value");
+    program_expect("simulate t.csv --runtime torch --sideways", 2, "'--sideways' is unknown");
+    program_expect("simulate --runtime torch", 2, "one file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(precision_halves_floats),
+        cmocka_unit_test(options_of_training_change_what_they_name),
+        cmocka_unit_test(input_values_decide_shapes),
+        cmocka_unit_test(colours_are_there_when_asked_for),
+        cmocka_unit_test(operators_are_taught),
+        cmocka_unit_test(values_that_no_option_takes),
+        cmocka_unit_test(options_of_plan),
+        cmocka_unit_test(options_of_simulate),
+    };
+    return cmocka_run_group_tests_name("cli.options", tests, program_enter, program_leave);
+}
