@@ -51,6 +51,8 @@ static pid_t start(const char *arguments, int output)
     char copy[512], *list[16] = {(char *)(uintptr_t)ONV_BUILD_DIR "/onnxvram"};
     pid_t child;
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t how;
+    sigset_t all;
     size_t n = 1;
     snprintf(copy, sizeof copy, "%s", arguments);
     for (char *at = strtok(copy, " "); at != NULL && n < 15; at = strtok(NULL, " ")) list[n++] = at;
@@ -58,7 +60,13 @@ static pid_t start(const char *arguments, int output)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "errors",
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_int_equal(posix_spawn(&child, list[0], &actions, NULL, list, environ), 0);
+    /* Whatever is ignored where the tests run (nohup). */
+    sigfillset(&all);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
+    assert_int_equal(posix_spawn(&child, list[0], &actions, &how, list, environ), 0);
+    posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&actions);
     return child;
 }

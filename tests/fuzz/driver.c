@@ -5,11 +5,13 @@
  *                                                     N mutations of them
  *     fuzz-driver -m N -p PROGRAM [-o FOLDER] ...     the same as runs of a program
  *     fuzz-driver -w OUT -s SEED ...                  writes the mutation of that seed
+ *     fuzz-driver -m N -w FOLDER [-s SEED] ...        writes N of them, named by their seeds
  *
  * Mutations follow from the seed and the files given. -k: a file that always says which input is
- * running, so that after a crash -w can make it again. With -p each input is a file given to PROGRAM, which has to end by itself with
- * status 0, 1 or 2, within 2 s of processor time and 512 MiB, and to say why in one line where it
- * fails; inputs that make it do otherwise are kept in FOLDER.
+ * running, so that after a crash -w can make it again. With -p each input is a file given to
+ * PROGRAM, with options that the seed chooses, which has to end by itself with status 0, 1 or 2,
+ * within 2 s of processor time and 512 MiB, and to say why in one line where it fails; inputs that
+ * make it do otherwise are kept in FOLDER.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -147,14 +149,29 @@ static void read_said(outcome *o, int from)
     for (size_t i = 0; i < o->bytes; i++) o->lines += o->said[i] == '\n';
 }
 
-static void spawn(const driver *d, const char *path, outcome *o)
+/* What the program is asked for beside --batch=2 and JSON. */
+static const char *const questions[][3] = {
+    {"-q"},
+    {"-q", "--train=adamw"},
+    {"-q", "--train=sgd", "--checkpoint=sqrt,blocks"},
+    {"-q", "--precision=fp16", "--order=greedy"},
+};
+enum { N_QUESTIONS = sizeof questions / sizeof questions[0] };
+
+static char *plain(const char *text)
+{
+    return (char *)(uintptr_t)text; /* posix_spawn does not change it */
+}
+
+static void spawn(const driver *d, const char *path, size_t question, outcome *o)
 {
     int ends[2];
     pid_t child;
     posix_spawn_file_actions_t actions;
-    char *arguments[] = {(char *)(uintptr_t)d->program,   (char *)(uintptr_t)path,
-                         (char *)(uintptr_t) "--batch=2", (char *)(uintptr_t) "--json=/dev/null",
-                         (char *)(uintptr_t) "-q",        NULL};
+    char *arguments[8] = {plain(d->program), plain(path), plain("--batch=2"),
+                          plain("--json=/dev/null")};
+    for (size_t i = 0; i < 3 && questions[question][i] != NULL; i++)
+        arguments[4 + i] = plain(questions[question][i]);
     *o = (outcome){0};
     if (pipe2(ends, O_CLOEXEC) != 0) die("pipe", path);
     posix_spawn_file_actions_init(&actions);
@@ -189,13 +206,14 @@ static const char *what_is_wrong(const outcome *o)
     return NULL;
 }
 
-static void run_program(driver *d, const char *name, const uint8_t *data, size_t size)
+static void run_program(driver *d, const char *name, size_t question, const uint8_t *data,
+                        size_t size)
 {
     outcome o;
     char path[4096];
     snprintf(path, sizeof path, "%s/current.onnx", d->out);
     write_file(path, data, size);
-    spawn(d, path, &o);
+    spawn(d, path, question, &o);
     if (o.seconds > d->slowest) d->slowest = o.seconds;
     if (o.kib > d->largest_kib) d->largest_kib = o.kib;
     const char *wrong = what_is_wrong(&o);
@@ -205,16 +223,17 @@ static void run_program(driver *d, const char *name, const uint8_t *data, size_t
     }
     snprintf(path, sizeof path, "%s/found-%zu.onnx", d->out, d->failures++);
     write_file(path, data, size);
-    fprintf(stderr, "fuzz-driver: %s: %s (status %x, %.1f s, %ld KiB), kept as %s\n%.2000s\n", name,
-            wrong, (unsigned)o.status, o.seconds, o.kib, path, o.said);
+    fprintf(stderr,
+            "fuzz-driver: %s: %s (question %zu, status %x, %.1f s, %ld KiB), kept as %s\n%.2000s\n",
+            name, wrong, question, (unsigned)o.status, o.seconds, o.kib, path, o.said);
 }
 
 /* --- Mutations --------------------------------------------------------------------------------- */
 
-static void run_one(driver *d, const char *name, const uint8_t *data, size_t size)
+static void run_one(driver *d, const char *name, uint64_t seed, const uint8_t *data, size_t size)
 {
     if (d->program != NULL)
-        run_program(d, name, data, size);
+        run_program(d, name, seed / d->n_files % N_QUESTIONS, data, size);
     else
         run_here(d, name, data, size);
 }
@@ -247,17 +266,19 @@ static void run_mutations(driver *d, size_t count, uint64_t seed, const char *wr
     if (data == NULL) die("malloc", "mutations");
     for (size_t i = 0; i < count; i++) {
         size_t size = make_input(d, seed + i, data, capacity, name, sizeof name);
+        if (write_to != NULL && count > 1)
+            snprintf(name, sizeof name, "%s/%llu.onnx", write_to, (unsigned long long)(seed + i));
         if (write_to != NULL)
-            write_file(write_to, data, size);
+            write_file(count > 1 ? name : write_to, data, size);
         else
-            run_one(d, name, data, size);
+            run_one(d, name, seed + i, data, size);
     }
     free(data);
 }
 
 static int usage(void)
 {
-    fputs("usage: fuzz-driver [-m N | -w OUT] [-s SEED] [-k NOTE] [-p PROGRAM] [-o FOLDER] "
+    fputs("usage: fuzz-driver [-m N] [-w OUT] [-s SEED] [-k NOTE] [-p PROGRAM] [-o FOLDER] "
           "TARGET FILE...\n",
           stderr);
     return 2;
@@ -276,10 +297,7 @@ int main(int argc, char **argv)
         case 'm': mutations = strtoull(optarg, NULL, 10); break;
         case 's': seed = strtoull(optarg, NULL, 10); break;
         case 'k': d->note = open(optarg, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); break;
-        case 'w':
-            write_to = optarg;
-            mutations = 1;
-            break;
+        case 'w': write_to = optarg; break;
         case 'p': d->program = optarg; break;
         case 'o': d->out = optarg; break;
         default: return usage();
@@ -288,11 +306,12 @@ int main(int argc, char **argv)
     if (optind + 2 > argc || (d->target = fuzz_target_find(argv[optind])) == NULL) return usage();
     for (int i = optind + 1; i < argc; i++) add(d, argv[i]);
     if (d->n_files == 0) die("no files", argv[optind + 1]);
+    if (write_to != NULL && mutations == 0) mutations = 1;
     if (mutations > 0)
         run_mutations(d, mutations, seed, write_to);
     else
         for (size_t i = 0; i < d->n_files; i++)
-            run_one(d, d->files[i].path, d->files[i].data, d->files[i].size);
+            run_one(d, d->files[i].path, 0, d->files[i].data, d->files[i].size);
     if (write_to != NULL) return 0;
     printf("%s: %zu files, %llu mutations, slowest %.2f s of processor time", d->target->name,
            d->n_files, mutations, d->slowest);
