@@ -63,6 +63,7 @@ def read_plans(path):
 
 SHAPES = {"Constant", "ConstantOfShape", "Shape", "Gather", "Unsqueeze", "Squeeze", "Identity", "Range", "Slice",
           "Equal", "Where", "Cast", "Div", "Mod", "Sub"}
+VIEWS = {"Reshape", "Transpose", "Flatten"}
 NO_WORK = {"getattr", "size", "dim", "_assert", "floordiv", "getitem", "eq", "is_grad_enabled"}
 
 
@@ -80,12 +81,14 @@ class Places:
     """Which operations of the trace a node of the ONNX graph belongs to.
 
     Nodes of a leaf module carry its name.  The others stand between two leaf modules, where both sides must have as
-    many of them: shapes are left out.
+    many of them: shapes are left out.  A segment can begin and end in a leaf of several nodes only at its ends.
     """
 
     def __init__(self, model, traced):
         self.work = work_of(traced)
         self.place = {}
+        self.ends = {}  # of a leaf: its first and its last node that compute something
+        self.order = {node.name: i for i, node in enumerate(model.graph.node)}
         # A leaf that is called again has "_1" ... behind its name in the graph, as has the trace's node.
         calls = {}
         leaves = {}
@@ -105,8 +108,17 @@ class Places:
                 loose = []
             for inside in loose + [node]:
                 self.place[inside.name] = at
+                if inside.op_type not in SHAPES | VIEWS:
+                    i = self.order[inside.name]
+                    self.ends[at] = (self.ends.get(at, (i,))[0], i)
             loose, last = [], at
         self.between(loose, last, len(self.work))
+
+    def segment(self, first, last):
+        a, b = self.place[first], self.place[last]
+        if self.order[first] > self.ends.get(a, (sys.maxsize,))[0] or self.order[last] < self.ends.get(b, (0, 0))[1]:
+            raise ValueError("a segment cuts through a leaf")
+        return a, b
 
     @staticmethod
     def leaf(name, leaves):
@@ -203,8 +215,7 @@ class Runner(nn.Module):
 def traced_network(network, path, plan):
     traced = fx.symbolic_trace(network)
     places = Places(onnx.load(path, load_external_data=False), traced)
-    return Runner(traced, places.work, [(places.place[first], places.place[last])
-                                        for first, last, _ in plan.segments])
+    return Runner(traced, places.work, [places.segment(first, last) for first, last, _ in plan.segments])
 
 
 # --- All ---------------------------------------------------------------------------------------------------------------
