@@ -281,9 +281,14 @@ static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
     uint64_t *kept, *crossed;
     b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
     if (b->first_op == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < b->eager->first_loss_op; i++)
-        if (i == 0 || keeps(b, &b->eager->ops.at[i]) || copies_kept(b, i))
-            b->first_op[b->n_units++] = i;
+    uint32_t begin = 0; /* of the node: a checkpoint ends between nodes */
+    for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        if (i > 0 && op->node.index != b->eager->ops.at[i - 1].node.index) begin = i;
+        bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
+        if (!has_begun && (i == 0 || keeps(b, op) || copies_kept(b, i)))
+            b->first_op[b->n_units++] = begin;
+    }
     if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
     b->first_op[b->n_units] = b->n_ops;
     b->n_fine = b->n_units;

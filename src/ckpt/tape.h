@@ -1,6 +1,6 @@
 /* The eager tape as a chain (chain.h): where checkpoints may begin and end, and what is held between.
  *
- * A unit is a stretch of operations. Fine units begin at every operation that keeps something for its
+ * A unit is a stretch of operations. Fine units begin at every node that keeps something for its
  * backward, or that makes something to keep of what is kept itself (casts). The others (views, sums)
  * go with the one before, for a checkpoint that ends there need not run them again. Where these are
  * more than asked for, neighbours are joined: first those that keep little and whose border is

@@ -62,7 +62,8 @@ static void find_crossings(finder *f)
         ids += f->enter_ids[p] - f->exit_ids[p];
         if (count != 1) continue;
         f->crossing[p] = (uint32_t)ids;
-        f->is_cut[p] = f->overwritten[f->eager->tensors.at[ids].storage] <= p;
+        bool inside = p > 0 && f->eager->ops.at[p].node.index == f->eager->ops.at[p - 1].node.index;
+        f->is_cut[p] = !inside && f->overwritten[f->eager->tensors.at[ids].storage] <= p;
     }
 }
 

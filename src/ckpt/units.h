@@ -7,7 +7,8 @@
  * that were made before it and are read after it, exactly one needs a gradient. Not counted are
  * tensors that need none (masks, position tables), parameters and views of them, and what autocast
  * keeps of parameters. A place is no cut where the next operation that touches the tensor overwrites
- * it in place: a checkpoint must find its input as it was. Units are the stretches between
+ * it in place: a checkpoint must find its input as it was; nor between operations of one node (a cast,
+ * the product), for nobody could end a checkpoint there. Units are the stretches between
  * neighbouring cuts, but one that
  * computes no products and saves nothing joins the one before it; they cover the tape up to the loss, and a model without cuts is one unit.
  *

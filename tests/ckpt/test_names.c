@@ -137,12 +137,48 @@ static void what_goes_around_modules(void **state)
     expect_row("x", "|a b c"); /* a would have to hand it on */
 }
 
+/* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
+static void segments_are_of_whole_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *dims;
+        onv_dtype amp;
+    } cases[] = {
+        {"mobilenet_v2-train.onnx", "batch=2", ONV_BFLOAT16},
+        {"unet-train.onnx", "batch=2 height=64 width=64", ONV_FLOAT16},
+        {"vit-small-train.onnx", "batch=2", ONV_FLOAT16},
+        {"vit-small-train.onnx", "batch=2", ONV_UNDEFINED},
+        {"bert.onnx", "batch=2 sequence=16", ONV_BFLOAT16},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        taped t;
+        taped_open_sample(&t, cases[c].name, cases[c].dims, cases[c].amp);
+        onv_ckpt_plans plans = taped_plans(&t, "all");
+        const onv_eager_op *ops = t.eager.ops.at;
+        for (size_t i = 0; i < plans.at.count; i++) {
+            for (uint32_t k = 0; k < plans.at.at[i].n_segments; k++) {
+                onv_tape_segment s = plans.at.at[i].segments[k];
+                bool begins =
+                    s.first_op == 0 || ops[s.first_op].node.index != ops[s.first_op - 1].node.index;
+                bool ends = ops[s.last_op].node.index != ops[s.last_op + 1].node.index;
+                if (!begins || !ends)
+                    fail_msg("%s, %s: segment %u to %u", cases[c].name, plans.at.at[i].name,
+                             s.first_op, s.last_op);
+            }
+        }
+        onv_ckpt_plans_cleanup(&plans);
+        taped_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_modules),
         cmocka_unit_test(what_stands_between_modules),
         cmocka_unit_test(what_goes_around_modules),
+        cmocka_unit_test(segments_are_of_whole_nodes),
     };
     return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
 }
