@@ -45,7 +45,7 @@ typedef struct onv_driver {
 } onv_driver;
 
 /* Infers every node of a graph, in order. */
-onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id graph);
+onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 
 /* Contents of a constant value, read on first use; NULL where they are not tracked. */
 onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_known **known);

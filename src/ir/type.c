@@ -44,6 +44,6 @@ const char *onv_type_shape_text(const onv_dims *pool, onv_arena *arena, const on
         if (i > 0) to = stpcpy(to, ", ");
         to = stpcpy(to, parts[i]);
     }
-    strcpy(to, "]");
+    memcpy(to, "]", sizeof "]");
     return text;
 }

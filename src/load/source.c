@@ -74,6 +74,7 @@ onv_status onv_source_open(onv_source *source, const char *path, uint64_t most_b
 
 void onv_source_close(onv_source *source)
 {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the way to shed a const */
     void *data = (void *)(uintptr_t)source->data;
     if (source->is_mapped)
         munmap(data, (size_t)source->bytes);

@@ -183,7 +183,7 @@ static onv_dim macs_longformer(onv_op_ctx *c)
     int64_t window = onv_op_attr_int(c, "window", 0);
     if (window < 1 || window > INT32_MAX) return ONV_DIM_UNKNOWN;
     onv_dim elems = onv_op_in_elems(c, 0), width = onv_op_in_dim(c, 0, -1);
-    onv_dim projections = times(c, width, onv_dim_const(2 * 3));
+    onv_dim projections = times(c, width, onv_dim_const(INT64_C(2) * 3));
     onv_dim seen = onv_dim_const(2 * (2 * window + 1));
     return times(c, elems, onv_dim_add(c->dims, projections, seen));
 }

@@ -52,9 +52,11 @@ static onv_status infer_rfft(onv_op_ctx *c)
     if (rank < 0) return ONV_OK;
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK - 1));
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
-    if (onv_op_attr_int(c, "onesided", 1) != 0)
+    if (onv_op_attr_int(c, "onesided", 1) != 0) {
+        onv_dim last = onv_op_in_dim(c, 0, -1);
         dims[rank - 1] =
-            onv_dim_add(c->dims, onv_dim_floordiv(c->dims, dims[rank - 1], two), onv_dim_const(1));
+            onv_dim_add(c->dims, onv_dim_floordiv(c->dims, last, two), onv_dim_const(1));
+    }
     dims[rank] = two;
     onv_op_set_out(c, 0, onv_op_in_dtype(c, 0), dims, rank + 1);
     return ONV_OK;

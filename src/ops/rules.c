@@ -3,6 +3,7 @@
 onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *out)
 {
     *out = ONV_DIM_UNKNOWN;
+    /* NOLINTBEGIN(bugprone-branch-clone): the same answer for another reason */
     if (onv_dim_same(a, b) || onv_dim_is(b, 1)) {
         *out = a;
     } else if (onv_dim_is(a, 1)) {
@@ -17,6 +18,7 @@ onv_status onv_rule_broadcast_dim(onv_op_ctx *c, onv_dim a, onv_dim b, onv_dim *
     } else {
         *out = onv_dim_max(c->dims, a, b);
     }
+    /* NOLINTEND(bugprone-branch-clone) */
     return ONV_OK;
 }
 

@@ -51,7 +51,7 @@ static onv_status infer_dft(onv_op_ctx *c)
     if (rank < 0) return ONV_OK;
     for (int i = 0; i < rank; i++) dims[i] = onv_op_in_dim(c, 0, i);
     parts = onv_dim_const(inverse ? 2 : 1);
-    if (onesided && onv_dim_always_ne(c->dims, dims[rank - 1], parts))
+    if (onesided && onv_dim_always_ne(c->dims, onv_op_in_dim(c, 0, -1), parts))
         return onv_op_fail(c, "a one-sided transform needs %s input, not %s",
                            inverse ? "complex" : "real", onv_op_shape_text(c, onv_op_in(c, 0)));
     ONV_TRY(dft_axis(c, rank, &axis));
