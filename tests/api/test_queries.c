@@ -1,0 +1,241 @@
+/* What a finished analysis answers: nothing of what was not asked for, and figures that agree with
+ * each other where it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+enum { WIDTH = 256, LAYERS = 12 };
+
+/* x [n, 256], then products and activations in turn. */
+static model *make_network(void)
+{
+    model *m = model_new(17);
+    char name[16], inputs[32], middle[16], output[16];
+    model_input(m, "h0", "f32[n,256]");
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        snprintf(inputs, sizeof inputs, "h%d w%d", i, i);
+        snprintf(middle, sizeof middle, "m%d", i);
+        snprintf(output, sizeof output, "h%d", i + 1);
+        model_weight(m, name, "f32[256,256]");
+        model_node(m, "MatMul", name, inputs, middle, "");
+        model_node(m, "Sigmoid", output, middle, output, "");
+    }
+    model_output(m, output, "f32");
+    return m;
+}
+
+static onv_analysis *analyse(const onv_options *options)
+{
+    model *m = make_network();
+    onv_analysis *analysis = model_analyse(m, options);
+    model_free(m);
+    return analysis;
+}
+
+static void what_was_not_asked_for_is_not_there(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    options.runtimes = "ideal";
+    onv_analysis *a = analyse(&options);
+    onv_training_info training;
+    onv_checkpoint_info plan;
+    onv_fit_info fit;
+    onv_replay_info replay;
+    onv_tensor_info tensor;
+    onv_runtime_info runtime;
+    onv_diagnostic diagnostic;
+    assert_false(onv_analysis_training(a, &training));
+    assert_false(onv_analysis_checkpoint(a, 0, &plan));
+    assert_false(onv_analysis_fit(a, &fit));
+    assert_false(onv_analysis_replay(a, &replay));
+    assert_false(onv_analysis_tensor(a, onv_analysis_tensor_count(a), &tensor));
+    assert_int_equal(onv_analysis_runtime_count(a), 1);
+    assert_true(onv_analysis_runtime(a, 0, &runtime));
+    assert_string_equal(runtime.name, "ideal");
+    assert_false(onv_analysis_runtime(a, 1, &runtime));
+    assert_false(onv_analysis_diagnostic(a, onv_analysis_diagnostic_count(a), &diagnostic));
+    onv_analysis_destroy(a);
+    onv_analysis_destroy(NULL);
+}
+
+/* A program that was compiled when options ended before `train` leaves what lies behind unset. */
+static void shorter_options_are_those_of_older_headers(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    onv_training_info training;
+    options.batch = 4;
+    options.train = "no such optimizer";
+    options.struct_size = offsetof(onv_options, train);
+    onv_analysis *a = analyse(&options);
+    assert_false(onv_analysis_training(a, &training));
+    onv_analysis_destroy(a);
+}
+
+static void training_and_its_plans_agree(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 512;
+    options.train = "adam";
+    options.loss = "none";
+    options.checkpoint = "all";
+    options.budget = UINT64_C(8) << 30;
+    onv_analysis *a = analyse(&options);
+    onv_training_info training;
+    onv_checkpoint_info plan, none = {0}, chosen = {0};
+    onv_fit_info fit;
+    size_t n_plans = 0, n_chosen = 0;
+    assert_true(onv_analysis_training(a, &training));
+    const uint64_t weights = LAYERS * WIDTH * WIDTH * sizeof(float);
+    assert_int_equal(training.parameter_bytes, weights);
+    assert_int_equal(training.gradient_bytes, weights);
+    assert_in_range(training.optimizer_bytes, 2 * weights, 2 * weights + 8 * LAYERS);
+    assert_string_equal(training.optimizer, "adam");
+    assert_string_equal(training.loss, "none");
+    for (; onv_analysis_checkpoint(a, n_plans, &plan); n_plans++) {
+        if (strcmp(plan.name, "none") == 0) none = plan;
+        if (plan.chosen) chosen = plan;
+        n_chosen += plan.chosen;
+    }
+    assert_true(n_plans > 4 && none.name != NULL);
+    assert_int_equal(none.recompute_macs, 0);
+    assert_int_equal(none.segments, 0);
+    /* A forward is one product a layer, a backward counts as two. */
+    assert_int_equal(none.pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
+    for (size_t i = 0; i < n_plans; i++) {
+        assert_true(onv_analysis_checkpoint(a, i, &plan));
+        assert_true(plan.saved_activation_bytes <= none.saved_activation_bytes);
+        assert_true(plan.reserved_peak_bytes >= plan.allocated_peak_bytes);
+        assert_true(plan.allocated_peak_bytes >= plan.peak_bytes);
+        assert_int_equal(plan.recompute_macs > 0, plan.segments > 0);
+        assert_int_equal(plan.pass_macs, none.pass_macs);
+    }
+    /* It all fits, so that nothing has to be computed again. */
+    assert_int_equal(n_chosen, 1);
+    assert_string_equal(chosen.name, "none");
+    assert_int_equal(training.peak_bytes, chosen.peak_bytes);
+    assert_int_equal(training.saved_activation_bytes, chosen.saved_activation_bytes);
+    assert_true(onv_analysis_fit(a, &fit));
+    assert_true(fit.fits);
+    assert_int_equal(fit.usable, options.budget);
+    onv_analysis_destroy(a);
+}
+
+/* Whether training with one of the plans fits at this batch. */
+static bool fits(const onv_options *given, int64_t batch)
+{
+    onv_options options = *given;
+    onv_fit_info fit;
+    options.max_batch = false;
+    options.batch = batch;
+    onv_analysis *a = analyse(&options);
+    assert_true(onv_analysis_fit(a, &fit));
+    onv_analysis_destroy(a);
+    return fit.fits;
+}
+
+static void the_largest_batch_is_the_best_plans(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"none", "none,sqrt", "all"};
+    int64_t least = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        onv_options options = onv_options_default();
+        onv_fit_info fit;
+        options.train = "sgd";
+        options.loss = "none";
+        options.checkpoint = lists[i];
+        options.runtimes = "ideal";
+        options.budget = UINT64_C(1) << 30;
+        options.max_batch = true;
+        onv_analysis *a = analyse(&options);
+        assert_true(onv_analysis_fit(a, &fit));
+        onv_analysis_destroy(a);
+        assert_true(fit.max_batch > 0);
+        assert_true(fits(&options, fit.max_batch));
+        assert_false(fits(&options, fit.max_batch + 1));
+        /* With more to choose from the best is no worse, and segments do help a chain. */
+        if (i > 0) assert_true(fit.max_batch >= least + (i == 1));
+        least = fit.max_batch;
+    }
+}
+
+static void names_and_statuses_end(void **state)
+{
+    (void)state;
+    const char *summary;
+    bool counts;
+    size_t n = 0, n_counted = 0;
+    for (; onv_checkpoint_name(n, &summary, &counts) != NULL; n++) {
+        assert_true(summary[0] != '\0');
+        n_counted += counts;
+    }
+    assert_true(n_counted > 0 && n_counted < n);
+    for (n = 0; onv_runtime_name(n, &summary) != NULL; n++) assert_true(summary[0] != '\0');
+    assert_true(n == 5);
+    for (n = 0; onv_optimizer_name(n, &summary) != NULL; n++) assert_true(summary[0] != '\0');
+    for (n = 0; onv_order_name(n, &summary) != NULL; n++) assert_true(summary[0] != '\0');
+    for (n = 0; onv_allocator_name(n, &summary) != NULL; n++) assert_true(summary[0] != '\0');
+    for (n = 0; onv_replay_device_name(n, &summary) != NULL; n++) assert_true(summary[0] != '\0');
+    for (int a = ONV_OK; a <= ONV_ERR_CANCELLED; a++)
+        for (int b = ONV_OK; b < a; b++)
+            assert_string_not_equal(onv_status_name((onv_status)a), onv_status_name((onv_status)b));
+    assert_string_equal(onv_status_name((onv_status)(ONV_ERR_CANCELLED + 1)), "unknown status");
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *loss, *checkpoint, *train, *part;
+        unsigned margin;
+        bool max_batch;
+    } cases[] = {
+        {.train = "sgd", .loss = "hinge", .part = "'hinge'"},
+        {.train = "hope", .part = "'hope'"},
+        {.checkpoint = "sqrt", .part = "for training"},
+        {.margin = 100, .part = "leaves nothing"},
+        {.max_batch = true, .part = "needs a budget"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_options options = onv_options_default();
+        onv_error error;
+        onv_analysis *a;
+        options.batch = 1;
+        options.loss = cases[i].loss;
+        options.checkpoint = cases[i].checkpoint;
+        options.train = cases[i].train;
+        options.margin_percent = cases[i].margin;
+        options.max_batch = cases[i].max_batch;
+        model *m = make_network();
+        assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_USAGE);
+        assert_null(a);
+        if (strstr(error.message, cases[i].part) == NULL) fail_msg("%s", error.message);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_not_asked_for_is_not_there),
+        cmocka_unit_test(shorter_options_are_those_of_older_headers),
+        cmocka_unit_test(training_and_its_plans_agree),
+        cmocka_unit_test(the_largest_batch_is_the_best_plans),
+        cmocka_unit_test(names_and_statuses_end),
+        cmocka_unit_test(options_that_make_no_sense),
+    };
+    return cmocka_run_group_tests_name("api.queries", tests, NULL, NULL);
+}
