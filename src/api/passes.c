@@ -49,11 +49,13 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
 }
 
 /* Training stands among the runtimes as one more, so that budgets apply to it. */
-static onv_status compute_training(onv_analysis *analysis, const onv_options *options,
+static onv_status compute_training(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                                    onv_error *err)
 {
     onv_training_options how = {0};
     ONV_TRY(onv_training_read_options(options, &how, err));
+    how.train.cancelled = onv_watch_over;
+    how.train.cancel_context = w;
     onv_replay_training shown = {&analysis->replays, options->runtimes, &how.alloc,
                                  options->effort};
     how.take_rows = analysis->replays.kind != NULL ? onv_replay_take_rows : NULL;
@@ -95,7 +97,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     for (size_t i = 0; i < onv_n_runtimes; i++)
         if (onv_is_listed(list, onv_runtimes[i]->name))
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
-    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, err));
+    if (options->train != NULL) ONV_TRY(compute_training(analysis, options, w, err));
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, &better, err));
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);

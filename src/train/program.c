@@ -263,6 +263,8 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
     if (options->zero_stage > 3)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO has the stages 1 to 3, not %u",
                         options->zero_stage);
+    if (options->cancelled != NULL && options->cancelled(options->cancel_context))
+        return onv_fail(err, ONV_ERR_CANCELLED, "the sizing of training was cancelled");
     onv_optimizer_temps temps;
     if (!onv_optimizer_temps_of(options->optimizer, options->impl, false, &temps))
         return onv_fail(err, ONV_ERR_USAGE, "PyTorch has no %s implementation of %s",

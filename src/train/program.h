@@ -71,6 +71,8 @@ typedef struct onv_train_options {
     uint32_t world;      /* among so many devices; 0: 1 */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
+    bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
+    void *cancel_context;
 } onv_train_options;
 
 typedef struct onv_train_program {

@@ -43,6 +43,8 @@ typedef struct call {
     onv_format format;
     const onv_analysis *analysis; /* to be reported */
     size_t room;                  /* bytes that `write` takes before it refuses */
+    const void *data;             /* of the model, instead of the path */
+    size_t bytes;
 } call;
 
 static bool take(void *context, const char *text, size_t bytes)
@@ -57,7 +59,10 @@ static bool take(void *context, const char *text, size_t bytes)
 static onv_status analyse(const call *c, onv_error *error)
 {
     onv_analysis *const untouched = (onv_analysis *)(uintptr_t)1, *analysis = untouched;
-    onv_status status = onv_analysis_new(c->path, &c->options, &analysis, error);
+    onv_status status = c->data != NULL
+                            ? onv_analysis_new_from_memory(c->data, c->bytes, c->path, &c->options,
+                                                           &analysis, error)
+                            : onv_analysis_new(c->path, &c->options, &analysis, error);
     if (status == ONV_OK)
         onv_analysis_destroy(analysis);
     else
@@ -134,6 +139,14 @@ static void bind(call *c, const char *one, const char *other)
     c->options.n_dims = other != NULL ? 2 : 1;
 }
 
+static const char *write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+    return name;
+}
+
 /* What inference and its options reach. */
 static void analyses(void **state)
 {
@@ -158,6 +171,40 @@ static void analyses(void **state)
         if (strcmp(calls[i].name, "the largest batch") == 0) bind(&calls[i], "sequence", NULL);
         fail_each(&calls[i]);
     }
+}
+
+/* A model in memory, an operator that is taught, and contents of an input from a file. */
+static void other_inputs(void **state)
+{
+    (void)state;
+    static const char shapes[] = "my.domain::Twice(x, n): [x.0 * 2, n[0]]\n";
+    static const unsigned char tensor[] = {0x08, 2, 0x10, 7, 0x4a, 16, 5, 0, 0, 0, 0,
+                                           0,    0, 0,    6, 0,    0,  0, 0, 0, 0, 0};
+    onv_input_value value = {.name = "n", .file = "n.pb"};
+    FILE *file = fopen("n.pb", "wb");
+    assert_non_null(file);
+    assert_true(fwrite(tensor, sizeof tensor, 1, file) == 1 && fclose(file) == 0);
+    model *m = model_new(17);
+    model_import(m, "my.domain", 1);
+    model_input(m, "x", "f32[batch,3]");
+    model_input(m, "n", "i64[2]");
+    model_node(m, "my.domain::Twice", "t", "x n", "y", "");
+    model_output(m, "y", "f32");
+    call c = {.name = "other inputs", .make = analyse, .options = onv_options_default()};
+    c.data = model_bytes(m, &c.bytes);
+    c.options.batch = 4;
+    c.options.op_shapes_file = write_file("ops.txt", shapes);
+    c.options.input_values = &value;
+    c.options.n_input_values = 1;
+    onv_analysis *analysis;
+    onv_error error = {0};
+    if (onv_analysis_new_from_memory(c.data, c.bytes, NULL, &c.options, &analysis, &error) !=
+        ONV_OK)
+        fail_msg("%s: %s", error.node, error.message);
+    assert_string_equal(model_shape(analysis, "y"), "[8, 5]");
+    onv_analysis_destroy(analysis);
+    fail_each(&c);
+    model_free(m);
 }
 
 static void trainings(void **state)
@@ -219,14 +266,6 @@ static void reports(void **state)
     onv_analysis_destroy(analysis);
 }
 
-static const char *write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
-    return name;
-}
-
 static const call *tables(void)
 {
     static const char intervals[] = "id,lower,upper,size\na,0,3,10\nb,1,4,7\nc,3,6,10\nd,0,2,9\n"
@@ -281,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(analyses),
+        cmocka_unit_test(other_inputs),
         cmocka_unit_test(trainings),
         cmocka_unit_test(replays),
         cmocka_unit_test(reports),

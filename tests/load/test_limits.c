@@ -152,6 +152,31 @@ static void searches_can_be_ended(void **state)
     m_free(file);
 }
 
+/* Many programs are built to find plans of checkpoints; each asks. */
+static void plans_of_training_can_be_ended(void **state)
+{
+    (void)state;
+    const char *path = ONV_SOURCE_DIR "/samples/vgg16.onnx";
+    onv_analysis *analysis;
+    onv_error error;
+    patience p = {.most = 1000000};
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.train = "sgd";
+    options.checkpoint = "all";
+    options.cancelled = is_cancelled;
+    options.cancel_context = &p;
+    assert_int_equal(onv_analysis_new(path, &options, &analysis, &error), ONV_OK);
+    onv_analysis_destroy(analysis);
+    assert_true(p.polls > 20);
+    for (int most = p.polls - 1; most >= 0; most -= 5) {
+        p = (patience){.most = most};
+        expect(onv_analysis_new(path, &options, &analysis, &error), ONV_ERR_CANCELLED, &error,
+               "cancelled");
+        assert_int_equal(p.polls, most + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +184,7 @@ int main(void)
         cmocka_unit_test(long_expressions),
         cmocka_unit_test(contents_that_are_followed),
         cmocka_unit_test(searches_can_be_ended),
+        cmocka_unit_test(plans_of_training_can_be_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
