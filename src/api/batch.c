@@ -6,9 +6,9 @@
 
 enum { MAX_PROBES = 256 };
 
-/* What was found out: the totals (upper ends) at some batches, of the runtimes, then of the items of
- * the list of checkpointing plans. */
-enum { FIRST_ITEM = ONV_MAX_RUNTIMES, N_TOTALS = ONV_MAX_RUNTIMES + ONV_MAX_PLAN_ITEMS };
+/* What was found out: the totals (upper ends) at some batches, of the runtimes, and last of the
+ * checkpointing plan. */
+enum { PLAN = ONV_MAX_RUNTIMES, N_TOTALS = ONV_MAX_RUNTIMES + 1 };
 typedef struct probe {
     int64_t batch;
     uint64_t totals[N_TOTALS];
@@ -48,21 +48,22 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     }
     for (size_t i = 0; i < analysis->n_runtimes; i++)
         to->totals[i] = analysis->runtimes[i].total_bytes.high;
-    onv_training_item_totals(&analysis->training, &to->totals[FIRST_ITEM]);
+    uint64_t of_items[ONV_MAX_PLAN_ITEMS];
+    if (onv_training_item_totals(&analysis->training, of_items) > 0) to->totals[PLAN] = of_items[0];
     onv_analysis_destroy(analysis);
     return ONV_OK;
 }
 
 /* Doubles until it no longer fits, then halves the gap: ends with N that fits beside N + 1 that
  * does not, both analysed. */
-static onv_status find_largest(probes *p, size_t runtime, uint64_t usable, int64_t *batch,
+static onv_status find_largest(probes *p, size_t total, uint64_t usable, int64_t *batch,
                                onv_error *err)
 {
     int64_t good = 0, bad = 1;
     const probe *at;
     for (;;) {
         ONV_TRY(look_at(p, bad, &at, err));
-        if (at->totals[runtime] > usable) break;
+        if (at->totals[total] > usable) break;
         good = bad;
         if (good >= ONV_MAX_BATCH) break;
         bad *= 2;
@@ -70,7 +71,7 @@ static onv_status find_largest(probes *p, size_t runtime, uint64_t usable, int64
     while (good < ONV_MAX_BATCH && bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
         ONV_TRY(look_at(p, middle, &at, err));
-        if (at->totals[runtime] <= usable)
+        if (at->totals[total] <= usable)
             good = middle;
         else
             bad = middle;
@@ -79,8 +80,16 @@ static onv_status find_largest(probes *p, size_t runtime, uint64_t usable, int64
     return ONV_OK;
 }
 
-/* Of each checkpointing plan; training as a whole reaches what the best of them does. It stands last
- * among the runtimes. */
+/* The name of what an item asked for, which is a list of its own. */
+static const char *name_of_item(const onv_training *t, uint32_t item)
+{
+    for (uint32_t i = 0; i < t->n_plans; i++)
+        if (t->plans[i].item == item) return t->plans[i].name;
+    return NULL;
+}
+
+/* Of each checkpointing plan, alone: the others would be made at every batch too. Training as a whole
+ * reaches what the best of them does. It stands last among the runtimes. */
 static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error *err)
 {
     onv_training *t = &analysis->training;
@@ -89,7 +98,10 @@ static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error
     int64_t most = 0;
     for (uint32_t item = 0; item < n_items; item++) {
         int64_t batch;
-        ONV_TRY(find_largest(p, FIRST_ITEM + item, analysis->fit.usable_bytes, &batch, err));
+        p->count = 0;
+        p->options.checkpoint = name_of_item(t, item);
+        if (p->options.checkpoint == NULL) continue;
+        ONV_TRY(find_largest(p, PLAN, analysis->fit.usable_bytes, &batch, err));
         for (uint32_t i = 0; i < t->n_plans; i++)
             if (t->plans[i].item == item) t->plans[i].max_batch = batch;
         if (batch > most) most = batch;
@@ -108,6 +120,7 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     p->options = *options;
     p->options.budget = 0;
     p->options.replay = NULL;
+    p->options.checkpoint = NULL;
     fit->has_max_batch = true;
     fit->max_batch = ONV_MAX_BATCH;
     onv_status status = ONV_OK;
