@@ -102,7 +102,11 @@ static onv_status bad_field(const reader *r, onv_error *err, const char *what, f
 {
     char shown[41];
     size_t n = f.bytes < sizeof shown - 1 ? f.bytes : sizeof shown - 1;
-    for (size_t i = 0; i < n; i++) shown[i] = f.at[i] >= 0x20 && f.at[i] < 0x7f ? f.at[i] : '?';
+    for (size_t i = 0; i < n; i++) {
+        unsigned char byte = (unsigned char)f.at[i];
+        shown[i] = f.at[i];
+        if (byte < 0x20 || byte >= 0x7f) shown[i] = '?';
+    }
     shown[n] = '\0';
     return onv_fail(err, ONV_ERR_FORMAT, "line %" PRIu64 ": %s '%s'%s", r->line, what, shown,
                     n < f.bytes ? "..." : "");

@@ -105,7 +105,8 @@ static uint64_t pattern_hash(const onv_scope_run *run)
     for (uint32_t i = 0; i < run->length; i++) {
         bool digit = isdigit((unsigned char)run->path[i]) != 0;
         if (digit && i > 0 && isdigit((unsigned char)run->path[i - 1])) continue;
-        char c = digit ? '#' : run->path[i];
+        char c = run->path[i];
+        if (digit) c = '#';
         hash = onv_hash_bytes(&c, 1, hash);
     }
     return hash;

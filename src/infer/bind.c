@@ -271,7 +271,8 @@ static onv_status known_from_numbers(onv_driver *driver, const onv_value *input,
     known->dims = dims;
     known->elems = elems;
     /* The input's own shape where it is known, else a vector. */
-    known->rank = onv_type_has_rank(&input->type) ? input->type.rank : 1;
+    known->rank = 1;
+    if (onv_type_has_rank(&input->type)) known->rank = input->type.rank;
     for (int i = 0; i < known->rank; i++)
         dims[i] = onv_type_has_rank(&input->type) && onv_dim_is_const(input->type.dims[i])
                       ? input->type.dims[i].raw
