@@ -7,6 +7,7 @@ include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
 
 set(hardening -fstack-protector-strong)
+set(CMAKE_REQUIRED_FLAGS -Werror) # some take flags of other architectures, with a warning
 foreach(flag -fstack-clash-protection -fcf-protection -mbranch-protection=standard)
   string(MAKE_C_IDENTIFIER "ONV_HAVE${flag}" have)
   check_c_compiler_flag(${flag} ${have})
