@@ -102,6 +102,8 @@ static onv_status simulate(const call *c, onv_error *error)
 /* --- The nth allocation -------------------------------------------------------------------------- */
 
 #ifdef ONV_FAULT_INJECTION
+static void can_fail(void) {}
+
 /* Every allocation up to the 300th, then ever fewer: a call may make many thousands. */
 static void fail_each(const call *c)
 {
@@ -121,10 +123,16 @@ static void fail_each(const call *c)
     if (n < 1) fail_msg("%s: makes only %ld allocations", c->name, n);
 }
 #else
+/* Ends a test before it makes anything: this build cannot make allocations fail. */
+static void can_fail(void)
+{
+    skip();
+}
+
 static void fail_each(const call *c)
 {
     (void)c;
-    skip(); /* this build cannot make allocations fail */
+    skip();
 }
 #endif
 
@@ -177,6 +185,7 @@ static void analyses(void **state)
 static void other_inputs(void **state)
 {
     (void)state;
+    can_fail();
     static const char shapes[] = "my.domain::Twice(x, n): [x.0 * 2, n[0]]\n";
     static const unsigned char tensor[] = {0x08, 2, 0x10, 7, 0x4a, 16, 5, 0, 0, 0, 0,
                                            0,    0, 0,    6, 0,    0,  0, 0, 0, 0, 0};
@@ -254,6 +263,7 @@ static onv_analysis *analysed(void)
 static void reports(void **state)
 {
     (void)state;
+    can_fail();
     onv_analysis *analysis = analysed();
     for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++) {
         call c = {.name = "report",
