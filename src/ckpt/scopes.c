@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/strings.h"
+#include "ir/origin.h"
 
 /* --- Paths ------------------------------------------------------------------------------------- */
 
-/* The parts of a name with slashes, but for the last one. A module of a list is written with the
- * list's name before its own: layer1/layer1.0 is layer1.0. */
-static const char *path_of_name(onv_arena *arena, const char *name)
+/* A module of a list is written with the list's name before its own: layer1/layer1.0 is layer1.0. */
+static const char *path_of_slashes(onv_arena *arena, const char *name, size_t n_name)
 {
-    const char *end = strrchr(name, '/');
-    char *path = onv_arena_alloc(arena, strlen(name) + 1);
+    const char *end = name + n_name;
+    char *path = onv_arena_alloc(arena, n_name + 1);
     if (path == NULL) return NULL;
     size_t length = 0;
     const char *before = "";
@@ -46,12 +46,15 @@ static const char *path_of_weight(onv_arena *arena, const char *label)
                                       : NULL;
 }
 
+/* Where the node does not tell, weights do that come to the operation through other nodes. */
 static const char *path_of_op(const onv_model *model, const onv_eager *eager,
                               const onv_eager_op *op, onv_arena *arena)
 {
     if (!onv_is_node(op->node)) return NULL;
-    const char *name = onv_model_node(model, op->node)->name;
-    if (strchr(name, '/') != NULL) return path_of_name(arena, name);
+    onv_origin origin = onv_node_origin(model, onv_model_node(model, op->node));
+    if (origin.path != NULL && origin.separator == '/')
+        return path_of_slashes(arena, origin.path, origin.length);
+    if (origin.path != NULL) return onv_arena_strndup(arena, origin.path, origin.length);
     for (uint32_t k = 0; k < op->n_in; k++) {
         const onv_eager_storage *storage =
             &eager->storages.at[eager->tensors.at[op->in[k].tensor].storage];

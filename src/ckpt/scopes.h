@@ -1,7 +1,7 @@
-/* Scopes: the module that each operation of the tape came from, as PyTorch names it.
+/* Scopes: the module that each operation of the tape came from (ir/origin.h), as PyTorch names it.
  *
- *   node "/layer1/layer1.0/conv1/Conv"   "layer1.0.conv1"     a node of a TorchScript export
- *   weight "layer1.0.conv1.weight"       "layer1.0.conv1"     where node names tell nothing
+ *   node "/layer1/layer1.0/conv1/Conv"   "layer1.0.conv1"
+ *   weight "layer1.0.conv1.weight"       "layer1.0.conv1"
  *   node "/Add"                          ""                   the model itself
  *
  * A scope is a stretch of operations from one call of a module whose name ends in a number: a member
@@ -13,9 +13,8 @@
 
 #include "train/eager.h"
 
-enum {
-    ONV_SCOPE_MAX_DEPTH = 32
-}; /* numbered modules around an operation; deeper ones don't count */
+/* Numbered modules around an operation; deeper ones don't count. */
+enum { ONV_SCOPE_MAX_DEPTH = 32 };
 
 typedef struct onv_scope_run {
     const char *path; /* a module's path, of which `length` characters name the scope */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ir/origin.h"
 
 /* --- The tree ---------------------------------------------------------------------------------- */
 
@@ -136,41 +137,6 @@ static uint32_t common_ancestor(const onv_modules *modules, uint32_t a, uint32_t
 
 /* --- Which module a step belongs to ------------------------------------------------------------ */
 
-/* The length of `name` before its last `separator`, -1 where it has none. */
-static ptrdiff_t scope_length(const char *name, char separator)
-{
-    const char *last = strrchr(name, separator);
-    return last == NULL ? -1 : last - name;
-}
-
-/* Module of a node whose name has no slashes; ONV_NO_MODULE where nothing tells, or (sticky in the
- * arena or the list) without memory. */
-static uint32_t place_dotted(onv_modules *modules, const onv_model *model, const onv_node *node,
-                             unsigned max_depth)
-{
-    const char *name = node->name;
-    ptrdiff_t length = -1;
-    for (uint32_t i = 0; i < node->n_inputs && length < 0; i++) {
-        if (!onv_is_value(node->inputs[i])) continue;
-        const onv_value *value = onv_model_value(model, node->inputs[i]);
-        if (value->kind != ONV_VALUE_INITIALIZER) continue;
-        name = value->name;
-        length = scope_length(name, '.');
-    }
-    if (length < 0 && node->scope != NULL && node->scope[0] != '\0') {
-        name = node->scope;
-        length = (ptrdiff_t)strlen(name);
-    }
-    if (length < 0) {
-        name = node->name;
-        length = scope_length(name, '.');
-    }
-    if (length < 0) return ONV_NO_MODULE;
-    uint32_t found = find_dotted(modules, name, (size_t)length, max_depth);
-    modules->failed = modules->failed || found == ONV_NO_MODULE;
-    return found;
-}
-
 /* What stands around a module; around the model there is only itself. */
 static uint32_t around(const onv_modules *modules, uint32_t module)
 {
@@ -199,22 +165,22 @@ static void place_between(const onv_modules *modules, uint32_t *module_of, uint3
 static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned max_depth,
                            uint32_t *module_of)
 {
+    static const struct {
+        char separator;
+        uint32_t (*find)(onv_modules *, const char *, size_t, unsigned);
+    } ways[] = {{'/', find_path}, {'.', find_dotted}};
     const onv_live *live = view->live;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const char *name = onv_model_node(view->model, live->steps[s])->name;
-        ptrdiff_t length = scope_length(name, '/');
-        module_of[s] = ONV_NO_MODULE;
-        if (length < 0) continue;
-        module_of[s] = find_path(modules, name, (size_t)length, max_depth);
-        if (module_of[s] == ONV_NO_MODULE) return false;
-    }
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(view->model, live->steps[s]);
-        if (module_of[s] == ONV_NO_MODULE)
-            module_of[s] = place_dotted(modules, view->model, node, max_depth);
-    }
+    for (uint32_t s = 0; s < live->n_steps; s++) module_of[s] = ONV_NO_MODULE;
+    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
+        for (uint32_t s = 0; s < live->n_steps; s++) {
+            const onv_node *node = onv_model_node(view->model, live->steps[s]);
+            onv_origin origin = onv_node_origin(view->model, node);
+            if (origin.path == NULL || origin.separator != ways[way].separator) continue;
+            module_of[s] = ways[way].find(modules, origin.path, origin.length, max_depth);
+            if (module_of[s] == ONV_NO_MODULE) return false;
+        }
     place_between(modules, module_of, live->n_steps);
-    return !modules->failed;
+    return true;
 }
 
 static bool place_by_operator(onv_modules *modules, const onv_view *view, uint32_t *module_of)

@@ -1,17 +1,9 @@
 /* The modules of a model, found again from names.
  *
- * Exporters write the module that a node came from into its name (/layer1/layer1.0/conv1/Conv) or,
- * where they do not, at least into the names of its weights (layer1.0.conv1.weight). The scopes of
- * these names make a tree; every step belongs to one module:
+ * Exporters write the module that a node came from into names and metadata (ir/origin.h). These make
+ * a tree; every step belongs to one module: the one that its node tells of, or else the closest one
+ * around both the step before and the one behind that have one.
  *
- *   1. a name with slashes: all parts but the last one, which is the operator;
- *   2. else the name of a weight that the node reads, with dots, without its last part;
- *   3. else the scope that the exporter noted in the node's metadata;
- *   4. else the node's own name with dots, without its last part;
- *   5. else the closest module around both the step before and the one behind that have one.
- *
- * Weights come before the note, as an exporter that folds a batch norm into a convolution notes the
- * batch norm.
  * Names with slashes write the third layer of "encoder" as encoder.2, and leave a list out that is
  * never called itself; names with dots write encoder, 2. Both find the same module here: parts that
  * are numbers join the one before them.
@@ -46,7 +38,6 @@ typedef struct onv_modules {
     size_t n_slots;
     onv_arena *arena;
     uint64_t unused_params; /* of weights that no node reads */
-    bool failed;            /* memory was short */
 } onv_modules;
 
 /* `max_depth` 0: ONV_MODULE_MAX_DEPTH. Activations are counted as `footprint` measures them, weights

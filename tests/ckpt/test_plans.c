@@ -209,6 +209,15 @@ static void blocks_are_repeated_modules(void **state)
     expect_blocks("densenet201.onnx", "batch=2",
                   "features.denseblock1,features.denseblock2,features.denseblock3,"
                   "features.denseblock4");
+    /* By the metadata of nodes; equal weights of all norms are one there. */
+    expect_blocks("resnet18-dynamo.onnx", "batch=2",
+                  "layer1.0,layer1.1,layer2.0,layer2.1,layer3.0,layer3.1,layer4.0,layer4.1");
+    expect_blocks("bert-dynamo.onnx", "batch=2 sequence=32",
+                  "model.encoder.layer.0,model.encoder.layer.1,model.encoder.layer.2,"
+                  "model.encoder.layer.3");
+    expect_blocks("llama-dynamo.onnx", "batch=2 sequence=32 total=32 past=0",
+                  "model.model.layers.0,model.model.layers.1,model.model.layers.2,"
+                  "model.model.layers.3");
 }
 
 /* Without names, what repeats itself: residual sums. */

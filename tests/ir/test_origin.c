@@ -1,0 +1,96 @@
+/* The module of a node: which of its name, its weights and its metadata tells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/origin.h"
+#include "support/flow.h"
+
+/* What the node of that op_type came from, as text; "-" where nothing tells. */
+static const char *origin_of(const onv_model *m, const char *op_type)
+{
+    static char text[128];
+    for (uint32_t i = 0; i < m->nodes.count; i++) {
+        if (strcmp(m->nodes.at[i].op_type, op_type) != 0) continue;
+        onv_origin origin = onv_node_origin(m, &m->nodes.at[i]);
+        if (origin.path == NULL) return "-";
+        assert_true(origin.length < sizeof text);
+        assert_true(origin.separator == (strchr(m->nodes.at[i].name, '/') != NULL ? '/' : '.'));
+        memcpy(text, origin.path, origin.length);
+        text[origin.length] = '\0';
+        return text;
+    }
+    fail_msg("no %s", op_type);
+    return NULL;
+}
+
+static void names_and_weights(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    flow f;
+    model_input(m, "x", "f32[4,4]");
+    model_weight(m, "layer.0.fc.weight", "f32[4,4]");
+    model_weight(m, "plain", "f32[4,4]");
+    model_node(m, "MatMul", "/layer/layer.1/MatMul", "x layer.0.fc.weight", "a", "");
+    model_node(m, "Add", "", "a layer.0.fc.weight", "b", "");
+    model_node(m, "Mul", "block.2.Mul", "b plain", "c", "");
+    model_node(m, "Relu", "relu", "c", "d", "");
+    model_node(m, "Neg", "/Neg", "d", "e", "");
+    model_output(m, "e", "f32");
+    flow_open_model(&f, m, NULL);
+    assert_string_equal(origin_of(&f.model, "MatMul"), "/layer/layer.1");
+    assert_string_equal(origin_of(&f.model, "Add"), "layer.0.fc");
+    assert_string_equal(origin_of(&f.model, "Mul"), "block.2");
+    assert_string_equal(origin_of(&f.model, "Relu"), "-");
+    assert_string_equal(origin_of(&f.model, "Neg"), ""); /* the model itself */
+    flow_close(&f);
+    model_free(m);
+}
+
+static void metadata_and_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scope, *weight, *expected;
+    } cases[] = {
+        {"layer1.0.bn1", "layer1.0.conv1.weight", "layer1.0.conv1"}, /* a folded norm */
+        {"bn1", "conv1.weight", "conv1"},
+        {"layer.1.attention", "layer.1.attention.out.weight", "layer.1.attention.out"},
+        {"layer.1.attention", "layer.1.attention.weight", "layer.1.attention"},
+        {"layer.1.norm", "layer.0.norm.weight", "layer.1.norm"}, /* one weight for equal ones */
+        {"encoder.norm", "encoder.layer.0.norm.weight", "encoder.norm"},
+        {"norm", "encoder.norm.weight", "norm"},
+        {"layer.1", "layer.10.weight", "layer.10"}, /* beside it */
+        {"layer.1.norm", "plain", "layer.1.norm"},
+        {"", "fc.weight", "fc"},
+        {NULL, "fc.weight", "fc"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        flow f;
+        char inputs[64] = "x ";
+        model_input(m, "x", "f32[4,4]");
+        model_weight(m, cases[i].weight, "f32[4,4]");
+        model_node(m, "MatMul", "matmul", strcat(inputs, cases[i].weight), "y", "");
+        model_output(m, "y", "f32");
+        flow_open_model(&f, m, NULL);
+        f.model.nodes.at[0].scope = cases[i].scope;
+        assert_string_equal(origin_of(&f.model, "MatMul"), cases[i].expected);
+        flow_close(&f);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_weights),
+        cmocka_unit_test(metadata_and_weights),
+    };
+    return cmocka_run_group_tests_name("ir.origin", tests, NULL, NULL);
+}
