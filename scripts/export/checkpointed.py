@@ -26,7 +26,6 @@ import onnx
 import torch
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from saved_trainees import fake, peak_bytes
@@ -220,17 +219,12 @@ def traced_network(network, path, plan):
 
 # --- All ---------------------------------------------------------------------------------------------------------------
 
-def cuda_dropout(x, p=0.5, training=True, inplace=False):
-    """As on CUDA, where the mask has a byte for each element."""
-    return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
-
-
-def measure(name, batch, optimizer, apply):
+def measure(name, batch, optimizer, dtype, apply):
     trainee = TRAINEES[name]
     model = trainee.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, "cpu")
-        return peak_bytes(apply(model), trainee.inputs(batch, "cpu"), optimizer)
+        return peak_bytes(apply(model), trainee.inputs(batch, "cpu"), optimizer, dtype)
 
 
 def by_snippet(model, plan):
@@ -258,7 +252,8 @@ def compare(args, plan, way):
         apply = functools.partial(by_snippet, plan=plan)
     else:
         apply = functools.partial(traced_network, path=args.model, plan=plan)
-    tracked = measure(args.network, args.batch, args.optimizer, apply)
+    dtype = getattr(torch, args.amp) if args.amp else None
+    tracked = measure(args.network, args.batch, args.optimizer, dtype, apply)
     print(f"{args.network},{args.batch},{args.optimizer},{plan.name},{way},{len(plan.segments)},{plan.peak},{tracked},"
           f"{100 * (plan.peak - tracked) / tracked:+.3f}", flush=True)
     return True
@@ -284,12 +279,12 @@ def main():
     parser.add_argument("plans")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--optimizer", default="sgd")
+    parser.add_argument("--amp", help="bfloat16: under autocast")
     parser.add_argument("--ways", default="snippet,traced,sequential")
     parser.add_argument("--all-ways", action="store_true")
     parser.add_argument("--only", default="", help="a pattern for the names of plans")
     parser.add_argument("--most", type=int, default=1, help="points of a front")
     args = parser.parse_args()
-    F.dropout = cuda_dropout
     for plan in chosen(read_plans(args.plans), args.only, args.most):
         for way in args.ways.split(","):
             try:

@@ -3,7 +3,8 @@
 
 Saved: bytes that autograd keeps for backward, distinct storages, parameters and buffers left out.
 Peak: what PyTorch's own memory tracker counts in the second and third iteration of training.
-Both on fake tensors, which have sizes but no data, so that CUDA's own choices (masks of dropout) are seen on any machine.
+Both on fake tensors, which have sizes but no data, so that CUDA's own choices (masks of dropout) are seen on any
+machine.
 
     python scripts/export/saved_trainees.py [--device cuda|cpu] [--batch 2,5] [--peaks sgd,adamw] [NAME...]
 
@@ -16,6 +17,7 @@ import sys
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from trainees import TRAINEES, loss_of, targets_of
@@ -77,14 +79,33 @@ def saved_bytes(model, x, dtype=None):
     return total - of_buffers, of_buffers
 
 
+def cuda_dropout(x, p=0.5, training=True, inplace=False):
+    """As on CUDA, where the mask has a byte for each element."""
+    return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
+
+
+@contextlib.contextmanager
+def dropout_of_cuda():
+    plain, F.dropout = F.dropout, cuda_dropout
+    try:
+        yield
+    finally:
+        F.dropout = plain
+
+
 def make_optimizer(name, parameters):
     if name == "adamw":
         return torch.optim.AdamW(parameters, foreach=True)
     return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True)
 
 
-def peak_bytes(model, x, optimizer_name):
-    """Peak of the tracker over three iterations; the backward of fake CUDA tensors wants a device, so on the CPU."""
+def peak_bytes(model, x, optimizer_name, dtype=None):
+    """Peak of the tracker over three iterations; the backward of fake CUDA tensors wants a device, so on the CPU,
+    with the dropout of CUDA.
+
+    With a dtype under the CPU's autocast, which agrees with that of CUDA for convolutions, linear layers and batch
+    norms, not for layer norm and softmax.
+    """
     from torch.distributed._tools.mem_tracker import MemTracker
 
     optimizer = make_optimizer(optimizer_name, model.parameters())
@@ -92,13 +113,14 @@ def peak_bytes(model, x, optimizer_name):
     tracker.track_external(model, optimizer, x)
     peak = 0
     targets = None  # part of the batch: they stay
-    with tracker, sdpa_kernel(SDPBackend.MATH):
+    with tracker, sdpa_kernel(SDPBackend.MATH), dropout_of_cuda():
         for _ in range(3):
             tracker.reset_mod_stats()  # it would take a second forward for an unknown call
             optimizer.zero_grad()
-            output = model(x)
-            targets = targets_of(output) if targets is None else targets
-            loss = loss_of(output, targets)
+            with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None):
+                output = model(x)
+                targets = targets_of(output) if targets is None else targets
+                loss = loss_of(output, targets)
             loss.backward()
             optimizer.step()
     snapshot = tracker.get_tracker_snapshot("peak")
