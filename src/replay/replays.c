@@ -148,15 +148,15 @@ static onv_status find_largest(search *s, size_t script, bool really, int64_t st
     return ONV_OK;
 }
 
-/* Apart they may be where the batch between them needs about all that is free. */
+/* Apart they may be where the last batch that fitted, or the first that did not, needs about all that
+ * is free. */
 static onv_status judge(search *s, size_t script, onv_replay_wall *wall, onv_error *err)
 {
     bool over = wall->predicted_batch < wall->measured_batch;
     wall->agrees = wall->predicted_batch == wall->measured_batch || (over && wall->is_least);
     if (wall->agrees) return ONV_OK;
     probe *at;
-    int64_t between = (over ? wall->predicted_batch : wall->measured_batch) + 1;
-    ONV_TRY(look(s, between, script, true, &at, err));
+    ONV_TRY(look(s, wall->measured_batch + (over ? 0 : 1), script, true, &at, err));
     uint64_t apart = at->needs > s->capacity ? at->needs - s->capacity : s->capacity - at->needs;
     wall->agrees = apart <= at->tolerance;
     return ONV_OK;

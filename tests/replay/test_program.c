@@ -117,6 +117,10 @@ static void the_wall_is_where_memory_ends(void **state)
              budget + 1 + (300ull << 20));
     expect(environment, "--replay --max-batch --runtime arena", 0, "allocated");
     expect_wall("arena", "arena", 20, 20);
+    /* Granules make every allocation larger: less fits, by no more than they explain. */
+    expect(FAKE "ONNXVRAM_FAKE_BYTES=1073741824 ONNXVRAM_FAKE_GRANULARITY=2097152",
+           "--replay --max-batch --runtime ideal", 0, "allocated");
+    expect_wall("ideal", "raw", 110, 98);
 }
 
 /* --- Signals ----------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_
 static void inference_holds_what_was_predicted(void **state)
 {
     (void)state;
-    try_all(EACH_RUNTIME, "host", 120, 1000, 30);
+    try_all(EACH_RUNTIME, "host", 60, 1000, 30);
 }
 
 static void training_holds_what_was_predicted(void **state)
