@@ -27,6 +27,8 @@ _onnxvram() {
         cur=
     elif [[ $prev == '=' ]]; then
         option=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $prev == --replay ]]; then
+        option= # its device comes with "=" only; this is a model
     fi
 
     case $option in
