@@ -90,21 +90,14 @@ onv_status onv_ckpt_check_list(const char *list, onv_error *err)
     return status;
 }
 
-static uint32_t rounded_root(uint32_t n)
-{
-    uint32_t root = 1;
-    while ((uint64_t)root * root + root < n) root++; /* (root + 1/2) squared */
-    return root;
-}
-
-/* Those of one kind of kinds: fronts, or what comes before them. */
+/* Those that are fronts, or those that are not. */
 static onv_status make_items(const onv_ckpt_problem *problem, const requests *list, bool fronts,
                              onv_ckpt_plans *plans, onv_error *err)
 {
     for (size_t i = 0; i < list->at.count; i++) {
         const request *r = &list->at.at[i];
         size_t first = plans->at.count;
-        uint32_t count = r->count > 0 ? r->count : rounded_root(problem->units->count);
+        uint32_t count = r->count > 0 ? r->count : onv_ckpt_units_root(problem->units);
         if (r->kind->is_front != fronts) continue;
         ONV_TRY(r->kind->make(problem, count, plans, err));
         for (size_t k = first; k < plans->at.count; k++) plans->at.at[k].item = (uint32_t)i;

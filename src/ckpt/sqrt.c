@@ -5,13 +5,6 @@
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 
-static uint32_t rounded_root(uint32_t n)
-{
-    uint32_t root = 1;
-    while ((uint64_t)root * root + root < n) root++; /* (root + 1/2)² */
-    return root;
-}
-
 /* A segment ends with the unit in whose middle its share of the bytes is reached. */
 static uint32_t cut(const onv_ckpt_units *units, uint32_t n, onv_tape_segment *segments)
 {
@@ -32,7 +25,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
                        onv_error *err)
 {
     (void)count;
-    uint32_t n = rounded_root(problem->units->count);
+    uint32_t n = onv_ckpt_units_root(problem->units);
     onv_tape_segment *segments = onv_heap_calloc(n, sizeof *segments);
     if (segments == NULL) return onv_fail_memory(err);
     n = cut(problem->units, n, segments);

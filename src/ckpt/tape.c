@@ -276,11 +276,8 @@ static bool copies_kept(const builder *b, uint32_t i)
     return makes;
 }
 
-static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
+static void place_borders(builder *b)
 {
-    uint64_t *kept, *crossed;
-    b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
-    if (b->first_op == NULL) return onv_fail_memory(err);
     uint32_t begin = 0; /* of the node: a checkpoint ends between nodes */
     for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
@@ -293,6 +290,14 @@ static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
     b->first_op[b->n_units] = b->n_ops;
     b->n_fine = b->n_units;
     number_units(b);
+}
+
+static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
+{
+    uint64_t *kept, *crossed;
+    b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
+    if (b->first_op == NULL) return onv_fail_memory(err);
+    place_borders(b);
     if (b->n_units <= max_units) return ONV_OK;
     ONV_TRY(weigh_units(b, &kept, &crossed, err));
     join_units(b, kept, crossed, max_units);

@@ -111,6 +111,13 @@ static onv_status find(finder *f, onv_model *model, onv_ckpt_units *units, onv_e
     return units->at != NULL && units->is_cut != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
+uint32_t onv_ckpt_units_root(const onv_ckpt_units *units)
+{
+    uint32_t root = 1;
+    while ((uint64_t)root * root + root < units->count) root++; /* (root + 1/2) squared */
+    return root;
+}
+
 onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,
                                onv_error *err)
 {

@@ -8,9 +8,10 @@
  * tensors that need none (masks, position tables), parameters and views of them, and what autocast
  * keeps of parameters. A place is no cut where the next operation that touches the tensor overwrites
  * it in place: a checkpoint must find its input as it was; nor between operations of one node (a cast,
- * the product), for nobody could end a checkpoint there. Units are the stretches between
- * neighbouring cuts, but one that
- * computes no products and saves nothing joins the one before it; they cover the tape up to the loss, and a model without cuts is one unit.
+ * the product), for nobody could end a checkpoint there.
+ *
+ * Units are the stretches between neighbouring cuts, but one that computes no products and saves
+ * nothing joins the one before it. They cover the tape up to the loss; a model without cuts is one.
  *
  * Cost: linear in the tape.
  */
@@ -30,10 +31,12 @@ typedef struct onv_ckpt_units {
     onv_ckpt_unit *at; /* in the model's arena */
     uint32_t count;
     const bool
-        *is_cut; /* by operation: a cut stands before it, whether or not a unit begins there */
+        *is_cut; /* by operation: a cut stands before it, though maybe no unit begins there */
 } onv_ckpt_units;
 
 onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,
                                onv_error *err);
+/* The square root of their number, rounded; at least 1. */
+uint32_t onv_ckpt_units_root(const onv_ckpt_units *units);
 
 #endif
