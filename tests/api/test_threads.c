@@ -13,7 +13,7 @@
 
 #include "onnxvram/onnxvram.h"
 
-enum { THREADS = 4, ROUNDS = 3 };
+enum { THREADS = 5, ROUNDS = 3 };
 
 typedef struct text {
     char *at;
@@ -32,37 +32,51 @@ static bool keep(void *context, const char *data, size_t bytes)
     return true;
 }
 
-static const char *const models[THREADS] = {
-    ONV_SOURCE_DIR "/samples/resnet18.onnx",
-    ONV_SOURCE_DIR "/samples/bert-dynamo.onnx",
-    ONV_SOURCE_DIR "/samples/control-flow.onnx",
-    ONV_SOURCE_DIR "/samples/resnet18.onnx",
+/* What a thread analyses, and how. */
+typedef struct question {
+    const char *path;
+    const char *train, *replay;
+} question;
+
+#define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx"
+
+static const question questions[THREADS] = {
+    {.path = SAMPLE("resnet18")},
+    {.path = SAMPLE("bert-dynamo")},
+    {.path = SAMPLE("control-flow")},
+    {.path = SAMPLE("resnet18"), .train = "adamw"},
+    {.path = ONV_SOURCE_DIR "/tests/fuzz/corpus/models/residual.onnx", .replay = "host"},
 };
 
-/* All runtimes, plans and searches of one model, as JSON. */
-static text report(const char *path)
+/* All runtimes, plans and searches of one model, as JSON; of a replay what it does, for what it
+ * measures may change. */
+static text report(const question *q)
 {
     text t = {0};
     onv_options options = onv_options_default();
     options.batch = 4;
     options.order = "greedy";
     options.budget = (uint64_t)1 << 34;
+    options.train = q->train;
+    options.checkpoint = q->train != NULL ? "all" : NULL;
+    options.replay = q->replay;
     const onv_dim_binding sequence = {"sequence", 16};
     options.dims = &sequence;
-    options.n_dims = strstr(path, "bert") != NULL;
+    options.n_dims = strstr(q->path, "bert") != NULL;
     onv_analysis *analysis;
-    if (onv_analysis_new(path, &options, &analysis, NULL) != ONV_OK) {
+    if (onv_analysis_new(q->path, &options, &analysis, NULL) != ONV_OK) {
         t.failed = true;
         return t;
     }
     const onv_analysis *const all[] = {analysis};
-    t.failed = onv_report(all, 1, ONV_FORMAT_JSON, NULL, keep, &t, NULL) != ONV_OK;
+    onv_format format = q->replay != NULL ? ONV_FORMAT_DUMP_REPLAY : ONV_FORMAT_JSON;
+    t.failed = onv_report(all, 1, format, NULL, keep, &t, NULL) != ONV_OK;
     onv_analysis_destroy(analysis);
     return t;
 }
 
 typedef struct job {
-    const char *path;
+    const question *question;
     const text *alone;
     bool differs;
 } job;
@@ -71,7 +85,7 @@ static void *work(void *context)
 {
     job *j = context;
     for (int i = 0; i < ROUNDS; i++) {
-        text t = report(j->path);
+        text t = report(j->question);
         if (t.failed || t.size != j->alone->size || memcmp(t.at, j->alone->at, t.size) != 0)
             j->differs = true;
         free(t.at);
@@ -86,15 +100,16 @@ static void analyses_do_not_disturb_each_other(void **state)
     job jobs[THREADS];
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++) {
-        alone[i] = report(models[i]);
+        alone[i] = report(&questions[i]);
         assert_false(alone[i].failed);
-        jobs[i] = (job){models[i], &alone[i], false};
+        jobs[i] = (job){&questions[i], &alone[i], false};
     }
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
     for (size_t i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (size_t i = 0; i < THREADS; i++) {
-        if (jobs[i].differs) fail_msg("%s: another report beside other threads", jobs[i].path);
+        if (jobs[i].differs)
+            fail_msg("%s: another report beside other threads", jobs[i].question->path);
         free(alone[i].at);
     }
 }

@@ -175,7 +175,7 @@ static onv_options draw_options(const uint8_t *data, size_t size)
 /* Whether all of it, training under every plan included, can be lived through in host memory. */
 static bool is_small(const onv_analysis *analysis)
 {
-    const uint64_t most = (uint64_t)32 << 20;
+    const uint64_t most = (uint64_t)8 << 20;
     onv_summary summary = {.struct_size = sizeof summary};
     onv_runtime_info runtime;
     onv_checkpoint_info plan;
