@@ -27,7 +27,7 @@ unset ONNXVRAM_CUDA_DRIVER
 check() {
     local expected=$1 status=0
     shift
-    python3 gpu-check --dry-run --seconds 240 --out results "$@" >said 2>&1 || status=$?
+    python3 gpu-check --dry-run --seconds 36000 --out results "$@" >said 2>&1 || status=$?
     [ "$status" -eq "$expected" ] && return
     cat said
     echo "gpu-check $*: status $status, not $expected"
