@@ -86,14 +86,25 @@ static uint64_t crossing_bytes(const onv_chain *chain, uint32_t s, uint32_t q, u
     return bytes;
 }
 
-/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`: what no
- * reader saves, was made before s, and is read by that unit first. */
+/* The unit that makes a checkpoint that begins at s hold the tensor: the next one to read it. Of
+ * many readers it is the first one of all, whose checkpoint then holds it for the others.
+ * UINT32_MAX: none. */
+static uint32_t entry(const onv_chain_tensor *v, uint32_t s)
+{
+    if (v->maker >= s || is_saved(v)) return UINT32_MAX;
+    if (v->n_readers > ONV_CHAIN_FEW_READERS && v->readers[0].unit < s) return UINT32_MAX;
+    for (uint32_t k = 0; k < v->n_readers; k++)
+        if (v->readers[k].unit >= s) return v->readers[k].unit;
+    return UINT32_MAX;
+}
+
+/* Held for itself by a checkpoint that begins at s, if it goes beyond unit `first`. */
 static uint64_t entering_bytes(const onv_chain *chain, uint32_t s, uint32_t first)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < chain->n_tensors && chain->tensors[i].maker < s; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
-        if (v->n_readers > 0 && v->readers[0].unit == first && !is_saved(v)) bytes += v->bytes;
+        if (entry(v, s) == first) bytes += v->bytes;
     }
     return bytes;
 }
@@ -340,9 +351,8 @@ static onv_status prepare(solver *s, onv_error *err)
     }
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
         const onv_chain_tensor *v = &chain->tensors[i];
-        if (v->n_readers == 0 || is_saved(v)) continue;
-        for (uint32_t first = v->maker + 1; first <= v->readers[0].unit; first++)
-            s->entering[first * n + v->readers[0].unit] += v->bytes;
+        for (uint32_t first = v->maker + 1; first <= last_reader(v, UINT32_MAX); first++)
+            if (entry(v, first) != UINT32_MAX) s->entering[first * n + entry(v, first)] += v->bytes;
     }
     return ONV_OK;
 }

@@ -18,10 +18,14 @@
  *   - a kept unit holds its own_bytes, tensors that it saves itself, and those that a later unit of
  *     its range saves, until all of [s + 1, t) went backward;
  *   - a checkpoint of [s, q) holds the tensors made there that a unit of [q, t) reads, for as long, if
- *     any reader saves them; and all the time its own inputs that no reader saves: those that no unit
- *     before it reads, as they else belong to an earlier checkpoint;
+ *     any reader saves them; and all the time its own inputs that no reader saves, but those of more
+ *     than ONV_CHAIN_FEW_READERS units (features of a dense block) only if none of these come before;
  *   - while it runs, tensors stay until the last unit of [s, t) that reads them;
  *   - while the backward of a unit runs: its backward_bytes, beside what is held before s.
+ *
+ * This is simpler than a tape: an input that nobody saves counts for every checkpoint that reads it,
+ * even inside one another or behind a maker that keeps it, and what units that are kept hand to each
+ * other counts only while its maker runs.
  *
  * f(s, t), the Pareto front of (peak, cost) over all plans of [s, t), follows from smaller ranges:
  * peaks are the maximum of sums of such bytes, costs add up. No memory size is rounded. The first
@@ -43,7 +47,12 @@
 #include "base/status.h"
 #include "base/vec.h"
 
-enum { ONV_CHAIN_MAX_UNITS = 256, ONV_CHAIN_MAX_FRONT = 96, ONV_CHAIN_INNER_FRONT = 32 };
+enum {
+    ONV_CHAIN_MAX_UNITS = 256,
+    ONV_CHAIN_MAX_FRONT = 96,
+    ONV_CHAIN_INNER_FRONT = 32,
+    ONV_CHAIN_FEW_READERS = 4
+};
 
 typedef struct onv_chain_unit {
     uint64_t cost;           /* of running it */

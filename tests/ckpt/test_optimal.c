@@ -189,8 +189,8 @@ static void try_plan(subject *s, const one_plan *ranges, tally *sum)
 }
 
 /* All segmentations of up to six operations, nested ones too, each measured on its program. The chain
- * is exact in its own model of memory (test_chain.c); the program sees a little more: what is an
- * input of nested checkpoints counts once there, and for each of them in the chain. */
+ * is exact in its own model of memory (test_chain.c); in the program, what is an input of several
+ * checkpoints counts once. */
 static void plans_of_small_networks(void **state)
 {
     (void)state;
@@ -215,6 +215,69 @@ static void plans_of_small_networks(void **state)
     assert_true(sum.n_plans > 20000);
     assert_true(sum.n_better * 100 < sum.n_plans);
     assert_true(sum.most < 1.2);
+}
+
+/* --- Against what the chain said --------------------------------------------------------------- */
+
+/* Of forwards, beyond the one that is needed anyway. */
+static double again(uint64_t cost, uint64_t once)
+{
+    return (double)cost / (double)once - 1;
+}
+
+static void keeps_its_word(subject *s, const onv_tape_chain *tape,
+                           const onv_chain_solution *solution, uint32_t point)
+{
+    static onv_tape_segment segments[1024];
+    const onv_chain_front *front = &solution->front;
+    onv_chain_ranges ranges = {0};
+    uint32_t n = 0;
+    assert_int_equal(onv_chain_plan(solution, point, &ranges, NULL), ONV_OK);
+    assert_true(ranges.count < sizeof segments / sizeof segments[0]);
+    for (size_t i = 0; i < ranges.count; i++)
+        n += onv_tape_chain_segment(&s->t.problem, tape, ranges.at[i], &segments[n]);
+    onv_vec_cleanup(&ranges);
+    onv_ckpt_plan got = measured(s, segments, n);
+    double peak = (double)got.peak_bytes / (double)front->at[point].peak_bytes;
+    double said = again(front->at[point].cost, front->at[front->count - 1].cost);
+    double ran = (double)got.recomputed_macs / (double)forward_macs(s);
+    if (peak < 0.95 || peak > 1.1 || ran > said + 0.001)
+        fail_msg("point %u: %.4f of the peak, %.4f forwards again, not %.4f", point, peak, ran,
+                 said);
+}
+
+static void programs_do_as_the_chain_says(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sample, *dims;
+        onv_dtype amp;
+    } cases[] = {
+        {"resnet18-train.onnx", "batch=32", ONV_UNDEFINED},
+        {"mobilenet_v2-train.onnx", "batch=32", ONV_BFLOAT16},
+        {"vit-small-train.onnx", "batch=32", ONV_UNDEFINED},
+        {"unet-train.onnx", "batch=8 height=128 width=128", ONV_UNDEFINED},
+        {"swin-2stage.onnx", "batch=8", ONV_UNDEFINED}, /* attention: views are read late */
+        {"bert.onnx", "batch=8 sequence=128", ONV_BFLOAT16},
+        {"resnet50.onnx", "batch=32", ONV_UNDEFINED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        subject s = {.optimal = {{0}}};
+        onv_arena arena;
+        onv_tape_chain tape;
+        onv_chain_solution solution;
+        onv_error err = {0};
+        taped_open_sample(&s.t, cases[i].sample, cases[i].dims, cases[i].amp);
+        onv_arena_init(&arena, SIZE_MAX);
+        onv_status status = onv_tape_chain_build(&s.t.problem, 160, &arena, &tape, &err);
+        if (status == ONV_OK) status = onv_chain_solve(&tape.chain, &arena, &solution, &err);
+        if (status != ONV_OK) fail_msg("%s: %s", cases[i].sample, err.message);
+        assert_int_equal(tape.n_fine, tape.chain.n_units);
+        assert_true(solution.front.count > 20);
+        for (uint32_t k = 0; k < solution.front.count; k++) keeps_its_word(&s, &tape, &solution, k);
+        onv_arena_cleanup(&arena);
+        close(&s);
+    }
 }
 
 /* --- Networks ---------------------------------------------------------------------------------- */
@@ -336,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(named_plans_are_no_better),
         cmocka_unit_test(plans_of_small_networks),
+        cmocka_unit_test(programs_do_as_the_chain_says),
         cmocka_unit_test(networks_shrink),
         cmocka_unit_test(long_connections),
         cmocka_unit_test(deep_networks_are_searched_in_part),
