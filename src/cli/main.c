@@ -55,7 +55,6 @@ static int run(const onv_cli *cli)
 {
     int worst = EXIT_DONE, verdict = EXIT_DONE;
     size_t count = 0;
-    /* NOLINTNEXTLINE(bugprone-sizeof-expression): these are pointers */
     onv_analysis **analyses = calloc(cli->n_models, sizeof *analyses);
     if (analyses == NULL) {
         fputs("onnxvram: out of memory\n", stderr);

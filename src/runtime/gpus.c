@@ -152,7 +152,8 @@ enum { KEY_BYTES = 80 }; /* no name in the table is near it */
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c < 'A' || c > 'Z') return c;
+    return (char)(c - 'A' + 'a');
 }
 
 static bool drop_front(char *key, const char *word)
