@@ -19,6 +19,6 @@ uint64_t onv_pattern_seed(uint64_t n);
 void onv_pattern_fill(void *to, uint64_t seed, uint64_t first, uint64_t bytes);
 
 /* The first of these bytes that is not as it should be, counted from `first`; `bytes` if none. */
-uint64_t onv_pattern_check(const void *at, uint64_t seed, uint64_t first, uint64_t bytes);
+uint64_t onv_pattern_check(const void *from, uint64_t seed, uint64_t first, uint64_t bytes);
 
 #endif
