@@ -65,7 +65,7 @@ static const char *simple(model *m, const char *op, const char *name, const char
                           const char *attrs)
 {
     static char out[64];
-    char inputs[128];
+    char inputs[160];
     snprintf(inputs, sizeof inputs, "%s", in);
     snprintf(out, sizeof out, "%s.y", name);
     model_node(m, op, name, inputs, out, attrs);
@@ -89,7 +89,7 @@ static void linear(model *m, const char *name, const char *in, int from, int to,
 static void basic_block(model *m, const char *name, char *at, size_t size, int ci, int co,
                         int stride)
 {
-    char part[64], skip[64], inputs[160];
+    char part[56], skip[64], inputs[160];
     snprintf(skip, sizeof skip, "%s", at);
     snprintf(part, sizeof part, "%s.conv1", name);
     snprintf(at, size, "%s", conv(m, part, at, ci, co, 3, stride, false));
