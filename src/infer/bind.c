@@ -181,6 +181,18 @@ static bool stands_inside(const onv_driver *driver, onv_dim symbol)
     return false;
 }
 
+static onv_status bind_batch_symbol(onv_driver *driver, onv_dim symbol)
+{
+    const onv_dim *slot =
+        &driver->symbol_values[onv_dim_symbol_index(&driver->model->dims, symbol)];
+    if (driver->options->max_batch && onv_dim_is_const(*slot) &&
+        !onv_dim_is(*slot, driver->options->batch))
+        return onv_fail(driver->err, ONV_ERR_USAGE,
+                        "dimension '%s' is bound to %lld, but --max-batch is to choose it",
+                        onv_dim_symbol_name(&driver->model->dims, symbol), (long long)slot->raw);
+    return bind_symbol(driver, symbol, driver->options->batch);
+}
+
 /* Binds the symbols that are a batch: those named so anywhere in the inputs, else the first dim of
  * the first input that has a symbolic one and every other first dim that is not used as a length. */
 static onv_status bind_symbolic_batch(onv_driver *driver, bool *any)
@@ -197,7 +209,7 @@ static onv_status bind_symbolic_batch(onv_driver *driver, bool *any)
                 bool is_batch =
                     pass == 0 ? is_batch_name(name) : !*any || !stands_inside(driver, d);
                 if (!is_batch) continue;
-                ONV_TRY(bind_symbol(driver, d, driver->options->batch));
+                ONV_TRY(bind_batch_symbol(driver, d));
                 *any = true;
             }
         }

@@ -130,6 +130,18 @@ static void conflicting_bindings_are_one_clear_line(void **state)
     expect_failure(symbolic(), &options, ONV_ERR_USAGE, "'seq' is bound to both 6 and 5");
 }
 
+static void a_bound_batch_leaves_nothing_to_search(void **state)
+{
+    (void)state;
+    onv_dim_binding dims[] = {{"batch", 6}};
+    onv_options options = onv_options_default();
+    options.dims = dims;
+    options.n_dims = 1;
+    options.max_batch = true;
+    options.budget = 1 << 20;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "'batch' is bound to 6, but --max-batch");
+}
+
 static void a_shape_of_the_wrong_rank_is_refused(void **state)
 {
     (void)state;
@@ -300,6 +312,7 @@ int main(void)
         cmocka_unit_test(an_unknown_dim_is_named_with_the_choices),
         cmocka_unit_test(shapes_bind_the_symbols_they_meet),
         cmocka_unit_test(conflicting_bindings_are_one_clear_line),
+        cmocka_unit_test(a_bound_batch_leaves_nothing_to_search),
         cmocka_unit_test(a_shape_of_the_wrong_rank_is_refused),
         cmocka_unit_test(input_values_decide_shapes),
         cmocka_unit_test(a_sequence_of_bounded_parts_is_bounded),

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -61,10 +60,8 @@ static void refuse(msg *file, onv_status status, const char *text)
 {
     onv_model model;
     onv_error err;
-    clock_t start = clock();
     assert_int_equal(m_load(file, &model, &err), status);
     if (strstr(err.message, text) == NULL) fail_msg("\"%s\" is not in \"%s\"", text, err.message);
-    assert_true(clock() - start < 5 * CLOCKS_PER_SEC); /* seen at once, not worked through */
     m_free(file);
 }
 
