@@ -53,13 +53,30 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* Does nobody but one node read the value, nor what it is a view of? */
+static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage)
+{
+    while (l->fusions.n_uses[value.index] == 1) {
+        onv_node_id producer = onv_model_value(l->model, value)->producer;
+        if (producer.index == ONV_NO_NODE.index) return true;
+        const onv_node *node = onv_model_node(l->model, producer);
+        uint32_t k = 0;
+        while (k < node->n_inputs && (!onv_is_value(node->inputs[k]) ||
+                                      onv_tensor_at(l, onv_node_in(l, node, k)).storage != storage))
+            k++;
+        if (k == node->n_inputs) return true;
+        value = node->inputs[k];
+    }
+    return false;
+}
+
 /* May an operation overwrite its input: an activation that nobody else reads or has kept? */
 static bool may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     if (l->options->no_inplace || x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
     return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
-           l->fusions.n_uses[node->inputs[0].index] == 1;
+           has_one_reader(l, node->inputs[0], storage);
 }
 
 /* Relu keeps its result, whether in place or not. */

@@ -235,6 +235,30 @@ static void permuted_operands_are_copied(void **state)
     assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
 }
 
+/* A ReLU overwrites what nobody else reads, by whatever view. */
+static void what_a_view_shows_is_read_by_others(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    const int64_t flat[] = {32};
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "v", "f32[8,8]");
+    model_ints(m, "flat", 1, flat);
+    model_node(m, "MatMul", "first", "x w", "h", "");
+    model_node(m, "Reshape", "view", "h flat", "g", "");
+    model_node(m, "Relu", "relu", "g", "r", "");
+    model_node(m, "MatMul", "second", "h v", "y", "");
+    model_output(m, "r", "f32");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    trainer_close(&t);
+    model_free(m);
+    assert_int_equal(kept, 3 * 4 * ROW); /* x, h, and the result of the ReLU */
+}
+
 static void frozen_parameters_keep_less(void **state)
 {
     (void)state;
@@ -286,6 +310,7 @@ int main(void)
         cmocka_unit_test(statistics_masks_and_indices_are_kept),
         cmocka_unit_test(patterns_are_one_operation),
         cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(what_a_view_shows_is_read_by_others),
         cmocka_unit_test(frozen_parameters_keep_less),
         cmocka_unit_test(free_dims_are_refused),
     };
