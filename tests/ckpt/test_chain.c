@@ -77,6 +77,13 @@ static void compare(const onv_chain *chain, judge of, const void *context)
     onv_arena_cleanup(&arena);
 }
 
+/* Mostly few: the number of plans grows eightfold with each. */
+static uint32_t some_units(uint64_t *seed, int round)
+{
+    uint32_t most = MAX_PLAN_UNITS;
+    return round % 25 == 0 ? most - (uint32_t)below(seed, 2) : 2 + (uint32_t)below(seed, 5);
+}
+
 /* A unit that reads one to three tensors, some of units far before. */
 static void random_chains(void **state)
 {
@@ -87,7 +94,7 @@ static void random_chains(void **state)
         onv_chain_tensor tensors[MAX_PLAN_UNITS] = {0};
         onv_chain_reader readers[MAX_PLAN_UNITS][MAX_PLAN_UNITS];
         uint64_t turn[MAX_PLAN_UNITS + 1];
-        uint32_t n = 2 + (uint32_t)below(&seed, round % 10 == 0 ? 6 : 4);
+        uint32_t n = some_units(&seed, round);
         for (uint32_t i = 0; i < n; i++) {
             uint64_t cost = below(&seed, 10);
             units[i] = (onv_chain_unit){.cost = cost,
@@ -127,7 +134,7 @@ static void random_layers(void **state)
     uint64_t seed = 141592653;
     for (int round = 0; round < 150; round++) {
         static layers l;
-        l = (layers){.count = 2 + (int)below(&seed, round % 10 == 0 ? 6 : 4)};
+        l = (layers){.count = (int)some_units(&seed, round)};
         for (int i = 0; i < l.count; i++) {
             layer *a = &l.at[i];
             *a = (layer){.height = 1,
