@@ -400,15 +400,15 @@ onv_status onv_chain_solve(const onv_chain *chain, onv_arena *arena, onv_chain_s
 
 /* --- Plans ------------------------------------------------------------------------------------- */
 
-typedef struct todo {
+typedef struct unplanned {
     uint32_t s, t, kind;
     uint64_t peak; /* may be reached */
-} todo;
+} unplanned;
 
-typedef ONV_VEC(todo) todo_list;
+typedef ONV_VEC(unplanned) unplanned_list;
 
 /* The cheapest way within the peak; there is one. */
-static uint32_t pick(const onv_chain_solution *solution, const todo *range)
+static uint32_t pick(const onv_chain_solution *solution, const unplanned *range)
 {
     const onv_chain_front *front =
         front_of(solution->chain, solution->fronts, range->s, range->t, range->kind);
@@ -419,8 +419,8 @@ static uint32_t pick(const onv_chain_solution *solution, const todo *range)
 
 /* Adds what is checkpointed on the way to the end of the range; on `stack` come the insides, each
  * after what lies behind it. */
-static bool plan_range(const onv_chain_solution *solution, todo range, onv_chain_ranges *ranges,
-                       todo_list *stack)
+static bool plan_range(const onv_chain_solution *solution, unplanned range,
+                       onv_chain_ranges *ranges, unplanned_list *stack)
 {
     const onv_chain *chain = solution->chain;
     while (range.t - range.s > 1) {
@@ -434,8 +434,8 @@ static bool plan_range(const onv_chain_solution *solution, todo range, onv_chain
         bool leaves = leaves_outputs(chain, solution->first_tensor, q, range.t);
         uint64_t inputs = 0, held = crossing_bytes(chain, range.s, q, range.t);
         for (uint32_t u = range.s; u < q; u++) inputs += entering_bytes(chain, range.s, u);
-        todo inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak - inputs};
-        todo behind = {q, range.t, range.kind, range.peak - inputs - held};
+        unplanned inside = {range.s, q, leaves ? EITHER : PLAIN, range.peak - inputs};
+        unplanned behind = {q, range.t, range.kind, range.peak - inputs - held};
         onv_chain_range made = {range.s, q, (pick(solution, &inside) & LIVE) != 0};
         if (!onv_vec_push(ranges, made) || !onv_vec_push(stack, behind)) return false;
         range = inside;
@@ -446,8 +446,8 @@ static bool plan_range(const onv_chain_solution *solution, todo range, onv_chain
 onv_status onv_chain_plan(const onv_chain_solution *solution, uint32_t index,
                           onv_chain_ranges *ranges, onv_error *err)
 {
-    todo whole = {0, solution->chain->n_units, PLAIN, solution->front.at[index].peak_bytes};
-    todo_list stack = {0};
+    unplanned whole = {0, solution->chain->n_units, PLAIN, solution->front.at[index].peak_bytes};
+    unplanned_list stack = {0};
     ranges->count = 0;
     bool fits = plan_range(solution, whole, ranges, &stack);
     while (fits && stack.count > 0)

@@ -66,20 +66,6 @@ static onv_status script_eager(const char *mode, onv_model *model, const onv_liv
     return status;
 }
 
-static onv_status script_torch(onv_model *model, const onv_live *live,
-                               const onv_runtime_options *options, onv_script *script,
-                               onv_error *err)
-{
-    return script_eager("torch", model, live, options, script, err);
-}
-
-static onv_status script_async(onv_model *model, const onv_live *live,
-                               const onv_runtime_options *options, onv_script *script,
-                               onv_error *err)
-{
-    return script_eager("async", model, live, options, script, err);
-}
-
 /* --- Runtimes ---------------------------------------------------------------------------------- */
 
 static onv_status run_eager(const char *allocator, onv_model *model, const onv_live *live,
@@ -114,7 +100,8 @@ const onv_runtime onv_runtime_torch = {
     .summary = "eager PyTorch with its caching allocator",
     .has_context = true,
     .compute = compute_torch,
-    .script = script_torch,
+    .mode = "torch",
+    .script = script_eager,
 };
 
 static onv_status compute_async(onv_model *model, const onv_live *live,
@@ -129,5 +116,6 @@ const onv_runtime onv_runtime_async = {
     .summary = "eager execution on the device's stream-ordered pool (cudaMallocAsync)",
     .has_context = true,
     .compute = compute_async,
-    .script = script_async,
+    .mode = "async",
+    .script = script_eager,
 };

@@ -35,13 +35,6 @@ static onv_status script_theory(const char *mode, onv_model *model, const onv_li
     return status;
 }
 
-static onv_status script_ideal(onv_model *model, const onv_live *live,
-                               const onv_runtime_options *options, onv_script *script,
-                               onv_error *err)
-{
-    return script_theory("raw", model, live, options, script, err);
-}
-
 static onv_status compute_ideal(onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, onv_runtime_result *result,
                                 onv_error *err)
@@ -56,15 +49,9 @@ const onv_runtime onv_runtime_ideal = {
     .name = "ideal",
     .summary = "the sum of what is live: no runtime can do with less without sharing memory",
     .compute = compute_ideal,
-    .script = script_ideal,
+    .mode = "raw",
+    .script = script_theory,
 };
-
-static onv_status script_arena(onv_model *model, const onv_live *live,
-                               const onv_runtime_options *options, onv_script *script,
-                               onv_error *err)
-{
-    return script_theory("arena", model, live, options, script, err);
-}
 
 static onv_status compute_arena(onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, onv_runtime_result *result,
@@ -91,5 +78,6 @@ const onv_runtime onv_runtime_arena = {
     .name = "arena",
     .summary = "every value at a planned offset in one block",
     .compute = compute_arena,
-    .script = script_arena,
+    .mode = "arena",
+    .script = script_theory,
 };

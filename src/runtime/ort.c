@@ -135,5 +135,6 @@ const onv_runtime onv_runtime_ort = {
     .order = "ort",
     .has_context = true,
     .compute = compute_ort,
+    .mode = "ort",
     .script = onv_ort_script,
 };

@@ -201,14 +201,14 @@ static onv_status record(session *s, const onv_alloc_options *options, onv_error
     return onv_script_check(s->script, err);
 }
 
-onv_status onv_ort_script(onv_model *model, const onv_live *live,
+onv_status onv_ort_script(const char *mode, onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, onv_script *script, onv_error *err)
 {
     session s = {.model = model, .live = live, .script = script, .n_steps = live->n_steps};
     if (live->n_steps > UINT32_MAX / N_RUNS)
         return onv_fail(err, ONV_ERR_LIMIT, "too many steps to be replayed");
     ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, &s.plan, err));
-    ONV_TRY(onv_script_init(script, "ort", N_RUNS * live->n_steps, err));
+    ONV_TRY(onv_script_init(script, mode, N_RUNS * live->n_steps, err));
     onv_status status = onv_recorder_init(&s.arena, script, "bfc", &options->alloc, err);
     if (status == ONV_OK) {
         status = record(&s, &options->alloc, err);

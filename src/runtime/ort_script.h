@@ -4,7 +4,7 @@
 
 #include "runtime/runtime.h"
 
-onv_status onv_ort_script(onv_model *model, const onv_live *live,
+onv_status onv_ort_script(const char *mode, onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, onv_script *script, onv_error *err);
 
 #endif

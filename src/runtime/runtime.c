@@ -101,9 +101,10 @@ onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model
                               onv_script *script, onv_error *err)
 {
     onv_runtime_options defaults = {0};
-    ONV_TRY(
-        result->runtime->script(model, live, options != NULL ? options : &defaults, script, err));
-    script->runtime = result->runtime->name;
+    const onv_runtime *runtime = result->runtime;
+    ONV_TRY(runtime->script(runtime->mode, model, live, options != NULL ? options : &defaults,
+                            script, err));
+    script->runtime = runtime->name;
     /* A pool is asked what it has in use; everything else is what was taken from the device. */
     script->figure = script->pool_reserved > 0 ? result->allocated_peak_bytes : result->held_bytes;
     return ONV_OK;

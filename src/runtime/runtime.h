@@ -53,9 +53,10 @@ struct onv_runtime {
     onv_status (*compute)(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, onv_runtime_result *result,
                           onv_error *err);
-    /* What a device is told to do to prove the figures; NULL: nothing can be tried. */
-    onv_status (*script)(onv_model *model, const onv_live *live, const onv_runtime_options *options,
-                         onv_script *script, onv_error *err);
+    /* What a device is told to do to prove the figures, in that mode; NULL: nothing can be tried. */
+    const char *mode;
+    onv_status (*script)(const char *mode, onv_model *model, const onv_live *live,
+                         const onv_runtime_options *options, onv_script *script, onv_error *err);
 };
 
 extern const onv_runtime *const onv_runtimes[];
