@@ -14,23 +14,8 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "support/folder.h"
 #include "support/onnx_writer.h"
-
-static char folder[] = "/tmp/onnxvram-faults-XXXXXX";
-
-static int setup(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return chdir("/") != 0 || system(command) != 0;
-}
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
@@ -337,5 +322,5 @@ int main(void)
         cmocka_unit_test(plans_and_simulations),
         cmocka_unit_test(writers_that_refuse),
     };
-    return cmocka_run_group_tests_name("faults", tests, setup, teardown);
+    return cmocka_run_group_tests_name("faults", tests, folder_enter, folder_leave);
 }

@@ -12,22 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/onnxvram-cli-XXXXXX";
-
-int program_enter(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-int program_leave(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return chdir("/") != 0 || system(command) != 0;
-}
-
 void program_write(const char *name, const void *data, size_t size)
 {
     FILE *file = fopen(name, "wb");

@@ -4,11 +4,8 @@
 
 #include <stddef.h>
 
+#include "support/folder.h"
 #include "support/onnx_writer.h"
-
-/* Fixtures of a group of tests: a temporary folder to work in, and its end. */
-int program_enter(void **state);
-int program_leave(void **state);
 
 void program_write(const char *name, const void *data, size_t size);
 

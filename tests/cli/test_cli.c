@@ -230,5 +230,5 @@ int main(void)
         cmocka_unit_test(limits_can_be_raised),
         cmocka_unit_test(hostile_names_do_not_reach_the_terminal),
     };
-    return cmocka_run_group_tests_name("cli", tests, program_enter, program_leave);
+    return cmocka_run_group_tests_name("cli", tests, folder_enter, folder_leave);
 }

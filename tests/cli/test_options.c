@@ -230,5 +230,5 @@ int main(void)
         cmocka_unit_test(options_of_plan),
         cmocka_unit_test(options_of_simulate),
     };
-    return cmocka_run_group_tests_name("cli.options", tests, program_enter, program_leave);
+    return cmocka_run_group_tests_name("cli.options", tests, folder_enter, folder_leave);
 }

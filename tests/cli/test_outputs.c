@@ -20,23 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/folder.h"
+
 extern char **environ;
-
-static char folder[] = "/tmp/onnxvram-outputs-XXXXXX";
-
-static int setup(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL || chdir(folder) != 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return chdir("/") != 0 || system(command) != 0;
-}
 
 static void write_file(const char *name, const char *text)
 {
@@ -222,5 +208,5 @@ int main(void)
         cmocka_unit_test(a_file_that_cannot_grow),
         cmocka_unit_test(an_interrupt_leaves_no_half_file),
     };
-    return cmocka_run_group_tests_name("outputs", tests, setup, teardown);
+    return cmocka_run_group_tests_name("outputs", tests, folder_enter, folder_leave);
 }

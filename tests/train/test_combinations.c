@@ -11,22 +11,6 @@
 
 #include "train/trainer.h"
 
-static void open_sample(trainer *t, const char *name)
-{
-    char path[1024];
-    const int64_t dims[] = {2, 3, 64, 64};
-    onv_shape_binding shape = {"input", dims, 4};
-    onv_options options = onv_options_default();
-    options.batch = 2;
-    if (strstr(name, "unet") != NULL) {
-        options.batch = 0;
-        options.shapes = &shape;
-        options.n_shapes = 1;
-    }
-    snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", name);
-    trainer_open(t, path, &options);
-}
-
 static onv_training run(trainer *t, const onv_train_options *train, const char *plans)
 {
     onv_error err = {0};
@@ -113,7 +97,7 @@ static void plans_hold_with_all_options(void **state)
                                                              "*encoder_layer_1*"};
     for (uint32_t s = 0; s < 3; s++) {
         trainer t;
-        open_sample(&t, samples[s]);
+        trainer_open_sample(&t, samples[s], 2);
         for (uint32_t i = 0; i < 24; i++) {
             onv_train_options options = {.optimizer = onv_optimizer_find(optimizers[(i + s) % 3]),
                                          .zero_stage = i % 4,
@@ -136,7 +120,7 @@ static void options_that_change_nothing(void **state)
 {
     (void)state;
     trainer t;
-    open_sample(&t, "vit-small-train");
+    trainer_open_sample(&t, "vit-small-train", 2);
     const onv_train_options plain = {.optimizer = onv_optimizer_find("adamw")};
     onv_train_options options = plain;
     onv_training base = run(&t, &plain, "blocks"), other;
@@ -161,7 +145,7 @@ static void shards_by_hand(void **state)
 {
     (void)state;
     trainer t;
-    open_sample(&t, "resnet18-train");
+    trainer_open_sample(&t, "resnet18-train", 2);
     onv_train_options options = {.optimizer = onv_optimizer_find("adamw")};
     onv_training base = run(&t, &options, "blocks");
     for (uint32_t stage = 1; stage <= 3; stage++) {

@@ -20,15 +20,6 @@ static onv_train_options with(const char *optimizer)
     return options;
 }
 
-static void open_sample(trainer *t, const char *name, int64_t batch)
-{
-    char path[1024];
-    snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", name);
-    onv_options options = onv_options_default();
-    options.batch = batch;
-    trainer_open(t, path, &options);
-}
-
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
 static void optimizers_multiply_the_parameters(void **state)
@@ -40,7 +31,7 @@ static void optimizers_multiply_the_parameters(void **state)
     } cases[] = {{"sgd", 2},  {"momentum", 3}, {"nesterov", 3}, {"adam", 4}, {"adamw", 4},
                  {"lamb", 4}, {"rmsprop", 3},  {"adagrad", 3},  {"lion", 3}};
     trainer t;
-    open_sample(&t, "resnet18-train", 2);
+    trainer_open_sample(&t, "resnet18-train", 2);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_train_options options = with(cases[i].name);
         onv_training r = trainer_run(&t, &options);
@@ -222,7 +213,7 @@ static void steps_and_zeroing_are_options(void **state)
         assert_int_equal(temps.counter_bytes, cases[i].counter_bytes);
     }
     trainer t;
-    open_sample(&t, "vit-small-train", 1);
+    trainer_open_sample(&t, "vit-small-train", 1);
     onv_train_options options = with("adamw");
     onv_training base = trainer_run(&t, &options);
     options.impl = ONV_IMPL_FUSED;
@@ -244,7 +235,7 @@ static void options_move_memory(void **state)
 {
     (void)state;
     trainer t;
-    open_sample(&t, "resnet18-train", 4);
+    trainer_open_sample(&t, "resnet18-train", 4);
     onv_train_options plain = with("adamw"), options = plain;
     onv_training base = trainer_run(&t, &plain);
 
@@ -289,7 +280,7 @@ static void iterations_are_periodic(void **state)
 {
     (void)state;
     trainer t;
-    open_sample(&t, "vit-small-train", 3);
+    trainer_open_sample(&t, "vit-small-train", 3);
     onv_train_options options = with("adam");
     onv_training three = trainer_run(&t, &options);
     options.iterations = 5;
@@ -317,7 +308,7 @@ static void peaks_agree_with_the_tracker(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         trainer t;
-        open_sample(&t, cases[i].sample, 4);
+        trainer_open_sample(&t, cases[i].sample, 4);
         onv_train_options options = with(cases[i].optimizer);
         options.lower.on_cpu = true;
         double ours = (double)trainer_run(&t, &options).peak_bytes;
@@ -335,7 +326,7 @@ static void every_allocation_may_fail(void **state)
     (void)state;
 #ifdef ONV_FAULT_INJECTION
     trainer t;
-    open_sample(&t, "vit-small-train", 2);
+    trainer_open_sample(&t, "vit-small-train", 2);
     onv_training_options options = {.train = with("adam")};
     options.train.lower.amp = ONV_FLOAT16;
     options.checkpoint = "sqrt,segments=3,blocks";

@@ -14,24 +14,13 @@
 
 static double peak_of(const char *sample, const char *optimizer, const char *plan, onv_dtype amp)
 {
-    char path[1024];
-    const int64_t dims[] = {16, 3, 64, 64};
-    onv_shape_binding shape = {"input", dims, 4};
-    onv_options options = onv_options_default();
-    options.batch = 16;
-    if (strstr(sample, "unet") != NULL) {
-        options.batch = 0;
-        options.shapes = &shape;
-        options.n_shapes = 1;
-    }
-    snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", sample);
     trainer t;
     onv_error err = {0};
     onv_training result;
     onv_training_options how = {.train.optimizer = onv_optimizer_find(optimizer),
                                 .train.lower.amp = amp,
                                 .checkpoint = plan};
-    trainer_open(&t, path, &options);
+    trainer_open_sample(&t, sample, 16);
     if (onv_training_compute(&t.model, &t.live, &how, &result, &err) != ONV_OK)
         fail_msg("%s (%s)", err.message, err.node);
     trainer_close(&t);

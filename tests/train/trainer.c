@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -38,6 +40,22 @@ void trainer_open_model(trainer *t, model *m)
     size_t size;
     const unsigned char *bytes = model_bytes(m, &size);
     finish(t, onv_load_memory(bytes, size, NULL, &limits, &t->model, &err), &options, &err);
+}
+
+void trainer_open_sample(trainer *t, const char *name, int64_t batch)
+{
+    char path[1024];
+    const int64_t dims[] = {batch, 3, 64, 64};
+    onv_shape_binding shape = {"input", dims, 4};
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    if (strstr(name, "unet") != NULL) {
+        options.batch = 0;
+        options.shapes = &shape;
+        options.n_shapes = 1;
+    }
+    snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", name);
+    trainer_open(t, path, &options);
 }
 
 void trainer_close(trainer *t)

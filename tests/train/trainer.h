@@ -13,6 +13,8 @@ typedef struct trainer {
 
 /* Fail the test where the model cannot be read. */
 void trainer_open(trainer *t, const char *path, const onv_options *options);
+/* That of samples/, at so many images of 64 x 64 where their size is free. */
+void trainer_open_sample(trainer *t, const char *name, int64_t batch);
 void trainer_open_model(trainer *t, model *m);
 void trainer_close(trainer *t);
 
