@@ -1,7 +1,9 @@
 #include "cli/guard.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,12 +60,14 @@ static void remove_and_die(int signal_number)
     raise(signal_number);
 }
 
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_STOP_SIGNALS = sizeof stop_signals / sizeof stop_signals[0] };
+
 /* `over_ours`: also where another handler of this program stands. */
 static void handle_stops(void (*handler)(int), bool over_ours)
 {
-    static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = handler}, before;
-    for (size_t i = 0; i < sizeof stop_signals / sizeof stop_signals[0]; i++) {
+    for (size_t i = 0; i < N_STOP_SIGNALS; i++) {
         if (sigaction(stop_signals[i], NULL, &before) != 0) continue;
         /* What the caller chose to ignore (nohup) stays ignored. */
         if (before.sa_handler == SIG_DFL || (over_ours && before.sa_handler != SIG_IGN))
@@ -76,10 +80,27 @@ void onv_cli_catch_stop(void)
     handle_stops(stop, true);
 }
 
-void onv_cli_guard_temporary(const char *path)
+/* A signal between the making of the file and the line that says so would leave the file: it waits. */
+int onv_cli_guarded_temporary(char *path)
 {
-    doomed = path;
-    if (path != NULL) handle_stops(remove_and_die, false);
+    sigset_t stops, before;
+    sigemptyset(&stops);
+    for (size_t i = 0; i < N_STOP_SIGNALS; i++) sigaddset(&stops, stop_signals[i]);
+    sigprocmask(SIG_BLOCK, &stops, &before);
+    int fd = mkstemp(path);
+    int cause = errno;
+    if (fd >= 0) {
+        doomed = path;
+        handle_stops(remove_and_die, false);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = cause;
+    return fd;
+}
+
+void onv_cli_release_temporary(void)
+{
+    doomed = NULL;
 }
 
 bool onv_cli_is_stopped(void *unused)

@@ -1,4 +1,4 @@
-/* Files that change under the program.
+/* Files that change under the program, and files that must not outlive it.
  *
  * Large files are mapped. Where one shrinks, or its disk fails, while it is read, the kernel sends
  * SIGBUS; the program then ends like after any other file that cannot be used: with one line on
@@ -9,9 +9,10 @@
 
 #include <stdbool.h>
 
-/* Signals that end the program remove the file at `path`, which is being written, until the next
- * call; NULL: none. The text stays the caller's. */
-void onv_cli_guard_temporary(const char *path);
+/* mkstemp; signals that end the program remove the file, from its first moment to the call of
+ * onv_cli_release_temporary. The text stays the caller's. -1: errno says why. */
+int onv_cli_guarded_temporary(char *path);
+void onv_cli_release_temporary(void);
 
 /* Until the next call, `path` is the file that is read. */
 void onv_cli_guard(const char *path);

@@ -39,18 +39,17 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
         errno = ENOMEM;
         return complain(file, "cannot be written");
     }
-    int fd = mkstemp(sink->temporary);
+    int fd = onv_cli_guarded_temporary(sink->temporary);
     mode_t mask = umask(0);
     umask(mask);
     if (fd >= 0) fchmod(fd, 0666 & ~mask);
     sink->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (fd >= 0) onv_cli_guard_temporary(sink->temporary);
     if (sink->stream != NULL) return true;
     complain(file, "cannot be written");
-    onv_cli_guard_temporary(NULL);
     if (fd >= 0) {
         close(fd);
         unlink(sink->temporary);
+        onv_cli_release_temporary();
     }
     free(sink->temporary);
     return false;
@@ -71,7 +70,7 @@ bool onv_cli_close(onv_cli_sink *sink, bool keep)
     if (good && keep && rename(sink->temporary, sink->file) != 0)
         good = complain(sink->file, "cannot be written");
     if (!good || !keep) unlink(sink->temporary);
-    onv_cli_guard_temporary(NULL);
+    onv_cli_release_temporary();
     free(sink->temporary);
     sink->temporary = NULL;
     return good;

@@ -1,5 +1,5 @@
 /* A mapped file that shrinks ends the program with a line and a status, not with a signal; a small
- * file does not notice. */
+ * file does not notice. A signal leaves no temporary file, however early it comes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/guard.c"
 #include "load/source.h"
+
+/* The earliest moment at which there is a file. */
+static int mkstemp_and_signal(char *path);
+#define mkstemp mkstemp_and_signal
+#include "cli/guard.c"
+#include "cli/output.c"
+#undef mkstemp
+
+static int signal_to_raise;
+
+static int mkstemp_and_signal(char *name)
+{
+    int fd = mkstemp(name);
+    raise(signal_to_raise);
+    return fd;
+}
 
 static char path[] = "/tmp/onnxvram-guard-XXXXXX";
 
@@ -100,12 +116,40 @@ static void other_faults_are_fatal(void **state)
     assert_int_equal(WTERMSIG(status), SIGBUS);
 }
 
+static void no_signal_is_too_early(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        char file[64], pattern[80];
+        glob_t found;
+        int status;
+        snprintf(file, sizeof file, "%s.out", path);
+        snprintf(pattern, sizeof pattern, "%s.*", file);
+        fflush(NULL);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            onv_cli_sink sink;
+            signal_to_raise = signals[i];
+            signal(signals[i], SIG_DFL); /* whatever is ignored where the tests run */
+            onv_cli_open(&sink, file);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), signals[i]);
+        assert_int_equal(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_files_are_ours),
         cmocka_unit_test(large_files_end_the_program),
         cmocka_unit_test(other_faults_are_fatal),
+        cmocka_unit_test(no_signal_is_too_early),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
