@@ -211,11 +211,26 @@ static void remove_border(builder *b, uint64_t *kept, uint64_t *crossed, uint32_
     b->n_units--;
 }
 
-/* The loss, the last unit, stays alone. */
+/* Pairs of neighbours become one unit. The loss, the last unit, stays alone. */
+static void halve_units(builder *b, uint64_t *kept, uint64_t *crossed)
+{
+    uint32_t last = b->n_units - 1, n = 0;
+    for (uint32_t i = 0; i < last; i += 2, n++) {
+        b->first_op[n] = b->first_op[i];
+        kept[n] = kept[i] + (i + 1 < last ? kept[i + 1] : 0);
+        crossed[n] = crossed[i];
+    }
+    b->first_op[n] = b->first_op[last];
+    kept[n] = kept[last];
+    crossed[n] = crossed[last];
+    b->n_units = n + 1;
+    b->first_op[b->n_units] = b->n_ops;
+}
+
+/* Removing one border moves all behind it, so very many are halved first. */
 static void join_units(builder *b, uint64_t *kept, uint64_t *crossed, uint32_t max_units)
 {
-    while (b->n_units > 8 * max_units)
-        for (uint32_t i = 1; i + 1 < b->n_units; i++) remove_border(b, kept, crossed, i);
+    while (b->n_units > 8 * max_units) halve_units(b, kept, crossed);
     while (b->n_units > max_units) {
         uint32_t best = 1;
         double least = 0;
