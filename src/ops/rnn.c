@@ -97,7 +97,8 @@ static onv_dim macs_rnn(onv_op_ctx *c)
     return onv_dim_mul(c->dims, macs, onv_dim_mul(c->dims, s.seq, s.batch));
 }
 
-/* Input, weights, initial states and the output; the reserve of cuDNN is no value of the graph. */
+/* Input, weights, initial states and the output; the reserve of cuDNN, which is no value of the graph,
+ * is added where training is sized. */
 #define SAVES_RNN                                                                                  \
     .traits = {.save_in = ONV_BIT(X) | ONV_BIT(W) | ONV_BIT(R) | ONV_BIT(B) | ONV_BIT(INITIAL_H) | \
                           ONV_BIT(INITIAL_C),                                                      \

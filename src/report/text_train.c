@@ -124,6 +124,10 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "peak", t->peak_bytes, peak_note(view, page));
     add(&table, page, "reserved", t->reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
+    if (t->reserve_bytes > 0)
+        onv_write_format(page->out,
+                         "  What cuDNN keeps for recurrent layers, %s in all, is an estimate.\n",
+                         onv_label_bytes(t->reserve_bytes).text);
     write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;
     onv_write_format(page->out,

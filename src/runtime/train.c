@@ -186,6 +186,11 @@ static void warn(onv_model *model, const onv_training *result)
                        "batch norms seem folded into %u convolutions; export with "
                        "training=TrainingMode.TRAINING to see what training keeps for them",
                        result->folded_norms);
+    if (result->reserve_bytes > 0)
+        onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
+                       "what cuDNN keeps for %u recurrent layers beside their tensors, %llu bytes, "
+                       "is an estimate",
+                       result->recurrent, (unsigned long long)result->reserve_bytes);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
                        "of %u nodes (control flow or unknown) training counts the results alone",
@@ -210,6 +215,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
                             &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
+    result->recurrent = eager.recurrent;
+    result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = measure(model, &eager, options, NULL, result, err);

@@ -33,6 +33,8 @@ typedef struct onv_training {
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     uint32_t folded_norms;           /* convolutions into which the export folded a batch norm */
+    uint32_t recurrent;              /* layers for which cuDNN keeps a reserve */
+    uint64_t reserve_bytes;          /* of all of them: an estimate */
     uint32_t opaque;                 /* nodes of which only the results are counted */
     uint64_t forward_macs;           /* of one forward pass */
     struct onv_training_plan *plans; /* that were asked for, in the model's arena */

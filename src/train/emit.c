@@ -6,6 +6,12 @@ static void fail_memory(onv_lowering *l)
     if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
 }
 
+static void fail_overflow(onv_lowering *l)
+{
+    if (l->status == ONV_OK)
+        l->status = onv_fail(l->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
+}
+
 /* --- Tensors ----------------------------------------------------------------------------------- */
 
 onv_eager_tensor onv_tensor_at(const onv_lowering *l, uint32_t tensor)
@@ -50,7 +56,7 @@ static bool count_elems(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
     *elems = empty ? 0 : product;
     if (fits && product <= INT64_MAX && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes))
         return true;
-    l->status = onv_fail(l->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
+    fail_overflow(l);
     return false;
 }
 
@@ -126,9 +132,10 @@ void onv_emit_save(onv_lowering *l, uint32_t tensor)
     if (!onv_vec_push(&l->keep, l->eager->tensors.at[tensor].storage)) fail_memory(l);
 }
 
-void onv_emit_extra(onv_lowering *l, uint64_t bytes, const char *label)
+void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label)
 {
-    onv_extra extra = {bytes, label};
+    onv_extra extra = {.label = label};
+    if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(l);
     if (!onv_vec_push(&l->extra, extra)) fail_memory(l);
 }
 

@@ -8,7 +8,7 @@ typedef struct finder {
     bool failed; /* memory */
 } finder;
 
-enum { MAX_GROUP = 16 };
+enum { MAX_GROUP = 64 };
 
 /* The nodes of a group while it is being matched. */
 typedef struct group {
@@ -309,6 +309,33 @@ static void match_packed(finder *s, const onv_node *squeeze)
         publish(s, &g, unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
 }
 
+/* --- Recurrent layers -------------------------------------------------------------------------- */
+
+/* ONNX has the gates of a layer in another order than PyTorch, and the weights of both directions in
+ * one tensor: exporters cut and join parameters for that. */
+static bool take_arrangement(finder *s, group *g, onv_value_id value)
+{
+    static const char *const arranging[] = {"Slice",   "Concat",    "Unsqueeze", "Squeeze",
+                                            "Reshape", "Transpose", "Identity"};
+    if (!onv_is_value(value) || onv_value_is_weight(onv_model_value(s->model, value))) return true;
+    const onv_node *node = NULL;
+    for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
+        node = sole(s, value, arranging[i]);
+    if (!take(s, g, node)) return false;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!take_arrangement(s, g, node->inputs[k])) return false;
+    return true;
+}
+
+static void match_recurrent(finder *s, const onv_node *layer)
+{
+    group g = {0};
+    for (uint32_t k = 1; k < 4 && k < layer->n_inputs; k++)
+        if (!take_arrangement(s, &g, layer->inputs[k])) return;
+    if (g.count > 0 && take(s, &g, layer))
+        publish(s, &g, unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
+}
+
 /* --- Attention --------------------------------------------------------------------------------- */
 
 static bool is_single(const finder *s, onv_value_id value)
@@ -360,6 +387,7 @@ static void match(finder *s, const onv_node *node)
     if (is_op(node, "Concat")) match_roll(s, node);
     if (is_op(node, "Squeeze")) match_packed(s, node);
     if (is_op(node, "Softmax")) match_attention(s, node);
+    if (is_op(node, "LSTM") || is_op(node, "GRU") || is_op(node, "RNN")) match_recurrent(s, node);
 }
 
 static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)

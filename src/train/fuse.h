@@ -20,6 +20,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
     ONV_FUSION_ROLL,       /* x */
     ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
+    ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
 } onv_fusion_kind;
 
 typedef struct onv_fusion {

@@ -61,7 +61,8 @@ bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
 void onv_emit_begin(onv_lowering *l, const char *name);
 void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad);
 void onv_emit_save(onv_lowering *l, uint32_t tensor);
-void onv_emit_extra(onv_lowering *l, uint64_t bytes, const char *label);
+/* What backward alone reads and no tensor of the graph is. */
+void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label);
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
 void onv_emit_end(onv_lowering *l);
@@ -115,6 +116,7 @@ onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
+void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
 

@@ -37,8 +37,8 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     onv_emit_in(l, b, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
-    onv_emit_extra(l, groups * sizeof(float), "mean");
-    onv_emit_extra(l, groups * sizeof(float), "1/std");
+    onv_emit_extra(l, groups, sizeof(float), "mean");
+    onv_emit_extra(l, groups, sizeof(float), "1/std");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
     onv_emit_out(l, out);
     onv_emit_end(l);
@@ -96,7 +96,7 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
     onv_emit_begin(l, "max_pool");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, x);
-    onv_emit_extra(l, onv_tensor_at(l, out).elems * sizeof(int64_t), "indices");
+    onv_emit_extra(l, onv_tensor_at(l, out).elems, sizeof(int64_t), "indices");
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -113,7 +113,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(l, out);
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, "mask");
+    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -131,6 +131,9 @@ onv_lower_fn onv_lower_nn(const char *op_type)
         {"LayerNormalization", lower_layer_norm},
         {"MaxPool", lower_max_pool},
         {"Dropout", lower_dropout},
+        {"LSTM", onv_lower_recurrent},
+        {"GRU", onv_lower_recurrent},
+        {"RNN", onv_lower_recurrent},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
@@ -189,6 +192,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, f->out);
         break;
     case ONV_FUSION_GROUP_NORM: lower_group_norm(l, f, x); break;
+    case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {
         onv_shape shape;
         if (!onv_value_shape(l, f->out, &shape)) return;
@@ -245,7 +249,7 @@ static void emit_cross_entropy(onv_lowering *l, uint32_t logits)
     onv_emit_in(l, targets, ONV_GRAD_NONE);
     onv_emit_save(l, log_probs);
     onv_emit_save(l, targets);
-    onv_emit_extra(l, sizeof(float), "total weight");
+    onv_emit_extra(l, 1, sizeof(float), "total weight");
     onv_emit_out(l, loss);
     onv_emit_end(l);
     l->eager->loss = loss;

@@ -175,6 +175,29 @@ static void bounds_are_marked(void **state)
     free(text);
 }
 
+/* Two directions of 8 KiB over all steps: 5 values each. */
+static void estimates_are_called_so(void **state)
+{
+    (void)state;
+    onv_report_options options = unicode();
+    onv_options training = onv_options_default();
+    training.train = "sgd";
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,8,16]");
+    model_weight(m, "W", "f32[2,64,16]");
+    model_weight(m, "R", "f32[2,64,16]");
+    model_node(m, "LSTM", "lstm", "x W R", "y", "hidden_size=16 direction='bidirectional'");
+    model_output(m, "y", "f32");
+    char *text = text_of(m, &training, &options);
+    expect_safe(text, 80);
+    expect_contains(text,
+                    "  What cuDNN keeps for recurrent layers, 80.0 KiB in all, is an estimate.");
+    free(text);
+    text = text_of(diamond("f32[4,64]"), &training, &options);
+    expect_lacks(text, "estimate");
+    free(text);
+}
+
 static void tiny_rows_fold(void **state)
 {
     (void)state;
@@ -330,6 +353,7 @@ int main(void)
         cmocka_unit_test(several_forms_ask_for_bindings),
         cmocka_unit_test(unknown_operators_are_lower_limits),
         cmocka_unit_test(bounds_are_marked),
+        cmocka_unit_test(estimates_are_called_so),
         cmocka_unit_test(tiny_rows_fold),
         cmocka_unit_test(models_side_by_side),
         cmocka_unit_test(hostile_names_are_escaped),

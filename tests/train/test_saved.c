@@ -235,6 +235,113 @@ static void permuted_operands_are_copied(void **state)
     assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
 }
 
+/* Two layers of 4 hidden values in two directions, over 6 steps of 3 samples of 8 values: both their
+ * inputs and both their outputs are 576 bytes. */
+enum { STEPS_OF_LAYER = 6 * 3 * 8 * 4 };
+
+static void add_layer(model *m, const char *op, int gates, const char *in, const char *out,
+                      const char *attributes)
+{
+    char names[3][32], type[32], inputs[128];
+    for (int k = 0; k < 3; k++) snprintf(names[k], sizeof names[k], "%s.%c", out, "WRB"[k]);
+    snprintf(type, sizeof type, "f32[2,%d,8]", gates * 4);
+    model_weight(m, names[0], type);
+    snprintf(type, sizeof type, "f32[2,%d,4]", gates * 4);
+    model_weight(m, names[1], type);
+    snprintf(type, sizeof type, "f32[2,%d]", gates * 8);
+    model_weight(m, names[2], type);
+    snprintf(inputs, sizeof inputs, "%s %s %s %s", in, names[0], names[1], names[2]);
+    model_node(m, op, out, inputs, out, attributes);
+}
+
+static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool batch_first)
+{
+    const char *attributes = batch_first ? "hidden_size=4 layout=1 direction='bidirectional'"
+                                         : "hidden_size=4 direction='bidirectional'";
+    const char *permutation = batch_first ? "perm=[0,1,2,3]" : "perm=[0,2,1,3]";
+    const int64_t joined[] = {0, 0, -1};
+    model *m = model_new(17);
+    model_input(m, "x", batch_first ? "f32[3,6,8]" : "f32[6,3,8]");
+    model_ints(m, "joined", 3, joined);
+    add_layer(m, op, gates, "x", "first", attributes);
+    model_node(m, "Transpose", "permute", "first", "a", permutation);
+    model_node(m, "Reshape", "join", "a joined", "h", "");
+    add_layer(m, op, gates, "h", "second", attributes);
+    model_output(m, "second", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t low =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .amp = ONV_BFLOAT16});
+    const char *const all[] = {"*"};
+    uint64_t frozen = trainer_saved(
+        &t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .freeze = all, .n_freeze = 1});
+    trainer_close(&t);
+    model_free(m);
+    /* x, the two outputs (that of the first is the input of the second), and the reserves. */
+    uint64_t expected = (3 + 2 * reserve) * STEPS_OF_LAYER;
+    uint64_t weights = 2 * (2 * (uint64_t)gates * 4 * (8 + 4 + 2)) * 4;
+    if (kept != expected || low != (expected + weights) / 2 || frozen != 0)
+        fail_msg("%s, batch %s: %llu, %llu and %llu bytes", op, batch_first ? "first" : "second",
+                 (unsigned long long)kept, (unsigned long long)low, (unsigned long long)frozen);
+}
+
+static void recurrent_layers_keep_a_reserve(void **state)
+{
+    (void)state;
+    for (int batch_first = 0; batch_first < 2; batch_first++) {
+        expect_layers_keep("LSTM", 4, 5, batch_first);
+        expect_layers_keep("GRU", 3, 6, batch_first);
+        expect_layers_keep("RNN", 1, 0, batch_first);
+    }
+}
+
+/* `parameter`, [16, n], cut into its four gates and joined again as `weight`, [1, 16, n]. */
+static void add_arrangement(model *m, const char *parameter, const char *weight)
+{
+    char name[32], inputs[128];
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "%s.%d", weight, i);
+        snprintf(inputs, sizeof inputs, "%s i%d i%d i0", parameter, i, i + 1);
+        model_node(m, "Slice", name, inputs, name, "");
+    }
+    snprintf(name, sizeof name, "%s.joined", weight);
+    snprintf(inputs, sizeof inputs, "%s.0 %s.3 %s.1 %s.2", weight, weight, weight, weight);
+    model_node(m, "Concat", name, inputs, name, "axis=0");
+    snprintf(inputs, sizeof inputs, "%s.joined i0", weight);
+    model_node(m, "Unsqueeze", weight, inputs, weight, "");
+}
+
+/* Exporters bring the gates into ONNX's order: PyTorch keeps the parameters as they are. */
+static void arranged_weights_are_parameters(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[6,3,8]");
+    model_weight(m, "weight_ih", "f32[16,8]");
+    model_weight(m, "weight_hh", "f32[16,4]");
+    model_weight(m, "B", "f32[1,32]");
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "i%d", i);
+        model_ints(m, name, 1, &(int64_t){4 * i});
+    }
+    add_arrangement(m, "weight_ih", "W");
+    add_arrangement(m, "weight_hh", "R");
+    model_node(m, "LSTM", "lstm", "x W R B", "y", "hidden_size=4");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t plain =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
+    trainer_close(&t);
+    model_free(m);
+    uint64_t x = 6 * 3 * 8 * 4, y = 6 * 3 * 4 * 4, weights = 16 * (8 + 4) * 4;
+    assert_int_equal(fused, x + (1 + 5) * y);
+    assert_int_equal(plain, fused + weights);
+}
+
 /* A ReLU overwrites what nobody else reads, by whatever view. */
 static void what_a_view_shows_is_read_by_others(void **state)
 {
@@ -310,6 +417,8 @@ int main(void)
         cmocka_unit_test(statistics_masks_and_indices_are_kept),
         cmocka_unit_test(patterns_are_one_operation),
         cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(recurrent_layers_keep_a_reserve),
+        cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
         cmocka_unit_test(frozen_parameters_keep_less),
         cmocka_unit_test(free_dims_are_refused),
