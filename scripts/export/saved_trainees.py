@@ -55,7 +55,36 @@ def autocast(dtype):
         torch.set_autocast_enabled("cuda", False)
 
 
-def saved_bytes(model, x, dtype=None):
+@contextlib.contextmanager
+def attention_by(kernel):
+    """scaled_dot_product_attention by a kernel that the choice would not take without a device; None: by math."""
+    if kernel is None:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+        return
+
+    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **_):
+        if torch.is_autocast_enabled("cuda"):
+            low = torch.get_autocast_dtype("cuda")
+            query, key, value = query.to(low), key.to(low), value.to(low)
+            attn_mask = attn_mask.to(low) if attn_mask is not None and attn_mask.is_floating_point() else attn_mask
+        if kernel == "flash" and query.dtype != torch.float32 and attn_mask is None:
+            return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal)[0]
+        if attn_mask is not None:
+            if attn_mask.dtype == torch.bool:
+                attn_mask = torch.where(attn_mask, 0.0, float("-inf")).to(query.dtype)
+            attn_mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
+        return torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, attn_mask, True, dropout_p,
+                                                                      is_causal)[0]
+
+    plain, F.scaled_dot_product_attention = F.scaled_dot_product_attention, attention
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = plain
+
+
+def saved_bytes(model, x, dtype=None, kernel=None):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
         return tensor.untyped_storage()._cdata
@@ -70,8 +99,7 @@ def saved_bytes(model, x, dtype=None):
         storages[key(tensor)] = tensor.untyped_storage().nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), sdpa_kernel(SDPBackend.MATH), \
-            autocast(dtype):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), attention_by(kernel), autocast(dtype):
         output = model(x)
         loss_of(output, targets_of(output))
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
@@ -129,14 +157,19 @@ def peak_bytes(model, x, optimizer_name, dtype=None):
     return peak
 
 
-def rows(name, device, batch, optimizers, dtype):
+def rows(name, device, batch, optimizers, dtype, kernel):
     trainee = TRAINEES[name]
     model = trainee.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, device)
         x = trainee.inputs(batch, device)
+        if kernel is not None and hasattr(model, "model"):
+            # The transformers library has attention of its own too; a mask of ones, which has no values here, would
+            # not be recognised as none.
+            model.model.set_attn_implementation("sdpa")
+            model.forward = lambda tokens: model.model(tokens, return_dict=True).logits
         params = sum(p.numel() for p in model.parameters())
-        saved, buffers = saved_bytes(model, x, dtype)
+        saved, buffers = saved_bytes(model, x, dtype, kernel)
         facts = f"{name},{batch},{device},{params},{saved},{buffers}"
         print(f"{facts},,", flush=True)
         for optimizer in optimizers:
@@ -150,13 +183,15 @@ def main():
     parser.add_argument("--batch", default="2,5")
     parser.add_argument("--peaks", default="")
     parser.add_argument("--amp", help="float16 or bfloat16: under autocast (CUDA only)")
+    parser.add_argument("--attention", choices=("flash", "efficient"),
+                        help="what is saved with such a kernel (CUDA only)")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     for name in args.names or TRAINEES:
         for batch in map(int, args.batch.split(",")):
             try:
                 rows(name, args.device, batch, list(filter(None, args.peaks.split(","))),
-                     getattr(torch, args.amp) if args.amp else None)
+                     getattr(torch, args.amp) if args.amp else None, args.attention)
             except Exception as error:  # one network that fails does not stop the others
                 print(f"{name}: {str(error).splitlines()[:1]}", file=sys.stderr)
 

@@ -22,7 +22,15 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     static const char *const losses[] = {[ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
                                          [ONV_LOSS_MSE] = "mse",
                                          [ONV_LOSS_NONE] = "none"};
-    enum { N_POSITIONS = 3, N_IMPLS = 4, N_LOSSES = sizeof losses / sizeof losses[0] };
+    static const char *const kernels[] = {[ONV_ATTENTION_MATH] = "math",
+                                          [ONV_ATTENTION_FLASH] = "flash",
+                                          [ONV_ATTENTION_EFFICIENT] = "efficient"};
+    enum {
+        N_POSITIONS = 3,
+        N_IMPLS = 4,
+        N_LOSSES = sizeof losses / sizeof losses[0],
+        N_KERNELS = sizeof kernels / sizeof kernels[0]
+    };
     size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
     size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
     if (position == N_POSITIONS)
@@ -35,6 +43,10 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     size_t loss = find_name(losses, N_LOSSES, options->loss);
     if (loss == N_LOSSES)
         return onv_fail(err, ONV_ERR_USAGE, "there is no loss '%s'", options->loss);
+    size_t kernel = find_name(kernels, N_KERNELS, options->attention);
+    if (kernel == N_KERNELS)
+        return onv_fail(err, ONV_ERR_USAGE, "attention is math, flash or efficient, not '%s'",
+                        options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
@@ -44,7 +56,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .freeze = options->freeze,
                                            .n_freeze = options->n_freeze,
-                                           .loss = (onv_loss)loss};
+                                           .loss = (onv_loss)loss,
+                                           .attention = (onv_attention_kernel)kernel};
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
     how->train.zero_grad_late = position == 1;

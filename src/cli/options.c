@@ -36,6 +36,7 @@ enum {
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
+    OPT_ATTENTION,
     OPT_ZERO_GRAD,
     OPT_OPTIMIZER_IMPL,
     OPT_REPLAY,
@@ -76,6 +77,8 @@ static const option_row rows[] = {
     {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
+    {OPT_ATTENTION, "attention", required_argument, "KERNEL",
+     "of training: math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
@@ -200,6 +203,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);

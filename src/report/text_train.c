@@ -104,6 +104,18 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
                          (unsigned)hidden);
 }
 
+/* What the figures rest on. */
+static void write_assumptions(const onv_training *t, const onv_page *page)
+{
+    if (t->reserve_bytes > 0)
+        onv_write_format(page->out,
+                         "  What cuDNN keeps for recurrent layers, %s in all, is an estimate.\n",
+                         onv_label_bytes(t->reserve_bytes).text);
+    if (t->slow_attentions > 0)
+        onv_write_format(page->out, "  Attention runs as separate operations; kernels keep less: "
+                                    "--attention flash\n");
+}
+
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
@@ -124,10 +136,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "peak", t->peak_bytes, peak_note(view, page));
     add(&table, page, "reserved", t->reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
-    if (t->reserve_bytes > 0)
-        onv_write_format(page->out,
-                         "  What cuDNN keeps for recurrent layers, %s in all, is an estimate.\n",
-                         onv_label_bytes(t->reserve_bytes).text);
+    write_assumptions(t, page);
     write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;
     onv_write_format(page->out,

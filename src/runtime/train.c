@@ -215,6 +215,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
                             &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
+    result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;

@@ -85,6 +85,7 @@ typedef struct onv_eager {
     const char *loss_name;     /* "cross-entropy", "mse", "none" */
     ONV_VEC(uint32_t) outputs; /* tensors that backward starts at without a loss */
     uint32_t folded_norms;     /* convolutions that look as if a batch norm had been folded in */
+    uint32_t slow_attentions;  /* run as separate operations where a kernel could */
     uint32_t recurrent;        /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;    /* that: an estimate */
     uint32_t opaque;           /* nodes of which only the results are seen: control flow, unknown */
@@ -97,8 +98,16 @@ typedef enum onv_loss {
     ONV_LOSS_NONE
 } onv_loss;
 
+/* How PyTorch computes attention. */
+typedef enum onv_attention_kernel {
+    ONV_ATTENTION_MATH,      /* one operation after the other */
+    ONV_ATTENTION_FLASH,     /* FlashAttention where it can: 16 bits, no mask; else the next */
+    ONV_ATTENTION_EFFICIENT, /* memory-efficient attention */
+} onv_attention_kernel;
+
 typedef struct onv_lower_options {
     onv_loss loss;
+    onv_attention_kernel attention;
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* Relu and Relu6 make new tensors; otherwise they overwrite where they may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */

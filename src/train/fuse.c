@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "ops/op.h"
+
 typedef struct finder {
     onv_model *model;
     onv_fusions *f;
+    bool fuse_attention;
     bool failed; /* memory */
 } finder;
 
@@ -120,6 +123,9 @@ static onv_fusion unary(finder *s, onv_fusion_kind kind, onv_value_id x, const o
                         .x = x,
                         .weight = ONV_NO_VALUE,
                         .bias = ONV_NO_VALUE,
+                        .key = ONV_NO_VALUE,
+                        .value = ONV_NO_VALUE,
+                        .mask = ONV_NO_VALUE,
                         .out = last->outputs[0]};
 }
 
@@ -345,29 +351,128 @@ static bool is_single(const finder *s, onv_value_id value)
     return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
 }
 
-/* The product of a tensor and a single number, which may be computed from shapes. */
-static const onv_node *scaling(const finder *s, onv_value_id value)
+/* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
+static const onv_node *scaling(const finder *s, onv_value_id value, onv_value_id *scaled)
 {
-    const onv_node *mul = sole(s, value, "Mul");
-    if (mul == NULL || mul->n_inputs != 2) return NULL;
-    return is_single(s, mul->inputs[0]) || is_single(s, mul->inputs[1]) ? mul : NULL;
+    const onv_node *mul = sole(s, value, "Mul"), *div = sole(s, value, "Div");
+    const onv_node *node = mul != NULL ? mul : div;
+    if (node == NULL || node->n_inputs != 2) return NULL;
+    bool by_second = is_single(s, node->inputs[1]);
+    if (!by_second && (node == div || !is_single(s, node->inputs[0]))) return NULL;
+    *scaled = node->inputs[by_second ? 0 : 1];
+    return node;
+}
+
+/* softmax(scale * query key + mask) value, the scale at the scores or at their factors; the softmax may
+ * be computed in another type. */
+typedef struct attention {
+    const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
+    const onv_node *dropout, *last;
+    onv_value_id query, key, mask;
+} attention;
+
+/* The scores, scaled or not, that `value` is. */
+static bool find_scores(const finder *s, onv_value_id value, attention *a)
+{
+    a->scale = scaling(s, value, &value);
+    a->scores = sole(s, value, "MatMul");
+    return a->scores != NULL;
+}
+
+static bool find_attention(const finder *s, const onv_node *softmax, attention *a)
+{
+    *a = (attention){.softmax = softmax, .mask = ONV_NO_VALUE};
+    onv_value_id sum = softmax->inputs[0];
+    a->cast = sole(s, sum, "Cast");
+    if (a->cast != NULL) sum = a->cast->inputs[0];
+    a->add = sole(s, sum, "Add");
+    bool found = a->add == NULL && find_scores(s, sum, a);
+    for (uint32_t k = 0; a->add != NULL && k < 2 && a->add->n_inputs == 2 && !found; k++) {
+        found = find_scores(s, a->add->inputs[k], a);
+        a->mask = a->add->inputs[1 - k];
+    }
+    if (!found) return false;
+    a->query = a->scores->inputs[0];
+    a->key = a->scores->inputs[1];
+    a->scale_query = scaling(s, a->query, &a->query);
+    a->scale_key = scaling(s, a->key, &a->key);
+    onv_value_id probabilities = softmax->outputs[0];
+    a->cast_back = reader(s, probabilities, "Cast");
+    if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
+    a->dropout = reader(s, probabilities, "Dropout");
+    if (a->dropout != NULL) probabilities = a->dropout->outputs[0];
+    a->last = reader(s, probabilities, "MatMul");
+    return a->last != NULL && same(a->last->inputs[0], probabilities);
+}
+
+/* Nothing of it comes from data or parameters: a causal mask, which PyTorch tells its kernels with a
+ * flag. What takes too long to look at is no such mask. */
+static bool is_made_of_shapes(const finder *s, onv_value_id id, uint32_t *budget)
+{
+    if (!onv_is_value(id)) return true;
+    if (*budget == 0) return false;
+    --*budget;
+    const onv_value *value = onv_model_value(s->model, id);
+    if (onv_value_is_weight(value))
+        return value->tensor != NULL &&
+               (value->tensor->elems == 1 || !onv_dtype_is_float((onv_dtype)value->type.dtype));
+    const onv_node *node = node_of(s, value->producer);
+    if (node == NULL || node->op == NULL) return false;
+    if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
+    if (is_op(node, "Shape") || is_op(node, "Size")) return true;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!is_made_of_shapes(s, node->inputs[k], budget)) return false;
+    return true;
+}
+
+/* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
+static bool has_kernel(const finder *s, const attention *a)
+{
+    const onv_type *query = &onv_model_value(s->model, a->query)->type;
+    const onv_type *scores = &onv_model_value(s->model, a->softmax->inputs[0])->type;
+    if (query->rank < 3 || scores->rank != query->rank) return false;
+    onv_dim head = query->dims[query->rank - 1];
+    const onv_attr *axis = onv_node_attr(a->softmax, "axis");
+    bool along_rows =
+        axis == NULL ? a->softmax->version >= 13
+                     : axis->kind == ONV_ATTR_INT && (axis->i == -1 || axis->i == query->rank - 1);
+    return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
+}
+
+static void publish_attention(finder *s, const attention *a)
+{
+    const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
+                                      a->add,         a->cast,      a->softmax, a->cast_back,
+                                      a->dropout,     a->last};
+    group g = {0};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (inside[i] != NULL && !take(s, &g, inside[i])) return;
+    uint32_t budget = 256;
+    onv_fusion fusion = unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
+    fusion.key = a->key;
+    fusion.value = a->last->inputs[1];
+    if (!is_made_of_shapes(s, a->mask, &budget)) fusion.mask = a->mask;
+    publish(s, &g, fusion);
 }
 
 static void match_attention(finder *s, const onv_node *softmax)
 {
-    const onv_node *mask = sole(s, softmax->inputs[0], "Add"), *scores = NULL;
-    if (mask == NULL) scores = sole(s, softmax->inputs[0], "MatMul");
-    for (uint32_t k = 0; mask != NULL && k < 2 && scores == NULL; k++)
-        scores = sole(s, mask->inputs[k], "MatMul");
-    const onv_node *query = scores != NULL ? scaling(s, scores->inputs[0]) : NULL;
-    const onv_node *key = scores != NULL ? scaling(s, scores->inputs[1]) : NULL;
-    const onv_node *dropout = reader(s, softmax->outputs[0], "Dropout");
-    const onv_node *last = reader(s, (dropout != NULL ? dropout : softmax)->outputs[0], "MatMul");
-    if (query == NULL || key == NULL || last == NULL) return;
-    const onv_node *inside[] = {query, key, scores, mask, softmax, dropout};
+    attention a;
+    if (!find_attention(s, softmax, &a)) return;
+    if (has_kernel(s, &a)) {
+        if (s->fuse_attention) {
+            publish_attention(s, &a);
+            return;
+        }
+        s->f->n_apart++;
+    }
+    if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
+    if (a.cast != NULL || a.cast_back != NULL) return;
+    const onv_node *const inside[] = {a.scale_query, a.scale_key, a.scores,
+                                      a.add,         a.softmax,   a.dropout};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL) s->f->attention[id_of(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
-    s->f->attention[id_of(s, last).index] = ONV_ATTENTION_LAST;
+    s->f->attention[id_of(s, a.last).index] = ONV_ATTENTION_LAST;
 }
 
 /* --- All of them ------------------------------------------------------------------------------- */
@@ -412,13 +517,13 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order, bool none,
-                            onv_fusions *fusions, onv_error *err)
+onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order,
+                            onv_fusing fusing, onv_fusions *fusions, onv_error *err)
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    finder s = {.model = model, .f = fusions};
-    for (uint32_t i = 0; !none && i < n_order && !s.failed; i++)
+    finder s = {.model = model, .f = fusions, .fuse_attention = fusing == ONV_FUSE_ATTENTION};
+    for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < n_order && !s.failed; i++)
         match(&s, onv_model_node(model, order[i]));
     if (!s.failed) return ONV_OK;
     onv_fusions_cleanup(fusions);

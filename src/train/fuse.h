@@ -21,18 +21,20 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ROLL,       /* x */
     ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
+    ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
 } onv_fusion_kind;
 
 typedef struct onv_fusion {
     onv_fusion_kind kind;
     onv_node_id last;
-    onv_value_id x, weight, bias; /* ONV_NO_VALUE where absent */
+    onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
+    onv_value_id key, value, mask; /* likewise */
     onv_value_id out;
     int64_t groups;
 } onv_fusion;
 
-/* Attention without a fused kernel, as scaled_dot_product_attention runs it: query and key are each
- * multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */
+/* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
+ * each multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */
 typedef enum onv_attention_part {
     ONV_ATTENTION_NONE,
     ONV_ATTENTION_INSIDE,
@@ -45,11 +47,18 @@ typedef struct onv_fusions {
     uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
+    uint32_t n_apart;   /* attentions that stay apart, but have a kernel */
 } onv_fusions;
 
-/* With `none` only the uses are counted. Arrays live in the model's arena. */
-onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order, bool none,
-                            onv_fusions *fusions, onv_error *err);
+typedef enum onv_fusing {
+    ONV_FUSE_NOTHING,   /* only the uses are counted */
+    ONV_FUSE,           /* attention stays apart */
+    ONV_FUSE_ATTENTION, /* that too */
+} onv_fusing;
+
+/* Arrays live in the model's arena. */
+onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order,
+                            onv_fusing fusing, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
 
 #endif

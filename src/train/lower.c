@@ -174,27 +174,11 @@ int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
     return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
 }
 
-/* --- Autocast and attention -------------------------------------------------------------------- */
-
-onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node)
-{
-    return (onv_attention_part)l->fusions.attention[node - l->model->nodes.at];
-}
-
-uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
-{
-    uint32_t x = onv_node_in(l, node, k);
-    if (onv_node_attention(l, node) == ONV_ATTENTION_NONE || x == ONV_NO_TENSOR) return x;
-    onv_node_id from = onv_model_value(l->model, node->inputs[k])->producer;
-    bool is_own = onv_is_node(from) && l->fusions.attention[from.index] == ONV_ATTENTION_INSIDE;
-    return is_own ? x : onv_amp_fp32(l, onv_amp_low(l, x));
-}
-
 /* --- Operators that the table's traits describe ------------------------------------------------ */
 
 /* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
  * first one that has the full shape. */
-static void pointwise_strides(const onv_eager_tensor *in, int64_t *strides)
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
 {
     uint32_t order[ONV_MAX_RANK];
     for (uint32_t i = 0; i < in->rank; i++) {
@@ -225,7 +209,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
         for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
         if (!full) continue;
         int64_t strides[ONV_MAX_RANK];
-        pointwise_strides(&x, strides);
+        onv_strides_like(&x, strides);
         return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
     }
     return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
@@ -423,8 +407,11 @@ onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t 
     onv_lowering l = {
         .model = model, .options = options, .is_host = is_host, .eager = eager, .err = err};
     l.status = prepare(&l);
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE : ONV_FUSE_ATTENTION;
+    if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, order, n_order, options->as_exported, &l.fusions, err);
+        l.status = onv_fusions_find(model, order, n_order, fusing, &l.fusions, err);
+    eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l, order, n_order);
     onv_fusions_cleanup(&l.fusions);
     onv_vec_cleanup(&l.saved);

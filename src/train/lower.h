@@ -78,10 +78,14 @@ uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_lowering *l, uint32_t x);
 uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x);
+
+/* --- lower_attention.c ------------------------------------------------------------------------- */
+
 /* Operand k of the node, if it is a part of attention, which takes low precision and computes in
  * float32; ONV_ATTENTION_NONE: as it comes. */
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
+void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 
 /* --- lower.c ----------------------------------------------------------------------------------- */
 
@@ -100,6 +104,8 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
+/* The memory order in which PyTorch makes a tensor like `in`. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 /* The dtype that float operands of a pointwise operation are promoted to. */
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
 bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);

@@ -192,6 +192,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, f->out);
         break;
     case ONV_FUSION_GROUP_NORM: lower_group_norm(l, f, x); break;
+    case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {
         onv_shape shape;

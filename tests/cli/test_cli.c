@@ -54,6 +54,7 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("-b 1 --train sgd --loss none --zero 1 a.onnx", 2, "--world");
     program_expect("-b 1 --train sgd --zero-grad never a.onnx", 2, "before-backward");
     program_expect("-b 1 --train sgd --optimizer-impl fast a.onnx", 2, "for-loop");
+    program_expect("-b 1 --train sgd --attention fast a.onnx", 2, "efficient");
     program_expect("-b 1 --checkpoint none a.onnx", 2, "--train");
     program_expect("-b 1 --train sgd --checkpoint half a.onnx", 2, "'half'");
     program_expect("-b 1 --train sgd --checkpoint every a.onnx", 2, "count");

@@ -76,6 +76,11 @@ static void options_of_training_change_what_they_name(void **state)
     assert_true(figure(OF "--accumulate 2", "training.peak_bytes") > peak);
     assert_true(figure(OF "--as-exported", "training.saved_activation_bytes") >= saved);
 #undef OF
+#define OF "-b 2 --train sgd " ONV_SOURCE_DIR "/samples/vit-small-train.onnx "
+    saved = figure(OF, "training.saved_activation_bytes");
+    assert_true(figure(OF "--attention flash", "training.saved_activation_bytes") < saved);
+    program_expect(OF, 0, "kernels keep less: --attention");
+#undef OF
 }
 
 /* target decides the shape of y: x [6, 4] reshaped. */

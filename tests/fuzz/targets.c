@@ -133,6 +133,7 @@ static void draw_training(onv_options *options, uint64_t draw)
     static const char *const grads[] = {NULL, "before-forward", "before-backward", "keep"};
     static const char *const impls[] = {NULL, "foreach", "fused", "for-loop"};
     static const char *const plans[] = {NULL, "all", "none,sqrt,segments=3", "optimal,blocks"};
+    static const char *const kernels[] = {NULL, "math", "flash", "efficient"};
     static const char *const frozen[] = {"*bias", "*w*"};
     unsigned n = 0;
     while (onv_optimizer_name(n, NULL) != NULL) n++;
@@ -146,6 +147,7 @@ static void draw_training(onv_options *options, uint64_t draw)
     options->world = options->zero_stage > 0 ? 1 + (unsigned)take(&draw, 5) : 0;
     options->accumulate = (unsigned)take(&draw, 3);
     options->as_exported = take(&draw, 4) == 0;
+    options->attention = kernels[take(&draw, 4)];
     options->freeze = frozen;
     options->n_freeze = take(&draw, 4) == 0 ? 2 : 0;
     if (take(&draw, 2) == 0) options->runtimes = "torch,async,arena";

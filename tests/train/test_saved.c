@@ -78,9 +78,12 @@ static void networks_keep_what_autograd_kept_under_autocast(void **state)
     static const struct {
         const char *name;
         uint64_t bytes;
-    } cases[] = {{"resnet18-train", 70991204},
-                 {"mobilenet_v2-train", 163513956},
-                 {"vit-small-train", 15268996}};
+        onv_attention_kernel attention;
+    } cases[] = {{"resnet18-train", 70991204, ONV_ATTENTION_MATH},
+                 {"mobilenet_v2-train", 163513956, ONV_ATTENTION_MATH},
+                 {"vit-small-train", 15268996, ONV_ATTENTION_MATH},
+                 {"vit-small-train", 14018788, ONV_ATTENTION_FLASH},
+                 {"vit-small-train", 14328772, ONV_ATTENTION_EFFICIENT}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char path[1024];
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", cases[i].name);
@@ -88,8 +91,8 @@ static void networks_keep_what_autograd_kept_under_autocast(void **state)
         options.batch = 4;
         trainer t;
         trainer_open(&t, path, &options);
-        assert_int_equal(trainer_saved(&t, &(onv_lower_options){.amp = ONV_FLOAT16}),
-                         cases[i].bytes);
+        const onv_lower_options how = {.amp = ONV_FLOAT16, .attention = cases[i].attention};
+        assert_int_equal(trainer_saved(&t, &how), cases[i].bytes);
         trainer_close(&t);
     }
 }
@@ -342,6 +345,93 @@ static void arranged_weights_are_parameters(void **state)
     assert_int_equal(plain, fused + weights);
 }
 
+/* Attention of 4 heads over 6 rows of two samples: query, key, value and result are 1,536 bytes each.
+ * `scores` is what leads from "q" and "k" to "s"; "m" is a mask that is data, "c" a causal one. */
+enum { HEADS_OF_SAMPLES = 2 * 4, ROWS = 6, OPERAND = 2 * 6 * 32 * 4 };
+
+static uint64_t kept_by_attention(const char *const *scores, int64_t head,
+                                  const onv_lower_options *options)
+{
+    const int64_t heads[] = {2, 6, -1, head}, square[] = {6, 6}, joined[] = {2, 6, 32};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,6,32]");
+    model_input(m, "m", "f32[2,1,6,6]");
+    model_ints(m, "heads", 4, heads);
+    model_ints(m, "square", 2, square);
+    model_ints(m, "joined", 3, joined);
+    for (int i = 0; i < 3; i++) {
+        char name[4][8];
+        for (int k = 0; k < 4; k++) snprintf(name[k], sizeof name[k], "%c%d", "qkv"[i], k);
+        char inputs[32], result[2] = {"qkv"[i], '\0'};
+        model_weight(m, name[0], "f32[32,32]");
+        snprintf(inputs, sizeof inputs, "x %s", name[0]);
+        model_node(m, "MatMul", name[1], inputs, name[1], "");
+        snprintf(inputs, sizeof inputs, "%s heads", name[1]);
+        model_node(m, "Reshape", name[2], inputs, name[2], "");
+        model_node(m, "Transpose", result, name[2], result,
+                   i == 1 ? "perm=[0,2,3,1]" : "perm=[0,2,1,3]");
+    }
+    model_node(m, "Constant", "number", "", "n", "value_float=0.5");
+    model_node(m, "ConstantOfShape", "ones", "square", "ones", "");
+    model_node(m, "Trilu", "causal", "ones", "c", "");
+    for (size_t i = 0; scores[i] != NULL; i++) {
+        char op[16], inputs[16], output[8];
+        assert_int_equal(sscanf(scores[i], "%15[^(](%15[^)])%7s", op, inputs, output), 3);
+        model_node(m, op, output, inputs, output, "");
+    }
+    model_node(m, "Softmax", "softmax", "s", "p", "axis=-1");
+    model_node(m, "MatMul", "values", "p v", "o", "");
+    model_node(m, "Transpose", "rows", "o", "r", "perm=[0,2,1,3]");
+    model_node(m, "Reshape", "join", "r joined", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, options);
+    trainer_close(&t);
+    model_free(m);
+    return kept;
+}
+
+static void kernels_of_attention_keep_no_scores(void **state)
+{
+    (void)state;
+    static const char *const by_torch[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
+    static const char *const by_hand[] = {"MatMul(q k)a", "Div(a n)s", NULL};
+    static const char *const causal[] = {"MatMul(q k)a", "Mul(a n)b", "Add(b c)s", NULL};
+    static const char *const masked[] = {"Mul(n q)a", "MatMul(a k)b", "Add(m b)s", NULL};
+    static const char *const *const forms[] = {by_torch, by_hand, causal, masked};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const uint64_t mask = forms[i] == masked ? 2 * ROWS * ROWS * 4 : 0;
+        const uint64_t efficient = HEADS_OF_SAMPLES * 32 * 4 + 2 * 8;
+        const uint64_t flash = HEADS_OF_SAMPLES * ROWS * 4 + 3 * 8;
+        options.amp = ONV_UNDEFINED;
+        for (int kernel = ONV_ATTENTION_FLASH; kernel <= ONV_ATTENTION_EFFICIENT; kernel++) {
+            options.attention = (onv_attention_kernel)kernel;
+            assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                             5 * OPERAND + mask + efficient);
+        }
+        options.amp = ONV_FLOAT16; /* each product casts x anew */
+        assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                         (7 * OPERAND + mask) / 2 + efficient);
+        options.attention = ONV_ATTENTION_FLASH;
+        assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                         (7 * OPERAND + mask) / 2 + (mask > 0 ? efficient : flash));
+    }
+}
+
+/* Heads of 4 values have no kernel; an export as it is has none either. */
+static void attention_without_a_kernel_stays_apart(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
+    onv_lower_options math = {.loss = ONV_LOSS_NONE}, flash = math;
+    flash.attention = ONV_ATTENTION_FLASH;
+    assert_int_equal(kept_by_attention(plain, 4, &flash), kept_by_attention(plain, 4, &math));
+    math.as_exported = flash.as_exported = true;
+    assert_int_equal(kept_by_attention(plain, 8, &flash), kept_by_attention(plain, 8, &math));
+}
+
 /* A ReLU overwrites what nobody else reads, by whatever view. */
 static void what_a_view_shows_is_read_by_others(void **state)
 {
@@ -417,6 +507,8 @@ int main(void)
         cmocka_unit_test(statistics_masks_and_indices_are_kept),
         cmocka_unit_test(patterns_are_one_operation),
         cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(kernels_of_attention_keep_no_scores),
+        cmocka_unit_test(attention_without_a_kernel_stays_apart),
         cmocka_unit_test(recurrent_layers_keep_a_reserve),
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
