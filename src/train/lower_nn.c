@@ -1,6 +1,7 @@
 /* Layers: convolution, normalisation, pooling, dropout, what was fused, and the loss. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "train/lower.h"
 
 /* --- Convolution ------------------------------------------------------------------------------- */
@@ -26,9 +27,10 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
-/* A normalisation keeps its input, its weight, and two statistics for each of `groups`. */
+/* A normalisation keeps its input, its weight, and for each of `groups` the deviation and, where it
+ * centres, the mean. */
 static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_t w, uint32_t b,
-                          uint64_t groups, uint32_t out)
+                          uint64_t groups, bool centres, uint32_t out)
 {
     onv_eager_tensor t = onv_tensor_at(l, x);
     onv_emit_begin(l, name);
@@ -37,7 +39,7 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     onv_emit_in(l, b, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
-    onv_emit_extra(l, groups, sizeof(float), "mean");
+    if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
     onv_emit_extra(l, groups, sizeof(float), "1/std");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
     onv_emit_out(l, out);
@@ -53,7 +55,7 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);
     emit_norm(l, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-              t.rank > 1 ? (uint64_t)t.dims[1] : 1, out);
+              t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
     /* num_batches_tracked, which exports leave out. */
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
@@ -65,11 +67,30 @@ static void lower_instance_norm(onv_lowering *l, const onv_node *node)
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_node_set(l, node, 0, out);
     emit_norm(l, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-              t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, out);
+              t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, true, out);
 }
 
-static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
                             onv_value_id result)
+{
+    x = onv_amp_fp32(l, onv_emit_contiguous(l, x));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank == 0) return;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    uint64_t all;
+    if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
+    onv_value_set(l, result, emit_norm(l, "group_norm", x, w, b, all, true, out));
+}
+
+static void lower_group_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_group_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                    onv_node_int(node, "num_groups", 1), node->outputs[0]);
+}
+
+/* Centred, or by the root of the mean of squares alone. */
+static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                            bool centres, onv_value_id result)
 {
     x = onv_amp_fp32(l, x);
     onv_eager_tensor t = onv_tensor_at(l, x);
@@ -78,13 +99,20 @@ static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     uint64_t rows = 1;
     for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    onv_value_set(l, result, emit_norm(l, "layer_norm", x, w, b, rows, out));
+    const char *name = centres ? "layer_norm" : "rms_norm";
+    onv_value_set(l, result, emit_norm(l, name, x, w, b, rows, centres, out));
 }
 
 static void lower_layer_norm(onv_lowering *l, const onv_node *node)
 {
     emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                    onv_node_int(node, "axis", -1), node->outputs[0]);
+                    onv_node_int(node, "axis", -1), true, node->outputs[0]);
+}
+
+static void lower_rms_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
+                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
 }
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
@@ -129,6 +157,8 @@ onv_lower_fn onv_lower_nn(const char *op_type)
         {"BatchNormalization", lower_batch_norm},
         {"InstanceNormalization", lower_instance_norm},
         {"LayerNormalization", lower_layer_norm},
+        {"GroupNormalization", lower_group_norm},
+        {"RMSNormalization", lower_rms_norm},
         {"MaxPool", lower_max_pool},
         {"Dropout", lower_dropout},
         {"LSTM", onv_lower_recurrent},
@@ -161,17 +191,6 @@ static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool k
     return out;
 }
 
-static void lower_group_norm(onv_lowering *l, const onv_fusion *f, uint32_t x)
-{
-    x = onv_amp_fp32(l, onv_emit_contiguous(l, x));
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-    uint64_t groups = (uint64_t)t.dims[0] * (uint64_t)f->groups;
-    emit_norm(l, "group_norm", x, vector_of(l, f->weight), vector_of(l, f->bias), groups, out);
-    onv_value_set(l, f->out, out);
-}
-
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -189,9 +208,11 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
             onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
         break;
     case ONV_FUSION_LAYER_NORM:
-        emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, f->out);
+        emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, true, f->out);
         break;
-    case ONV_FUSION_GROUP_NORM: lower_group_norm(l, f, x); break;
+    case ONV_FUSION_GROUP_NORM:
+        emit_group_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), f->groups, f->out);
+        break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {

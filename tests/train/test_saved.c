@@ -186,6 +186,34 @@ static void statistics_masks_and_indices_are_kept(void **state)
     assert_int_equal(kept, x + a + b + statistics + 2 * 4 * 16 * 8);
 }
 
+/* x is [2, 8, 3, 5]: four groups in each sample, or rows of 5 values, or planes of 15. */
+static void norms_keep_statistics(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *inputs, *attributes;
+        uint64_t statistics;
+    } cases[] = {{"GroupNormalization", "x channel channel", "num_groups=4", 2 * 2 * 4},
+                 {"LayerNormalization", "x row row", "axis=-1", 2 * 2 * 8 * 3},
+                 {"RMSNormalization", "x plane", "axis=2", 2 * 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(23);
+        model_input(m, "x", "f32[2,8,3,5]");
+        model_weight(m, "channel", "f32[8]");
+        model_weight(m, "row", "f32[5]");
+        model_weight(m, "plane", "f32[3,5]");
+        model_node(m, cases[i].op, "norm", cases[i].inputs, "y", cases[i].attributes);
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        trainer_close(&t);
+        model_free(m);
+        if (kept != 4 * (2 * 8 * 3 * 5 + cases[i].statistics))
+            fail_msg("%s keeps %llu bytes", cases[i].op, (unsigned long long)kept);
+    }
+}
+
 /* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
 static void patterns_are_one_operation(void **state)
 {
@@ -505,6 +533,7 @@ int main(void)
         cmocka_unit_test(further_networks_are_close),
         cmocka_unit_test(operators_keep_what_their_backward_reads),
         cmocka_unit_test(statistics_masks_and_indices_are_kept),
+        cmocka_unit_test(norms_keep_statistics),
         cmocka_unit_test(patterns_are_one_operation),
         cmocka_unit_test(permuted_operands_are_copied),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
