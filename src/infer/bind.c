@@ -69,14 +69,24 @@ static onv_status bind_symbol(onv_driver *driver, onv_dim symbol, int64_t size)
     return ONV_OK;
 }
 
+/* The names in the shapes of the inputs, each once. Those that a file gives to other dims ("4*batch")
+ * follow from them, mostly. */
 static void list_symbols(const onv_driver *driver, char *text, size_t size)
 {
+    const onv_dims *dims = &driver->model->dims;
+    bool *listed = ONV_ARENA_ARRAY(&driver->model->arena, bool, driver->n_symbol_values);
     size_t length = 0;
     text[0] = '\0';
-    for (uint32_t s = 0; s < driver->n_symbol_values && length < size; s++) {
-        const char *name =
-            onv_dim_symbol_name(&driver->model->dims, onv_dim_symbol_at(&driver->model->dims, s));
-        length += (size_t)snprintf(text + length, size - length, "%s%s", s > 0 ? ", " : "", name);
+    for (uint32_t i = 0; i < main_graph(driver)->n_inputs && listed != NULL; i++) {
+        const onv_type *type = &input_at(driver, i)->type;
+        for (int k = 0; k < type->rank && length < size; k++) {
+            if (!onv_dim_is_symbol(dims, type->dims[k])) continue;
+            uint32_t symbol = onv_dim_symbol_index(dims, type->dims[k]);
+            if (symbol >= driver->n_symbol_values || listed[symbol]) continue;
+            listed[symbol] = true;
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "",
+                                       onv_dim_symbol_name(dims, type->dims[k]));
+        }
     }
     if (text[0] == '\0') snprintf(text, size, "none");
 }
@@ -99,8 +109,8 @@ static onv_status bind_named_dims(onv_driver *driver)
             char names[256];
             list_symbols(driver, names, sizeof names);
             return onv_fail(driver->err, ONV_ERR_USAGE,
-                            "no dimension is named '%s' (symbolic dimensions: %s)", binding->name,
-                            names);
+                            "no dimension is named '%s' (symbolic dimensions of the inputs: %s)",
+                            binding->name, names);
         }
         ONV_TRY(bind_symbol(driver, found, binding->size));
     }

@@ -37,7 +37,7 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("--batch x a.onnx", 2, "'x'");
     program_expect("--dim n a.onnx", 2, "NAME=N");
     program_expect("--dim n=-1 a.onnx", 2, "NAME=N");
-    program_expect("--dim m=1 a.onnx", 2, "symbolic dimensions: n");
+    program_expect("--dim m=1 a.onnx", 2, "symbolic dimensions of the inputs: n)");
     program_expect("--shape x=1x a.onnx", 2, "INPUT=AxBxC");
     program_expect("--shape z=1x2 a.onnx", 2, "inputs: x");
     program_expect("--dim n=1 --shape x=2x1024 a.onnx", 2, "both 1 and 2");
