@@ -33,13 +33,22 @@ static bool is_frozen(const onv_lowering *l, const char *name)
     return false;
 }
 
+/* "val_84": what PyTorch's exporter computed itself has no name in the network. */
+static bool has_made_up_name(const char *name)
+{
+    size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits > 0 && name[4 + digits] == '\0';
+}
+
 /* Single numbers and small integers are arguments, not tensors on the device. */
 static bool is_host_weight(const onv_value *value)
 {
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
     if (onv_dtype_is_float((onv_dtype)tensor->type.dtype))
-        return tensor->type.rank == 0 || (value->kind == ONV_VALUE_CONSTANT && tensor->elems == 1);
+        return tensor->type.rank == 0 ||
+               (tensor->elems == 1 &&
+                (value->kind == ONV_VALUE_CONSTANT || has_made_up_name(value->name)));
     return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
 }
 

@@ -506,6 +506,30 @@ static void frozen_parameters_keep_less(void **state)
     model_free(m);
 }
 
+/* A number that the exporter found out is no parameter: nobody trains it. */
+static void made_up_numbers_are_not_trained(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"scale", "val_84", "val_8x", "val_"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char inputs[16];
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, names[i], "f32[1]");
+        snprintf(inputs, sizeof inputs, "h %s", names[i]);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Mul", "scaled", inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        trainer_close(&t);
+        model_free(m);
+        assert_int_equal(kept, (strcmp(names[i], "val_84") == 0 ? 1 : 2) * 4 * ROW);
+    }
+}
+
 static void free_dims_are_refused(void **state)
 {
     (void)state;
@@ -542,6 +566,7 @@ int main(void)
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
         cmocka_unit_test(frozen_parameters_keep_less),
+        cmocka_unit_test(made_up_numbers_are_not_trained),
         cmocka_unit_test(free_dims_are_refused),
     };
     return cmocka_run_group_tests_name("train.saved", tests, NULL, NULL);
