@@ -97,9 +97,9 @@ def torchscript(model, args, path, axes, inputs, outputs, opset=17, training=Fal
                       **extra)
 
 
-def dynamo(model, args, path, shapes, inputs, outputs, opset=20):
+def dynamo(model, args, path, shapes, inputs, outputs, opset=20, training=False):
     """Export by torch.export.  `shapes` has one {dim: name} for each argument."""
-    torch.onnx.export(model.eval(), args, path, dynamo=True, external_data=False, opset_version=opset,
+    torch.onnx.export(model.train(training), args, path, dynamo=True, external_data=False, opset_version=opset,
                       input_names=inputs, output_names=outputs, dynamic_shapes=shapes, verbose=False)
 
 

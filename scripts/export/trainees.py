@@ -137,25 +137,35 @@ def loss_of(output, targets):
     return F.cross_entropy(output.reshape(-1, output.shape[-1]) if output.dim() == 3 else output, targets)
 
 
-def export(name, path):
-    """Write the network in training mode, nothing folded, weights left out of the file."""
+def export(name, path, newer):
+    """Write the network in training mode, by the exporter of TorchScript, which folds nothing, or by the newer one as
+    it is by default; weights left out of the file."""
     import onnx
-    from export import strip, torchscript
+    from export import dynamo, strip, torchscript
 
     trainee = TRAINEES[name]
     torch.manual_seed(0)
-    torchscript(trainee.make(), (trainee.inputs(2),), path, {"input": {0: "batch"}, "output": {0: "batch"}},
-                ["input"], ["output"], training=True)
+    model = trainee.make()
+    if newer:
+        with torch.no_grad():  # of parameters with the same values the exporter writes one
+            for parameter in model.parameters():
+                parameter += 1e-3 * torch.randn_like(parameter)
+        dynamo(model, (trainee.inputs(3),), path, ({0: "batch"},), ["input"], ["output"], training=True)
+    else:
+        torchscript(model, (trainee.inputs(2),), path, {"input": {0: "batch"}, "output": {0: "batch"}},
+                    ["input"], ["output"], training=True)
     model = onnx.load(path, load_external_data=False)
     strip(model)
     onnx.save(model, path)
 
 
 def main():
-    """python scripts/export/trainees.py DIR [NAME...]"""
-    for name in sys.argv[2:] or TRAINEES:
+    """python scripts/export/trainees.py [--dynamo] DIR [NAME...]"""
+    newer = sys.argv[1] == "--dynamo"
+    folder, *names = sys.argv[2 if newer else 1:]
+    for name in names or TRAINEES:
         try:
-            export(name, os.path.join(sys.argv[1], name + ".onnx"))
+            export(name, os.path.join(folder, name + ".onnx"), newer)
             print(name, flush=True)
         except Exception as error:  # one network that cannot be exported does not stop the others
             print(f"{name}: {str(error).splitlines()[0][:200]}", file=sys.stderr)

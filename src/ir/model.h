@@ -121,8 +121,9 @@ typedef struct onv_node {
     const char *domain; /* "" for ai.onnx */
     const char
         *scope; /* the module around it where metadata names it, "layer1.0.conv1"; "" or NULL */
-    onv_graph_id graph; /* the graph it stands in */
-    int32_t version;    /* of the domain's opset that applies here */
+    const char *source_op; /* PyTorch's operation, likewise: "conv2d" */
+    onv_graph_id graph;    /* the graph it stands in */
+    int32_t version;       /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

@@ -128,12 +128,21 @@ static onv_status node_path(onv_builder *b, const onv_scope *scope, const Onnx__
     return onv_build_join(b, scope->prefix, place, path);
 }
 
-/* The element before the last one of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']:
- * from the model itself down to the operation. Empty where it is none. */
-static onv_status node_scope(onv_builder *b, const Onnx__NodeProto *pb, const char **scope)
+/* The text is of no use where the exporter says that it does not know. */
+static onv_status intern_part(onv_builder *b, const char *at, size_t length, const char **part)
 {
-    const char *found = "", *last = "";
-    size_t found_length = 0, last_length = 0;
+    static const char none[] = "_empty_nn_module_stack";
+    if (strncmp(at, none, sizeof none - 1) == 0) length = 0;
+    *part = onv_intern_n(&b->model->strings, at, length);
+    return *part != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+/* The last two elements of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']: from the
+ * model itself down to the operation. Empty where it is none. */
+static onv_status node_source(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
+{
+    const char *scope = "", *last = "";
+    size_t scope_length = 0, last_length = 0;
     for (size_t i = 0; i < pb->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
         if (strcmp(note->key, ONV_NOTE_SCOPES) != 0) continue;
@@ -141,21 +150,15 @@ static onv_status node_scope(onv_builder *b, const Onnx__NodeProto *pb, const ch
         while (*(at += strcspn(at, "'\"")) != '\0') {
             const char *end = strchr(at + 1, *at);
             if (end == NULL) break;
-            found = last;
-            found_length = last_length;
+            scope = last;
+            scope_length = last_length;
             last = at + 1;
             last_length = (size_t)(end - last);
             at = end + 1;
         }
     }
-    *scope = "";
-    if (found_length == 0) return ONV_OK;
-    /* The exporter's way to say that it does not know. */
-    static const char none[] = "_empty_nn_module_stack";
-    if (strncmp(found, none, sizeof none - 1) == 0) return ONV_OK;
-    const char *text = onv_arena_strndup(&b->model->arena, found, found_length);
-    if (text == NULL) return onv_fail_memory(b->err);
-    return onv_build_intern(b, text, scope);
+    ONV_TRY(intern_part(b, scope, scope_length, &node->scope));
+    return intern_part(b, last, last_length, &node->source_op);
 }
 
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
@@ -178,7 +181,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
 
     bool named = (pb->name != NULL && pb->name[0] != '\0') || scope->prefix[0] != '\0';
     node.name = named ? path : "";
-    ONV_TRY(node_scope(b, pb, &node.scope));
+    ONV_TRY(node_source(b, pb, &node));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

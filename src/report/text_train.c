@@ -107,6 +107,10 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
 /* What the figures rest on. */
 static void write_assumptions(const onv_training *t, const onv_page *page)
 {
+    if (t->restored_norms > 0)
+        onv_write_format(page->out,
+                         "  %u batch norms that the export folded are counted as its notes say.\n",
+                         (unsigned)t->restored_norms);
     if (t->reserve_bytes > 0)
         onv_write_format(page->out,
                          "  What cuDNN keeps for recurrent layers, %s in all, is an estimate.\n",

@@ -186,6 +186,11 @@ static void warn(onv_model *model, const onv_training *result)
                        "batch norms seem folded into %u convolutions; export with "
                        "training=TrainingMode.TRAINING to see what training keeps for them",
                        result->folded_norms);
+    if (result->restored_norms > 0)
+        onv_model_diag(model, ONV_NOTE, "restored-batch-norm", NULL,
+                       "the export folded batch norms into %u nodes; they are counted as its notes "
+                       "say",
+                       result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
                        "what cuDNN keeps for %u recurrent layers beside their tensors, %llu bytes, "
@@ -215,6 +220,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
                             &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
+    result->restored_norms = eager.restored_norms;
     result->slow_attentions = eager.slow_attentions;
     result->recurrent = eager.recurrent;
     result->reserve_bytes = eager.reserve_bytes;

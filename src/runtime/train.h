@@ -33,6 +33,7 @@ typedef struct onv_training {
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     uint32_t folded_norms;           /* convolutions into which the export folded a batch norm */
+    uint32_t restored_norms;         /* folded by the export, counted as its notes say */
     uint32_t slow_attentions;        /* in separate operations where a kernel would keep less */
     uint32_t recurrent;              /* layers for which cuDNN keeps a reserve */
     uint64_t reserve_bytes;          /* of all of them: an estimate */

@@ -1,4 +1,5 @@
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -64,6 +65,19 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name)
     storage->rank = t->rank;
     storage->trained = !is_frozen(l, name);
     t->needs_grad = t->is_leaf = storage->trained;
+}
+
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name)
+{
+    uint32_t tensor = onv_tensor_new(l, dtype, 1, &size, NULL);
+    size_t length = strlen(module) + 1 + strlen(name) + 1;
+    char *path = onv_arena_alloc(&l->model->arena, length);
+    if (path == NULL) l->status = onv_fail_memory(l->err);
+    if (tensor == ONV_NO_TENSOR || path == NULL) return ONV_NO_TENSOR;
+    snprintf(path, length, "%s.%s", module, name);
+    make_parameter(l, tensor, path);
+    return tensor;
 }
 
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id)
@@ -346,9 +360,12 @@ static uint64_t macs_of(onv_lowering *l, const onv_node *node)
     return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
 }
 
-/* What a node computes is the work of the last of its operations that is no view. */
 static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
 {
+    if (l->working_op < l->eager->ops.count) {
+        l->eager->ops.at[l->working_op].macs = macs;
+        return;
+    }
     for (size_t i = l->eager->ops.count; macs > 0 && i-- > first_op;) {
         onv_eager_op *op = &l->eager->ops.at[i];
         bool is_view =
@@ -368,6 +385,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs
     size_t first_op = l->eager->ops.count;
     uint64_t macs = macs_of(l, node);
     l->node = id;
+    l->working_op = SIZE_MAX;
     if (fusion == 0) {
         lower_node(l, node);
         set_macs(l, first_op, macs);

@@ -35,6 +35,8 @@ typedef struct onv_lowering {
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
     onv_node_id node;
+    size_t
+        working_op; /* of the node: the one that does its work; SIZE_MAX: its last that is no view */
     onv_eager_op op; /* being built */
     ONV_VEC(onv_eager_arg) in;
     ONV_VEC(uint32_t) out;
@@ -97,6 +99,9 @@ typedef struct onv_shape {
 
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape); /* false: status is set */
 uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
+/* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name);
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
@@ -122,6 +127,10 @@ onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
+/* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
+ * did: the bias may become the norm's. */
+bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
+uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);

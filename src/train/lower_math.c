@@ -261,10 +261,13 @@ static void lower_gemm(onv_lowering *l, const onv_node *node)
 {
     uint32_t a = onv_amp_low(l, onv_node_in(l, node, 0));
     uint32_t b = onv_amp_low(l, onv_node_in(l, node, 1));
-    uint32_t c = onv_amp_low(l, onv_node_in(l, node, 2));
+    uint32_t c = onv_node_in(l, node, 2), norm_bias;
+    bool unfolds = onv_node_unfolds(l, node, &c, &norm_bias);
+    c = onv_amp_low(l, c);
     if (onv_node_int(node, "transA", 0) != 0) a = transposed(l, a);
     if (onv_node_int(node, "transB", 0) != 0) b = transposed(l, b);
-    onv_node_set(l, node, 0, emit_mm(l, "addmm", a, b, c));
+    uint32_t out = emit_mm(l, "addmm", a, b, c);
+    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
 }
 
 onv_lower_fn onv_lower_math(const char *op_type)

@@ -4,27 +4,6 @@
 #include "base/checked.h"
 #include "train/lower.h"
 
-/* --- Convolution ------------------------------------------------------------------------------- */
-
-static void lower_conv(onv_lowering *l, const onv_node *node)
-{
-    uint32_t x = onv_amp_low(l, onv_node_in(l, node, 0));
-    uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
-    uint32_t bias = onv_amp_low(l, onv_node_in(l, node, 2));
-    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
-    onv_emit_begin(l, "conv");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, w, ONV_GRAD_NEW);
-    onv_emit_in(l, bias, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_save(l, w);
-    onv_node_set(l, node, 0, onv_emit_out(l, out));
-    onv_emit_end(l);
-    /* The exporter names what it computed itself, as when it folds a batch norm. */
-    const char *name = onv_model_value(l->model, node->inputs[1])->name;
-    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
-}
-
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
 /* A normalisation keeps its input, its weight, and for each of `groups` the deviation and, where it
@@ -58,6 +37,43 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
               t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
     /* num_batches_tracked, which exports leave out. */
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
+}
+
+/* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
+ * for the norm's. */
+bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias)
+{
+    static const char suffix[] = "_bias";
+    *norm_bias = ONV_NO_TENSOR;
+    if (l->options->as_exported || node->source_op == NULL ||
+        strstr(node->source_op, "batch_norm") == NULL)
+        return false;
+    if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
+    const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
+    const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;
+    size_t length = strlen(weight_name);
+    if (strncmp(bias_name, weight_name, length) == 0 && strcmp(bias_name + length, suffix) == 0) {
+        *norm_bias = *bias;
+        *bias = ONV_NO_TENSOR;
+    }
+    return true;
+}
+
+uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank < 2) return x;
+    l->working_op = l->eager->ops.count - 1;
+    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "weight");
+    if (bias == ONV_NO_TENSOR)
+        bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "bias");
+    uint64_t channels = (uint64_t)t.dims[1];
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
+        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, node->scope);
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->scope);
+    l->eager->restored_norms++;
+    return emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
 }
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)
@@ -113,6 +129,30 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 {
     emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
                     onv_node_int(node, "axis", -1), false, node->outputs[0]);
+}
+
+/* --- Convolution ------------------------------------------------------------------------------- */
+
+static void lower_conv(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_amp_low(l, onv_node_in(l, node, 0));
+    uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
+    uint32_t bias = onv_node_in(l, node, 2), norm_bias;
+    bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
+    bias = onv_amp_low(l, bias);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, "conv");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, w, ONV_GRAD_NEW);
+    onv_emit_in(l, bias, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, w);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
+    /* The older exporter names what it computed itself, as when it folds a batch norm. */
+    const char *name = onv_model_value(l->model, node->inputs[1])->name;
+    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
 }
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */

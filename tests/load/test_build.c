@@ -170,17 +170,18 @@ static void scopes_come_from_metadata(void **state)
 {
     (void)state;
     static const struct {
-        const char *key, *value, *scope;
+        const char *key, *value, *scope, *operation;
     } cases[] = {
-        {"pkg.torch.onnx.name_scopes", "['', 'net', 'net.0', 'relu']", "net.0"},
-        {"pkg.torch.onnx.name_scopes", "['', \"it's\", 'relu']", "it's"},
-        {"pkg.torch.onnx.name_scopes", "['', 'relu']", ""},
-        {"pkg.torch.onnx.name_scopes", "['_empty_nn_module_stack_from_metadata_hook', 'relu']", ""},
-        {"pkg.torch.onnx.name_scopes", "['', 'net', 'open", ""},
-        {"pkg.torch.onnx.name_scopes", "", ""},
-        {"pkg.torch.onnx.stack_trace", "['', 'net', 'relu']", ""},
-        {"namespace", "\xff\xfe", ""},
-        {"pkg.torch.onnx.name_scopes", "['', '\xff', 'relu']", ""},
+        {"pkg.torch.onnx.name_scopes", "['', 'net', 'net.0', 'relu']", "net.0", "relu"},
+        {"pkg.torch.onnx.name_scopes", "['', \"it's\", 'relu']", "it's", "relu"},
+        {"pkg.torch.onnx.name_scopes", "['', 'relu']", "", "relu"},
+        {"pkg.torch.onnx.name_scopes", "['_empty_nn_module_stack_from_metadata_hook', 'relu']", "",
+         "relu"},
+        {"pkg.torch.onnx.name_scopes", "['', 'net', 'open", "", "net"},
+        {"pkg.torch.onnx.name_scopes", "", "", ""},
+        {"pkg.torch.onnx.stack_trace", "['', 'net', 'relu']", "", ""},
+        {"namespace", "\xff\xfe", "", ""},
+        {"pkg.torch.onnx.name_scopes", "['', '\xff', 'relu']", "", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
@@ -190,6 +191,7 @@ static void scopes_come_from_metadata(void **state)
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
         assert_string_equal(model->nodes.at[0].scope, cases[i].scope);
+        assert_string_equal(model->nodes.at[0].source_op, cases[i].operation);
         built_done(model, file);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef struct buffer {
 struct model {
     buffer graph, file;
     int64_t opset;
-    buffer imports; /* of other domains */
+    buffer imports;   /* of other domains */
+    char source[256]; /* of the next node */
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -244,7 +246,19 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
         put_message(&node, 5, &attribute);
         while (*attributes == ' ') attributes++;
     }
+    if (m->source[0] != '\0') {
+        buffer note = {0};
+        put_text(&note, 1, "pkg.torch.onnx.name_scopes");
+        put_text(&note, 2, m->source);
+        put_message(&node, 9, &note);
+        m->source[0] = '\0';
+    }
     put_message(&m->graph, 1, &node);
+}
+
+void model_source(model *m, const char *module, const char *operation)
+{
+    snprintf(m->source, sizeof m->source, "['', '%s', '%s']", module, operation);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */

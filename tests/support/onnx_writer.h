@@ -43,6 +43,9 @@ void model_import(model *m, const char *domain, int64_t version);
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes);
 
+/* Where PyTorch's exporter says that the next node comes from: a module and an operation. */
+void model_source(model *m, const char *module, const char *operation);
+
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);
 

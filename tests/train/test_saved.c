@@ -506,6 +506,52 @@ static void frozen_parameters_keep_less(void **state)
     model_free(m);
 }
 
+/* A batch norm that the export folded into a node stands in the node's notes: training has it again, with
+ * what it trains and keeps. "w_bias" is made up for a node that had no bias. */
+static void folded_norms_are_restored(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *source, *inputs;
+        uint64_t parameters, buffers; /* bytes beside those of w */
+        bool has_norm;
+    } cases[] = {
+        {"Conv", "conv2d", "x w b", 32, 0, false},
+        {"Conv", "_native_batch_norm_legit_functional", "x w w_bias", 64, 72, true},
+        {"Conv", "_native_batch_norm_legit_no_training", "x w b", 96, 72, true},
+        {"ConvTranspose", "batch_norm", "x v", 64, 72, true},
+        {"Gemm", "batch_norm", "f g g_bias", 64, 72, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const uint64_t x = 2 * 3 * 4 * 4 * 4, y = 2 * 8 * 4 * 4 * 4, w = 8 * 3 * 4;
+        bool is_product = strcmp(cases[i].op, "Gemm") == 0;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,3,4,4]");
+        model_input(m, "f", "f32[32,3]");
+        model_source(m, "bn1", cases[i].source);
+        model_node(m, cases[i].op, "folded", cases[i].inputs, "y", "");
+        if (strstr(cases[i].inputs, " w") != NULL) model_weight(m, "w", "f32[8,3,1,1]");
+        if (strstr(cases[i].inputs, " v") != NULL) model_weight(m, "v", "f32[3,8,1,1]");
+        if (is_product) model_weight(m, "g", "f32[3,8]");
+        const char *bias = strchr(strchr(cases[i].inputs, ' ') + 1, ' ');
+        if (bias != NULL) model_weight(m, bias + 1, "f32[8]");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower.loss = ONV_LOSS_NONE};
+        onv_training result = trainer_run(&t, &how);
+        assert_int_equal(result.saved_activation_bytes, cases[i].has_norm ? x + y + 2 * 8 * 4 : x);
+        assert_int_equal(result.parameter_bytes, w + cases[i].parameters);
+        assert_int_equal(result.buffer_bytes, cases[i].buffers);
+        assert_int_equal(result.restored_norms, cases[i].has_norm);
+        how.lower.as_exported = true;
+        assert_int_equal(trainer_saved(&t, &how.lower), x);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* A number that the exporter found out is no parameter: nobody trains it. */
 static void made_up_numbers_are_not_trained(void **state)
 {
@@ -566,6 +612,7 @@ int main(void)
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
         cmocka_unit_test(frozen_parameters_keep_less),
+        cmocka_unit_test(folded_norms_are_restored),
         cmocka_unit_test(made_up_numbers_are_not_trained),
         cmocka_unit_test(free_dims_are_refused),
     };
