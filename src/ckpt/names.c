@@ -4,14 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *node_name(const onv_model *model, const onv_eager_op *op)
+static const char *node_name(const onv_model *model, const onv_node *node)
 {
-    if (!onv_is_node(op->node)) return op->name;
-    const onv_node *node = onv_model_node(model, op->node);
     if (node->name[0] != '\0') return node->name;
     for (uint32_t k = 0; k < node->n_outputs; k++)
         if (onv_is_value(node->outputs[k])) return onv_model_value(model, node->outputs[k])->name;
     return node->op_type;
+}
+
+/* NULL: no memory. */
+static const char *op_name(onv_model *model, const onv_eager_op *op)
+{
+    if (!onv_is_node(op->node)) return op->name;
+    const char *node = node_name(model, onv_model_node(model, op->node));
+    if (op->part == NULL) return node;
+    size_t size = strlen(node) + 1 + strlen(op->part) + 1;
+    char *name = onv_arena_alloc(&model->arena, size);
+    if (name != NULL) snprintf(name, size, "%s:%s", node, op->part);
+    return name;
 }
 
 /* An export writes the second call of module "relu" as "relu_1". */
@@ -34,7 +44,8 @@ static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at
     for (uint32_t end = 0; path[end] != '\0'; end += path[end] == '.') {
         end += (uint32_t)strcspn(path + end, ".");
         const onv_module_span *span = onv_scopes_module(scopes, path, end);
-        bool whole = span != NULL && span->first_op == at && span->last_op <= last_op;
+        bool whole = span != NULL && span->first_op == at && span->last_op <= last_op &&
+                     !span->is_called_again;
         if (whole && !is_called_again(scopes, path, end)) return span;
     }
     return NULL;
@@ -172,8 +183,9 @@ onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segm
                             onv_error *err)
 {
     onv_model *model = namer->model;
-    *names = (onv_segment_names){.first = node_name(model, &namer->eager->ops.at[segment.first_op]),
-                                 .last = node_name(model, &namer->eager->ops.at[segment.last_op])};
+    *names = (onv_segment_names){.first = op_name(model, &namer->eager->ops.at[segment.first_op]),
+                                 .last = op_name(model, &namer->eager->ops.at[segment.last_op])};
+    if (names->first == NULL || names->last == NULL) return onv_fail_memory(err);
     size_t length = list_modules(namer->scopes, segment, NULL, &names->n_modules);
     if (length == 0) return ONV_OK;
     char *text = onv_arena_alloc(&model->arena, length);

@@ -6,7 +6,8 @@
 #include "train/program.h"
 
 typedef struct onv_segment_names {
-    const char *first, *last; /* nodes; an unnamed one goes by its first output */
+    /* Nodes; an unnamed one goes by its first output, what was folded into one by "node:module". */
+    const char *first, *last;
     /* Modules that the segment consists of, in order, with spaces between; NULL where it holds
      * operations of a module that is not whole, or nothing tells their modules. Letters, digits,
      * underscores and dots. A module that is called several times has no name here: what is done to

@@ -51,6 +51,7 @@ static const char *path_of_op(const onv_model *model, const onv_eager *eager,
                               const onv_eager_op *op, onv_arena *arena)
 {
     if (!onv_is_node(op->node)) return NULL;
+    if (op->part != NULL) return onv_arena_strndup(arena, op->part, strlen(op->part));
     onv_origin origin = onv_node_origin(model, onv_model_node(model, op->node));
     if (origin.path != NULL && origin.separator == '/')
         return path_of_slashes(arena, origin.path, origin.length);
@@ -133,13 +134,20 @@ static onv_status find_modules(onv_scopes *scopes, uint32_t n_ops, onv_arena *ar
     for (scopes->n_slots = 16; scopes->n_slots < 2 * most;) scopes->n_slots *= 2;
     scopes->spans = ONV_ARENA_ARRAY(arena, onv_module_span, scopes->n_slots);
     if (scopes->spans == NULL) return onv_fail_memory(err);
+    uint32_t place = 0;
     for (uint32_t i = 0; i < n_ops; i++) {
         const char *path = scopes->path_of[i];
-        for (size_t end = 0; path != NULL && path[end] != '\0'; end += path[end] == '.') {
+        if (path == NULL) continue;
+        place++;
+        for (size_t end = 0; path[end] != '\0'; end += path[end] == '.') {
             end += strcspn(path + end, ".");
             onv_module_span *at = find_slot(scopes, path, (uint32_t)end);
-            if (at->path == NULL) *at = (onv_module_span){path, (uint32_t)end, i, i};
+            if (at->path == NULL)
+                *at = (onv_module_span){.path = path, .length = (uint32_t)end, .first_op = i};
+            else
+                at->is_called_again |= at->last_place + 1 < place;
             at->last_op = i;
+            at->last_place = place;
         }
     }
     return ONV_OK;

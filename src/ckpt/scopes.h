@@ -28,6 +28,8 @@ typedef struct onv_module_span {
     const char *path;
     uint32_t length; /* of its own path */
     uint32_t first_op, last_op;
+    uint32_t last_place;  /* of its last operation, among those that have a path */
+    bool is_called_again; /* operations of other modules stand between its own */
 } onv_module_span;
 
 typedef struct onv_scopes {

@@ -293,10 +293,10 @@ static bool copies_kept(const builder *b, uint32_t i)
 
 static void place_borders(builder *b)
 {
-    uint32_t begin = 0; /* of the node: a checkpoint ends between nodes */
+    uint32_t begin = 0; /* of the node */
     for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        if (i > 0 && op->node.index != b->eager->ops.at[i - 1].node.index) begin = i;
+        if (i > 0 && !onv_eager_same_node(op, &b->eager->ops.at[i - 1])) begin = i;
         bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
         if (!has_begun && (i == 0 || keeps(b, op) || copies_kept(b, i)))
             b->first_op[b->n_units++] = begin;

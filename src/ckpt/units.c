@@ -62,7 +62,8 @@ static void find_crossings(finder *f)
         ids += f->enter_ids[p] - f->exit_ids[p];
         if (count != 1) continue;
         f->crossing[p] = (uint32_t)ids;
-        bool inside = p > 0 && f->eager->ops.at[p].node.index == f->eager->ops.at[p - 1].node.index;
+        const onv_eager_op *op = &f->eager->ops.at[p];
+        bool inside = p > 0 && onv_eager_same_node(op, op - 1);
         f->is_cut[p] = !inside && f->overwritten[f->eager->tensors.at[ids].storage] <= p;
     }
 }

@@ -64,6 +64,8 @@ typedef struct onv_eager_arg {
 typedef struct onv_eager_op {
     const char *name; /* PyTorch's, static */
     onv_node_id node; /* ONV_NO_NODE for the loss */
+    const char
+        *part; /* the module of what the export folded into the node; NULL: the node itself */
     onv_eager_arg *in;
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
@@ -75,6 +77,12 @@ typedef struct onv_eager_op {
     bool in_place;     /* its output overwrites its first input */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
+
+/* Segments begin and end between nodes, or between a node and what was folded into it. */
+static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op *b)
+{
+    return a->node.index == b->node.index && a->part == b->part;
+}
 
 typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;

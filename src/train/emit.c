@@ -113,7 +113,7 @@ bool onv_tensor_is_contiguous(const onv_eager_tensor *t)
 
 void onv_emit_begin(onv_lowering *l, const char *name)
 {
-    l->op = (onv_eager_op){.name = name, .node = l->node};
+    l->op = (onv_eager_op){.name = name, .node = l->node, .part = l->part};
     l->in.count = l->out.count = l->keep.count = l->extra.count = 0;
 }
 

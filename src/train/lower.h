@@ -35,8 +35,9 @@ typedef struct onv_lowering {
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
     onv_node_id node;
-    size_t
-        working_op; /* of the node: the one that does its work; SIZE_MAX: its last that is no view */
+    const char *part; /* of it; see onv_eager_op */
+    /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
+    size_t working_op;
     onv_eager_op op; /* being built */
     ONV_VEC(onv_eager_arg) in;
     ONV_VEC(uint32_t) out;

@@ -73,7 +73,10 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
         onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, node->scope);
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->scope);
     l->eager->restored_norms++;
-    return emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
+    l->part = node->scope;
+    emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
+    l->part = NULL;
+    return out;
 }
 
 static void lower_instance_norm(onv_lowering *l, const onv_node *node)

@@ -57,9 +57,12 @@ static void expect(named *n, const char *first, const char *last, const char *mo
     onv_error err = {0};
     onv_segment_names names;
     onv_tape_segment segment = {op_of(n, first, false), op_of(n, last, true)};
+    const char *part = n->t.eager.ops.at[segment.last_op].part;
     assert_int_equal(onv_segment_name(&n->namer, segment, &names, &err), ONV_OK);
     assert_string_equal(names.first, first);
-    assert_string_equal(names.last, last);
+    assert_memory_equal(names.last, last, strlen(last));
+    if (part != NULL) assert_int_equal(names.last[strlen(last)], ':');
+    assert_string_equal(names.last + strlen(last) + (part != NULL), part != NULL ? part : "");
     if (modules == NULL) {
         assert_null(names.modules);
         assert_false(names.is_chain);
@@ -137,6 +140,36 @@ static void what_goes_around_modules(void **state)
     expect_row("x", "|a b c"); /* a would have to hand it on */
 }
 
+/* x -> conv1 with bn1 folded in -> relu -> conv2 -> relu again, as torch.export notes it. */
+static void notes_tell_modules(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,4,4]");
+    model_weight(m, "conv1.weight", "f32[8,8,1,1]");
+    model_weight(m, "conv2.weight", "f32[8,8,1,1]");
+    model_source(m, "bn1", "_native_batch_norm_legit_functional");
+    model_node(m, "Conv", "node_1", "x conv1.weight", "a", "");
+    model_source(m, "act", "sigmoid");
+    model_node(m, "Sigmoid", "node_2", "a", "b", "");
+    model_source(m, "conv2", "conv2d");
+    model_node(m, "Conv", "node_3", "b conv2.weight", "c", "");
+    model_source(m, "act", "sigmoid_1");
+    model_node(m, "Sigmoid", "node_4", "c", "y", "");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    expect(&n, "node_1", "node_1", "conv1 bn1");
+    expect(&n, "node_3", "node_3", "conv2");
+    /* What is done to a module that is called twice would be done both times. */
+    expect(&n, "node_1", "node_2", NULL);
+    expect(&n, "node_2", "node_4", NULL);
+    expect(&n, "node_3", "node_4", NULL);
+    named_close(&n);
+    model_free(m);
+}
+
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
 static void segments_are_of_whole_nodes(void **state)
 {
@@ -178,6 +211,7 @@ int main(void)
         cmocka_unit_test(rows_of_modules),
         cmocka_unit_test(what_stands_between_modules),
         cmocka_unit_test(what_goes_around_modules),
+        cmocka_unit_test(notes_tell_modules),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };
     return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
