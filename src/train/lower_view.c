@@ -87,7 +87,8 @@ static void lower_slice(onv_lowering *l, const onv_node *node)
     }
     bool whole = true;
     for (uint32_t i = 0; i < t.rank; i++) {
-        strides[i] *= t.strides[i];
+        /* A step past the end is never taken, and could be any number. */
+        strides[i] = shape.dims[i] > 1 ? strides[i] * t.strides[i] : t.strides[i];
         whole &= shape.dims[i] == t.dims[i];
     }
     onv_grad grad = whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
@@ -109,6 +110,33 @@ static void lower_split(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, k, onv_emit_out(l, part));
     }
     onv_emit_end(l);
+}
+
+/* A sequence stands for what was split; PyTorch has its parts from the start. */
+static void lower_split_to_sequence(onv_lowering *l, const onv_node *node)
+{
+    onv_node_set(l, node, 0, onv_node_in(l, node, 0));
+}
+
+static void lower_sequence_at(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
+    /* Without keepdims the parts have no axis that they were split along. */
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    int64_t axis = onv_is_node(from) ? onv_node_int(onv_model_node(l->model, from), "axis", 0) : 0;
+    if (axis < 0) axis += t.rank;
+    int64_t strides[ONV_MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t.rank; i++)
+        if (shape.rank == t.rank || i != axis) strides[n++] = t.strides[i];
+    if (n != shape.rank)
+        onv_lower_by_traits(l, node);
+    else
+        onv_node_set(l, node, 0,
+                     onv_emit_view(l, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
 }
 
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
@@ -154,10 +182,20 @@ onv_lower_fn onv_lower_view(const char *op_type)
         const char *name;
         onv_lower_fn rule;
     } rules[] = {
-        {"Reshape", lower_reshape},     {"Flatten", lower_reshape},   {"Squeeze", lower_reshape},
-        {"Unsqueeze", lower_reshape},   {"Identity", lower_identity}, {"Cast", lower_cast},
-        {"Transpose", lower_transpose}, {"Expand", lower_expand},     {"Slice", lower_slice},
-        {"Split", lower_split},         {"Gather", lower_gather},     {"Concat", lower_concat},
+        {"Reshape", lower_reshape},
+        {"Flatten", lower_reshape},
+        {"Squeeze", lower_reshape},
+        {"Unsqueeze", lower_reshape},
+        {"Identity", lower_identity},
+        {"Cast", lower_cast},
+        {"Transpose", lower_transpose},
+        {"Expand", lower_expand},
+        {"Slice", lower_slice},
+        {"Split", lower_split},
+        {"Gather", lower_gather},
+        {"Concat", lower_concat},
+        {"SplitToSequence", lower_split_to_sequence},
+        {"SequenceAt", lower_sequence_at},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
