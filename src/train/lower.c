@@ -14,9 +14,9 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     if (l->status != ONV_OK) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
-        l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                             "'%s' is no tensor: training with such values is not sized",
-                             value->name);
+        l->status =
+            onv_fail(l->err, ONV_ERR_USAGE,
+                     "'%s' is no tensor: training with such values is not sized", value->name);
         return false;
     }
     bool known = onv_type_has_rank(&value->type);
