@@ -101,7 +101,7 @@ static void arranged_weights_are_parameters(void **state)
     model_weight(m, "weight_hh", "f32[16,4]");
     model_weight(m, "B", "f32[1,32]");
     for (int i = 0; i < 5; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "i%d", i);
         model_ints(m, name, 1, &(int64_t){4 * i});
     }
@@ -138,7 +138,7 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
     model_ints(m, "square", 2, square);
     model_ints(m, "joined", 3, joined);
     for (int i = 0; i < 3; i++) {
-        char name[4][8];
+        char name[4][16];
         for (int k = 0; k < 4; k++) snprintf(name[k], sizeof name[k], "%c%d", "qkv"[i], k);
         char inputs[32], result[2] = {"qkv"[i], '\0'};
         model_weight(m, name[0], "f32[32,32]");
