@@ -94,7 +94,7 @@ typedef struct onv_eager {
     ONV_VEC(uint32_t) outputs; /* tensors that backward starts at without a loss */
     uint32_t folded_norms;     /* convolutions that look as if a batch norm had been folded in */
     uint32_t restored_norms;   /* that the export folded, but says so */
-    uint32_t slow_attentions;  /* run as separate operations where a kernel could */
+    uint32_t slow_attentions;  /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;        /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;    /* that: an estimate */
     uint32_t opaque;           /* nodes of which only the results are seen: control flow, unknown */

@@ -459,15 +459,15 @@ static void match_attention(finder *s, const onv_node *softmax)
 {
     attention a;
     if (!find_attention(s, softmax, &a)) return;
-    if (has_kernel(s, &a)) {
-        if (s->fuse_attention) {
-            publish_attention(s, &a);
-            return;
-        }
-        s->f->n_apart++;
+    bool fits = has_kernel(s, &a);
+    if (fits && s->fuse_attention) {
+        publish_attention(s, &a);
+        return;
     }
+    /* A network that multiplies by hand scales once. */
     if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
     if (a.cast != NULL || a.cast_back != NULL) return;
+    s->f->n_apart += fits;
     const onv_node *const inside[] = {a.scale_query, a.scale_key, a.scores,
                                       a.add,         a.softmax,   a.dropout};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
