@@ -141,7 +141,7 @@ static onv_status infer_gather_nd(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), indices = onv_op_in_rank(c, 1), batch, tuple = -1, n = 0;
     onv_dtype dtype = onv_op_in_dtype(c, 0);
-    onv_dim dims[2 * ONV_MAX_RANK];
+    onv_dim dims[2 * ONV_MAX_RANK] = {0};
     ONV_TRY(onv_tensor_need_rank(c, 0, 1, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 1, 1, ONV_MAX_RANK));
     if (rank >= 0 && indices >= 0) ONV_TRY(read_tuples(c, rank, indices, &batch, &tuple));

@@ -147,7 +147,7 @@ static onv_status fold_scatter_nd(onv_op_ctx *c)
 static onv_status infer_tensor_scatter(onv_op_ctx *c)
 {
     int rank = onv_op_in_rank(c, 0), axis;
-    onv_dim dim, dims[ONV_MAX_RANK];
+    onv_dim dim, dims[ONV_MAX_RANK] = {0};
     ONV_TRY(onv_tensor_need_rank(c, 0, 2, ONV_MAX_RANK));
     ONV_TRY(onv_tensor_need_rank(c, 2, 1, 1));
     if (rank < 0) return onv_infer_same(c);

@@ -334,7 +334,7 @@ static onv_scalar pad_value(onv_op_ctx *c)
 
 static onv_status fold_pad(onv_op_ctx *c)
 {
-    pads p;
+    pads p = {0};
     padding how = {.from = onv_fold_source(c, 0), .mode = mode_of(c)};
     if (how.from == NULL) return ONV_OK;
     ONV_TRY(read_pads(c, &p));

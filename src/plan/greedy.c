@@ -39,7 +39,7 @@ static uint64_t *load_tree(const onv_part *part)
         if (part->hi[row] < m) load[part->hi[row]] -= part->size[row];
     }
     for (uint32_t s = 1; s < m; s++) load[s] += load[s - 1];
-    for (uint32_t i = m; i-- > 1;)
+    for (size_t i = m; i-- > 1;)
         tree[i] = tree[2 * i] > tree[2 * i + 1] ? tree[2 * i] : tree[2 * i + 1];
     return tree;
 }

@@ -5,8 +5,10 @@
  * suffers, within the limit of a control group and the one that was asked for. It counts what it
  * handed out to the byte; its pool rounds to 512 bytes, as the model of CUDA's pool does.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -23,6 +25,20 @@ typedef struct host_state {
     onv_device_pool pool;
 } host_state;
 
+static void *memory_at(onv_device_address address)
+{
+    return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): devices have numbers */
+}
+
+/* UINT64_MAX where it does not begin with one. */
+static uint64_t number_in(const char *text)
+{
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    return end == text || errno != 0 ? UINT64_MAX : value;
+}
+
 /* The number behind `key` in a file of lines, or the file's only number; UINT64_MAX where there is
  * none. */
 static uint64_t read_number(const char *path, const char *key)
@@ -33,8 +49,7 @@ static uint64_t read_number(const char *path, const char *key)
     FILE *file = fopen(path, "re");
     if (file == NULL) return value;
     while (value == UINT64_MAX && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, length) == 0 && sscanf(line + length, "%" SCNu64, &value) != 1)
-            value = UINT64_MAX;
+        if (strncmp(line, key, length) == 0) value = number_in(line + length);
     fclose(file);
     return value;
 }
@@ -115,7 +130,7 @@ static onv_status host_free(onv_device *d, onv_device_address address, uint64_t 
                             onv_error *err)
 {
     host_state *h = d->state;
-    if (munmap((void *)(uintptr_t)address, bytes) != 0)
+    if (munmap(memory_at(address), bytes) != 0)
         return onv_fail(err, ONV_ERR_DEVICE, "host memory cannot be given back");
     h->held -= pool_size(bytes, pooled);
     if (!pooled) return ONV_OK;
@@ -144,7 +159,7 @@ static onv_status host_fill(onv_device *d, onv_device_address to, uint64_t seed,
 {
     (void)d;
     (void)err;
-    onv_pattern_fill((void *)(uintptr_t)to, seed, first, bytes);
+    onv_pattern_fill(memory_at(to), seed, first, bytes);
     return ONV_OK;
 }
 
@@ -153,7 +168,7 @@ static onv_status host_check(onv_device *d, onv_device_address at, uint64_t seed
 {
     (void)d;
     (void)err;
-    *wrong = onv_pattern_check((const void *)(uintptr_t)at, seed, first, bytes);
+    *wrong = onv_pattern_check(memory_at(at), seed, first, bytes);
     return ONV_OK;
 }
 

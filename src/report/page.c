@@ -101,9 +101,8 @@ const char *onv_page_bar(const onv_page *page, uint64_t part, uint64_t whole, un
     char *bar = onv_arena_alloc(page->arena, (size_t)columns * 3 + 4);
     if (bar == NULL) return NULL;
     char *to = bar;
-    *to = '\0';
     for (unsigned i = 0; i < units / fine; i++) to = stpcpy(to, block);
-    strcpy(to, eighths[units % fine]);
+    stpcpy(to, eighths[units % fine]);
     return bar;
 }
 

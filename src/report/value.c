@@ -137,11 +137,11 @@ bool onv_growth_of(const onv_type *type, onv_growth *growth)
     uint64_t elems = 1;
     for (int i = 0; i < type->rank; i++) {
         onv_dim d = type->dims[i];
+        bool fits =
+            onv_dim_is_const(d) && d.raw >= 0 && onv_u64_mul(elems, (uint64_t)d.raw, &elems);
         if (onv_dim_is_expr(d))
             insert_factor(growth, d);
-        else if (!onv_dim_is_const(d) || d.raw < 0)
-            return false;
-        else if (!onv_u64_mul(elems, (uint64_t)d.raw, &elems))
+        else if (!fits)
             return false;
     }
     return onv_dtype_bytes((onv_dtype)type->dtype, elems, &growth->coef);

@@ -66,7 +66,7 @@ uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_
     if (l->status != ONV_OK) return ONV_NO_TENSOR;
     onv_eager_tensor t = {.storage = storage, .dtype = dtype, .rank = rank};
     if (!count_elems(l, dtype, rank, dims, &t.elems, &t.bytes)) return ONV_NO_TENSOR;
-    int64_t *copy = onv_arena_alloc(&l->model->arena, 2 * rank * sizeof *copy);
+    int64_t *copy = onv_arena_alloc(&l->model->arena, 2 * (size_t)rank * sizeof *copy);
     if (copy == NULL) {
         fail_memory(l);
         return ONV_NO_TENSOR;
