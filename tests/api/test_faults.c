@@ -122,6 +122,7 @@ static void fail_each(const call *c)
 #endif
 
 #define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx"
+#define SEED(name)   ONV_SOURCE_DIR "/tests/fuzz/corpus/models/" name ".onnx"
 
 static void bind(call *c, const char *one, const char *other)
 {
@@ -210,12 +211,19 @@ static void trainings(void **state)
         {.name = "checkpoints", .options = {.batch = 2, .train = "sgd", .checkpoint = "all"}},
         {.name = "mixed", .options = {.batch = 2, .train = "adam8bit", .amp = ONV_PRECISION_BF16}},
         {.name = "sharded", .options = {.batch = 2, .train = "lamb", .zero_stage = 3, .world = 4}},
+        {.name = "recurrent", .path = SEED("recurrent"), .options = {.checkpoint = "sqrt"}},
+        {.name = "attention",
+         .path = SEED("attention"),
+         .options = {.attention = "flash", .amp = ONV_PRECISION_FP16, .checkpoint = "all"}},
+        {.name = "notes", .path = SEED("notes"), .options = {.batch = 2, .checkpoint = "all"}},
     };
     calls[0].options.n_freeze = 1;
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         calls[i].make = analyse;
-        calls[i].path = SAMPLE("vgg16");
+        if (calls[i].path == NULL) calls[i].path = SAMPLE("vgg16");
         calls[i].options.struct_size = sizeof calls[i].options;
+        if (calls[i].options.train == NULL) calls[i].options.train = "adamw";
+        if (calls[i].options.batch == 0) bind(&calls[i], "seq", "batch");
         fail_each(&calls[i]);
     }
 }
