@@ -351,6 +351,32 @@ static bool is_single(const finder *s, onv_value_id value)
     return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
 }
 
+/* Where(IsNaN(p), 0, p) of a softmax p, as torch.export writes a softmax whose rows may be masked whole. */
+typedef struct guard {
+    const onv_node *is_nan, *where;
+} guard;
+
+static bool find_guard(const finder *s, const onv_node *softmax, guard *g)
+{
+    onv_value_id p = softmax->outputs[0];
+    *g = (guard){0};
+    const onv_node *is_nan = s->f->n_uses[p.index] == 2 ? node_of(s, s->f->user[p.index]) : NULL;
+    const onv_node *where = is_op(is_nan, "IsNaN") ? reader(s, is_nan->outputs[0], "Where") : NULL;
+    if (where == NULL || where->n_inputs != 3 || !same(where->inputs[2], p)) return false;
+    if (!is_number(s, where->inputs[1])) return false;
+    *g = (guard){is_nan, where};
+    return true;
+}
+
+static void match_softmax(finder *s, const onv_node *softmax)
+{
+    guard found;
+    group g = {0};
+    if (!find_guard(s, softmax, &found)) return;
+    if (take(s, &g, softmax) && take(s, &g, found.is_nan) && take(s, &g, found.where))
+        publish(s, &g, unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
+}
+
 /* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
 static const onv_node *scaling(const finder *s, onv_value_id value, onv_value_id *scaled)
 {
@@ -368,6 +394,7 @@ static const onv_node *scaling(const finder *s, onv_value_id value, onv_value_id
 typedef struct attention {
     const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
     const onv_node *dropout, *last;
+    guard guard;
     onv_value_id query, key, mask;
 } attention;
 
@@ -397,6 +424,7 @@ static bool find_attention(const finder *s, const onv_node *softmax, attention *
     a->scale_query = scaling(s, a->query, &a->query);
     a->scale_key = scaling(s, a->key, &a->key);
     onv_value_id probabilities = softmax->outputs[0];
+    if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
     a->cast_back = reader(s, probabilities, "Cast");
     if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
     a->dropout = reader(s, probabilities, "Dropout");
@@ -442,8 +470,8 @@ static bool has_kernel(const finder *s, const attention *a)
 static void publish_attention(finder *s, const attention *a)
 {
     const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
-                                      a->add,         a->cast,      a->softmax, a->cast_back,
-                                      a->dropout,     a->last};
+                                      a->add,         a->cast,      a->softmax, a->guard.is_nan,
+                                      a->guard.where, a->cast_back, a->dropout, a->last};
     group g = {0};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL && !take(s, &g, inside[i])) return;
@@ -468,8 +496,8 @@ static void match_attention(finder *s, const onv_node *softmax)
     if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
     if (a.cast != NULL || a.cast_back != NULL) return;
     s->f->n_apart += fits;
-    const onv_node *const inside[] = {a.scale_query, a.scale_key, a.scores,
-                                      a.add,         a.softmax,   a.dropout};
+    const onv_node *const inside[] = {a.scale_query, a.scale_key,    a.scores,      a.add,
+                                      a.softmax,     a.guard.is_nan, a.guard.where, a.dropout};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL) s->f->attention[id_of(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
     s->f->attention[id_of(s, a.last).index] = ONV_ATTENTION_LAST;
@@ -492,6 +520,7 @@ static void match(finder *s, const onv_node *node)
     if (is_op(node, "Concat")) match_roll(s, node);
     if (is_op(node, "Squeeze")) match_packed(s, node);
     if (is_op(node, "Softmax")) match_attention(s, node);
+    if (is_op(node, "Softmax")) match_softmax(s, node);
     if (is_op(node, "LSTM") || is_op(node, "GRU") || is_op(node, "RNN")) match_recurrent(s, node);
 }
 

@@ -22,6 +22,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
+    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
 } onv_fusion_kind;
 
 typedef struct onv_fusion {

@@ -234,6 +234,22 @@ static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool k
     return out;
 }
 
+static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
+{
+    x = onv_amp_fp32(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "softmax");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, out);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -244,6 +260,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_HARD_SWISH:
         onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true));
         break;
+    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_softmax(l, x)); break;
     case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false)); break;
     case ONV_FUSION_LINEAR:
         onv_value_set(

@@ -123,6 +123,8 @@ static void exported_forms_are_one_operation(void **state)
         {{NORMALISED, "Div(b f)g", "Mul(v g)i", "Add(u i)y"}, "layer_norm", H + ROWS},
         {{IN_GROUPS, "Mul(c v)d", "Add(d u)y"}, "group_norm", H + GROUPS},
         {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"}, "roll", 0},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)y"}, "softmax", H},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b a number)y"}, "Softmax IsNaN Where", H + H / 4},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
 }
