@@ -141,6 +141,13 @@ typedef enum onv_value_kind {
     ONV_VALUE_CONSTANT, /* the output of a Constant node */
 } onv_value_kind;
 
+/* What PyTorch's exporter notes of an initializer. */
+typedef enum onv_value_role {
+    ONV_ROLE_NOT_NOTED = 0,
+    ONV_ROLE_PARAMETER,
+    ONV_ROLE_BUFFER
+} onv_value_role;
+
 typedef struct onv_value {
     const char *name; /* as in the file; values of subgraphs and functions carry their path */
     uint8_t kind;     /* onv_value_kind */
@@ -148,6 +155,7 @@ typedef struct onv_value {
     bool overridable; /* an initializer that is also a graph input */
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
     bool known_tried; /* set by inference: the contents of `tensor` were asked for */
+    uint8_t role;     /* onv_value_role, of an initializer */
     onv_graph_id graph;
     onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
     uint32_t output_index;    /* which output of the producer */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/build.h"
+#include "load/fields.h"
 #include "load/limits.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
@@ -139,6 +140,17 @@ onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, Onnx__NodeProto *
     return ONV_OK;
 }
 
+static uint8_t noted_role(const Onnx__ValueInfoProto *info)
+{
+    for (size_t i = 0; i < info->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = info->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_ROLE) != 0) continue;
+        if (strcmp(note->value, "PARAMETER") == 0) return ONV_ROLE_PARAMETER;
+        if (strcmp(note->value, "BUFFER") == 0) return ONV_ROLE_BUFFER;
+    }
+    return ONV_ROLE_NOT_NOTED;
+}
+
 onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
                               Onnx__ValueInfoProto *const *infos, size_t n, onv_free_dims free_dims,
                               size_t first_value)
@@ -149,6 +161,8 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
         onv_value_id id;
         if (name == NULL || !onv_ptr_map_get(&scope->names, name, &id.index)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
+        uint8_t role = noted_role(infos[i]);
+        if (role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = role;
         if (onv_model_value(b->model, id)->declared != NULL) continue;
         onv_type *type = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
         if (type == NULL) return onv_fail_memory(b->err);

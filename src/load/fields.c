@@ -72,6 +72,7 @@ static const message_row messages[ONV_MSG_COUNT] = {
                             {
                                 [1] = {"name", ONV_USE_STRING, 0},
                                 [2] = {"type", ONV_USE_ONE, ONV_MSG_TYPE},
+                                [4] = {"metadata_props", ONV_USE_NOTES, 0},
                             }},
     [ONV_MSG_FUNCTION] = {"FunctionProto",
                           {

@@ -37,7 +37,7 @@ typedef enum onv_field_use {
     ONV_USE_ONE,       /* a submessage, at most once */
     ONV_USE_MANY,      /* repeated submessages */
     ONV_USE_ONE_OF,    /* a submessage of a oneof: the last one counts */
-    ONV_USE_NOTES,     /* repeated key and value: kept under the one key that is read, or dropped */
+    ONV_USE_NOTES,     /* repeated key and value: kept under a key that is read, or dropped */
     ONV_USE_RAW,       /* payload: one bytes field */
     ONV_USE_PAYLOAD32, /* payload: repeated fixed32 */
     ONV_USE_PAYLOAD64, /* payload: repeated fixed64 */
@@ -52,8 +52,10 @@ typedef struct onv_field {
 
 const char *onv_message_name(onv_message message);
 
-/* The key of ONV_USE_NOTES: where PyTorch's exporter writes the modules around a node. */
+/* The keys of ONV_USE_NOTES, which PyTorch's exporter writes: the modules around a node, and whether an
+ * initializer was a parameter or a buffer. */
 #define ONV_NOTE_SCOPES "pkg.torch.onnx.name_scopes"
+#define ONV_NOTE_ROLE   "pkg.torch.export.graph_signature.InputSpec.kind"
 
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);

@@ -129,16 +129,21 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
  * is stack traces of some KiB a node. */
-static bool is_scope_note(const walk *w, const unsigned char *data, uint64_t bytes)
+static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
-    static const char key[] = "\x0a\x1a" ONV_NOTE_SCOPES "\x12"; /* fields 1 and 2 */
-    const size_t head = sizeof key - 1;
-    uint64_t length;
-    if (bytes > w->limits->name_bytes || bytes <= head || memcmp(data, key, head) != 0)
-        return false;
-    const unsigned char *at = data + head, *end = data + bytes;
-    return onv_varint_read(&at, end, &length) && length == (uint64_t)(end - at) &&
-           is_text(at, (size_t)length);
+    static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_ROLE};
+    if (bytes > w->limits->name_bytes) return false;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const size_t length = strlen(keys[i]), head = 2 + length + 1;
+        uint64_t value;
+        if (bytes <= head || data[0] != 0x0a || data[1] != length || data[2 + length] != 0x12 ||
+            memcmp(data + 2, keys[i], length) != 0)
+            continue; /* fields 1 and 2 */
+        const unsigned char *at = data + head, *end = data + bytes;
+        return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
+               is_text(at, (size_t)value);
+    }
+    return false;
 }
 
 /* --- Numbers ----------------------------------------------------------------------------------- */
@@ -264,8 +269,7 @@ static onv_status take_bytes(walk *w, const item *it, uint64_t bytes)
     case ONV_USE_VARINTS: ONV_TRY(keep_packed_varints(w, it, data, bytes)); break;
     case ONV_USE_FLOATS: ONV_TRY(keep_packed_floats(w, it, data, bytes)); break;
     case ONV_USE_NOTES:
-        return is_scope_note(w, data, bytes) ? put_field(w, it->number, data, (size_t)bytes)
-                                             : ONV_OK;
+        return is_note(w, data, bytes) ? put_field(w, it->number, data, (size_t)bytes) : ONV_OK;
     case ONV_USE_ONE:
     case ONV_USE_MANY:
     case ONV_USE_ONE_OF: return enter(w, it, bytes);

@@ -73,6 +73,15 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name)
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
+/* What the exporter folded has no role. It is a parameter in another form under a made-up name (a
+ * transposed weight), or under one that is derived from a module's ("conv1.weight_bias"); a constant
+ * under the name of an operation ("unsqueeze_14"). */
+static bool may_be_trained(const onv_lowering *l, const onv_value *value)
+{
+    return !l->has_roles || value->role == ONV_ROLE_PARAMETER || has_made_up_name(value->name) ||
+           strchr(value->name, '.') != NULL;
+}
+
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
@@ -95,9 +104,10 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id)
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->label = value->name;
-    storage->kind = l->is_statistic[id.index] ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
+    bool is_buffer = l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER;
+    storage->kind = is_buffer ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
-    if (value->kind == ONV_VALUE_INITIALIZER && is_float && !l->is_statistic[id.index])
+    if (value->kind == ONV_VALUE_INITIALIZER && is_float && !is_buffer && may_be_trained(l, value))
         make_parameter(l, tensor, value->name);
     return tensor;
 }
@@ -429,6 +439,8 @@ static onv_status prepare(onv_lowering *l)
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->is_statistic == NULL)
         return onv_fail_memory(l->err);
     mark_statistics(l);
+    for (size_t i = 0; i < n; i++)
+        l->has_roles |= l->model->values.at[i].role == ONV_ROLE_PARAMETER;
     return ONV_OK;
 }
 

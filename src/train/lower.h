@@ -31,6 +31,7 @@ typedef struct onv_lowering {
     onv_fusions fusions;
     uint32_t *tensor_of;             /* by value; ONV_NO_TENSOR: none yet, or on the host */
     bool *tensor_known;              /* by value: tensor_of is set */
+    bool has_roles;                  /* the export notes which initializers are parameters */
     bool *is_statistic;              /* by value: running statistics */
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */

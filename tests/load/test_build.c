@@ -196,6 +196,30 @@ static void scopes_come_from_metadata(void **state)
     }
 }
 
+static void roles_come_from_metadata(void **state)
+{
+    (void)state;
+    static const char key[] = "pkg.torch.export.graph_signature.InputSpec.kind";
+    static const struct {
+        const char *key, *value;
+        int role;
+    } cases[] = {
+        {key, "PARAMETER", ONV_ROLE_PARAMETER},    {key, "BUFFER", ONV_ROLE_BUFFER},
+        {key, "USER_INPUT", ONV_ROLE_NOT_NOTED},   {key, "", ONV_ROLE_NOT_NOTED},
+        {"kind", "PARAMETER", ONV_ROLE_NOT_NOTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        msg *graph = m_graph("x", "y"), *info = m_info("x:f32[2]");
+        m_put(info, 4, m_pair(cases[i].key, cases[i].value));
+        m_put(graph, G_INFO, info);
+        m_put(graph, G_NODE, m_node("Relu", "r", "x", "y"));
+        msg *file = m_model(graph);
+        onv_model *model = built_load(file);
+        assert_int_equal(built_value(model, "x")->role, cases[i].role);
+        built_done(model, file);
+    }
+}
+
 /* --- Types ------------------------------------------------------------------------------------- */
 
 static void types_of_inputs_and_others(void **state)
@@ -452,6 +476,7 @@ int main(void)
         cmocka_unit_test(a_subgraph_may_hand_out_an_outer_value),
         cmocka_unit_test(long_paths_become_numbers),
         cmocka_unit_test(scopes_come_from_metadata),
+        cmocka_unit_test(roles_come_from_metadata),
         cmocka_unit_test(types_of_inputs_and_others),
         cmocka_unit_test(inputs_of_subgraphs_make_no_symbols),
         cmocka_unit_test(every_kind_of_type),

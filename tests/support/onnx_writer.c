@@ -228,6 +228,22 @@ static const char *put_attribute_value(buffer *attribute, const char *text)
     return end;
 }
 
+static void put_note(buffer *message, unsigned field, const char *key, const char *value)
+{
+    buffer note = {0};
+    put_text(&note, 1, key);
+    put_text(&note, 2, value);
+    put_message(message, field, &note);
+}
+
+void model_role(model *m, const char *name, const char *role)
+{
+    buffer info = {0};
+    put_text(&info, 1, name);
+    put_note(&info, 4, "pkg.torch.export.graph_signature.InputSpec.kind", role);
+    put_message(&m->graph, 13, &info);
+}
+
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes)
 {
@@ -246,13 +262,8 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
         put_message(&node, 5, &attribute);
         while (*attributes == ' ') attributes++;
     }
-    if (m->source[0] != '\0') {
-        buffer note = {0};
-        put_text(&note, 1, "pkg.torch.onnx.name_scopes");
-        put_text(&note, 2, m->source);
-        put_message(&node, 9, &note);
-        m->source[0] = '\0';
-    }
+    if (m->source[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.name_scopes", m->source);
+    m->source[0] = '\0';
     put_message(&m->graph, 1, &node);
 }
 

@@ -46,6 +46,9 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
 /* Where PyTorch's exporter says that the next node comes from: a module and an operation. */
 void model_source(model *m, const char *module, const char *operation);
 
+/* What it says an initializer is: "PARAMETER", "BUFFER". */
+void model_role(model *m, const char *name, const char *role);
+
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);
 

@@ -408,6 +408,44 @@ static void folded_norms_are_restored(void **state)
     }
 }
 
+/* An export that notes what its initializers were: without a note they are what the exporter made of them,
+ * and their names tell of what. */
+static void notes_tell_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *role;
+        bool trained;
+    } cases[] = {
+        {"scale", "PARAMETER", true},     {"scale", "BUFFER", false},    {"scale", "OTHER", false},
+        {"scale", NULL, false},           {"unsqueeze_14", NULL, false}, {"val_14", NULL, true},
+        {"conv.weight_bias", NULL, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[32];
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, cases[i].name, "f32[8]");
+        model_role(m, "w", "PARAMETER");
+        if (cases[i].role != NULL) model_role(m, cases[i].name, cases[i].role);
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].name);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Mul", "scaled", inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower.loss = ONV_LOSS_NONE};
+        onv_training result = trainer_run(&t, &how);
+        trainer_close(&t);
+        model_free(m);
+        assert_int_equal(result.parameter_bytes, (8 * 8 + (cases[i].trained ? 8 : 0)) * 4);
+        assert_int_equal(result.buffer_bytes, cases[i].trained ? 0 : 8 * 4);
+        assert_int_equal(result.saved_activation_bytes, (cases[i].trained ? 2 : 1) * 4 * ROW);
+    }
+}
+
 /* A number that the exporter found out is no parameter: nobody trains it. */
 static void made_up_numbers_are_not_trained(void **state)
 {
@@ -467,6 +505,7 @@ int main(void)
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
         cmocka_unit_test(frozen_parameters_keep_less),
         cmocka_unit_test(folded_norms_are_restored),
+        cmocka_unit_test(notes_tell_parameters),
         cmocka_unit_test(made_up_numbers_are_not_trained),
         cmocka_unit_test(free_dims_are_refused),
     };
