@@ -360,8 +360,9 @@ static bool find_guard(const finder *s, const onv_node *softmax, guard *g)
 {
     onv_value_id p = softmax->outputs[0];
     *g = (guard){0};
-    const onv_node *is_nan = s->f->n_uses[p.index] == 2 ? node_of(s, s->f->user[p.index]) : NULL;
-    const onv_node *where = is_op(is_nan, "IsNaN") ? reader(s, is_nan->outputs[0], "Where") : NULL;
+    const onv_node *is_nan = node_of(s, s->f->user[p.index]);
+    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !is_op(is_nan, "IsNaN")) return false;
+    const onv_node *where = reader(s, is_nan->outputs[0], "Where");
     if (where == NULL || where->n_inputs != 3 || !same(where->inputs[2], p)) return false;
     if (!is_number(s, where->inputs[1])) return false;
     *g = (guard){is_nan, where};
