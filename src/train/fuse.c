@@ -26,9 +26,12 @@ static bool same(onv_value_id a, onv_value_id b)
     return a.index == b.index && onv_is_value(a);
 }
 
+/* A node of that operator, with a result that has a name: what is not read by anything is no part of a
+ * pattern, and has no uses to look at. */
 static bool is_op(const onv_node *node, const char *op_type)
 {
-    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0;
+    return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0 &&
+           node->n_outputs > 0 && onv_is_value(node->outputs[0]);
 }
 
 static const onv_node *node_of(const finder *s, onv_node_id id)
@@ -509,7 +512,7 @@ static void match_attention(finder *s, const onv_node *softmax)
 static void match(finder *s, const onv_node *node)
 {
     if (s->f->of_node[id_of(s, node).index] != 0 || node->n_inputs == 0) return;
-    if (!onv_is_value(node->inputs[0]) || node->n_outputs == 0) return;
+    if (!onv_is_value(node->inputs[0])) return;
     if (is_op(node, "Erf")) match_gelu(s, node);
     if (is_op(node, "Tanh")) match_tanh_gelu(s, node);
     if (is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);

@@ -11,7 +11,7 @@
 
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
 {
-    if (l->status != ONV_OK) return false;
+    if (l->status != ONV_OK || !onv_is_value(id)) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
         l->status =

@@ -99,7 +99,8 @@ typedef struct onv_shape {
     int64_t dims[ONV_MAX_RANK];
 } onv_shape;
 
-bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape); /* false: status is set */
+/* False where there is no such value, or status is set. */
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);
 uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
 /* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,

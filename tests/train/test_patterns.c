@@ -129,6 +129,25 @@ static void exported_forms_are_one_operation(void **state)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
 }
 
+/* "-" is a result without a name: nothing can read it, and it has no place in a pattern. */
+static void results_without_a_name_match_nothing(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{"Softmax(h)-", "Exp(h)y"}, "Exp", H},
+        {{"Softmax(h)a", "IsNaN(a)-", "Exp(a)y"}, "Softmax Exp", 2 * H},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)-", "Exp(h)y"}, "Softmax IsNaN Exp", 2 * H},
+        {{"Squeeze(h)-", "Exp(h)y"}, "Exp", H},
+        {{"Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)-", "Exp(h)y"},
+         "view instance_norm Exp",
+         2 * H + GROUPS},
+        {{"Transpose(h)t", "MatMul(h t)a", "Softmax(a)b", "MatMul(b h)-", "Exp(h)y"},
+         "permute mm Softmax Exp",
+         2 * H + 4 * 4 * 4},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
+}
+
 /* As exported, every node is an operation, and products keep both of their factors. */
 static void as_exported_nothing_is_put_together(void **state)
 {
@@ -183,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exported_forms_are_one_operation),
+        cmocka_unit_test(results_without_a_name_match_nothing),
         cmocka_unit_test(as_exported_nothing_is_put_together),
         cmocka_unit_test(look_alikes_stay_what_they_are),
         cmocka_unit_test(views_and_their_copies),
