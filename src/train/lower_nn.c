@@ -215,11 +215,6 @@ onv_lower_fn onv_lower_nn(const char *op_type)
 
 /* --- What was fused ---------------------------------------------------------------------------- */
 
-static uint32_t vector_of(onv_lowering *l, onv_value_id id)
-{
-    return onv_is_value(id) ? onv_value_tensor(l, id) : ONV_NO_TENSOR;
-}
-
 /* A pointwise function that keeps its input, or (roll) nothing. */
 static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps)
 {
@@ -268,10 +263,12 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
             onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
         break;
     case ONV_FUSION_LAYER_NORM:
-        emit_layer_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), -1, true, f->out);
+        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1,
+                        true, f->out);
         break;
     case ONV_FUSION_GROUP_NORM:
-        emit_group_norm(l, x, vector_of(l, f->weight), vector_of(l, f->bias), f->groups, f->out);
+        emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
+                        f->groups, f->out);
         break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;

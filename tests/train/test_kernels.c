@@ -162,11 +162,7 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
     model_node(m, "Transpose", "rows", "o", "r", "perm=[0,2,1,3]");
     model_node(m, "Reshape", "join", "r joined", "y", "");
     model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    uint64_t kept = trainer_saved(&t, options);
-    trainer_close(&t);
-    model_free(m);
+    uint64_t kept = trainer_kept(m, options);
     return kept;
 }
 

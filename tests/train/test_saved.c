@@ -129,11 +129,7 @@ static void expect_kept(const char *op, const char *inputs, const char *attribut
     model_node(m, "MatMul", "product", "x w", "h", "");
     model_node(m, op, "tested", inputs, "y", attributes);
     model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-    trainer_close(&t);
-    model_free(m);
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     if (kept != 4 * ROW + extra)
         fail_msg("%s keeps %llu bytes, not %llu", op, (unsigned long long)(kept - 4 * ROW),
                  (unsigned long long)extra);
@@ -177,11 +173,7 @@ static void statistics_masks_and_indices_are_kept(void **state)
                "training_mode=1");
     model_node(m, "MaxPool", "pool", "b", "c", "kernel_shape=[2,2] strides=[2,2]");
     model_output(m, "c", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-    trainer_close(&t);
-    model_free(m);
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t x = 2 * 3 * 64 * 4, a = 2 * 4 * 64 * 4, b = a, statistics = 2 * 4 * 4;
     assert_int_equal(kept, x + a + b + statistics + 2 * 4 * 16 * 8);
 }
@@ -204,11 +196,7 @@ static void norms_keep_statistics(void **state)
         model_weight(m, "plane", "f32[3,5]");
         model_node(m, cases[i].op, "norm", cases[i].inputs, "y", cases[i].attributes);
         model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        trainer_close(&t);
-        model_free(m);
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         if (kept != 4 * (2 * 8 * 3 * 5 + cases[i].statistics))
             fail_msg("%s keeps %llu bytes", cases[i].op, (unsigned long long)kept);
     }
@@ -257,11 +245,7 @@ static void permuted_operands_are_copied(void **state)
     model_node(m, "Transpose", "keys", "b", "d", "perm=[0,2,3,1]");
     model_node(m, "MatMul", "scores", "c d", "y", "");
     model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-    trainer_close(&t);
-    model_free(m);
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     uint64_t bytes = 2 * 6 * 32 * 4;
     assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
 }
@@ -332,11 +316,7 @@ static void what_a_view_shows_is_read_by_others(void **state)
     model_node(m, "MatMul", "second", "h v", "y", "");
     model_output(m, "r", "f32");
     model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-    trainer_close(&t);
-    model_free(m);
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
     assert_int_equal(kept, 3 * 4 * ROW); /* x, h, and the result of the ReLU */
 }
 
@@ -461,11 +441,7 @@ static void made_up_numbers_are_not_trained(void **state)
         model_node(m, "MatMul", "product", "x w", "h", "");
         model_node(m, "Mul", "scaled", inputs, "y", "");
         model_output(m, "y", "f32");
-        trainer t;
-        trainer_open_model(&t, m);
-        uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        trainer_close(&t);
-        model_free(m);
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         assert_int_equal(kept, (strcmp(names[i], "val_84") == 0 ? 1 : 2) * 4 * ROW);
     }
 }

@@ -77,6 +77,16 @@ uint64_t trainer_saved(trainer *t, const onv_lower_options *options)
     return bytes;
 }
 
+uint64_t trainer_kept(model *m, const onv_lower_options *options)
+{
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, options);
+    trainer_close(&t);
+    model_free(m);
+    return kept;
+}
+
 onv_training trainer_run(trainer *t, const onv_train_options *options)
 {
     onv_error err = {0};

@@ -21,6 +21,9 @@ void trainer_close(trainer *t);
 /* Saved bytes under these options. */
 uint64_t trainer_saved(trainer *t, const onv_lower_options *options);
 
+/* The same of a model that is used for nothing else: frees it. */
+uint64_t trainer_kept(model *m, const onv_lower_options *options);
+
 /* The whole result; fails the test where there is none. */
 onv_training trainer_run(trainer *t, const onv_train_options *options);
 
