@@ -13,9 +13,9 @@
 
 #include "infer/infer.h"
 #include "ir/check.h"
-#include "live/dags.h"
-#include "live/order_dag.h"
 #include "load/load.h"
+#include "order/dags.h"
+#include "order/order_dag.h"
 
 static double now(void)
 {

@@ -19,7 +19,7 @@
 #define ONV_ALLOC_ALLOC_H
 
 #include "alloc/space.h"
-#include "live/trace.h"
+#include "timeline/trace.h"
 
 /* A single request beyond this is no size but a mistake: ONV_ERR_LIMIT. */
 #define ONV_ALLOC_MAX_BYTES (UINT64_C(1) << 56)

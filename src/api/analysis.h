@@ -3,10 +3,10 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
+#include "device/replays.h"
+#include "graph/liveness.h"
 #include "infer/infer.h"
-#include "live/live.h"
-#include "live/order.h"
-#include "replay/replays.h"
+#include "order/order.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/train.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
-#include "live/order.h"
-#include "replay/device.h"
+#include "device/device.h"
+#include "order/order.h"
 #include "runtime/runtime.h"
 #include "runtime/train.h"
 

@@ -2,7 +2,7 @@
 #ifndef ONV_API_REPLAY_H
 #define ONV_API_REPLAY_H
 
-#include "replay/replays.h"
+#include "device/replays.h"
 #include "runtime/train.h"
 
 /* Names the device; ONV_ERR_USAGE where there is none of that name. NULL: nothing is asked for. */

@@ -3,7 +3,7 @@
 #define ONV_CKPT_NAMES_H
 
 #include "ckpt/scopes.h"
-#include "train/program.h"
+#include "eager/program.h"
 
 typedef struct onv_segment_names {
     /* Nodes; an unnamed one goes by its first output, what was folded into one by "node:module". */

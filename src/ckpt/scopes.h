@@ -11,7 +11,7 @@
 #ifndef ONV_CKPT_SCOPES_H
 #define ONV_CKPT_SCOPES_H
 
-#include "train/eager.h"
+#include "eager/eager.h"
 
 /* Numbered modules around an operation; deeper ones don't count. */
 enum { ONV_SCOPE_MAX_DEPTH = 32 };

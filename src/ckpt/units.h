@@ -18,7 +18,7 @@
 #ifndef ONV_CKPT_UNITS_H
 #define ONV_CKPT_UNITS_H
 
-#include "train/program.h"
+#include "eager/program.h"
 
 typedef struct onv_ckpt_unit {
     uint32_t first_op, last_op; /* of the tape, both included */

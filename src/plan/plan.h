@@ -20,7 +20,7 @@
 #define ONV_PLAN_PLAN_H
 
 #include "base/status.h"
-#include "live/interval.h"
+#include "timeline/interval.h"
 
 enum { ONV_PLAN_MAX_BUFFERS = 1 << 22 };
 

@@ -1,11 +1,11 @@
 /* What stands between the passes, as text that other programs take: intervals, offsets, trace. */
 #include <string.h>
 
-#include "live/trace.h"
 #include "plan/plan.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/value.h"
+#include "timeline/trace.h"
 
 /* Intervals and traces are input to planners and simulators, which a missing size would mislead:
  * without every size there is no dump. */

@@ -2,7 +2,7 @@
 #ifndef ONV_REPORT_JSON_REPLAY_H
 #define ONV_REPORT_JSON_REPLAY_H
 
-#include "replay/replays.h"
+#include "device/replays.h"
 #include "report/json.h"
 
 /* Nothing where no replay was asked for. */

@@ -7,10 +7,10 @@
 #ifndef ONV_REPORT_REPORT_H
 #define ONV_REPORT_REPORT_H
 
+#include "device/replays.h"
+#include "graph/liveness.h"
 #include "infer/infer.h"
-#include "live/live.h"
-#include "live/order.h"
-#include "replay/replays.h"
+#include "order/order.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/runtime.h"

@@ -1,6 +1,6 @@
 #include "runtime/levers.h"
 
-#include "live/storage.h"
+#include "graph/storage.h"
 
 static void set(onv_lever *lever, const onv_live *live, uint64_t weights, uint64_t peak)
 {

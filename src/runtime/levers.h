@@ -3,7 +3,7 @@
 #ifndef ONV_RUNTIME_LEVERS_H
 #define ONV_RUNTIME_LEVERS_H
 
-#include "live/live.h"
+#include "graph/liveness.h"
 
 typedef enum onv_lever_kind {
     ONV_LEVER_VIEWS,   /* Reshape and its like share their input's memory */

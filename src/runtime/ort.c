@@ -8,7 +8,7 @@
  * took. The workspaces of kernels are no part of this: they come out of the same arena for the time
  * of a node and are estimated apart.
  */
-#include "runtime/ort.h"
+#include "ort/ort.h"
 
 #include "base/checked.h"
 #include "runtime/ort_script.h"

@@ -4,8 +4,8 @@
 #include "runtime/ort_script.h"
 #include "base/checked.h"
 #include "base/heap.h"
-#include "replay/recorder.h"
-#include "runtime/ort.h"
+#include "device/recorder.h"
+#include "ort/ort.h"
 
 #define ALIGN UINT64_C(256)
 enum { N_RUNS = 3 };

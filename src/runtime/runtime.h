@@ -9,9 +9,9 @@
 #define ONV_RUNTIME_RUNTIME_H
 
 #include "alloc/alloc.h"
-#include "live/live.h"
-#include "live/storage.h"
-#include "replay/script.h"
+#include "device/script.h"
+#include "graph/liveness.h"
+#include "graph/storage.h"
 
 typedef struct onv_range {
     uint64_t low, high;

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "live/storage.h"
+#include "graph/storage.h"
 
 static uint8_t buffer_kind(const onv_train_buffer *b)
 {

@@ -9,9 +9,9 @@
 #include "alloc/alloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/names.h"
-#include "live/live.h"
+#include "eager/program.h"
+#include "graph/liveness.h"
 #include "runtime/runtime.h"
-#include "train/program.h"
 
 struct onv_training_plan;
 

@@ -3,7 +3,7 @@
 #define ONV_TESTS_ALLOC_TRACES_H
 
 #include "base/vec.h"
-#include "live/trace.h"
+#include "timeline/trace.h"
 
 typedef struct trace_shape {
     uint32_t seed;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "live/storage.h"
+#include "graph/storage.h"
 
 static void lower(taped *t, onv_dtype amp)
 {

@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda_driver.h"
 #include "fake_cuda/kernels_on_cpu.h"
-#include "replay/cuda_driver.h"
 
 #define EXPORT                    __attribute__((visibility("default")))
 #define DECLARE(name, parameters) EXPORT onv_cu_result name parameters;

@@ -1,4 +1,4 @@
-/* The kernels of src/replay/kernels.cu on the processor, one thread after the other. What CUDA names is
+/* The kernels of src/device/kernels.cu on the processor, one thread after the other. What CUDA names is
  * named here; the text is the same. */
 #ifndef ONV_TESTS_KERNELS_ON_CPU_H
 #define ONV_TESTS_KERNELS_ON_CPU_H
@@ -19,7 +19,7 @@ static void atomicMin(unsigned long long *at, unsigned long long value)
 #define KERNEL     static
 #define __device__ __attribute__((unused))
 #define __ffsll    __builtin_ffsll
-#include "replay/kernels.cu"
+#include "device/kernels.cu"
 #undef __ffsll
 #undef __device__
 #undef KERNEL

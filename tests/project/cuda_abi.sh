@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What src/replay/cuda_driver.h declares by hand is what the CUDA Toolkit's header says. Skipped where
+# What src/device/cuda_driver.h declares by hand is what the CUDA Toolkit's header says. Skipped where
 # there is no such header: nothing else needs it.
 set -euo pipefail
 cd "${ONV_SOURCE_DIR:-$(dirname "$0")/../..}"
@@ -11,7 +11,7 @@ cuda=${CUDA_HOME:-/usr/local/cuda}/include
 
 #include <cuda.h>
 
-#include "replay/cuda_driver.h"
+#include "device/cuda_driver.h"
 
 #define SAME(ours, theirs) _Static_assert((long)(ours) == (long)(theirs), #theirs)
 #define SAME_PLACE(ours, a, theirs, b) SAME(offsetof(ours, a), offsetof(theirs, b))

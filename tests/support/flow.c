@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "ir/check.h"
-#include "live/order.h"
 #include "load/load.h"
+#include "order/order.h"
 
 enum { MAX_DIMS = 8 };
 

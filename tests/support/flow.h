@@ -3,8 +3,8 @@
 #ifndef ONV_TESTS_FLOW_H
 #define ONV_TESTS_FLOW_H
 
+#include "graph/liveness.h"
 #include "infer/infer.h"
-#include "live/live.h"
 #include "runtime/runtime.h"
 #include "support/onnx_writer.h"
 

@@ -1,0 +1,88 @@
+/* Replay: a script run on a device, and what it shows.
+ *
+ * Every buffer is filled at its birth and checked at its last read, so two live buffers on the same
+ * bytes, memory used after it was freed, or a write that never arrived are found and named. Memory
+ * that no buffer covers is written too: all that is claimed is touched.
+ *
+ * Held memory is measured around each allocation: what the device's free memory dropped by belongs
+ * to the script, what it changes between two allocations to somebody else. A pool says itself what
+ * it has in use. An allocation may take up to one granule more than was asked for, so the tolerance
+ * is the granularity times the most allocations that there are at a time.
+ *
+ * Whatever happens (no memory left, a device that fails, a request to stop), all memory goes back.
+ */
+#ifndef ONV_DEVICE_REPLAY_H
+#define ONV_DEVICE_REPLAY_H
+
+#include "device/device.h"
+#include "device/script.h"
+
+typedef struct onv_replay_options {
+    bool allocate_only;               /* no patterns: does the memory suffice? */
+    bool (*cancelled)(void *context); /* asked between events; may be NULL */
+    void *cancel_context;
+} onv_replay_options;
+
+typedef enum onv_fault_kind {
+    ONV_FAULT_OVERLAP,      /* a live buffer holds bytes of another one */
+    ONV_FAULT_LOST,         /* it holds what nobody wrote there */
+    ONV_FAULT_OUTSIDE,      /* it reaches beyond its segment */
+    ONV_FAULT_NO_SEGMENT,   /* it is born in memory that is not there */
+    ONV_FAULT_BORN_TWICE,   /* also: born again after its death */
+    ONV_FAULT_USE_BEFORE,   /* read or freed before it was born */
+    ONV_FAULT_USE_AFTER,    /* read after it was freed */
+    ONV_FAULT_FREED_TWICE,  /* a buffer or a segment */
+    ONV_FAULT_UNREAD,       /* freed without having been read: nothing was proved of it */
+    ONV_FAULT_PULLED_AWAY,  /* its segment is freed while it lives */
+    ONV_FAULT_NEVER_FREED,  /* a buffer or a segment */
+    ONV_FAULT_UNKNOWN,      /* an event about a buffer, a segment or a step that there is not */
+    ONV_FAULT_LIVE_DIFFERS, /* the buffers of a step are not those of the prediction */
+    ONV_FAULT_HELD_DIFFERS, /* the device holds more or less than the prediction and the tolerance */
+    ONV_FAULT_FIGURE,       /* the script is not what the runtime's figure says */
+    ONV_FAULT_NOT_BACK,     /* memory that was freed did not come back */
+    ONV_FAULT_NO_MEMORY,    /* the device has no memory where it should */
+    ONV_N_FAULTS
+} onv_fault_kind;
+
+typedef struct onv_fault {
+    onv_fault_kind kind;
+    uint32_t step;
+    uint32_t buffer, other; /* of the script; UINT32_MAX: none */
+    uint64_t offset;        /* in the buffer */
+    char text[320];         /* one line, for people; names come from the model */
+} onv_fault;
+
+enum { ONV_REPLAY_MAX_FAULTS = 20 }; /* more are only counted */
+
+typedef struct onv_replay_result {
+    const char *mode, *runtime, *plan; /* as in the script */
+    bool agrees;
+    bool allocate_only;
+    uint64_t predicted_bytes, measured_bytes; /* peaks of what is held */
+    uint64_t predicted_live, measured_live;   /* peaks of the buffers in it */
+    uint64_t tolerance_bytes, granularity_bytes;
+    uint32_t most_allocations; /* at a time */
+    bool has_pool;
+    uint64_t pool_used, pool_reserved, predicted_pool_reserved; /* peaks */
+    uint64_t free_before, free_least, free_after, total;        /* of the device */
+    uint64_t foreign_bytes; /* sum of changes that were not ours: other processes */
+    uint64_t n_buffers, n_checked, filled_bytes;
+    bool out_of_memory; /* at this step, asking for so much while so much was free */
+    uint32_t oom_step;
+    uint64_t oom_bytes, oom_free;
+    uint32_t n_steps; /* the timeline: most while the step runs */
+    uint64_t *predicted_held_at, *measured_held_at, *predicted_live_at, *measured_live_at;
+    uint64_t n_faults;
+    onv_fault faults[ONV_REPLAY_MAX_FAULTS];
+} onv_replay_result;
+
+/* Errors are those of the device, and ONV_ERR_CANCELLED; what the replay finds is in the result.
+ * Cleanup in either case. */
+onv_status onv_replay_run(const onv_script *script, onv_device *device,
+                          const onv_replay_options *options, onv_replay_result *result,
+                          onv_error *err);
+void onv_replay_cleanup(onv_replay_result *result);
+
+const char *onv_fault_name(onv_fault_kind kind);
+
+#endif

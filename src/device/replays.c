@@ -1,0 +1,201 @@
+#include "device/replays.h"
+
+#include "base/heap.h"
+
+void onv_replays_cleanup(onv_replays *r)
+{
+    for (size_t i = 0; i < r->scripts.count; i++) onv_script_cleanup(&r->scripts.at[i]);
+    for (size_t i = 0; i < r->results.count; i++) onv_replay_cleanup(&r->results.at[i]);
+    onv_vec_cleanup(&r->scripts);
+    onv_vec_cleanup(&r->results);
+    onv_vec_cleanup(&r->walls);
+}
+
+onv_status onv_replays_add(onv_replays *r, onv_script *script, onv_error *err)
+{
+    if (onv_vec_push(&r->scripts, *script)) return ONV_OK;
+    onv_script_cleanup(script);
+    return onv_fail_memory(err);
+}
+
+onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_options *options,
+                           onv_error *err)
+{
+    r->device = device->info;
+    r->agrees = true;
+    for (size_t i = 0; i < r->scripts.count; i++) {
+        if (!onv_vec_reserve(&r->results, 1)) return onv_fail_memory(err);
+        onv_replay_result *result = &r->results.at[r->results.count++];
+        ONV_TRY(onv_replay_run(&r->scripts.at[i], device, options, result, err));
+        r->agrees &= result->agrees;
+        r->out_of_memory |= result->out_of_memory;
+    }
+    return ONV_OK;
+}
+
+void onv_replays_info(const onv_replays *r, onv_replay_info *info)
+{
+    *info = (onv_replay_info){.device = r->device.name,
+                              .is_gpu = r->device.is_gpu,
+                              .agrees = r->agrees,
+                              .out_of_memory = r->out_of_memory};
+    for (size_t i = 0; i < r->results.count; i++) {
+        const onv_replay_result *result = &r->results.at[i];
+        info->faults += result->n_faults;
+        if (result->predicted_bytes <= info->predicted_bytes) continue;
+        info->predicted_bytes = result->predicted_bytes;
+        info->measured_bytes = result->measured_bytes;
+    }
+}
+
+uint64_t onv_script_needs(const onv_script *script)
+{
+    return script->pool_reserved > script->held_peak ? script->pool_reserved : script->held_peak;
+}
+
+/* --- Walls ------------------------------------------------------------------------------------- */
+
+enum { MAX_PROBES = 192 };
+#define MAX_BATCH (INT64_C(1) << 30)
+
+typedef struct probe {
+    uint64_t needs;
+    uint64_t tolerance;
+    bool is_tried, fits; /* on the device */
+} probe;
+
+typedef struct search {
+    onv_device *device;
+    onv_replays_at at;
+    void *context;
+    onv_replay_options options;
+    uint64_t capacity;
+    size_t n_scripts, count;
+    int64_t batches[MAX_PROBES];
+    probe *probes; /* MAX_PROBES rows of n_scripts */
+} search;
+
+/* Scripts at a batch, once; what is asked of the device is decided by whoever looks. */
+static onv_status look(search *s, int64_t batch, size_t script, bool try_it, probe **result,
+                       onv_error *err)
+{
+    size_t i = 0;
+    while (i < s->count && s->batches[i] != batch) i++;
+    probe *row = &s->probes[i * s->n_scripts];
+    *result = &row[script];
+    if (i < s->count && (!try_it || row[script].is_tried)) return ONV_OK;
+    if (i == MAX_PROBES)
+        return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
+                        MAX_PROBES);
+    onv_replays at = {0};
+    onv_error local = {0};
+    onv_status status = s->at(s->context, batch, &at, &local);
+    bool too_large = status == ONV_ERR_OVERFLOW || (status == ONV_ERR_LIMIT && batch > 1);
+    if (i == s->count) {
+        s->batches[s->count++] = batch;
+        for (size_t k = 0; k < s->n_scripts; k++) {
+            row[k] = (probe){.needs = UINT64_MAX, .is_tried = too_large};
+            if (!too_large && k < at.scripts.count)
+                row[k].needs = onv_script_needs(&at.scripts.at[k]);
+        }
+    }
+    if (status == ONV_OK && try_it && script < at.scripts.count) {
+        onv_replay_result run;
+        status = onv_replay_run(&at.scripts.at[script], s->device, &s->options, &run, &local);
+        row[script].is_tried = true;
+        row[script].fits = !run.out_of_memory;
+        row[script].tolerance = run.tolerance_bytes;
+        onv_replay_cleanup(&run);
+    }
+    onv_replays_cleanup(&at);
+    if (too_large || status == ONV_OK) return ONV_OK;
+    if (err != NULL) *err = local;
+    return status;
+}
+
+static onv_status fits(search *s, int64_t batch, size_t script, bool really, bool *result,
+                       onv_error *err)
+{
+    probe *at;
+    ONV_TRY(look(s, batch, script, really, &at, err));
+    *result = really ? at->fits : at->needs <= s->capacity;
+    return ONV_OK;
+}
+
+/* Starts where the other search ended, if it did: mostly that is the answer. */
+static onv_status find_largest(search *s, size_t script, bool really, int64_t start,
+                               int64_t *largest, onv_error *err)
+{
+    int64_t good = 0, bad = start > 0 ? start : 1, jump = 1;
+    bool fitting;
+    for (;;) {
+        ONV_TRY(fits(s, bad, script, really, &fitting, err));
+        if (!fitting) break;
+        good = bad;
+        if (good >= MAX_BATCH) break;
+        bad = start > 0 ? good + jump : good * 2;
+        jump *= 2;
+    }
+    while (good < MAX_BATCH && bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        ONV_TRY(fits(s, middle, script, really, &fitting, err));
+        if (fitting)
+            good = middle;
+        else
+            bad = middle;
+    }
+    *largest = good;
+    return ONV_OK;
+}
+
+/* Apart they may be where the last batch that fitted, or the first that did not, needs about all that
+ * is free. */
+static onv_status judge(search *s, size_t script, onv_replay_wall *wall, onv_error *err)
+{
+    bool over = wall->predicted_batch < wall->measured_batch;
+    wall->agrees = wall->predicted_batch == wall->measured_batch || (over && wall->is_least);
+    if (wall->agrees) return ONV_OK;
+    probe *at;
+    ONV_TRY(look(s, wall->measured_batch + (over ? 0 : 1), script, true, &at, err));
+    uint64_t apart = at->needs > s->capacity ? at->needs - s->capacity : s->capacity - at->needs;
+    wall->agrees = apart <= at->tolerance;
+    return ONV_OK;
+}
+
+static onv_status find_walls(onv_replays *r, search *s, onv_error *err)
+{
+    for (size_t i = 0; i < s->n_scripts; i++) {
+        onv_replay_wall wall = {.mode = r->scripts.at[i].mode,
+                                .runtime = r->scripts.at[i].runtime,
+                                .plan = r->scripts.at[i].plan,
+                                .is_least = r->scripts.at[i].pool_reserved > 0};
+        ONV_TRY(find_largest(s, i, false, 0, &wall.predicted_batch, err));
+        ONV_TRY(find_largest(s, i, true, wall.predicted_batch, &wall.measured_batch, err));
+        ONV_TRY(judge(s, i, &wall, err));
+        r->agrees &= wall.agrees;
+        if (!onv_vec_push(&r->walls, wall)) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replays_at at,
+                                  void *context, const onv_replay_options *options, onv_error *err)
+{
+    search *s = onv_heap_calloc(1, sizeof *s);
+    if (s == NULL) return onv_fail_memory(err);
+    uint64_t total;
+    s->device = device;
+    s->at = at;
+    s->context = context;
+    s->options = *options;
+    s->options.allocate_only = true;
+    s->n_scripts = r->scripts.count;
+    s->probes = onv_heap_calloc((size_t)MAX_PROBES * s->n_scripts, sizeof *s->probes);
+    onv_status status = s->probes != NULL ? ONV_OK : onv_fail_memory(err);
+    if (status == ONV_OK) status = device->kind->memory(device, &s->capacity, &total, err);
+    if (s->capacity > device->limit_bytes) s->capacity = device->limit_bytes;
+    if (status == ONV_OK) status = find_walls(r, s, err);
+    onv_heap_free(s->probes);
+    onv_heap_free(s);
+    return status;
+}

@@ -1,0 +1,131 @@
+#include "eager/simulation.h"
+
+/* The parameter's .grad: the gradient itself where nobody else holds it. */
+static void accumulate(onv_simulation *s, uint32_t tensor)
+{
+    onv_pending_grad *grad = &s->grad[tensor];
+    const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
+    uint32_t *at = &s->grad_row[t->storage];
+    if (grad->row == ONV_NO_ROW || s->failed) return;
+    bool owned = s->refs.at[grad->row] == 1 && grad->dense;
+    if (*at != ONV_NO_ROW) {
+        onv_sim_release(s, grad->row);
+    } else if (owned && s->options->zero_stage < 2) {
+        *at = grad->row;
+    } else {
+        onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "AccumulateGrad");
+        *at = onv_sim_alloc(s, onv_sim_shard(s, t->bytes, 2), ONV_TRAIN_GRADIENT, "gradient");
+        onv_sim_release(s, grad->row);
+    }
+    grad->row = ONV_NO_ROW;
+}
+
+static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
+{
+    onv_pending_grad *at = &s->grad[tensor];
+    const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
+    if (at->row == ONV_NO_ROW) {
+        *at = grad;
+    } else if (s->refs.at[at->row] == 1 && at->dense) {
+        onv_sim_release(s, grad.row);
+    } else if (!s->failed) {
+        onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");
+        uint32_t sum = onv_sim_alloc(s, t->bytes, ONV_TRAIN_GRADIENT, "gradient");
+        onv_sim_release(s, at->row);
+        onv_sim_release(s, grad.row);
+        *at = (onv_pending_grad){sum, true};
+    }
+    if (t->is_leaf && --s->senders_left[tensor] == 0) accumulate(s, tensor);
+}
+
+static bool has_grad(const onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_out; k++)
+        if (s->grad[op->out[k]].row != ONV_NO_ROW) return true;
+    return false;
+}
+
+static void make_grads(onv_simulation *s, const onv_eager_op *op)
+{
+    onv_pending_grad out = s->grad[op->out[0]];
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
+        s->made[k] = (onv_pending_grad){ONV_NO_ROW, true};
+        if (op->in[k].grad == ONV_GRAD_NONE) continue;
+        if (op->in[k].grad == ONV_GRAD_NEW) {
+            const char *label = s->eager->storages.at[t->storage].label;
+            s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_TRAIN_GRADIENT, label);
+        } else {
+            s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS};
+            onv_sim_hold(s, out.row);
+        }
+    }
+}
+
+/* What an operation saves must be there when its backward runs. */
+static void count_lost(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->saved_row[s->first_saved[index] + k] == ONV_NO_ROW) s->program->lost++;
+}
+
+static void let_saved_go(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
+        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
+        onv_sim_release(s, *row);
+        *row = ONV_NO_ROW;
+    }
+    onv_frame_leave(s, index);
+}
+
+static void run_backward(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    bool runs = has_grad(s, op);
+    if (runs) {
+        s->backward_at = index;
+        onv_frame_restore(s, index);
+        count_lost(s, index);
+        onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
+        onv_sim_gather(s, op);
+        make_grads(s, op);
+        onv_sim_temporary(s, op->backward_temp_bytes, op->name);
+    }
+    let_saved_go(s, index);
+    if (!runs) return;
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        onv_pending_grad *grad = &s->grad[op->out[k]];
+        if (grad->row == ONV_NO_ROW && op->zeroes_grads)
+            onv_sim_temporary(s, s->eager->tensors.at[op->out[k]].bytes, "zeros");
+        onv_sim_release(s, grad->row);
+        grad->row = ONV_NO_ROW;
+    }
+    for (uint32_t k = 0; k < op->n_in && !s->failed; k++)
+        if (s->made[k].row != ONV_NO_ROW) send(s, op->in[k].tensor, s->made[k]);
+}
+
+static void seed(onv_simulation *s, uint32_t tensor)
+{
+    onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "gradient of the loss");
+    uint64_t bytes = s->eager->tensors.at[tensor].bytes;
+    s->grad[tensor] =
+        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_TRAIN_GRADIENT, "gradient"), true};
+}
+
+void onv_sim_backward(onv_simulation *s)
+{
+    for (size_t i = 0; i < s->eager->tensors.count; i++) {
+        s->grad[i] = (onv_pending_grad){ONV_NO_ROW, true};
+        s->senders_left[i] = s->senders[i];
+    }
+    if (s->eager->loss != ONV_NO_TENSOR) seed(s, s->eager->loss);
+    for (size_t i = 0; s->eager->loss == ONV_NO_TENSOR && i < s->eager->outputs.count; i++)
+        seed(s, s->eager->outputs.at[i]);
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;)
+        if (s->eager->ops.at[i].has_backward) run_backward(s, i);
+    /* Leaves that some operation could have sent more, but backward never came there. */
+    for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed; i++)
+        if (s->eager->tensors.at[i].is_leaf) accumulate(s, i);
+}

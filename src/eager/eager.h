@@ -1,0 +1,142 @@
+/* The eager program: what PyTorch's Python code executes where an ONNX graph was exported from it.
+ *
+ *   graph ──lower──▶ tape of operations on tensors, tensors are views of storages
+ *
+ * A storage is one block of device memory. A tensor is a view of it: dtype, dims and strides, for
+ * whether a reshape copies depends on strides. An operation reads tensors, makes tensors, keeps
+ * storages for its backward, and says what its backward makes for each input. Autograd's graph is
+ * the tape read backwards: an operation is a node, and the highest one that is ready comes next.
+ *
+ * Sizes must be numbers: a model with free dims cannot be lowered. Everything lives in the model's
+ * arena.
+ */
+#ifndef ONV_EAGER_EAGER_H
+#define ONV_EAGER_EAGER_H
+
+#include "ir/model.h"
+
+typedef enum onv_storage_kind {
+    ONV_STORAGE_INPUT,      /* the batch and its targets */
+    ONV_STORAGE_PARAMETER,  /* trained or frozen */
+    ONV_STORAGE_BUFFER,     /* float initializers that are never trained: running statistics */
+    ONV_STORAGE_CONSTANT,   /* tables and masks of the export */
+    ONV_STORAGE_ACTIVATION, /* made by an operation */
+    ONV_STORAGE_EXTRA, /* made by an operation for its backward alone: masks, indices, statistics */
+} onv_storage_kind;
+
+typedef struct onv_eager_storage {
+    uint64_t bytes;
+    uint64_t elems; /* PARAMETER */
+    uint8_t kind;   /* onv_storage_kind */
+    bool trained;   /* PARAMETER */
+    bool on_host;   /* scalars and shapes: no device memory */
+    bool is_output; /* the caller holds it: the network's outputs, the loss */
+    bool is_cached; /* autocast holds it until it ends: after the loss */
+    const char *label;
+    const int64_t *dims; /* PARAMETER: factored optimizers look at the shape */
+    uint32_t rank;
+} onv_eager_storage;
+
+typedef struct onv_eager_tensor {
+    uint32_t storage;
+    uint8_t dtype;
+    bool needs_grad;
+    bool is_leaf; /* a trained parameter: its gradient stays */
+    uint32_t rank;
+    const int64_t *dims, *strides;
+    uint64_t elems, bytes; /* of the tensor, whatever its storage holds */
+} onv_eager_tensor;
+
+#define ONV_NO_TENSOR UINT32_MAX
+
+typedef enum onv_grad {
+    ONV_GRAD_NONE,
+    ONV_GRAD_NEW,   /* a tensor like the input */
+    ONV_GRAD_ALIAS, /* the gradient of the output itself, or a dense view of it */
+    ONV_GRAD_PART,  /* a view of it that covers a part, or repeats elements */
+} onv_grad;
+
+typedef struct onv_eager_arg {
+    uint32_t tensor;
+    uint8_t grad; /* onv_grad */
+} onv_eager_arg;
+
+typedef struct onv_eager_op {
+    const char *name; /* PyTorch's, static */
+    onv_node_id node; /* ONV_NO_NODE for the loss */
+    const char
+        *part; /* the module of what the export folded into the node; NULL: the node itself */
+    onv_eager_arg *in;
+    uint32_t *out;   /* tensors */
+    uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
+    uint32_t n_in, n_out, n_saved;
+    uint64_t forward_temp_bytes;  /* while it runs */
+    uint64_t backward_temp_bytes; /* while its backward runs */
+    bool has_backward;            /* it is a node of autograd's graph */
+    bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
+    bool in_place;     /* its output overwrites its first input */
+    uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
+} onv_eager_op;
+
+/* Segments begin and end between nodes, or between a node and what was folded into it. */
+static inline bool onv_eager_same_node(const onv_eager_op *a, const onv_eager_op *b)
+{
+    return a->node.index == b->node.index && a->part == b->part;
+}
+
+typedef struct onv_eager {
+    ONV_VEC(onv_eager_storage) storages;
+    ONV_VEC(onv_eager_tensor) tensors;
+    ONV_VEC(onv_eager_op) ops;
+    uint32_t first_loss_op;    /* ops from here on are the loss */
+    uint32_t loss;             /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;     /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs; /* tensors that backward starts at without a loss */
+    uint32_t folded_norms;     /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;   /* that the export folded, but says so */
+    uint32_t slow_attentions;  /* calls that run as separate operations, where a kernel could */
+    uint32_t recurrent;        /* layers that cuDNN keeps more for than tensors of the graph */
+    uint64_t reserve_bytes;    /* that: an estimate */
+    uint32_t opaque;           /* nodes of which only the results are seen: control flow, unknown */
+} onv_eager;
+
+typedef enum onv_loss {
+    ONV_LOSS_AUTO,
+    ONV_LOSS_CROSS_ENTROPY,
+    ONV_LOSS_MSE,
+    ONV_LOSS_NONE
+} onv_loss;
+
+/* How PyTorch computes attention. */
+typedef enum onv_attention_kernel {
+    ONV_ATTENTION_MATH,      /* one operation after the other */
+    ONV_ATTENTION_FLASH,     /* FlashAttention where it can: 16 bits, no mask; else the next */
+    ONV_ATTENTION_EFFICIENT, /* memory-efficient attention */
+} onv_attention_kernel;
+
+typedef struct onv_lower_options {
+    onv_loss loss;
+    onv_attention_kernel attention;
+    bool as_exported; /* no pattern is recognised */
+    bool no_inplace;  /* Relu and Relu6 make new tensors; otherwise they overwrite where they may */
+    bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
+    onv_dtype amp;    /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
+    const char *const *freeze; /* globs on names of initializers */
+    size_t n_freeze;
+} onv_lower_options;
+
+/* `order`: the nodes of the main graph in execution order; `is_host` by value index: computed on the
+ * host (shapes). Requires inference. Fails with ONV_ERR_USAGE where a size is no number. */
+onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t n_order,
+                           const bool *is_host, const onv_lower_options *options, onv_eager *eager,
+                           onv_error *err);
+void onv_eager_cleanup(onv_eager *eager);
+
+/* The saved set: bytes that stay allocated between forward and backward beyond parameters and
+ * buffers, each distinct storage once. `is_saved`, where not NULL, is set by storage. */
+onv_status onv_eager_saved(onv_model *model, const onv_eager *eager, uint64_t *bytes,
+                           bool **is_saved, onv_error *err);
+
+onv_status onv_eager_check(const onv_eager *eager, onv_error *err);
+
+#endif

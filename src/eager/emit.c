@@ -1,0 +1,311 @@
+#include "base/checked.h"
+#include "eager/lower.h"
+
+static void fail_memory(onv_lowering *l)
+{
+    if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+}
+
+static void fail_overflow(onv_lowering *l)
+{
+    if (l->status == ONV_OK)
+        l->status = onv_fail(l->err, ONV_ERR_OVERFLOW, "the size of a tensor does not fit 64 bits");
+}
+
+/* --- Tensors ----------------------------------------------------------------------------------- */
+
+onv_eager_tensor onv_tensor_at(const onv_lowering *l, uint32_t tensor)
+{
+    if (tensor == ONV_NO_TENSOR) return (onv_eager_tensor){.storage = UINT32_MAX};
+    return l->eager->tensors.at[tensor];
+}
+
+bool onv_tensor_needs_grad(const onv_lowering *l, uint32_t tensor)
+{
+    return tensor != ONV_NO_TENSOR && l->eager->tensors.at[tensor].needs_grad;
+}
+
+bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor)
+{
+    return tensor != ONV_NO_TENSOR &&
+           onv_dtype_is_float((onv_dtype)l->eager->tensors.at[tensor].dtype);
+}
+
+uint32_t onv_storage_new(onv_lowering *l, uint64_t bytes, onv_storage_kind kind, const char *label)
+{
+    if (l->status != ONV_OK) return UINT32_MAX;
+    onv_eager_storage storage = {.bytes = bytes, .kind = (uint8_t)kind, .label = label};
+    if (!onv_vec_push(&l->eager->storages, storage) || !onv_vec_push(&l->saved, false) ||
+        !onv_vec_push(&l->low_precision, ONV_NO_TENSOR)) {
+        fail_memory(l);
+        return UINT32_MAX;
+    }
+    return (uint32_t)l->eager->storages.count - 1;
+}
+
+/* Products of any of the dims must fit, those that a dim of 0 hides too: strides are made of them. */
+static bool count_elems(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        uint64_t *elems, uint64_t *bytes)
+{
+    uint64_t product = 1;
+    bool fits = true, empty = false;
+    for (uint32_t i = 0; i < rank; i++) {
+        empty |= dims[i] == 0;
+        if (dims[i] > 0) fits &= onv_u64_mul(product, (uint64_t)dims[i], &product);
+    }
+    *elems = empty ? 0 : product;
+    if (fits && product <= INT64_MAX && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes))
+        return true;
+    fail_overflow(l);
+    return false;
+}
+
+uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides)
+{
+    if (l->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = {.storage = storage, .dtype = dtype, .rank = rank};
+    if (!count_elems(l, dtype, rank, dims, &t.elems, &t.bytes)) return ONV_NO_TENSOR;
+    int64_t *copy = onv_arena_alloc(&l->model->arena, 2 * (size_t)rank * sizeof *copy);
+    if (copy == NULL) {
+        fail_memory(l);
+        return ONV_NO_TENSOR;
+    }
+    int64_t step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        copy[i] = dims[i];
+        copy[rank + i] = strides != NULL ? strides[i] : step;
+        step *= dims[i]; /* the product of all dims was checked */
+    }
+    t.dims = copy;
+    t.strides = copy + rank;
+    if (!onv_vec_push(&l->eager->tensors, t)) {
+        fail_memory(l);
+        return ONV_NO_TENSOR;
+    }
+    return (uint32_t)l->eager->tensors.count - 1;
+}
+
+uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        const int64_t *strides)
+{
+    uint32_t tensor = onv_tensor_on(l, UINT32_MAX, dtype, rank, dims, strides);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    const char *label = onv_is_node(l->node) ? onv_model_node(l->model, l->node)->name : "loss";
+    uint32_t storage =
+        onv_storage_new(l, l->eager->tensors.at[tensor].bytes, ONV_STORAGE_ACTIVATION, label);
+    l->eager->tensors.at[tensor].storage = storage;
+    return storage == UINT32_MAX ? ONV_NO_TENSOR : tensor;
+}
+
+bool onv_tensor_is_contiguous(const onv_eager_tensor *t)
+{
+    int64_t step = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dims[i] == 1) continue;
+        if (t->strides[i] != step) return false;
+        step *= t->dims[i];
+    }
+    return true;
+}
+
+/* --- Operations -------------------------------------------------------------------------------- */
+
+void onv_emit_begin(onv_lowering *l, const char *name)
+{
+    l->op = (onv_eager_op){.name = name, .node = l->node, .part = l->part};
+    l->in.count = l->out.count = l->keep.count = l->extra.count = 0;
+}
+
+void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
+{
+    if (tensor == ONV_NO_TENSOR) return;
+    bool wants = l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE;
+    onv_eager_arg arg = {tensor, (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
+    if (!onv_vec_push(&l->in, arg)) fail_memory(l);
+    if (wants) l->op.has_backward = true;
+}
+
+void onv_emit_save(onv_lowering *l, uint32_t tensor)
+{
+    if (tensor == ONV_NO_TENSOR) return;
+    if (!onv_vec_push(&l->keep, l->eager->tensors.at[tensor].storage)) fail_memory(l);
+}
+
+void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label)
+{
+    onv_extra extra = {.label = label};
+    if (!onv_u64_mul(count, bytes_each, &extra.bytes)) fail_overflow(l);
+    if (!onv_vec_push(&l->extra, extra)) fail_memory(l);
+}
+
+uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor)
+{
+    if (tensor != ONV_NO_TENSOR && !onv_vec_push(&l->out, tensor)) fail_memory(l);
+    return tensor;
+}
+
+void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes)
+{
+    l->op.forward_temp_bytes = forward_bytes;
+    l->op.backward_temp_bytes = backward_bytes;
+}
+
+static bool copy_lists(onv_lowering *l)
+{
+    onv_eager_op *op = &l->op;
+    onv_arena *arena = &l->model->arena;
+    op->n_in = (uint32_t)l->in.count;
+    op->n_out = (uint32_t)l->out.count;
+    op->n_saved = op->has_backward ? (uint32_t)l->keep.count : 0;
+    op->in = onv_arena_copy(arena, l->in.at, l->in.count * sizeof *op->in);
+    op->out = onv_arena_copy(arena, l->out.at, l->out.count * sizeof *op->out);
+    op->saved = onv_arena_copy(arena, l->keep.at, op->n_saved * sizeof *op->saved);
+    return op->in != NULL && op->out != NULL && op->saved != NULL;
+}
+
+void onv_emit_end(onv_lowering *l)
+{
+    if (l->status != ONV_OK) return;
+    /* What only backward reads is made only where there is one. */
+    for (size_t i = 0; l->op.has_backward && i < l->extra.count; i++) {
+        uint32_t storage =
+            onv_storage_new(l, l->extra.at[i].bytes, ONV_STORAGE_EXTRA, l->extra.at[i].label);
+        if (!onv_vec_push(&l->keep, storage)) fail_memory(l);
+    }
+    if (l->status != ONV_OK) return;
+    if (!copy_lists(l) || !onv_vec_push(&l->eager->ops, l->op)) {
+        fail_memory(l);
+        return;
+    }
+    for (uint32_t i = 0; i < l->op.n_saved; i++) l->saved.at[l->op.saved[i]] = true;
+    for (uint32_t i = 0; i < l->op.n_out; i++) {
+        onv_eager_tensor *out = &l->eager->tensors.at[l->op.out[i]];
+        out->needs_grad = l->op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
+    }
+}
+
+/* --- Views and copies -------------------------------------------------------------------------- */
+
+uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides, onv_grad grad)
+{
+    if (x == ONV_NO_TENSOR) return x;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t view = onv_tensor_on(l, t.storage, t.dtype, rank, dims, strides);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, grad);
+    onv_emit_out(l, view);
+    onv_emit_end(l);
+    return view;
+}
+
+/* The strides with which `t` can be seen as `dims` without moving anything: groups of dims that are
+ * adjacent in memory are cut anew. */
+static bool view_strides(const onv_eager_tensor *t, uint32_t rank, const int64_t *dims,
+                         int64_t *strides)
+{
+    int64_t at = (int64_t)rank - 1;
+    for (uint32_t i = t->rank; i > 0;) {
+        uint32_t last = --i;
+        int64_t step = t->strides[last], elems = t->dims[last];
+        while (i > 0 && (t->dims[i - 1] == 1 || t->strides[i - 1] == elems * step)) {
+            elems *= t->dims[--i];
+            /* a dim of 1 has no say in strides, but those before it must still line up */
+        }
+        int64_t taken = 1;
+        while (at >= 0 && (taken < elems || dims[at] == 1)) {
+            strides[at] = taken * step;
+            taken *= dims[at--];
+        }
+        if (taken != elems) return false;
+    }
+    while (at >= 0 && dims[at] == 1) strides[at--] = 1;
+    return at < 0;
+}
+
+static uint32_t emit_copy(onv_lowering *l, const char *name, uint32_t x, uint32_t rank,
+                          const int64_t *dims)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t copy = onv_tensor_new(l, t.dtype, rank, dims, NULL);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, ONV_GRAD_ALIAS);
+    onv_emit_out(l, copy);
+    onv_emit_end(l);
+    return copy;
+}
+
+uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims)
+{
+    if (x == ONV_NO_TENSOR || l->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    int64_t strides[ONV_MAX_RANK];
+    if (t.elems == 0 || view_strides(&t, rank, dims, strides))
+        return onv_emit_view(l, "view", x, rank, dims, t.elems == 0 ? NULL : strides,
+                             ONV_GRAD_ALIAS);
+    return emit_copy(l, "reshape", x, rank, dims);
+}
+
+uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x)
+{
+    if (x == ONV_NO_TENSOR || l->status != ONV_OK) return x;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    return onv_tensor_is_contiguous(&t) ? x : emit_copy(l, "contiguous", x, t.rank, t.dims);
+}
+
+uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims)
+{
+    if (x == ONV_NO_TENSOR || l->status != ONV_OK) return ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    int64_t strides[ONV_MAX_RANK];
+    uint64_t elems = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        bool given = i + t.rank >= rank;
+        int64_t old = given ? t.dims[i + t.rank - rank] : 1;
+        strides[i] = given && old == dims[i] ? t.strides[i + t.rank - rank] : 0;
+        elems *= (uint64_t)dims[i]; /* only compared, never used as a size */
+    }
+    onv_grad grad = elems == t.elems ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    return onv_emit_view(l, "expand", x, rank, dims, strides, grad);
+}
+
+uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype)
+{
+    if (x == ONV_NO_TENSOR || l->status != ONV_OK) return x;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (t.dtype == dtype) return x;
+    uint32_t out = onv_tensor_new(l, dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(l, "to");
+    onv_emit_in(l, x, onv_dtype_is_float((onv_dtype)dtype) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* --- Autocast ---------------------------------------------------------------------------------- */
+
+uint32_t onv_amp_low(onv_lowering *l, uint32_t x)
+{
+    if (l->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(l, x)) return x;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    bool of_parameter = l->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER;
+    if (of_parameter && l->low_precision.at[t.storage] != ONV_NO_TENSOR) {
+        uint32_t cached = l->low_precision.at[t.storage];
+        onv_eager_tensor c = onv_tensor_at(l, cached);
+        bool same = c.rank == t.rank;
+        for (uint32_t i = 0; same && i < t.rank; i++) same = c.dims[i] == t.dims[i];
+        return same ? cached : onv_emit_reshape(l, cached, t.rank, t.dims);
+    }
+    uint32_t low = onv_emit_cast(l, x, (uint8_t)l->options->amp);
+    if (!of_parameter || l->status != ONV_OK) return low;
+    l->low_precision.at[t.storage] = low;
+    l->eager->storages.at[onv_tensor_at(l, low).storage].is_cached = true;
+    return low;
+}
+
+uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x)
+{
+    if (l->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(l, x)) return x;
+    return onv_emit_cast(l, x, ONV_FLOAT);
+}

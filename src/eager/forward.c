@@ -1,0 +1,106 @@
+#include "eager/simulation.h"
+
+void onv_sim_gather(onv_simulation *s, const onv_eager_op *op)
+{
+    if (s->options->zero_stage < 3) return;
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        const onv_eager_storage *storage =
+            &s->eager->storages.at[onv_sim_storage(s, op->in[k].tensor)];
+        if (storage->kind == ONV_STORAGE_PARAMETER)
+            onv_sim_temporary(s, storage->bytes, "gathered parameter");
+    }
+}
+
+/* `again`: nobody outside waits for the result. */
+static void produce(onv_simulation *s, uint32_t index, bool again)
+{
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
+    s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_TRAIN_ACTIVATION, storage->label);
+    if (!storage->is_output || again) return;
+    /* The name that held the last iteration's output is bound anew. */
+    onv_sim_release(s, s->output_row[index]);
+    s->output_row[index] = s->row_of[index];
+    onv_sim_hold(s, s->row_of[index]);
+}
+
+/* An extra one is made for who keeps it, and is gone at once where nobody does. */
+static void make_extras(onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
+            produce(s, op->saved[k], true);
+}
+
+static void drop_extras(onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
+        onv_sim_release(s, s->row_of[op->saved[k]]);
+        s->row_of[op->saved[k]] = ONV_NO_ROW;
+    }
+}
+
+static void let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
+{
+    if (onv_sim_is_permanent(s, index) || last_use[index] != op) return;
+    if (s->eager->storages.at[index].is_cached) return; /* until autocast ends */
+    onv_sim_release(s, s->row_of[index]);
+    s->row_of[index] = ONV_NO_ROW;
+}
+
+void onv_sim_save(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        uint32_t row = s->row_of[op->saved[k]];
+        onv_sim_hold(s, row);
+        s->saved_row[s->first_saved[index] + k] = row;
+    }
+}
+
+void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        uint32_t storage = onv_sim_storage(s, op->in[k].tensor);
+        if (s->eager->storages.at[storage].is_cached) produce(s, storage, true);
+    }
+}
+
+void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    bool again = last_use == s->again_use;
+    onv_sim_step(s, again ? ONV_PHASE_BACKWARD : ONV_PHASE_FORWARD, op->node, op->name);
+    onv_sim_work(s, op->macs, again);
+    onv_sim_gather(s, op);
+    if (again) onv_sim_cast_again(s, op);
+    for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
+    make_extras(s, op);
+    if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
+    onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    drop_extras(s, op);
+    for (uint32_t k = 0; k < op->n_in; k++)
+        let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
+    for (uint32_t k = 0; k < op->n_out; k++)
+        let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+}
+
+void onv_sim_forward(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (!onv_sim_is_permanent(s, i)) s->row_of[i] = ONV_NO_ROW;
+    onv_frames_reset(s);
+    uint32_t next = 0; /* the next frame to enter */
+    for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
+        for (; next < s->n_frames && s->frames[next].first_op == i; next++)
+            if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
+        bool keeps = s->frame_of[i] == ONV_NO_FRAME;
+        onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
+    }
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        if (!s->eager->storages.at[i].is_cached) continue;
+        onv_sim_release(s, s->row_of[i]);
+        s->row_of[i] = ONV_NO_ROW;
+    }
+}

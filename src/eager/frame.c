@@ -1,0 +1,239 @@
+#include "eager/simulation.h"
+
+/* --- What a segment is ------------------------------------------------------------------------- */
+
+static onv_status check(const onv_simulation *s, onv_error *err)
+{
+    const onv_tape_segment *segments = s->options->segments;
+    for (uint32_t i = 0; i < s->options->n_segments; i++) {
+        onv_tape_segment at = segments[i];
+        if (at.first_op > at.last_op || at.last_op >= s->eager->first_loss_op)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "checkpoint segment %u spans operations %u to %u of %u", i, at.first_op,
+                            at.last_op, s->eager->first_loss_op);
+    }
+    return ONV_OK;
+}
+
+/* Parents, found with the chain of open segments. */
+static onv_status nest(onv_simulation *s, onv_error *err)
+{
+    uint32_t open = ONV_NO_FRAME;
+    for (uint32_t i = 0; i < s->n_frames; i++) {
+        onv_tape_segment at = s->options->segments[i];
+        while (open != ONV_NO_FRAME && s->frames[open].last_op < at.first_op)
+            open = s->frames[open].parent;
+        bool sorted = i == 0 || s->frames[i - 1].first_op <= at.first_op;
+        if (!sorted || (open != ONV_NO_FRAME && s->frames[open].last_op < at.last_op))
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "checkpoint segment %u (operations %u to %u) is out of order or cut by "
+                            "another one",
+                            i, at.first_op, at.last_op);
+        s->frames[i] = (onv_frame){.first_op = at.first_op, .last_op = at.last_op, .parent = open};
+        open = i;
+    }
+    return ONV_OK;
+}
+
+static void mark_operations(onv_simulation *s)
+{
+    uint32_t next = 0, open = ONV_NO_FRAME;
+    for (uint32_t i = 0; i < s->eager->ops.count; i++) {
+        while (open != ONV_NO_FRAME && s->frames[open].last_op < i) open = s->frames[open].parent;
+        for (; next < s->n_frames && s->frames[next].first_op == i; next++) open = next;
+        s->frame_of[i] = open;
+    }
+}
+
+/* Autograd keeps operands before it computes and results after it. */
+static bool keeps_results(const onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        uint32_t saved = op->saved[k];
+        bool operand = false;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            operand |= onv_sim_storage(s, op->in[i].tensor) == saved;
+        if (!operand || op->in_place) return true;
+    }
+    return false;
+}
+
+/* What ends a second run: the last thing that the segment itself keeps, be it for an operation or
+ * as the input of an inner segment. */
+static void find_stop(onv_simulation *s, onv_frame *frame, uint32_t self)
+{
+    frame->stop = frame->first_save = ONV_NO_OP;
+    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        if (op->n_saved == 0) continue;
+        if (frame->first_save == ONV_NO_OP) frame->first_save = i;
+        if (s->frame_of[i] != self) continue;
+        frame->stop = i;
+        frame->runs_stop = keeps_results(s, op);
+    }
+    for (uint32_t i = self + 1; i < s->n_frames && s->frames[i].first_op <= frame->last_op; i++) {
+        bool is_later = frame->stop == ONV_NO_OP || s->frames[i].first_op > frame->stop;
+        if (s->frames[i].parent != self || !is_later) continue;
+        frame->stop = s->frames[i].first_op;
+        frame->runs_stop = false;
+    }
+}
+
+/* Storages made before the segment and read in it. `seen` is by storage: 1 + the last frame that
+ * listed it. */
+static onv_status find_inputs(onv_simulation *s, onv_frame *frame, uint32_t self,
+                              const uint32_t *made_by, uint32_t *seen, onv_error *err)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t n = 0;
+        for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+            const onv_eager_op *op = &s->eager->ops.at[i];
+            for (uint32_t k = 0; k < op->n_in; k++) {
+                uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+                uint32_t mark = 2 * self + (uint32_t)pass + 1;
+                if (onv_sim_is_permanent(s, in) || s->eager->storages.at[in].is_cached) continue;
+                if (made_by[in] >= frame->first_op || seen[in] == mark) continue;
+                seen[in] = mark;
+                if (pass == 1) frame->inputs[n] = in;
+                n++;
+            }
+        }
+        frame->n_inputs = n;
+        if (pass == 1) break;
+        frame->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+        frame->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+        if (frame->inputs == NULL || frame->input_rows == NULL) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_frames_make(onv_simulation *s, onv_error *err)
+{
+    size_t n = s->eager->storages.count;
+    ONV_TRY(check(s, err));
+    s->n_frames = s->options->n_segments;
+    s->frames = ONV_ARENA_ARRAY(&s->arena, onv_frame, s->n_frames);
+    uint32_t *made_by = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    uint32_t *seen = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    if (s->frames == NULL || made_by == NULL || seen == NULL) return onv_fail_memory(err);
+    ONV_TRY(nest(s, err));
+    mark_operations(s);
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && s->n_frames > 0;)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
+            made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
+    for (uint32_t i = 0; i < s->n_frames; i++) {
+        find_stop(s, &s->frames[i], i);
+        ONV_TRY(find_inputs(s, &s->frames[i], i, made_by, seen, err));
+    }
+    return ONV_OK;
+}
+
+/* --- Running again ----------------------------------------------------------------------------- */
+
+void onv_frames_reset(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_frames; i++) {
+        s->frames[i].again = false;
+        for (uint32_t k = 0; k < s->frames[i].n_inputs; k++)
+            s->frames[i].input_rows[k] = ONV_NO_ROW;
+    }
+}
+
+void onv_frame_enter(onv_simulation *s, onv_frame *frame)
+{
+    if (frame->first_save == ONV_NO_OP) return; /* nothing in autograd's graph refers to it */
+    for (uint32_t k = 0; k < frame->n_inputs; k++) {
+        frame->input_rows[k] = s->row_of[frame->inputs[k]];
+        onv_sim_hold(s, frame->input_rows[k]);
+    }
+}
+
+static void let_inputs_go(onv_simulation *s, onv_frame *frame)
+{
+    for (uint32_t k = 0; k < frame->n_inputs; k++) {
+        onv_sim_release(s, frame->input_rows[k]);
+        frame->input_rows[k] = ONV_NO_ROW;
+    }
+}
+
+static void touch(onv_simulation *s, uint32_t tensor, uint32_t op, const onv_frame *frame)
+{
+    uint32_t storage = onv_sim_storage(s, tensor);
+    if (onv_sim_is_permanent(s, storage)) return;
+    s->row_of[storage] = ONV_NO_ROW;
+    /* What is returned, or meant for an operation that is not reached, stays to the end. */
+    bool stays = s->last_use[storage] > frame->stop || (op == frame->stop && !frame->runs_stop);
+    s->again_use[storage] = stays ? ONV_NO_OP : op;
+}
+
+static void prepare(onv_simulation *s, const onv_frame *frame)
+{
+    for (uint32_t i = frame->first_op; i <= frame->stop; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) touch(s, op->in[k].tensor, i, frame);
+        for (uint32_t k = 0; k < op->n_out; k++) touch(s, op->out[k], i, frame);
+    }
+    for (uint32_t k = 0; k < frame->n_inputs; k++) {
+        s->row_of[frame->inputs[k]] = frame->input_rows[k];
+        s->again_use[frame->inputs[k]] = ONV_NO_OP;
+    }
+}
+
+/* The end of the second run: its names go, what was kept is held by who keeps it. */
+static void forget(onv_simulation *s, const onv_frame *frame)
+{
+    for (uint32_t k = 0; k < frame->n_inputs; k++) s->row_of[frame->inputs[k]] = ONV_NO_ROW;
+    for (uint32_t i = frame->first_op; i <= frame->stop; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+            uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
+            uint32_t storage = onv_sim_storage(s, tensor);
+            if (onv_sim_is_permanent(s, storage)) continue;
+            onv_sim_release(s, s->row_of[storage]);
+            s->row_of[storage] = ONV_NO_ROW;
+        }
+    }
+}
+
+static void run_again(onv_simulation *s, uint32_t self)
+{
+    onv_frame *frame = &s->frames[self];
+    uint32_t next = self + 1;
+    frame->again = true;
+    if (frame->stop == ONV_NO_OP) return;
+    prepare(s, frame);
+    for (uint32_t i = frame->first_op; i <= frame->stop && !s->failed; i++) {
+        for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
+            if (s->frames[next].parent == self) onv_frame_enter(s, &s->frames[next]);
+        /* What autograd has passed already needs nothing any more. */
+        bool own = i <= s->backward_at && s->frame_of[i] == self;
+        if (i < frame->stop || frame->runs_stop) {
+            onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
+        } else if (own) {
+            onv_sim_cast_again(s, &s->eager->ops.at[i]);
+            onv_sim_save(s, i);
+        }
+    }
+    forget(s, frame);
+    /* The inputs of an inner frame were kept by the outer one, and are asked for once. */
+    if (frame->parent != ONV_NO_FRAME) let_inputs_go(s, frame);
+}
+
+/* Depth is bounded by that of nesting, so the chain of outer frames is walked, not recursed. */
+void onv_frame_restore(onv_simulation *s, uint32_t index)
+{
+    uint32_t inner = s->frame_of[index];
+    if (s->eager->ops.at[index].n_saved == 0) return;
+    while (inner != ONV_NO_FRAME && !s->frames[inner].again) {
+        uint32_t outer = inner;
+        while (s->frames[outer].parent != ONV_NO_FRAME && !s->frames[s->frames[outer].parent].again)
+            outer = s->frames[outer].parent;
+        run_again(s, outer);
+    }
+}
+
+void onv_frame_leave(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t f = s->frame_of[index]; f != ONV_NO_FRAME; f = s->frames[f].parent)
+        if (s->frames[f].first_save == index) let_inputs_go(s, &s->frames[f]);
+}

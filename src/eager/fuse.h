@@ -1,0 +1,65 @@
+/* Fusions: groups of nodes that an exporter wrote for one operation of PyTorch.
+ *
+ * Training memory follows what eager PyTorch keeps, not what the exporter decomposed it into: an
+ * erf-GELU is one operation that keeps its input, its five nodes would keep four tensors. A group is
+ * found by its shape in the graph; its inner values must have no other reader. It runs where its
+ * last node stands.
+ */
+#ifndef ONV_EAGER_FUSE_H
+#define ONV_EAGER_FUSE_H
+
+#include "ir/model.h"
+
+typedef enum onv_fusion_kind {
+    ONV_FUSION_GELU,       /* x */
+    ONV_FUSION_SILU,       /* x */
+    ONV_FUSION_MISH,       /* x */
+    ONV_FUSION_HARD_SWISH, /* x */
+    ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
+    ONV_FUSION_LAYER_NORM, /* x, weight, bias */
+    ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
+    ONV_FUSION_ROLL,       /* x */
+    ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
+    ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
+    ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
+    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
+} onv_fusion_kind;
+
+typedef struct onv_fusion {
+    onv_fusion_kind kind;
+    onv_node_id last;
+    onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
+    onv_value_id key, value, mask; /* likewise */
+    onv_value_id out;
+    int64_t groups;
+} onv_fusion;
+
+/* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
+ * each multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */
+typedef enum onv_attention_part {
+    ONV_ATTENTION_NONE,
+    ONV_ATTENTION_INSIDE,
+    ONV_ATTENTION_LAST, /* the product with the values */
+} onv_attention_part;
+
+typedef struct onv_fusions {
+    ONV_VEC(onv_fusion) at;
+    uint32_t *of_node;  /* by node: 1 + its fusion, 0: none */
+    uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
+    onv_node_id *user;  /* by value: the first node that reads it */
+    uint8_t *attention; /* by node: onv_attention_part */
+    uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
+} onv_fusions;
+
+typedef enum onv_fusing {
+    ONV_FUSE_NOTHING,   /* only the uses are counted */
+    ONV_FUSE,           /* attention stays apart */
+    ONV_FUSE_ATTENTION, /* that too */
+} onv_fusing;
+
+/* Arrays live in the model's arena. */
+onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order,
+                            onv_fusing fusing, onv_fusions *fusions, onv_error *err);
+void onv_fusions_cleanup(onv_fusions *fusions);
+
+#endif

@@ -1,0 +1,479 @@
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/lower.h"
+#include "load/load.h"
+#include "ops/op.h"
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
+{
+    if (l->status != ONV_OK || !onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
+        l->status =
+            onv_fail(l->err, ONV_ERR_USAGE,
+                     "'%s' is no tensor: training with such values is not sized", value->name);
+        return false;
+    }
+    bool known = onv_type_has_rank(&value->type);
+    shape->rank = known ? (uint32_t)value->type.rank : 0;
+    for (uint32_t i = 0; known && i < shape->rank; i++) {
+        onv_dim dim = onv_dim_substitute_bounds(&l->model->dims, value->type.dims[i]);
+        known = onv_dim_is_const(dim) && dim.raw >= 0;
+        shape->dims[i] = dim.raw;
+    }
+    if (!known)
+        l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                             "the size of '%s' is no number; bind its dims to see training memory",
+                             value->name);
+    return known;
+}
+
+static bool is_frozen(const onv_lowering *l, const char *name)
+{
+    for (size_t i = 0; i < l->options->n_freeze; i++)
+        if (fnmatch(l->options->freeze[i], name, 0) == 0) return true;
+    return false;
+}
+
+/* "val_84": what PyTorch's exporter computed itself has no name in the network. */
+static bool has_made_up_name(const char *name)
+{
+    size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits > 0 && name[4 + digits] == '\0';
+}
+
+/* Single numbers and small integers are arguments, not tensors on the device. */
+static bool is_host_weight(const onv_value *value)
+{
+    const onv_tensor *tensor = value->tensor;
+    if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
+    if (onv_dtype_is_float((onv_dtype)tensor->type.dtype))
+        return tensor->type.rank == 0 ||
+               (tensor->elems == 1 &&
+                (value->kind == ONV_VALUE_CONSTANT || has_made_up_name(value->name)));
+    return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
+}
+
+static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    storage->kind = ONV_STORAGE_PARAMETER;
+    storage->label = name;
+    storage->elems = t->elems;
+    storage->dims = t->dims;
+    storage->rank = t->rank;
+    storage->trained = !is_frozen(l, name);
+    t->needs_grad = t->is_leaf = storage->trained;
+}
+
+/* What the exporter folded has no role. It is a parameter in another form under a made-up name (a
+ * transposed weight), or under one that is derived from a module's ("conv1.weight_bias"); a constant
+ * under the name of an operation ("unsqueeze_14"). */
+static bool may_be_trained(const onv_lowering *l, const onv_value *value)
+{
+    return !l->has_roles || value->role == ONV_ROLE_PARAMETER || has_made_up_name(value->name) ||
+           strchr(value->name, '.') != NULL;
+}
+
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name)
+{
+    uint32_t tensor = onv_tensor_new(l, dtype, 1, &size, NULL);
+    size_t length = strlen(module) + 1 + strlen(name) + 1;
+    char *path = onv_arena_alloc(&l->model->arena, length);
+    if (path == NULL) l->status = onv_fail_memory(l->err);
+    if (tensor == ONV_NO_TENSOR || path == NULL) return ONV_NO_TENSOR;
+    snprintf(path, length, "%s.%s", module, name);
+    make_parameter(l, tensor, path);
+    return tensor;
+}
+
+static uint32_t weight_tensor(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    onv_shape shape;
+    if (is_host_weight(value) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->label = value->name;
+    bool is_buffer = l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER;
+    storage->kind = is_buffer ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
+    bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
+    if (value->kind == ONV_VALUE_INITIALIZER && is_float && !is_buffer && may_be_trained(l, value))
+        make_parameter(l, tensor, value->name);
+    return tensor;
+}
+
+void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    if (!onv_is_value(id)) return;
+    l->tensor_of[id.index] = tensor;
+    l->tensor_known[id.index] = true;
+}
+
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
+{
+    if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (!l->tensor_known[id.index]) {
+        bool weight = onv_value_is_weight(onv_model_value(l->model, id));
+        onv_value_set(l, id, weight ? weight_tensor(l, id) : ONV_NO_TENSOR);
+    }
+    return l->tensor_of[id.index];
+}
+
+/* --- What rules ask about their node ----------------------------------------------------------- */
+
+uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    return k < node->n_inputs ? onv_value_tensor(l, node->inputs[k]) : ONV_NO_TENSOR;
+}
+
+void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
+{
+    if (k < node->n_outputs) onv_value_set(l, node->outputs[k], tensor);
+}
+
+uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
+{
+    uint8_t best = ONV_UNDEFINED;
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
+        uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
+        if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
+        best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
+        most = bits;
+    }
+    return best;
+}
+
+static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
+{
+    uint8_t declared = onv_model_value(l->model, id)->type.dtype;
+    bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
+    return given ? dtype : declared;
+}
+
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
+{
+    onv_shape shape;
+    if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return ONV_NO_TENSOR;
+    if (!onv_value_shape(l, node->outputs[k], &shape)) return ONV_NO_TENSOR;
+    dtype = result_dtype(l, node->outputs[k], dtype);
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+}
+
+/* The contents of a small constant operand, or NULL. */
+static const onv_known *operand(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->status != ONV_OK) return NULL;
+    const onv_value *value = onv_model_value(l->model, node->inputs[k]);
+    const onv_known *known = value->known;
+    if (known == NULL && value->tensor != NULL && value->tensor->elems <= ONV_MAX_RANK)
+        l->status = onv_load_known(l->model, value->tensor, &known, l->err);
+    return known;
+}
+
+bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number)
+{
+    const onv_known *known = operand(l, node, k);
+    if (known == NULL || known->count != 1) return false;
+    onv_scalar s = known->elems[0];
+    if (!onv_dim_is_const(s.i)) return false;
+    bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
+    *number = is_float ? s.f * (double)s.i.raw : (double)s.i.raw;
+    return *number == *number;
+}
+
+uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    const onv_known *known = operand(l, node, k);
+    return known != NULL ? known->count : 0;
+}
+
+int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+                         int64_t fallback)
+{
+    const onv_known *known = operand(l, node, k);
+    bool good = known != NULL && i < known->count && onv_dim_is_const(known->elems[i].i);
+    return good ? known->elems[i].i.raw : fallback;
+}
+
+int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+}
+
+/* --- Operators that the table's traits describe ------------------------------------------------ */
+
+/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
+ * first one that has the full shape. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+{
+    uint32_t order[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < in->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    int64_t step = 1;
+    for (uint32_t i = in->rank; i-- > 0;) {
+        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
+        strides[order[i]] = step;
+        step *= in->dims[order[i]];
+    }
+}
+
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    dtype = result_dtype(l, node->outputs[0], dtype);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        onv_eager_tensor x = onv_tensor_at(l, in);
+        bool full = in != ONV_NO_TENSOR && x.rank == shape.rank;
+        for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
+        if (!full) continue;
+        int64_t strides[ONV_MAX_RANK];
+        onv_strides_like(&x, strides);
+        return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+    }
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+}
+
+/* Statistics, exponentials and losses run in float32 under autocast. */
+static bool is_fp32_op(const char *op_type)
+{
+    static const char *const names[] = {
+        "Softmax",
+        "LogSoftmax",
+        "Exp",
+        "Log",
+        "Pow",
+        "Reciprocal",
+        "Softplus",
+        "ReduceProd",
+        "CumSum",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceSum",
+        "Acos",
+        "Asin",
+        "Cosh",
+        "Sinh",
+        "Tan",
+        "ReduceLogSumExp",
+        "LayerNormalization",
+        "InstanceNormalization",
+        "GroupNormalization",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], op_type) == 0) return true;
+    return false;
+}
+
+void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
+{
+    bool pointwise = node->traits.inplace != 0;
+    bool fp32 = is_fp32_op(node->op_type);
+    uint32_t in[32];
+    uint32_t n_in = node->n_inputs < 32 ? node->n_inputs : 32;
+    for (uint32_t k = 0; k < n_in; k++) {
+        in[k] = onv_node_in(l, node, k);
+        if (fp32) in[k] = onv_amp_fp32(l, in[k]);
+    }
+    uint8_t dtype = fp32 && l->options->amp != ONV_UNDEFINED ? ONV_FLOAT : onv_promoted(l, node);
+    uint32_t out =
+        pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
+    onv_emit_begin(l, node->op_type);
+    for (uint32_t k = 0; k < n_in; k++) {
+        onv_emit_in(l, in[k], onv_tensor_is_float(l, in[k]) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+        if ((node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, in[k]);
+    }
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);
+        onv_node_set(l, node, k, onv_emit_out(l, result));
+        if (k < 32 && (node->traits.save_out & ONV_BIT(k)) != 0) onv_emit_save(l, result);
+    }
+    onv_emit_end(l);
+}
+
+/* --- The graph --------------------------------------------------------------------------------- */
+
+static bool touches_device(onv_lowering *l, const onv_node *node)
+{
+    bool any = false, random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0;
+    for (uint32_t k = 0; k < node->n_outputs; k++)
+        any |= onv_is_value(node->outputs[k]) && !l->is_host[node->outputs[k].index];
+    if (!any || (node->op != NULL && (node->op->flags & ONV_OP_HOST) != 0)) return false;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (onv_node_in(l, node, k) != ONV_NO_TENSOR) return true;
+    return random || strcmp(node->op_type, "Range") == 0 ||
+           strcmp(node->op_type, "ConstantOfShape") == 0;
+}
+
+static void lower_node(onv_lowering *l, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
+    onv_lower_fn rule = NULL;
+    if (node->domain[0] == '\0') {
+        rule = onv_lower_view(node->op_type);
+        if (rule == NULL) rule = onv_lower_math(node->op_type);
+        if (rule == NULL) rule = onv_lower_nn(node->op_type);
+    }
+    bool opaque = node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0;
+    if (opaque) l->eager->opaque++;
+    (rule != NULL ? rule : onv_lower_by_traits)(l, node);
+}
+
+static void mark_statistics(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
+        for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = true;
+    }
+}
+
+static void lower_inputs(onv_lowering *l)
+{
+    const onv_graph *graph = &l->model->graphs.at[0];
+    for (uint32_t i = 0; i < graph->n_inputs && l->status == ONV_OK; i++) {
+        const onv_value *value = onv_model_value(l->model, graph->inputs[i]);
+        onv_shape shape;
+        if (value->type.kind != ONV_TYPE_TENSOR || l->is_host[graph->inputs[i].index]) continue;
+        if (!onv_value_shape(l, graph->inputs[i], &shape)) return;
+        uint32_t tensor = onv_tensor_new(l, value->type.dtype, shape.rank, shape.dims, NULL);
+        onv_value_set(l, graph->inputs[i], tensor);
+        if (tensor == ONV_NO_TENSOR) return;
+        onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+        storage->kind = ONV_STORAGE_INPUT;
+        storage->label = value->name;
+    }
+    /* Parameters that no node reads are there too. */
+    for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
+        if (l->model->values.at[i].kind == ONV_VALUE_INITIALIZER)
+            onv_value_tensor(l, (onv_value_id){i});
+}
+
+static uint64_t macs_of(onv_lowering *l, const onv_node *node)
+{
+    onv_dim macs = onv_dim_substitute_bounds(&l->model->dims, node->macs);
+    return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
+}
+
+static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
+{
+    if (l->working_op < l->eager->ops.count) {
+        l->eager->ops.at[l->working_op].macs = macs;
+        return;
+    }
+    for (size_t i = l->eager->ops.count; macs > 0 && i-- > first_op;) {
+        onv_eager_op *op = &l->eager->ops.at[i];
+        bool is_view =
+            op->n_in > 0 && op->n_out > 0 &&
+            onv_tensor_at(l, op->in[0].tensor).storage == onv_tensor_at(l, op->out[0]).storage;
+        if (is_view && i > first_op) continue;
+        op->macs = macs;
+        return;
+    }
+}
+
+/* The nodes of a fusion stand before its last one: their work waits for it. */
+static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs)
+{
+    const onv_node *node = onv_model_node(l->model, id);
+    uint32_t fusion = l->fusions.of_node[id.index];
+    size_t first_op = l->eager->ops.count;
+    uint64_t macs = macs_of(l, node);
+    l->node = id;
+    l->working_op = SIZE_MAX;
+    if (fusion == 0) {
+        lower_node(l, node);
+        set_macs(l, first_op, macs);
+        return;
+    }
+    uint64_t *sum = &fused_macs[fusion - 1];
+    if (!onv_u64_add(*sum, macs, sum)) *sum = UINT64_MAX;
+    if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
+    onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+    set_macs(l, first_op, *sum);
+}
+
+static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_order)
+{
+    l->node = ONV_NO_NODE;
+    lower_inputs(l);
+    uint64_t *fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
+    if (fused_macs == NULL) l->status = onv_fail_memory(l->err);
+    for (uint32_t i = 0; i < n_order && l->status == ONV_OK; i++) {
+        lower_in_order(l, order[i], fused_macs);
+        const onv_node *node = onv_model_node(l->model, order[i]);
+        if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
+    }
+    l->node = ONV_NO_NODE;
+    const onv_graph *graph = &l->model->graphs.at[0];
+    if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
+}
+
+static onv_status prepare(onv_lowering *l)
+{
+    size_t n = l->model->values.count;
+    l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    if (l->tensor_of == NULL || l->tensor_known == NULL || l->is_statistic == NULL)
+        return onv_fail_memory(l->err);
+    mark_statistics(l);
+    for (size_t i = 0; i < n; i++)
+        l->has_roles |= l->model->values.at[i].role == ONV_ROLE_PARAMETER;
+    return ONV_OK;
+}
+
+onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t n_order,
+                           const bool *is_host, const onv_lower_options *options, onv_eager *eager,
+                           onv_error *err)
+{
+    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+    onv_lowering l = {
+        .model = model, .options = options, .is_host = is_host, .eager = eager, .err = err};
+    l.status = prepare(&l);
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE : ONV_FUSE_ATTENTION;
+    if (options->as_exported) fusing = ONV_FUSE_NOTHING;
+    if (l.status == ONV_OK)
+        l.status = onv_fusions_find(model, order, n_order, fusing, &l.fusions, err);
+    eager->slow_attentions = l.fusions.n_apart;
+    if (l.status == ONV_OK) lower_graph(&l, order, n_order);
+    onv_fusions_cleanup(&l.fusions);
+    onv_vec_cleanup(&l.saved);
+    onv_vec_cleanup(&l.low_precision);
+    onv_vec_cleanup(&l.in);
+    onv_vec_cleanup(&l.out);
+    onv_vec_cleanup(&l.keep);
+    onv_vec_cleanup(&l.extra);
+    if (l.status != ONV_OK) onv_eager_cleanup(eager);
+    return l.status;
+}
+
+void onv_eager_cleanup(onv_eager *eager)
+{
+    onv_vec_cleanup(&eager->storages);
+    onv_vec_cleanup(&eager->tensors);
+    onv_vec_cleanup(&eager->ops);
+    onv_vec_cleanup(&eager->outputs);
+    *eager = (onv_eager){.loss = ONV_NO_TENSOR};
+}

@@ -1,0 +1,145 @@
+/* The inside of lowering: what its files share.
+ *
+ * An emitter builds one operation at a time:
+ *
+ *     onv_emit_begin(l, "conv");
+ *     onv_emit_in(l, x, ONV_GRAD_NEW);
+ *     onv_emit_save(l, x);
+ *     y = onv_emit_out(l, onv_tensor_new(l, dtype, rank, dims, NULL));
+ *     onv_emit_end(l);
+ *
+ * ONV_NO_TENSOR is a legal operand everywhere: a scalar or a shape on the host, which costs no
+ * device memory, needs no gradient and is never saved. Failures are sticky in `status`, so that
+ * emitters read like the operators they describe; the driver looks after every node.
+ */
+#ifndef ONV_EAGER_LOWER_H
+#define ONV_EAGER_LOWER_H
+
+#include "eager/eager.h"
+#include "eager/fuse.h"
+
+typedef struct onv_extra {
+    uint64_t bytes;
+    const char *label;
+} onv_extra;
+
+typedef struct onv_lowering {
+    onv_model *model;
+    const onv_lower_options *options;
+    const bool *is_host;
+    onv_eager *eager;
+    onv_fusions fusions;
+    uint32_t *tensor_of;             /* by value; ONV_NO_TENSOR: none yet, or on the host */
+    bool *tensor_known;              /* by value: tensor_of is set */
+    bool has_roles;                  /* the export notes which initializers are parameters */
+    bool *is_statistic;              /* by value: running statistics */
+    ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
+    ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
+    onv_node_id node;
+    const char *part; /* of it; see onv_eager_op */
+    /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
+    size_t working_op;
+    onv_eager_op op; /* being built */
+    ONV_VEC(onv_eager_arg) in;
+    ONV_VEC(uint32_t) out;
+    ONV_VEC(uint32_t) keep; /* storages */
+    ONV_VEC(onv_extra) extra;
+    onv_status status;
+    onv_error *err;
+} onv_lowering;
+
+/* --- emit.c ------------------------------------------------------------------------------------ */
+
+onv_eager_tensor onv_tensor_at(const onv_lowering *l, uint32_t tensor);
+uint32_t onv_storage_new(onv_lowering *l, uint64_t bytes, onv_storage_kind kind, const char *label);
+/* A tensor on a storage of its own. Strides NULL: contiguous. */
+uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                        const int64_t *strides);
+/* A tensor on a given storage. */
+uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides);
+bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
+bool onv_tensor_needs_grad(const onv_lowering *l, uint32_t tensor);
+bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
+
+void onv_emit_begin(onv_lowering *l, const char *name);
+void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad);
+void onv_emit_save(onv_lowering *l, uint32_t tensor);
+/* What backward alone reads and no tensor of the graph is. */
+void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label);
+uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
+void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
+void onv_emit_end(onv_lowering *l);
+
+/* Views and copies; each emits what PyTorch would run and returns the result. */
+uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t rank,
+                       const int64_t *dims, const int64_t *strides, onv_grad grad);
+uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
+uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
+uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
+
+/* What autocast gives an operation: x in low precision (parameters once), or in float32. */
+uint32_t onv_amp_low(onv_lowering *l, uint32_t x);
+uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x);
+
+/* --- lower_attention.c ------------------------------------------------------------------------- */
+
+/* Operand k of the node, if it is a part of attention, which takes low precision and computes in
+ * float32; ONV_ATTENTION_NONE: as it comes. */
+uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
+onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
+void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+
+/* --- lower.c ----------------------------------------------------------------------------------- */
+
+/* Room for a shape on the stack. */
+typedef struct onv_shape {
+    uint32_t rank;
+    int64_t dims[ONV_MAX_RANK];
+} onv_shape;
+
+/* False where there is no such value, or status is set. */
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
+/* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name);
+uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
+void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
+void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
+/* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
+/* The same for output 0 of a pointwise operation, in the memory order of its operands. */
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
+/* The memory order in which PyTorch makes a tensor like `in`. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
+/* The dtype that float operands of a pointwise operation are promoted to. */
+uint8_t onv_promoted(onv_lowering *l, const onv_node *node);
+bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number);
+/* Element i of a constant integer operand; `fallback` where it is not known. */
+int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+                         int64_t fallback);
+uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
+int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
+
+/* --- the families: by operator name; NULL: the rule by traits ---------------------------------- */
+
+typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
+onv_lower_fn onv_lower_view(const char *op_type);
+onv_lower_fn onv_lower_math(const char *op_type);
+onv_lower_fn onv_lower_nn(const char *op_type);
+void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
+/* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
+ * did: the bias may become the norm's. */
+bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
+uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
+void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
+void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
+
+/* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
+uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
+uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias);
+
+#endif

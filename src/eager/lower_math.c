@@ -1,0 +1,294 @@
+/* Sums, products and matrix products, and the operations that overwrite their input. */
+#include <string.h>
+
+#include "eager/lower.h"
+
+/* --- Pointwise --------------------------------------------------------------------------------- */
+
+/* A gradient that needs no arithmetic is handed on, one of a broadcast operand is summed. */
+static onv_grad sum_grad(onv_lowering *l, uint32_t in, uint32_t out)
+{
+    onv_eager_tensor x = onv_tensor_at(l, in), y = onv_tensor_at(l, out);
+    return x.elems == y.elems && x.dtype == y.dtype ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+}
+
+static void lower_sum(onv_lowering *l, const onv_node *node)
+{
+    bool negated = strcmp(node->op_type, "Sub") == 0;
+    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    onv_emit_begin(l, negated ? "sub" : "add");
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        onv_emit_in(l, in, negated && k == 1 ? ONV_GRAD_NEW : sum_grad(l, in, out));
+    }
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* Gradients of broadcast operands are made in full size before they are summed. */
+static uint64_t broadcast_temps(onv_lowering *l, const uint32_t in[2], uint32_t out)
+{
+    uint64_t bytes = 0, full = onv_tensor_at(l, out).bytes;
+    for (uint32_t k = 0; k < 2; k++)
+        if (onv_tensor_needs_grad(l, in[k]) && onv_tensor_at(l, in[k]).bytes < full) bytes = full;
+    return bytes;
+}
+
+static void lower_product(onv_lowering *l, const onv_node *node)
+{
+    bool divides = strcmp(node->op_type, "Div") == 0;
+    uint32_t in[2] = {onv_amp_attention(l, node, 0), onv_amp_attention(l, node, 1)};
+    bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
+    bool in_float32 =
+        l->options->amp != ONV_UNDEFINED && onv_node_attention(l, node) != ONV_ATTENTION_NONE;
+    uint8_t dtype = in_float32 ? ONV_FLOAT : onv_promoted(l, node);
+    uint32_t out = onv_node_new_pointwise(l, node, dtype);
+    onv_emit_begin(l, divides ? "div" : "mul");
+    onv_emit_in(l, in[0], ONV_GRAD_NEW);
+    onv_emit_in(l, in[1], ONV_GRAD_NEW);
+    if (wants[1]) onv_emit_save(l, in[0]);
+    if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[1]);
+    onv_emit_temps(l, 0, broadcast_temps(l, in, out));
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* Does nobody but one node read the value, nor what it is a view of? */
+static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage)
+{
+    while (l->fusions.n_uses[value.index] == 1) {
+        onv_node_id producer = onv_model_value(l->model, value)->producer;
+        if (producer.index == ONV_NO_NODE.index) return true;
+        const onv_node *node = onv_model_node(l->model, producer);
+        uint32_t k = 0;
+        while (k < node->n_inputs && (!onv_is_value(node->inputs[k]) ||
+                                      onv_tensor_at(l, onv_node_in(l, node, k)).storage != storage))
+            k++;
+        if (k == node->n_inputs) return true;
+        value = node->inputs[k];
+    }
+    return false;
+}
+
+/* May an operation overwrite its input: an activation that nobody else reads or has kept? */
+static bool may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    if (l->options->no_inplace || x == ONV_NO_TENSOR) return false;
+    uint32_t storage = onv_tensor_at(l, x).storage;
+    return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
+           has_one_reader(l, node->inputs[0], storage);
+}
+
+/* Relu keeps its result, whether in place or not. */
+static void lower_relu(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = may_overwrite(l, node, x)
+                       ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+                       : onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    onv_emit_begin(l, "relu");
+    l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, out);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* --- Reductions -------------------------------------------------------------------------------- */
+
+/* A sum hands its gradient on, repeated; a mean divides it. Neither keeps anything. */
+static void lower_reduce(onv_lowering *l, const onv_node *node)
+{
+    bool sums = strcmp(node->op_type, "ReduceSum") == 0;
+    uint32_t x = onv_node_in(l, node, 0);
+    if (sums) x = onv_amp_fp32(l, x);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, sums ? "sum" : "mean");
+    onv_emit_in(l, x, sums ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* --- Matrix products --------------------------------------------------------------------------- */
+
+/* mm, addmm, bmm: each side is kept for the gradient of the other. */
+static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t b, uint32_t bias)
+{
+    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
+    if (l->status != ONV_OK || x.rank < 2 || y.rank != x.rank) return ONV_NO_TENSOR;
+    int64_t dims[3];
+    for (uint32_t i = 0; i < x.rank; i++) dims[i] = x.dims[i];
+    dims[x.rank - 1] = y.dims[y.rank - 1];
+    uint32_t out = onv_tensor_new(l, x.dtype, x.rank, dims, NULL);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, bias, ONV_GRAD_NEW);
+    onv_emit_in(l, a, ONV_GRAD_NEW);
+    onv_emit_in(l, b, ONV_GRAD_NEW);
+    if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
+    if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t flatten(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (t.rank < 2) return x;
+    int64_t last = t.dims[t.rank - 1];
+    int64_t rows = 1; /* at most the elements of a tensor, which were counted */
+    for (uint32_t i = 0; i + 1 < t.rank; i++) rows *= t.dims[i];
+    return onv_emit_reshape(l, x, 2, (const int64_t[]){rows, last});
+}
+
+/* Back from [rows, n] to the leading dims of `like`. */
+static uint32_t unflatten(onv_lowering *l, uint32_t y, uint32_t like)
+{
+    onv_eager_tensor t = onv_tensor_at(l, like), out = onv_tensor_at(l, y);
+    if (y == ONV_NO_TENSOR || t.rank == 2) return y;
+    int64_t dims[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
+    dims[t.rank - 1] = out.dims[1];
+    return onv_emit_reshape(l, y, t.rank, dims);
+}
+
+/* Batched: operands are expanded and made three-dimensional, which copies what is permuted. */
+static uint32_t emit_batched(onv_lowering *l, uint32_t a, uint32_t b)
+{
+    onv_eager_tensor t[2] = {onv_tensor_at(l, a), onv_tensor_at(l, b)};
+    uint32_t rank = t[0].rank > t[1].rank ? t[0].rank : t[1].rank, in[2] = {a, b};
+    int64_t dims[ONV_MAX_RANK], batch = 1;
+    for (uint32_t i = 0; i + 2 < rank; i++) {
+        dims[i] = 1;
+        for (uint32_t k = 0; k < 2; k++)
+            if (i + t[k].rank >= rank && t[k].dims[i + t[k].rank - rank] != 1)
+                dims[i] = t[k].dims[i + t[k].rank - rank];
+        batch *= dims[i];
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        dims[rank - 2] = t[k].dims[t[k].rank - 2];
+        dims[rank - 1] = t[k].dims[t[k].rank - 1];
+        in[k] = onv_emit_expand(l, in[k], rank, dims);
+        in[k] =
+            onv_emit_reshape(l, in[k], 3, (const int64_t[]){batch, dims[rank - 2], dims[rank - 1]});
+    }
+    uint32_t out = emit_mm(l, "bmm", in[0], in[1], ONV_NO_TENSOR);
+    dims[rank - 2] = t[0].dims[t[0].rank - 2];
+    dims[rank - 1] = t[1].dims[t[1].rank - 1];
+    return onv_emit_reshape(l, out, rank, dims);
+}
+
+/* Whether a product with a matrix folds the leading dims of the larger operand into one. */
+static bool should_fold(onv_lowering *l, uint32_t large, uint32_t matrix)
+{
+    if (onv_tensor_needs_grad(l, matrix)) return true;
+    onv_eager_tensor t = onv_tensor_at(l, large);
+    for (uint32_t i = 0; i + 2 < t.rank; i++)
+        if (t.strides[i] != t.strides[i + 1] * t.dims[i + 1]) return false;
+    return true;
+}
+
+uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b)
+{
+    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
+    if (l->status != ONV_OK || x.rank < 2 || y.rank < 2) return ONV_NO_TENSOR;
+    if (x.rank == 2 && y.rank == 2) return emit_mm(l, "mm", a, b, ONV_NO_TENSOR);
+    if (y.rank == 2 && should_fold(l, a, b))
+        return unflatten(l, emit_mm(l, "mm", flatten(l, a), b, ONV_NO_TENSOR), a);
+    return emit_batched(l, a, b);
+}
+
+/* Beyond two dims, and with a bias, linear flattens what is contiguous; otherwise it multiplies and
+ * adds the bias in place. */
+uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
+{
+    x = onv_amp_low(l, x);
+    w = onv_amp_low(l, w);
+    bias = onv_amp_low(l, bias);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (t.rank == 2) return emit_mm(l, "addmm", x, w, bias);
+    if (onv_tensor_is_contiguous(&t))
+        return unflatten(l, emit_mm(l, "addmm", flatten(l, x), w, bias), x);
+    uint32_t product = onv_emit_matmul(l, x, w);
+    if (bias == ONV_NO_TENSOR || product == ONV_NO_TENSOR) return product;
+    onv_eager_tensor y = onv_tensor_at(l, product);
+    uint32_t out = onv_tensor_on(l, y.storage, y.dtype, y.rank, y.dims, y.strides);
+    onv_emit_begin(l, "add_");
+    l->op.in_place = true;
+    onv_emit_in(l, product, ONV_GRAD_ALIAS);
+    onv_emit_in(l, bias, ONV_GRAD_NEW);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Under autocast the result of attention is in low precision again, and so are its probabilities:
+ * they are a result too, which nobody takes. */
+static uint32_t emit_attention_result(onv_lowering *l, uint32_t probabilities, uint32_t out)
+{
+    if (l->options->amp == ONV_UNDEFINED || out == ONV_NO_TENSOR) return out;
+    uint64_t bytes = onv_tensor_at(l, probabilities).bytes / 2;
+    uint32_t low = onv_amp_low(l, out);
+    if (l->status == ONV_OK) l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = bytes;
+    return low;
+}
+
+static void lower_matmul(onv_lowering *l, const onv_node *node)
+{
+    onv_attention_part part = onv_node_attention(l, node);
+    uint32_t in[2];
+    for (uint32_t k = 0; k < 2; k++)
+        in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
+                                           : onv_amp_low(l, onv_node_in(l, node, k));
+    uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
+    if (out == ONV_NO_TENSOR && l->status == ONV_OK)
+        onv_lower_by_traits(l, node); /* vectors */
+    else
+        onv_node_set(l, node, 0, out);
+}
+
+static uint32_t transposed(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (t.rank != 2) return x;
+    return onv_emit_view(l, "t", x, 2, (const int64_t[]){t.dims[1], t.dims[0]},
+                         (const int64_t[]){t.strides[1], t.strides[0]}, ONV_GRAD_ALIAS);
+}
+
+static void lower_gemm(onv_lowering *l, const onv_node *node)
+{
+    uint32_t a = onv_amp_low(l, onv_node_in(l, node, 0));
+    uint32_t b = onv_amp_low(l, onv_node_in(l, node, 1));
+    uint32_t c = onv_node_in(l, node, 2), norm_bias;
+    bool unfolds = onv_node_unfolds(l, node, &c, &norm_bias);
+    c = onv_amp_low(l, c);
+    if (onv_node_int(node, "transA", 0) != 0) a = transposed(l, a);
+    if (onv_node_int(node, "transB", 0) != 0) b = transposed(l, b);
+    uint32_t out = emit_mm(l, "addmm", a, b, c);
+    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
+}
+
+onv_lower_fn onv_lower_math(const char *op_type)
+{
+    static const struct {
+        const char *name;
+        onv_lower_fn rule;
+    } rules[] = {
+        {"Add", lower_sum},
+        {"Sub", lower_sum},
+        {"Sum", lower_sum},
+        {"Mul", lower_product},
+        {"Div", lower_product},
+        {"Relu", lower_relu},
+        {"MatMul", lower_matmul},
+        {"Gemm", lower_gemm},
+        {"ReduceMean", lower_reduce},
+        {"ReduceSum", lower_reduce},
+        {"GlobalAveragePool", lower_reduce},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
+    return NULL;
+}

@@ -1,0 +1,382 @@
+/* Layers: convolution, normalisation, pooling, dropout, what was fused, and the loss. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/lower.h"
+
+/* --- Normalisation ----------------------------------------------------------------------------- */
+
+/* A normalisation keeps its input, its weight, and for each of `groups` the deviation and, where it
+ * centres, the mean. */
+static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_t w, uint32_t b,
+                          uint64_t groups, bool centres, uint32_t out)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, w, ONV_GRAD_NEW);
+    onv_emit_in(l, b, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, w);
+    if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
+    onv_emit_extra(l, groups, sizeof(float), "1/std");
+    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Training mode, whatever the export says: the running statistics are read by nobody else. */
+static void lower_batch_norm(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    onv_node_set(l, node, 0, out);
+    emit_norm(l, "batch_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+              t.rank > 1 ? (uint64_t)t.dims[1] : 1, true, out);
+    /* num_batches_tracked, which exports leave out. */
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
+}
+
+/* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
+ * for the norm's. */
+bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias)
+{
+    static const char suffix[] = "_bias";
+    *norm_bias = ONV_NO_TENSOR;
+    if (l->options->as_exported || node->source_op == NULL ||
+        strstr(node->source_op, "batch_norm") == NULL)
+        return false;
+    if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
+    const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
+    const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;
+    size_t length = strlen(weight_name);
+    if (strncmp(bias_name, weight_name, length) == 0 && strcmp(bias_name + length, suffix) == 0) {
+        *norm_bias = *bias;
+        *bias = ONV_NO_TENSOR;
+    }
+    return true;
+}
+
+uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank < 2) return x;
+    l->working_op = l->eager->ops.count - 1;
+    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "weight");
+    if (bias == ONV_NO_TENSOR)
+        bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "bias");
+    uint64_t channels = (uint64_t)t.dims[1];
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
+        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, node->scope);
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->scope);
+    l->eager->restored_norms++;
+    l->part = node->scope;
+    emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
+    l->part = NULL;
+    return out;
+}
+
+static void lower_instance_norm(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_amp_fp32(l, onv_node_in(l, node, 0));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    onv_node_set(l, node, 0, out);
+    emit_norm(l, "instance_norm", x, onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+              t.rank > 1 ? (uint64_t)(t.dims[0] * t.dims[1]) : 1, true, out);
+}
+
+static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
+                            onv_value_id result)
+{
+    x = onv_amp_fp32(l, onv_emit_contiguous(l, x));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank == 0) return;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    uint64_t all;
+    if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
+    onv_value_set(l, result, emit_norm(l, "group_norm", x, w, b, all, true, out));
+}
+
+static void lower_group_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_group_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                    onv_node_int(node, "num_groups", 1), node->outputs[0]);
+}
+
+/* Centred, or by the root of the mean of squares alone. */
+static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                            bool centres, onv_value_id result)
+{
+    x = onv_amp_fp32(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    if (axis < 0) axis += t.rank;
+    uint64_t rows = 1;
+    for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    const char *name = centres ? "layer_norm" : "rms_norm";
+    onv_value_set(l, result, emit_norm(l, name, x, w, b, rows, centres, out));
+}
+
+static void lower_layer_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                    onv_node_int(node, "axis", -1), true, node->outputs[0]);
+}
+
+static void lower_rms_norm(onv_lowering *l, const onv_node *node)
+{
+    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
+                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
+}
+
+/* --- Convolution ------------------------------------------------------------------------------- */
+
+static void lower_conv(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_amp_low(l, onv_node_in(l, node, 0));
+    uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
+    uint32_t bias = onv_node_in(l, node, 2), norm_bias;
+    bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
+    bias = onv_amp_low(l, bias);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, "conv");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, w, ONV_GRAD_NEW);
+    onv_emit_in(l, bias, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, w);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
+    /* The older exporter names what it computed itself, as when it folds a batch norm. */
+    const char *name = onv_model_value(l->model, node->inputs[1])->name;
+    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
+}
+
+/* --- Pooling, dropout -------------------------------------------------------------------------- */
+
+static void lower_max_pool(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_emit_begin(l, "max_pool");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_extra(l, onv_tensor_at(l, out).elems, sizeof(int64_t), "indices");
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* CUDA keeps one byte an element; the CPU keeps the factors that it multiplied with. */
+static void lower_dropout(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    if (node->traits.view_of != 0) {
+        onv_node_set(l, node, 0, x);
+        return;
+    }
+    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    onv_eager_tensor t = onv_tensor_at(l, out);
+    onv_emit_begin(l, "dropout");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+onv_lower_fn onv_lower_nn(const char *op_type)
+{
+    static const struct {
+        const char *name;
+        onv_lower_fn rule;
+    } rules[] = {
+        {"Conv", lower_conv},
+        {"ConvTranspose", lower_conv},
+        {"BatchNormalization", lower_batch_norm},
+        {"InstanceNormalization", lower_instance_norm},
+        {"LayerNormalization", lower_layer_norm},
+        {"GroupNormalization", lower_group_norm},
+        {"RMSNormalization", lower_rms_norm},
+        {"MaxPool", lower_max_pool},
+        {"Dropout", lower_dropout},
+        {"LSTM", onv_lower_recurrent},
+        {"GRU", onv_lower_recurrent},
+        {"RNN", onv_lower_recurrent},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
+    return NULL;
+}
+
+/* --- What was fused ---------------------------------------------------------------------------- */
+
+/* A pointwise function that keeps its input, or (roll) nothing. */
+static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
+    onv_emit_begin(l, name);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    if (keeps) onv_emit_save(l, x);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
+{
+    x = onv_amp_fp32(l, x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "softmax");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, out);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x);
+    switch (f->kind) {
+    case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true)); break;
+    case ONV_FUSION_SILU: onv_value_set(l, f->out, emit_unary(l, "silu", x, true)); break;
+    case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true)); break;
+    case ONV_FUSION_HARD_SWISH:
+        onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true));
+        break;
+    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_softmax(l, x)); break;
+    case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false)); break;
+    case ONV_FUSION_LINEAR:
+        onv_value_set(
+            l, f->out,
+            onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
+        break;
+    case ONV_FUSION_LAYER_NORM:
+        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1,
+                        true, f->out);
+        break;
+    case ONV_FUSION_GROUP_NORM:
+        emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
+                        f->groups, f->out);
+        break;
+    case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
+    case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
+    case ONV_FUSION_PACKED: {
+        onv_shape shape;
+        if (!onv_value_shape(l, f->out, &shape)) return;
+        x = onv_emit_reshape(l, x, shape.rank, shape.dims);
+        onv_value_set(l, f->out, onv_emit_contiguous(l, x));
+        break;
+    }
+    }
+}
+
+/* --- Loss -------------------------------------------------------------------------------------- */
+
+static uint32_t new_targets(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims)
+{
+    uint32_t targets = onv_tensor_new(l, dtype, rank, dims, NULL);
+    if (targets == ONV_NO_TENSOR) return targets;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, targets).storage];
+    storage->kind = ONV_STORAGE_INPUT;
+    storage->label = "targets";
+    return targets;
+}
+
+static uint32_t emit_scalar(onv_lowering *l, uint8_t dtype)
+{
+    uint32_t loss = onv_tensor_new(l, dtype, 0, NULL, NULL);
+    if (loss != ONV_NO_TENSOR)
+        l->eager->storages.at[onv_tensor_at(l, loss).storage].is_output = true;
+    return loss;
+}
+
+/* Of [N, classes, ...]; a rank of three is a language model's [N, S, classes]. */
+static void emit_cross_entropy(onv_lowering *l, uint32_t logits)
+{
+    onv_eager_tensor t = onv_tensor_at(l, logits);
+    if (t.rank == 3) {
+        int64_t flat[2] = {t.dims[0] * t.dims[1], t.dims[2]};
+        logits = onv_emit_reshape(l, logits, 2, flat);
+    }
+    t = onv_tensor_at(l, logits);
+    if (logits == ONV_NO_TENSOR) return;
+    uint32_t log_probs = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "log_softmax");
+    onv_emit_in(l, logits, ONV_GRAD_NEW);
+    onv_emit_save(l, log_probs);
+    onv_emit_out(l, log_probs);
+    onv_emit_end(l);
+    log_probs = onv_amp_fp32(l, log_probs); /* autocast sees the second half only */
+    int64_t dims[ONV_MAX_RANK];
+    for (uint32_t i = 0; i + 1 < t.rank; i++) dims[i] = t.dims[i == 0 ? 0 : i + 1];
+    uint32_t targets = new_targets(l, ONV_INT64, t.rank - 1, dims);
+    uint32_t loss = emit_scalar(l, onv_tensor_at(l, log_probs).dtype);
+    onv_emit_begin(l, "nll_loss");
+    onv_emit_in(l, log_probs, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, log_probs);
+    onv_emit_save(l, targets);
+    onv_emit_extra(l, 1, sizeof(float), "total weight");
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    l->eager->loss = loss;
+}
+
+static void emit_mse(onv_lowering *l, uint32_t output)
+{
+    output = onv_amp_fp32(l, output);
+    onv_eager_tensor t = onv_tensor_at(l, output);
+    uint32_t targets = new_targets(l, t.dtype, t.rank, t.dims), loss = emit_scalar(l, t.dtype);
+    onv_emit_begin(l, "mse_loss");
+    onv_emit_in(l, output, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, output);
+    onv_emit_save(l, targets);
+    onv_emit_temps(l, t.bytes, 0);
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    l->eager->loss = loss;
+}
+
+void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs)
+{
+    uint32_t first = ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < n_outputs && l->status == ONV_OK; i++) {
+        uint32_t tensor = onv_value_tensor(l, outputs[i]);
+        if (tensor == ONV_NO_TENSOR) continue;
+        l->eager->storages.at[onv_tensor_at(l, tensor).storage].is_output = true;
+        if (!onv_tensor_needs_grad(l, tensor)) continue;
+        if (first == ONV_NO_TENSOR) first = tensor;
+        if (!onv_vec_push(&l->eager->outputs, tensor)) l->status = onv_fail_memory(l->err);
+    }
+    l->eager->first_loss_op = (uint32_t)l->eager->ops.count;
+    l->eager->loss_name = "none";
+    if (first == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    onv_loss loss = l->options->loss;
+    if (loss == ONV_LOSS_AUTO)
+        loss = onv_tensor_at(l, first).rank >= 2 ? ONV_LOSS_CROSS_ENTROPY : ONV_LOSS_NONE;
+    if (loss == ONV_LOSS_CROSS_ENTROPY && onv_tensor_at(l, first).rank < 2) {
+        l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                             "the output is no [N, classes ...]: it has no cross-entropy");
+        return;
+    }
+    if (loss == ONV_LOSS_CROSS_ENTROPY) {
+        l->eager->loss_name = "cross-entropy";
+        emit_cross_entropy(l, first);
+    } else if (loss == ONV_LOSS_MSE) {
+        l->eager->loss_name = "mse";
+        emit_mse(l, first);
+    }
+}

@@ -1,0 +1,123 @@
+/* Recurrent layers, as PyTorch runs them with cuDNN: one operation for a layer in all its directions. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/lower.h"
+
+enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P };
+
+typedef struct layer {
+    const char *op_type;
+    const char *name; /* PyTorch's */
+    uint64_t reserve; /* values that cuDNN keeps for backward, by value of the output */
+} layer;
+
+/* cuDNN's reserve has no published size. An LSTM needs four gates and the cell for backward. Of a
+ * network of four layers (hidden size 320) cuDNN told 736,000,000 bytes for LSTM and 864,000,000 for
+ * GRU (github.com/pytorch/pytorch/issues/2895): at 25,000 steps times samples, 4 * 5 + 3 and 4 * 6 + 3
+ * values for each of the output, the threes being outputs between the layers, which stand in a graph
+ * of their own here. The backward of a plain RNN needs no more than its output. */
+static const layer layers[] = {{"LSTM", "lstm", 5}, {"GRU", "gru", 6}, {"RNN", "rnn", 0}};
+
+typedef ONV_VEC(uint32_t) tensors;
+
+/* The parameters that a weight of the node is arranged of, each once. The nodes that do it belong to
+ * the fusion that this one ends. */
+static void gather_weights(onv_lowering *l, onv_value_id id, uint32_t fusion, tensors *weights)
+{
+    if (!onv_is_value(id)) return;
+    onv_node_id from = onv_model_value(l->model, id)->producer;
+    if (fusion != 0 && onv_is_node(from) && l->fusions.of_node[from.index] == fusion) {
+        const onv_node *node = onv_model_node(l->model, from);
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            gather_weights(l, node->inputs[k], fusion, weights);
+        return;
+    }
+    uint32_t tensor = onv_value_tensor(l, id);
+    if (!onv_tensor_is_float(l, tensor)) return;
+    tensor = onv_amp_low(l, tensor);
+    for (size_t i = 0; i < weights->count; i++)
+        if (weights->at[i] == tensor) return;
+    if (!onv_vec_push(weights, tensor)) l->status = onv_fail_memory(l->err);
+}
+
+/* What the layer computes: [seq, batch, directions, hidden], contiguous, whatever the node's layout. */
+static uint32_t new_output(onv_lowering *l, const onv_node *node, uint8_t dtype, bool batch_first)
+{
+    onv_shape x, r;
+    if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &r))
+        return ONV_NO_TENSOR;
+    if (x.rank != 3 || r.rank != 3) {
+        l->status = onv_fail(l->err, ONV_ERR_MODEL, "input and recurrence weights need rank 3");
+        return ONV_NO_TENSOR;
+    }
+    const int64_t dims[] = {x.dims[batch_first], x.dims[!batch_first], r.dims[0], r.dims[2]};
+    return onv_tensor_new(l, dtype, 4, dims, NULL);
+}
+
+/* Y: the output with the directions before the batch (layout 0), or the batch before all. */
+static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
+{
+    onv_eager_tensor t = onv_tensor_at(l, out);
+    if (out == ONV_NO_TENSOR) return out;
+    static const uint32_t orders[2][4] = {{0, 2, 1, 3}, {1, 0, 2, 3}};
+    int64_t dims[4], strides[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        dims[i] = t.dims[orders[batch_first][i]];
+        strides[i] = t.strides[orders[batch_first][i]];
+    }
+    return onv_emit_view(l, "transpose", out, 4, dims, strides, ONV_GRAD_ALIAS);
+}
+
+static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
+                       const tensors *weights)
+{
+    bool batch_first = onv_node_int(node, "layout", 0) != 0;
+    uint32_t x = onv_amp_low(l, onv_node_in(l, node, X));
+    uint32_t h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
+    uint32_t c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint8_t dtype = x != ONV_NO_TENSOR ? t.dtype : onv_promoted(l, node);
+    uint32_t out = new_output(l, node, dtype, batch_first);
+    onv_emit_begin(l, kind->name);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, h, ONV_GRAD_NEW);
+    onv_emit_in(l, c, ONV_GRAD_NEW);
+    onv_emit_in(l, onv_node_in(l, node, SEQUENCE_LENS), ONV_GRAD_NONE);
+    for (size_t i = 0; i < weights->count; i++) {
+        onv_emit_in(l, weights->at[i], ONV_GRAD_NEW);
+        onv_emit_save(l, weights->at[i]);
+    }
+    onv_emit_save(l, x);
+    onv_emit_save(l, h);
+    onv_emit_save(l, c);
+    onv_emit_save(l, out);
+    if (kind->reserve > 0)
+        onv_emit_extra(l, onv_tensor_at(l, out).bytes, kind->reserve, "cuDNN's reserve");
+    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    onv_emit_out(l, out);
+    for (uint32_t k = 1; k < node->n_outputs; k++)
+        onv_node_set(l, node, k, onv_emit_out(l, onv_node_new(l, node, k, dtype)));
+    onv_emit_end(l);
+    if (l->status != ONV_OK) return;
+    if (l->op.has_backward && kind->reserve > 0) {
+        uint64_t *sum = &l->eager->reserve_bytes;
+        l->eager->recurrent++;
+        if (!onv_u64_add(*sum, onv_tensor_at(l, out).bytes * kind->reserve, sum)) *sum = UINT64_MAX;
+    }
+    onv_node_set(l, node, 0, emit_result(l, out, batch_first));
+}
+
+void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
+{
+    static const uint32_t arranged[] = {W, R, B, P};
+    const layer *kind = layers;
+    while (strcmp(kind->op_type, node->op_type) != 0) kind++;
+    uint32_t fusion = l->fusions.of_node[node - l->model->nodes.at];
+    tensors weights = {0};
+    for (size_t i = 0; i < sizeof arranged / sizeof arranged[0]; i++)
+        if (arranged[i] < node->n_inputs)
+            gather_weights(l, node->inputs[arranged[i]], fusion, &weights);
+    if (l->status == ONV_OK) emit_layer(l, node, kind, &weights);
+    onv_vec_cleanup(&weights);
+}

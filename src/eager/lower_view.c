@@ -1,0 +1,203 @@
+/* Operators that PyTorch runs as views, and the copies that stand beside them. */
+#include <string.h>
+
+#include "eager/lower.h"
+
+static void lower_reshape(onv_lowering *l, const onv_node *node)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    onv_node_set(l, node, 0, onv_emit_reshape(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+}
+
+static void lower_identity(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    /* Exporters keep one copy of parameters that are equal; the network has two. */
+    if (onv_model_value(l->model, node->inputs[0])->kind == ONV_VALUE_INITIALIZER) {
+        uint32_t twin = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+        if (twin == ONV_NO_TENSOR) return;
+        onv_eager_storage *to = &l->eager->storages.at[onv_tensor_at(l, twin).storage];
+        const onv_eager_storage *from = &l->eager->storages.at[t.storage];
+        *to = *from;
+        l->eager->tensors.at[twin].needs_grad = t.needs_grad;
+        l->eager->tensors.at[twin].is_leaf = t.is_leaf;
+        x = twin;
+    }
+    onv_node_set(l, node, 0, x);
+}
+
+static void lower_cast(onv_lowering *l, const onv_node *node)
+{
+    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
+    onv_node_set(l, node, 0, onv_emit_cast(l, onv_node_in(l, node, 0), to));
+}
+
+static void lower_transpose(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_attr *perm = onv_node_attr(node, "perm");
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < t.rank; i++) {
+        int64_t from = t.rank - 1 - (int64_t)i;
+        if (perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == t.rank)
+            from = perm->ints[i];
+        dims[i] = t.dims[from]; /* inference has checked the permutation */
+        strides[i] = t.strides[from];
+    }
+    onv_node_set(l, node, 0, onv_emit_view(l, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
+}
+
+static void lower_expand(onv_lowering *l, const onv_node *node)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    onv_node_set(l, node, 0, onv_emit_expand(l, onv_node_in(l, node, 0), shape.rank, shape.dims));
+}
+
+/* Steps along the axes; false where one is negative or not known. */
+static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, int64_t *steps)
+{
+    for (uint32_t i = 0; i < rank; i++) steps[i] = 1;
+    if (node->n_inputs < 5 || !onv_is_value(node->inputs[4])) return true;
+    uint32_t n = onv_node_operands(l, node, 4);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = onv_node_operand(l, node, 3, i, i);
+        if (axis < 0) axis += rank;
+        if (axis < 0 || axis >= (int64_t)rank) return false;
+        steps[axis] = onv_node_operand(l, node, 4, i, 0);
+        if (steps[axis] < 1) return false;
+    }
+    return n > 0;
+}
+
+static void lower_slice(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return;
+    if (!slice_steps(l, node, t.rank, strides)) { /* flip copies */
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    bool whole = true;
+    for (uint32_t i = 0; i < t.rank; i++) {
+        /* A step past the end is never taken, and could be any number. */
+        strides[i] = shape.dims[i] > 1 ? strides[i] * t.strides[i] : t.strides[i];
+        whole &= shape.dims[i] == t.dims[i];
+    }
+    onv_grad grad = whole ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    onv_node_set(l, node, 0, onv_emit_view(l, "slice", x, shape.rank, shape.dims, strides, grad));
+}
+
+static void lower_split(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_emit_begin(l, "split");
+    l->op.zeroes_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        onv_shape shape;
+        if (!onv_is_value(node->outputs[k]) || !onv_value_shape(l, node->outputs[k], &shape))
+            continue;
+        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, node, k, onv_emit_out(l, part));
+    }
+    onv_emit_end(l);
+}
+
+/* A sequence stands for what was split; PyTorch has its parts from the start. */
+static void lower_split_to_sequence(onv_lowering *l, const onv_node *node)
+{
+    onv_node_set(l, node, 0, onv_node_in(l, node, 0));
+}
+
+static void lower_sequence_at(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
+    /* Without keepdims the parts have no axis that they were split along. */
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    int64_t axis = onv_is_node(from) ? onv_node_int(onv_model_node(l->model, from), "axis", 0) : 0;
+    if (axis < 0) axis += t.rank;
+    int64_t strides[ONV_MAX_RANK];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t.rank; i++)
+        if (shape.rank == t.rank || i != axis) strides[n++] = t.strides[i];
+    if (n != shape.rank)
+        onv_lower_by_traits(l, node);
+    else
+        onv_node_set(l, node, 0,
+                     onv_emit_view(l, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
+}
+
+/* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
+ * indices. */
+static void lower_gather(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_type *index = &onv_model_value(l->model, node->inputs[1])->type;
+    if (x == ONV_NO_TENSOR || index->rank != 0) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    int64_t axis = onv_node_int(node, "axis", 0);
+    if (axis < 0) axis += t.rank;
+    if (indices != ONV_NO_TENSOR || axis < 0 || axis >= (int64_t)t.rank) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    int64_t dims[ONV_MAX_RANK], strides[ONV_MAX_RANK];
+    for (uint32_t i = 0, to = 0; i < t.rank; i++) {
+        if (i == axis) continue;
+        dims[to] = t.dims[i];
+        strides[to++] = t.strides[i];
+    }
+    onv_grad grad = t.dims[axis] == 1 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
+    onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
+}
+
+static void lower_concat(onv_lowering *l, const onv_node *node)
+{
+    uint32_t out = onv_node_new(l, node, 0, onv_promoted(l, node));
+    onv_emit_begin(l, "cat");
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        onv_emit_in(l, onv_node_in(l, node, k), ONV_GRAD_PART);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+onv_lower_fn onv_lower_view(const char *op_type)
+{
+    static const struct {
+        const char *name;
+        onv_lower_fn rule;
+    } rules[] = {
+        {"Reshape", lower_reshape},
+        {"Flatten", lower_reshape},
+        {"Squeeze", lower_reshape},
+        {"Unsqueeze", lower_reshape},
+        {"Identity", lower_identity},
+        {"Cast", lower_cast},
+        {"Transpose", lower_transpose},
+        {"Expand", lower_expand},
+        {"Slice", lower_slice},
+        {"Split", lower_split},
+        {"Gather", lower_gather},
+        {"Concat", lower_concat},
+        {"SplitToSequence", lower_split_to_sequence},
+        {"SequenceAt", lower_sequence_at},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;
+    return NULL;
+}

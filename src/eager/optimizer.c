@@ -1,0 +1,110 @@
+#include "eager/optimizer.h"
+
+#include <string.h>
+
+static uint32_t no_state(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
+{
+    (void)p;
+    (void)bytes;
+    return 0;
+}
+
+static uint32_t one_state(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
+{
+    bytes[0] = p->bytes;
+    return 1;
+}
+
+static uint32_t two_states(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
+{
+    bytes[0] = bytes[1] = p->bytes;
+    return 2;
+}
+
+/* torch.optim.Adafactor: a row and a column of the last two dims for matrices, else the whole. */
+static uint32_t factored(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
+{
+    if (p->rank < 2 || p->elems == 0) return one_state(p, bytes);
+    bytes[0] = p->bytes / (uint64_t)p->dims[p->rank - 1];
+    bytes[1] = p->bytes / (uint64_t)p->dims[p->rank - 2];
+    return 2;
+}
+
+/* bitsandbytes: two moments of one byte an element, each with a float32 scale for every 256
+ * elements; tensors below 4096 elements keep float32 moments. */
+static uint32_t eight_bit(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES])
+{
+    if (p->elems < 4096) {
+        bytes[0] = bytes[1] = p->elems * sizeof(float);
+        return 2;
+    }
+    bytes[0] = bytes[1] = p->elems;
+    bytes[2] = bytes[3] = (p->elems + 255) / 256 * sizeof(float);
+    return 4;
+}
+
+/* Temporaries: sqrt of the second moment (Adam, RMSprop); sqrt of the sum and the scaled gradient
+ * (Adagrad); for the others the formulas of their usual implementations. */
+static const onv_optimizer sgd = {"sgd", "SGD without momentum", no_state, .has_fused = true};
+static const onv_optimizer momentum = {"momentum", "SGD with momentum", one_state,
+                                       .has_fused = true};
+static const onv_optimizer nesterov = {"nesterov", "SGD with Nesterov momentum", one_state,
+                                       .has_fused = true};
+/* One by one: the denominator of the last parameter, a root, a quotient. */
+static const onv_optimizer adam = {"adam",
+                                   "Adam",
+                                   two_states,
+                                   .temp_lists = 1,
+                                   .loop_largest = 3,
+                                   .has_fused = true,
+                                   .counts_steps = true};
+static const onv_optimizer adamw = {"adamw",
+                                    "Adam with decoupled weight decay",
+                                    two_states,
+                                    .temp_lists = 1,
+                                    .loop_largest = 3,
+                                    .has_fused = true,
+                                    .counts_steps = true};
+static const onv_optimizer adam8bit = {"adam8bit", "Adam with 8-bit moments in blocks of 256",
+                                       eight_bit, .temp_lists = 0};
+static const onv_optimizer rmsprop = {"rmsprop", "RMSprop", one_state, .temp_lists = 1,
+                                      .loop_largest = 2};
+static const onv_optimizer adagrad = {"adagrad", "Adagrad", one_state, .temp_lists = 2,
+                                      .loop_largest = 2};
+static const onv_optimizer adafactor = {"adafactor", "Adafactor, factored second moment", factored,
+                                        .temp_largest = 1};
+static const onv_optimizer lion = {"lion", "Lion", one_state, .temp_largest = 1};
+static const onv_optimizer lamb = {"lamb", "LAMB", two_states, .temp_largest = 2};
+
+const onv_optimizer *const onv_optimizers[] = {&sgd,       &momentum, &nesterov, &adam,
+                                               &adamw,     &adam8bit, &rmsprop,  &adagrad,
+                                               &adafactor, &lion,     &lamb};
+const size_t onv_n_optimizers = sizeof onv_optimizers / sizeof onv_optimizers[0];
+
+const onv_optimizer *onv_optimizer_find(const char *name)
+{
+    for (size_t i = 0; i < onv_n_optimizers; i++)
+        if (strcmp(onv_optimizers[i]->name, name) == 0) return onv_optimizers[i];
+    return NULL;
+}
+
+bool onv_optimizer_temps_of(const onv_optimizer *optimizer, onv_optimizer_impl impl, bool decays,
+                            onv_optimizer_temps *temps)
+{
+    bool is_sgd = optimizer->has_fused && optimizer->temp_lists == 0;
+    bool has_lists = is_sgd || optimizer->temp_lists > 0;
+    *temps = (onv_optimizer_temps){optimizer->temp_lists, optimizer->temp_largest, 0};
+    if (is_sgd && decays) temps->lists = 1;
+    switch (impl) {
+    case ONV_IMPL_DEFAULT: return true;
+    case ONV_IMPL_FOREACH: return has_lists;
+    case ONV_IMPL_FUSED:
+        *temps = (onv_optimizer_temps){0, 0, optimizer->counts_steps ? sizeof(float) : 0};
+        return optimizer->has_fused;
+    case ONV_IMPL_FOR_LOOP:
+        temps->lists = 0;
+        if (has_lists) temps->largest = is_sgd ? 2 * decays : optimizer->loop_largest;
+        return true;
+    }
+    return false;
+}

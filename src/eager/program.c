@@ -1,0 +1,301 @@
+#include "eager/program.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/simulation.h"
+
+/* --- Steps and rows ---------------------------------------------------------------------------- */
+
+void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
+{
+    onv_train_step next = {
+        .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
+    if (!onv_vec_push(&s->program->steps, next)) s->failed = true;
+}
+
+/* Counts for reports end at the largest number. */
+static void add(uint64_t *sum, uint64_t more)
+{
+    if (!onv_u64_add(*sum, more, sum)) *sum = UINT64_MAX;
+}
+
+void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute)
+{
+    if (s->failed) return;
+    onv_train_step *step = &s->program->steps.at[s->program->steps.count - 1];
+    step->macs = macs;
+    step->recompute = recompute;
+    if (s->iteration > 0 || s->pass > 0) return;
+    add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
+}
+
+static uint32_t now(const onv_simulation *s)
+{
+    return s->program->steps.count == 0 ? 0 : (uint32_t)s->program->steps.count - 1;
+}
+
+uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_train_kind kind, const char *label)
+{
+    onv_train_buffer row = {bytes, now(s), UINT32_MAX, (uint8_t)kind, label};
+    if (s->failed || !onv_vec_push(&s->program->buffers, row) || !onv_vec_push(&s->refs, 1)) {
+        s->failed = true;
+        return ONV_NO_ROW;
+    }
+    return (uint32_t)s->program->buffers.count - 1;
+}
+
+void onv_sim_hold(onv_simulation *s, uint32_t row)
+{
+    if (row != ONV_NO_ROW) s->refs.at[row]++;
+}
+
+void onv_sim_release(onv_simulation *s, uint32_t row)
+{
+    if (row != ONV_NO_ROW && --s->refs.at[row] == 0) s->program->buffers.at[row].last = now(s);
+}
+
+void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
+{
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_TRAIN_TEMPORARY, label));
+}
+
+uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
+{
+    if (s->options->zero_stage < stage) return bytes;
+    return bytes / s->world + (bytes % s->world != 0);
+}
+
+bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
+{
+    return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
+}
+
+uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
+{
+    return s->eager->tensors.at[tensor].storage;
+}
+
+/* --- Before the first iteration ---------------------------------------------------------------- */
+
+static void place_permanent(onv_simulation *s)
+{
+    static const uint8_t kinds[] = {ONV_TRAIN_INPUT, ONV_TRAIN_PARAMETER, ONV_TRAIN_BUFFER,
+                                    ONV_TRAIN_BUFFER};
+    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        s->row_of[i] = s->output_row[i] = s->grad_row[i] = ONV_NO_ROW;
+        if (!onv_sim_is_permanent(s, i) || s->failed) continue;
+        bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
+        uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
+        s->row_of[i] =
+            onv_sim_alloc(s, bytes, (onv_train_kind)kinds[storage->kind], storage->label);
+        if (parameter) s->program->parameter_bytes += bytes;
+        if (parameter && storage->trained) {
+            s->program->trained_elems += storage->elems;
+            s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
+        }
+    }
+}
+
+static onv_status make_arrays(onv_simulation *s, onv_error *err)
+{
+    onv_arena *arena = &s->arena;
+    size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
+    uint32_t widest = 0;
+    s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
+    s->frame_of = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
+    for (size_t i = 0; i < s->eager->ops.count && s->first_saved != NULL; i++) {
+        s->first_saved[i] = (uint32_t)n_saved;
+        n_saved += s->eager->ops.at[i].n_saved;
+        if (s->eager->ops.at[i].n_in > widest) widest = s->eager->ops.at[i].n_in;
+    }
+    s->row_of = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->output_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->last_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->again_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->grad_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->grad = ONV_ARENA_ARRAY(arena, onv_pending_grad, n_tensors);
+    s->senders = ONV_ARENA_ARRAY(arena, uint32_t, n_tensors);
+    s->senders_left = ONV_ARENA_ARRAY(arena, uint32_t, n_tensors);
+    s->saved_row = ONV_ARENA_ARRAY(arena, uint32_t, n_saved);
+    s->made = ONV_ARENA_ARRAY(arena, onv_pending_grad, widest);
+    if (arena->failed) return onv_fail_memory(err);
+    for (size_t i = 0; i < n_saved; i++) s->saved_row[i] = ONV_NO_ROW;
+    return ONV_OK;
+}
+
+static void count_saved(onv_simulation *s, bool *seen, uint32_t index)
+{
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    bool counts = storage->kind == ONV_STORAGE_INPUT || storage->kind >= ONV_STORAGE_ACTIVATION;
+    if (seen[index] || !counts || storage->on_host) return;
+    seen[index] = true;
+    add(&s->program->saved_bytes, storage->bytes);
+}
+
+/* Distinct storages that stay between forward and backward: what operations outside of checkpoints
+ * save, and what enters checkpoints. */
+static onv_status find_saved(onv_simulation *s, onv_error *err)
+{
+    bool *seen = ONV_ARENA_ARRAY(&s->arena, bool, s->eager->storages.count);
+    if (seen == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < s->eager->ops.count; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
+        for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
+            uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+            if (s->eager->storages.at[in].kind == ONV_STORAGE_INPUT) count_saved(s, seen, in);
+        }
+    }
+    for (uint32_t i = 0; i < s->n_frames; i++) {
+        const onv_frame *frame = &s->frames[i];
+        if (frame->parent != ONV_NO_FRAME || frame->first_save == ONV_NO_OP) continue;
+        for (uint32_t k = 0; k < frame->n_inputs; k++) count_saved(s, seen, frame->inputs[k]);
+    }
+    return ONV_OK;
+}
+
+static onv_status prepare(onv_simulation *s, onv_error *err)
+{
+    ONV_TRY(make_arrays(s, err));
+    for (uint32_t i = 0; i < s->eager->ops.count; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            s->last_use[onv_sim_storage(s, op->in[k].tensor)] = i;
+            s->senders[op->in[k].tensor] += op->in[k].grad != ONV_GRAD_NONE;
+        }
+        for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
+    }
+    ONV_TRY(onv_frames_make(s, err));
+    return find_saved(s, err);
+}
+
+/* --- The optimizer ----------------------------------------------------------------------------- */
+
+static void zero_grad(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->options->keep_grads; i++) {
+        onv_sim_release(s, s->grad_row[i]);
+        s->grad_row[i] = ONV_NO_ROW;
+    }
+}
+
+static onv_parameter parameter_of(const onv_simulation *s, const onv_eager_storage *storage)
+{
+    return (onv_parameter){storage->elems, onv_sim_shard(s, storage->bytes, 1), storage->dims,
+                           storage->rank};
+}
+
+static void make_states(onv_simulation *s, uint64_t counter_bytes)
+{
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        if (!storage->trained) continue;
+        onv_parameter whole = {storage->elems, storage->bytes, storage->dims, storage->rank};
+        uint64_t bytes[ONV_MAX_STATES];
+        uint32_t n = s->options->optimizer->states(&whole, bytes);
+        if (counter_bytes > 0) {
+            onv_sim_alloc(s, counter_bytes, ONV_TRAIN_STATE, "step");
+            s->program->optimizer_bytes += counter_bytes;
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            uint64_t part = onv_sim_shard(s, bytes[k], 1);
+            onv_sim_alloc(s, part, ONV_TRAIN_STATE, storage->label);
+            s->program->optimizer_bytes += part;
+        }
+    }
+}
+
+static void optimizer_step(onv_simulation *s)
+{
+    const onv_optimizer *optimizer = s->options->optimizer;
+    onv_optimizer_temps temps;
+    onv_optimizer_temps_of(optimizer, s->options->impl, s->options->weight_decay, &temps);
+    onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
+    if (s->iteration == 0) make_states(s, temps.counter_bytes);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        if (!storage->trained) continue;
+        onv_parameter p = parameter_of(s, storage);
+        if (p.bytes > largest) largest = p.bytes;
+        for (uint32_t k = 0; k < temps.lists; k++) onv_sim_temporary(s, p.bytes, storage->label);
+    }
+    for (uint32_t k = 0; k < temps.largest; k++) onv_sim_temporary(s, largest, optimizer->name);
+}
+
+/* --- All together ------------------------------------------------------------------------------ */
+
+static void iterate(onv_simulation *s)
+{
+    uint32_t passes = s->options->accumulate > 0 ? s->options->accumulate : 1;
+    for (s->pass = 0; s->pass < passes && !s->failed; s->pass++) {
+        if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
+        onv_sim_forward(s);
+        if (s->pass == 0 && s->options->zero_grad_late) zero_grad(s);
+        onv_sim_backward(s);
+    }
+    if (!s->failed) optimizer_step(s);
+}
+
+static onv_status run(onv_simulation *s, onv_error *err)
+{
+    ONV_TRY(prepare(s, err));
+    place_permanent(s);
+    uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
+    for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
+        if (s->iteration == 1) s->program->measured_from = (uint32_t)s->program->steps.count;
+        iterate(s);
+        if (s->failed) return onv_fail_memory(err);
+    }
+    for (size_t i = 0; i < s->program->buffers.count; i++)
+        if (s->program->buffers.at[i].last == UINT32_MAX) s->program->buffers.at[i].last = now(s);
+    return ONV_OK;
+}
+
+onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
+                                   const onv_train_options *options, onv_train_program *program,
+                                   onv_error *err)
+{
+    *program = (onv_train_program){0};
+    if (options->zero_stage > 3)
+        return onv_fail(err, ONV_ERR_USAGE, "ZeRO has the stages 1 to 3, not %u",
+                        options->zero_stage);
+    if (options->cancelled != NULL && options->cancelled(options->cancel_context))
+        return onv_fail(err, ONV_ERR_CANCELLED, "the sizing of training was cancelled");
+    onv_optimizer_temps temps;
+    if (!onv_optimizer_temps_of(options->optimizer, options->impl, false, &temps))
+        return onv_fail(err, ONV_ERR_USAGE, "PyTorch has no %s implementation of %s",
+                        options->impl == ONV_IMPL_FUSED ? "fused" : "foreach",
+                        options->optimizer->name);
+    onv_simulation s = {.model = model, .eager = eager, .options = options, .program = program};
+    s.world = options->world > 0 ? options->world : 1;
+    onv_arena_init(&s.arena, SIZE_MAX);
+    onv_status status = run(&s, err);
+    onv_arena_cleanup(&s.arena);
+    onv_vec_cleanup(&s.refs);
+    if (status != ONV_OK) onv_train_program_cleanup(program);
+    return status;
+}
+
+void onv_train_program_cleanup(onv_train_program *program)
+{
+    onv_vec_cleanup(&program->steps);
+    onv_vec_cleanup(&program->buffers);
+    *program = (onv_train_program){0};
+}
+
+onv_status onv_train_program_check(const onv_train_program *program, onv_error *err)
+{
+    for (size_t i = 0; i < program->buffers.count; i++) {
+        const onv_train_buffer *b = &program->buffers.at[i];
+        if (b->first > b->last || b->last >= program->steps.count)
+            return onv_fail(err, ONV_ERR_MODEL, "training buffer %zu ('%s') lives from %u to %u", i,
+                            b->label, b->first, b->last);
+    }
+    if (program->lost > 0)
+        return onv_fail(err, ONV_ERR_MODEL, "backward misses %u saved tensors", program->lost);
+    return ONV_OK;
+}

@@ -1,0 +1,106 @@
+/* The training program: some iterations of training as steps and buffers.
+ *
+ * Requires: an eager program. Gives: a list of steps (forward and loss, backward, optimizer, for
+ * every iteration) and one row per buffer that is allocated on the way, with its first and last step,
+ * both included: the row is there while these steps run. What is there all the time (parameters,
+ * statistics, the batch) spans all steps.
+ *
+ * The peak is that of the second iteration or a later one: only then do optimizer state and the
+ * outputs of the iteration before coexist with activations. From the second on, iterations are equal.
+ *
+ * How autograd uses memory, as far as it shows:
+ *   - the highest operation that is ready runs next; it holds the incoming gradient and what it kept
+ *     until it returns, so these coexist with all gradients it makes;
+ *   - a gradient that a parameter receives becomes its .grad without a copy if nobody else holds it;
+ *   - where a tensor has several readers, the first gradient waits, the next is added in place if the
+ *     waiting one is held by nobody else and dense, else into a new tensor.
+ * Checkpoints follow torch.utils.checkpoint(use_reentrant=False): see simulation.h.
+ *
+ * Cost: linear in steps, and in what the segments cover, nested ones once for each level.
+ */
+#ifndef ONV_EAGER_PROGRAM_H
+#define ONV_EAGER_PROGRAM_H
+
+#include "eager/eager.h"
+#include "eager/optimizer.h"
+
+typedef enum onv_phase { ONV_PHASE_FORWARD, ONV_PHASE_BACKWARD, ONV_PHASE_OPTIMIZER } onv_phase;
+enum { ONV_N_PHASES = 3 };
+
+typedef struct onv_train_step {
+    uint8_t phase; /* onv_phase */
+    uint32_t iteration;
+    bool recompute;    /* forward once more, for a segment that was checkpointed */
+    onv_node_id node;  /* ONV_NO_NODE: the loss, the optimizer */
+    const char *label; /* static: PyTorch's name of the operation */
+    uint64_t macs;     /* forward and recomputation; backward steps have 0 */
+} onv_train_step;
+
+typedef enum onv_train_kind {
+    ONV_TRAIN_PARAMETER,
+    ONV_TRAIN_BUFFER, /* running statistics, constants */
+    ONV_TRAIN_INPUT,  /* the batch, the targets */
+    ONV_TRAIN_ACTIVATION,
+    ONV_TRAIN_GRADIENT,
+    ONV_TRAIN_STATE,
+    ONV_TRAIN_TEMPORARY,
+} onv_train_kind;
+
+typedef struct onv_train_buffer {
+    uint64_t bytes;
+    uint32_t first, last;
+    uint8_t kind; /* onv_train_kind */
+    const char *label;
+} onv_train_buffer;
+
+/* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
+typedef struct onv_tape_segment {
+    uint32_t first_op, last_op;
+} onv_tape_segment;
+
+typedef struct onv_train_options {
+    onv_lower_options lower;
+    const onv_optimizer *optimizer; /* required */
+    onv_optimizer_impl impl;
+    uint32_t iterations; /* 0: 3 */
+    uint32_t accumulate; /* forward and backward passes before a step; 0: 1 */
+    bool zero_grad_late; /* just before backward; otherwise before forward */
+    bool keep_grads;     /* zero_grad(set_to_none=False): filled with zeros instead */
+    bool weight_decay;   /* SGD then adds decay to a copy of the gradients */
+    uint32_t zero_stage; /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
+    uint32_t world;      /* among so many devices; 0: 1 */
+    const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
+    uint32_t n_segments;
+    bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
+    void *cancel_context;
+} onv_train_options;
+
+typedef struct onv_train_program {
+    ONV_VEC(onv_train_step) steps;
+    ONV_VEC(onv_train_buffer) buffers;
+    uint32_t measured_from; /* first step of the second iteration */
+    uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
+    uint64_t trained_elems;
+    uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
+                             storages that operations save or that enter checkpoints */
+    uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
+    uint32_t lost; /* things that a backward needed and did not find: must be 0 */
+} onv_train_program;
+
+onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
+                                   const onv_train_options *options, onv_train_program *program,
+                                   onv_error *err);
+/* Sizes as asked for, from the second iteration on. */
+typedef struct onv_train_peaks {
+    uint64_t bytes;
+    uint64_t of_phase[ONV_N_PHASES];
+    uint32_t step; /* the first one with the largest sum */
+} onv_train_peaks;
+
+/* Fails with ONV_ERR_OVERFLOW where the sum of all buffers does not fit. */
+onv_status onv_train_program_peaks(const onv_train_program *program, onv_train_peaks *peaks,
+                                   onv_error *err);
+void onv_train_program_cleanup(onv_train_program *program);
+onv_status onv_train_program_check(const onv_train_program *program, onv_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* The inside of building a training program: what its files share.
+ *
+ *     program.c     iterations, what is always there, the optimizer
+ *     forward.c     one operation forward: first time, or once more
+ *     backward.c    autograd
+ *     frame.c       checkpoints
+ *
+ * A row is a buffer of the program, counted by those who hold it; with the last one its life ends.
+ *
+ * A frame is a segment at work, as in torch.utils.checkpoint(use_reentrant=False). Its operations
+ * keep nothing in forward; the frame holds the tensors that come in from outside. When backward first
+ * asks for something that one of them would have kept, the segment runs again from its inputs, now
+ * keeping, and stops right after the last thing to keep. A frame inside another one has its inputs
+ * from there: it makes the outer one run again first, which in turn checkpoints the inner ones as
+ * forward did. The state of random generators, which makes dropout drop the same again, is on the
+ * host.
+ */
+#ifndef ONV_EAGER_SIMULATION_H
+#define ONV_EAGER_SIMULATION_H
+
+#include "eager/program.h"
+
+#define ONV_NO_ROW   UINT32_MAX
+#define ONV_NO_FRAME UINT32_MAX
+#define ONV_NO_OP    UINT32_MAX
+
+typedef struct onv_pending_grad {
+    uint32_t row;
+    bool dense; /* covers its buffer: may be added to in place, may become a .grad */
+} onv_pending_grad;
+
+typedef struct onv_frame {
+    uint32_t first_op, last_op;
+    uint32_t parent;      /* ONV_NO_FRAME: none */
+    uint32_t first_save;  /* the first operation inside, inner frames too, that keeps something */
+    uint32_t stop;        /* the last operation looked at when it runs again; ONV_NO_OP: never */
+    bool runs_stop;       /* it also runs: what it keeps last is its result */
+    uint32_t *inputs;     /* storages that come from outside and end some time */
+    uint32_t *input_rows; /* held from the time the segment begins in forward, or ONV_NO_ROW */
+    uint32_t n_inputs;
+    bool again; /* it ran again in this pass */
+} onv_frame;
+
+typedef struct onv_simulation {
+    onv_model *model;
+    onv_arena arena; /* everything but the program */
+    const onv_eager *eager;
+    const onv_train_options *options;
+    onv_train_program *program;
+    ONV_VEC(uint32_t) refs; /* by row: how many hold it */
+    uint32_t world;
+    uint32_t iteration, pass;
+    uint32_t backward_at; /* the operation whose backward comes next */
+    bool failed;          /* memory */
+    /* by storage */
+    uint32_t *row_of;     /* its row, while it is in somebody's hands */
+    uint32_t *output_row; /* what the caller still holds of the last iteration */
+    uint32_t *last_use;   /* the last forward operation that touches it */
+    uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
+    uint32_t *grad_row;   /* of a parameter: its .grad */
+    /* by tensor */
+    onv_pending_grad *grad;
+    uint32_t *senders; /* leaves: gradients that backward sends it */
+    uint32_t *senders_left;
+    /* by operation */
+    uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
+    uint32_t *frame_of;     /* the innermost frame around it */
+    uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
+    onv_pending_grad *made; /* room for the gradients of one operation */
+    onv_frame *frames;      /* as the segments of the options */
+    uint32_t n_frames;
+} onv_simulation;
+
+/* --- program.c --------------------------------------------------------------------------------- */
+
+void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
+/* The work of the last step. */
+void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute);
+uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_train_kind kind, const char *label);
+void onv_sim_hold(onv_simulation *s, uint32_t row);
+void onv_sim_release(onv_simulation *s, uint32_t row);
+void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+/* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
+uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
+/* There before and after every iteration. */
+bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
+uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+
+/* --- forward.c --------------------------------------------------------------------------------- */
+
+typedef enum onv_run {
+    ONV_RUN_KEEPING,   /* forward; what it saves is kept */
+    ONV_RUN_FORGETTING /* forward inside a checkpoint */
+} onv_run;
+
+/* Parameters that are shared out are gathered for the operation that reads them. */
+void onv_sim_gather(onv_simulation *s, const onv_eager_op *op);
+/* Runs operation `index`. `last_use` is s->last_use, or s->again_use in a frame that runs again. */
+void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use);
+/* What autocast had cached of parameters, and an operation reads, is cast again. */
+void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
+/* Holds what operation `index` saves. */
+void onv_sim_save(onv_simulation *s, uint32_t index);
+void onv_sim_forward(onv_simulation *s);
+
+/* --- frame.c ----------------------------------------------------------------------------------- */
+
+/* Checks the segments and makes a frame of each. Linear in operations and in what segments cover,
+ * that of nested ones once for each. */
+onv_status onv_frames_make(onv_simulation *s, onv_error *err);
+/* All frames as before a forward pass. */
+void onv_frames_reset(onv_simulation *s);
+/* Holds the inputs of a frame, at its first operation. */
+void onv_frame_enter(onv_simulation *s, onv_frame *frame);
+/* Makes sure that what operation `index` saves is there. */
+void onv_frame_restore(onv_simulation *s, uint32_t index);
+/* The backward of operation `index` is over: frames whose first saver it was let go. */
+void onv_frame_leave(onv_simulation *s, uint32_t index);
+
+/* --- backward.c -------------------------------------------------------------------------------- */
+
+void onv_sim_backward(onv_simulation *s);
+
+#endif

@@ -1,0 +1,48 @@
+/* Storages: which values share memory.
+ *
+ * Liveness gives every value an interval of its own. A runtime shares: a Reshape is a view of its
+ * input, a Relu may overwrite it. A storage is the memory that one or more values share; it lives
+ * from the first definition to the last use of any of them. The rules say what is shared.
+ *
+ * Requires: onv_live_compute. Cost: linear in the rows.
+ */
+#ifndef ONV_GRAPH_STORAGE_H
+#define ONV_GRAPH_STORAGE_H
+
+#include "graph/liveness.h"
+
+typedef struct onv_storage_rules {
+    bool views;         /* the table's views: Reshape, Squeeze, Unsqueeze, Flatten, Identity ... */
+    bool strided_views; /* also views with strides, as PyTorch makes them: Transpose, Slice, Split,
+                           Expand; a Reshape then copies where no strides give the new shape, and a
+                           batched MatMul copies operands whose batch is not one axis, while it
+                           runs */
+    bool inplace;       /* elementwise operators overwrite an input that dies there */
+    bool skip_host;     /* shapes and what is computed from them alone are not on the device */
+    bool hold_inputs;   /* the caller keeps the graph inputs to the end */
+} onv_storage_rules;
+
+#define ONV_NO_STORAGE UINT32_MAX
+
+typedef struct onv_storages {
+    onv_interval *at; /* in order of `first`, hidden copies behind; alias_of is not used */
+    uint32_t count;
+    uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: on the host, or in a weight */
+    uint64_t peak_bytes;
+    uint32_t peak_step;
+} onv_storages;
+
+/* The result lives in the model's arena. */
+onv_status onv_storages_compute(onv_model *model, const onv_live *live,
+                                const onv_storage_rules *rules, onv_storages *storages,
+                                onv_error *err);
+
+/* Whether each value (by index) is on the host under skip_host; in the model's arena. */
+onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **is_host,
+                                onv_error *err);
+
+/* The largest sum of bytes over the steps, and the first step that has it. Rows need no order. */
+onv_status onv_intervals_peak(onv_arena *arena, const onv_interval *rows, size_t count,
+                              uint32_t n_steps, uint64_t *bytes, uint32_t *step, onv_error *err);
+
+#endif

@@ -1,0 +1,308 @@
+#include "order/dag.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/vec.h"
+
+/* --- Building ---------------------------------------------------------------------------------- */
+
+/* Sorts what a node reads by node, dropping pairs that came before, and by value. */
+static bool index_reads(onv_dag *dag, const onv_dag_read *reads, size_t n_reads)
+{
+    uint32_t n = dag->n_nodes, n_kept = 0;
+    uint32_t *seen = ONV_ARENA_ARRAY(&dag->arena, uint32_t, dag->n_values);
+    uint32_t *all = ONV_ARENA_ARRAY(&dag->arena, uint32_t, n_reads);
+    dag->read_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)n + 2);
+    dag->reader_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)dag->n_values + 2);
+    if (dag->arena.failed) return false;
+    for (size_t i = 0; i < n_reads; i++) dag->read_start[reads[i].node + 2]++;
+    for (uint32_t i = 0; i < n; i++) dag->read_start[i + 2] += dag->read_start[i + 1];
+    for (size_t i = 0; i < n_reads; i++) all[dag->read_start[reads[i].node + 1]++] = reads[i].value;
+    dag->reads = all;
+    for (uint32_t node = 0; node < n; node++) {
+        uint32_t from = dag->read_start[node], to = dag->read_start[node + 1];
+        dag->read_start[node] = n_kept;
+        for (uint32_t i = from; i < to; i++) {
+            uint32_t value = all[i];
+            if (seen[value] == node + 1) continue;
+            seen[value] = node + 1;
+            all[n_kept++] = value;
+            dag->reader_start[value + 2]++;
+        }
+    }
+    dag->read_start[n] = n_kept;
+    dag->readers = ONV_ARENA_ARRAY(&dag->arena, uint32_t, n_kept);
+    if (dag->readers == NULL) return false;
+    for (uint32_t v = 0; v < dag->n_values; v++)
+        dag->reader_start[v + 2] += dag->reader_start[v + 1];
+    for (uint32_t node = 0; node < n; node++)
+        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
+            dag->readers[dag->reader_start[all[i] + 1]++] = node;
+    return true;
+}
+
+static bool index_writes(onv_dag *dag)
+{
+    uint32_t n = dag->n_nodes;
+    dag->write_start = ONV_ARENA_ARRAY(&dag->arena, uint32_t, (size_t)n + 2);
+    dag->writes = ONV_ARENA_ARRAY(&dag->arena, uint32_t, dag->n_values);
+    if (dag->arena.failed) return false;
+    for (uint32_t v = 0; v < dag->n_values; v++)
+        if (dag->values[v].writer != ONV_DAG_NONE) dag->write_start[dag->values[v].writer + 2]++;
+    for (uint32_t i = 0; i < n; i++) dag->write_start[i + 2] += dag->write_start[i + 1];
+    for (uint32_t v = 0; v < dag->n_values; v++)
+        if (dag->values[v].writer != ONV_DAG_NONE)
+            dag->writes[dag->write_start[dag->values[v].writer + 1]++] = v;
+    return true;
+}
+
+/* Every sum of bytes that a search can meet is at most that of all values and all needs. */
+static bool sum_bytes(onv_dag *dag, const uint64_t *extra)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; extra != NULL && i < dag->n_nodes; i++) {
+        dag->need[i] = extra[i];
+        if (!onv_u64_add(total, extra[i], &total)) return false;
+    }
+    for (uint32_t v = 0; v < dag->n_values; v++) {
+        const onv_dag_value *value = &dag->values[v];
+        bool lasts = value->is_output || dag->reader_start[v] < dag->reader_start[v + 1];
+        if (!onv_u64_add(total, value->bytes, &total) || total > INT64_MAX) return false;
+        if (value->writer != ONV_DAG_NONE) {
+            dag->need[value->writer] += value->bytes;
+            if (lasts) dag->kept[value->writer] += value->bytes;
+        } else if (lasts) {
+            dag->start_bytes += value->bytes;
+        } else {
+            dag->first_bytes += value->bytes;
+        }
+    }
+    return total <= INT64_MAX;
+}
+
+onv_status onv_dag_init(onv_dag *dag, uint32_t n_nodes, const uint64_t *extra,
+                        const onv_dag_value *values, uint32_t n_values, const onv_dag_read *reads,
+                        size_t n_reads, onv_error *err)
+{
+    *dag = (onv_dag){.n_nodes = n_nodes, .n_values = n_values};
+    onv_arena_init(&dag->arena, SIZE_MAX);
+    dag->need = ONV_ARENA_ARRAY(&dag->arena, uint64_t, n_nodes);
+    dag->kept = ONV_ARENA_ARRAY(&dag->arena, uint64_t, n_nodes);
+    dag->values = ONV_ARENA_ARRAY(&dag->arena, onv_dag_value, n_values);
+    bool good = !dag->arena.failed && n_reads < UINT32_MAX;
+    if (good && n_values > 0) memcpy(dag->values, values, n_values * sizeof *values);
+    if (!good || !index_reads(dag, reads, n_reads) || !index_writes(dag)) {
+        onv_dag_cleanup(dag);
+        return onv_fail_memory(err);
+    }
+    if (sum_bytes(dag, extra)) return ONV_OK;
+    onv_dag_cleanup(dag);
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 63 bits");
+}
+
+void onv_dag_cleanup(onv_dag *dag)
+{
+    onv_arena_cleanup(&dag->arena);
+    *dag = (onv_dag){0};
+}
+
+/* --- From a model ------------------------------------------------------------------------------ */
+
+typedef struct importer {
+    const onv_model *model;
+    const onv_live *live;
+    uint32_t *position; /* by node: its place in the main graph */
+    uint32_t *of_value; /* by value of the model */
+    uint64_t *inner;    /* by step: bytes of subgraphs' values that are live */
+    uint64_t *extra;    /* by place */
+    onv_dag_value *values;
+    uint32_t n_values;
+    ONV_VEC(onv_dag_read) reads;
+} importer;
+
+static bool prepare(importer *im)
+{
+    const onv_model *model = im->model;
+    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    im->position = onv_heap_calloc(model->nodes.count, sizeof *im->position);
+    im->of_value = onv_heap_alloc(model->values.count * sizeof *im->of_value);
+    im->inner = onv_heap_calloc((size_t)im->live->n_steps + 1, sizeof *im->inner);
+    im->extra = onv_heap_calloc(graph->n_nodes, sizeof *im->extra);
+    im->values = onv_heap_alloc(model->values.count * sizeof *im->values);
+    if (im->position == NULL || im->of_value == NULL || im->inner == NULL || im->extra == NULL ||
+        im->values == NULL)
+        return false;
+    for (uint32_t i = 0; i < graph->n_nodes; i++) im->position[graph->nodes[i].index] = i;
+    return true;
+}
+
+/* The node of the main graph that a node stands in, or itself. */
+static onv_node_id outermost(const onv_model *model, onv_node_id id)
+{
+    onv_graph_id graph = onv_model_node(model, id)->graph;
+    while (graph.index != 0) {
+        id = onv_model_graph(model, graph)->owner;
+        graph = onv_model_node(model, id)->graph;
+    }
+    return id;
+}
+
+/* Values of the main graph; the others count as bytes of the steps that they are live in. */
+static void add_values(importer *im)
+{
+    const onv_live *live = im->live;
+    for (uint32_t v = 0; v < im->model->values.count; v++) {
+        const onv_value *value = &im->model->values.at[v];
+        im->of_value[v] = ONV_DAG_NONE;
+        bool has_row = live->of_value[v] != UINT32_MAX;
+        const onv_interval *row = has_row ? &live->intervals[live->of_value[v]] : NULL;
+        if (value->graph.index != 0) {
+            if (!has_row) continue;
+            im->inner[row->first] += row->bytes;
+            im->inner[row->last + 1] -= row->bytes; /* wraps, and back in the running sum */
+            continue;
+        }
+        bool written = onv_is_node(value->producer);
+        if (!has_row && !written) continue;
+        im->of_value[v] = im->n_values;
+        im->values[im->n_values++] = (onv_dag_value){
+            .bytes = has_row ? row->bytes : 0,
+            .writer = written ? im->position[value->producer.index] : ONV_DAG_NONE,
+            .is_output = value->is_output && has_row,
+        };
+    }
+}
+
+static bool add_read(importer *im, uint32_t node, onv_value_id id)
+{
+    if (!onv_is_value(id) || im->of_value[id.index] == ONV_DAG_NONE) return true;
+    onv_dag_read read = {node, im->of_value[id.index]};
+    return onv_vec_push(&im->reads, read);
+}
+
+/* What a subgraph reads or hands out of the main graph is read by the node that owns it. */
+static bool add_reads(importer *im)
+{
+    const onv_model *model = im->model;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        uint32_t at = im->position[outermost(model, (onv_node_id){i}).index];
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            if (!add_read(im, at, node->inputs[k])) return false;
+    }
+    for (uint32_t g = 1; g < model->graphs.count; g++) {
+        const onv_graph *graph = &model->graphs.at[g];
+        uint32_t at = im->position[outermost(model, graph->owner).index];
+        for (uint32_t k = 0; k < graph->n_outputs; k++)
+            if (!add_read(im, at, graph->outputs[k])) return false;
+    }
+    return true;
+}
+
+/* The steps of a node's subgraphs stand right before its own. Its results are not there yet while
+ * they run, so they count against each other: need = max(inner peak, results + inner results). */
+static void add_inner_peaks(importer *im)
+{
+    const onv_live *live = im->live;
+    uint64_t now = 0, peak = 0;
+    for (uint32_t s = 0; s < live->n_steps; s++) {
+        const onv_node *node = onv_model_node(im->model, live->steps[s]);
+        now += im->inner[s];
+        if (node->graph.index != 0) {
+            if (now > peak) peak = now;
+            continue;
+        }
+        uint64_t results = 0;
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            uint32_t v = onv_is_value(node->outputs[k]) ? im->of_value[node->outputs[k].index]
+                                                        : ONV_DAG_NONE;
+            if (v != ONV_DAG_NONE) results += im->values[v].bytes;
+        }
+        uint64_t extra = peak > results ? peak - results : 0;
+        im->extra[im->position[live->steps[s].index]] = now > extra ? now : extra;
+        peak = 0;
+    }
+}
+
+onv_status onv_dag_init_model(onv_dag *dag, const onv_model *model, const onv_live *live,
+                              onv_error *err)
+{
+    *dag = (onv_dag){0};
+    importer im = {.model = model, .live = live};
+    bool good = prepare(&im);
+    if (good) add_values(&im);
+    good = good && add_reads(&im);
+    onv_status status = ONV_ERR_MEMORY;
+    if (good) {
+        add_inner_peaks(&im);
+        status = onv_dag_init(dag, onv_model_graph(model, (onv_graph_id){0})->n_nodes, im.extra,
+                              im.values, im.n_values, im.reads.at, im.reads.count, err);
+    }
+    onv_heap_free(im.position);
+    onv_heap_free(im.of_value);
+    onv_heap_free(im.inner);
+    onv_heap_free(im.extra);
+    onv_heap_free(im.values);
+    onv_vec_cleanup(&im.reads);
+    return good ? status : onv_fail_memory(err);
+}
+
+/* --- Orders ------------------------------------------------------------------------------------ */
+
+onv_status onv_dag_steps(const onv_dag *dag, const uint32_t *order, uint64_t *bytes, onv_error *err)
+{
+    uint32_t *left = onv_heap_alloc(dag->n_values * sizeof *left); /* readers that did not run */
+    if (left == NULL) return onv_fail_memory(err);
+    for (uint32_t v = 0; v < dag->n_values; v++)
+        left[v] = dag->reader_start[v + 1] - dag->reader_start[v];
+    uint64_t live = dag->start_bytes;
+    for (uint32_t s = 0; s < dag->n_nodes; s++) {
+        uint32_t node = order[s];
+        bytes[s] = live + dag->need[node] + (s == 0 ? dag->first_bytes : 0);
+        live += dag->kept[node];
+        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
+            const onv_dag_value *value = &dag->values[dag->reads[i]];
+            if (--left[dag->reads[i]] == 0 && !value->is_output) live -= value->bytes;
+        }
+    }
+    onv_heap_free(left);
+    return ONV_OK;
+}
+
+onv_status onv_dag_peak(const onv_dag *dag, const uint32_t *order, uint64_t *bytes, onv_error *err)
+{
+    uint64_t *steps = onv_heap_alloc(dag->n_nodes * sizeof *steps);
+    if (steps == NULL) return onv_fail_memory(err);
+    onv_status status = onv_dag_steps(dag, order, steps, err);
+    *bytes = 0;
+    for (uint32_t s = 0; status == ONV_OK && s < dag->n_nodes; s++)
+        if (steps[s] > *bytes) *bytes = steps[s];
+    onv_heap_free(steps);
+    return status;
+}
+
+onv_status onv_dag_check_order(const onv_dag *dag, const uint32_t *order, onv_error *err)
+{
+    bool *done = onv_heap_calloc(dag->n_nodes, sizeof *done);
+    if (done == NULL) return onv_fail_memory(err);
+    onv_status status = ONV_OK;
+    for (uint32_t s = 0; s < dag->n_nodes && status == ONV_OK; s++) {
+        uint32_t node = order[s];
+        if (node >= dag->n_nodes || done[node]) {
+            status = onv_fail(err, ONV_ERR_MODEL, "step %lu of the order repeats a node",
+                              (unsigned long)s);
+            break;
+        }
+        for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
+            uint32_t writer = dag->values[dag->reads[i]].writer;
+            if (writer != ONV_DAG_NONE && !done[writer])
+                status = onv_fail(err, ONV_ERR_MODEL, "step %lu of the order comes too early",
+                                  (unsigned long)s);
+        }
+        done[node] = true;
+    }
+    onv_heap_free(done);
+    return status;
+}

@@ -1,0 +1,136 @@
+#include "device/each_sample.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+#include "runtime/train.h"
+#include "support/flow.h"
+
+/* "NAME.batch1_past0.truth.json": the name, and "batch=1 past=0". False for other files. */
+static bool read_name(const char *file, char *name, char *dims)
+{
+    const char *key = strchr(file, '.'), *end = strstr(file, ".truth.json");
+    if (key == NULL || end == NULL || key == end) return false;
+    sprintf(name, "%.*s.onnx", (int)(key - file), file);
+    char *to = dims;
+    if (strncmp(key, ".fixed.", 7) != 0) {
+        for (const char *at = key + 1; at < end; at++) {
+            if (isdigit((unsigned char)at[0]) && isalpha((unsigned char)at[-1])) *to++ = '=';
+            *to++ = *at == '_' && isdigit((unsigned char)at[-1]) ? ' ' : *at;
+        }
+    }
+    *to = '\0';
+    return true;
+}
+
+/* Counts scripts; which of them are used. */
+typedef struct visit {
+    const char *file;
+    each_use use;
+    void *context;
+    bool all;
+    unsigned of;                /* scripts there are */
+    unsigned scripts, programs; /* of the sample, so far */
+    unsigned sample;
+} visit;
+
+static void offer(visit *v, const onv_script *script)
+{
+    if (v->all || (v->scripts + 4 * v->sample) % v->of == 0) v->use(script, v->file, v->context);
+    v->scripts++;
+}
+
+static void use_runtimes(visit *v, const char *dims)
+{
+    for (size_t k = 0; k < onv_n_runtimes; k++) {
+        flow f;
+        onv_script script;
+        onv_error err = {0};
+        flow_open(&f, flow_sample(v->file), dims, onv_runtimes[k]->order);
+        onv_runtime_result result = flow_run(&f, onv_runtimes[k]->name, NULL);
+        if (onv_runtime_script(&result, &f.model, &f.live, NULL, &script, &err) != ONV_OK)
+            fail_msg("%s: %s", v->file, err.message);
+        offer(v, &script);
+        onv_script_cleanup(&script);
+        flow_close(&f);
+    }
+}
+
+static onv_status take_rows(void *context, const onv_training_rows *rows, onv_error *err)
+{
+    visit *v = context;
+    v->programs++;
+    for (size_t k = 0; k < onv_n_replay_modes; k++) {
+        onv_script script;
+        ONV_TRY(onv_script_of_rows(&script, onv_replay_modes[k], rows->rows, rows->count,
+                                   rows->n_steps, NULL, 0, err));
+        script.runtime = "train";
+        script.plan = rows->plan;
+        if (strcmp(script.mode, "torch") == 0) script.figure = rows->reserved_peak_bytes;
+        offer(v, &script);
+        onv_script_cleanup(&script);
+    }
+    return ONV_OK;
+}
+
+/* Samples that nobody trains (quantised ones, whose weights are integers) have a program, too. */
+static void use_training(visit *v, flow *f)
+{
+    onv_training result;
+    onv_error err = {0};
+    onv_training_options options = {
+        .train = {.optimizer = onv_optimizer_find("momentum"), .iterations = 2},
+        .checkpoint = "sqrt,every=2",
+        .take_rows = take_rows,
+        .take_context = v};
+    if (onv_training_compute(&f->model, &f->live, &options, &result, &err) != ONV_OK)
+        fail_msg("%s: %s", v->file, err.message);
+    assert_int_equal(v->programs, 3);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool use_sample(visit *v, each_what what, uint64_t most, uint64_t limit, const char *dims)
+{
+    flow f;
+    bool is_thorough = getenv("ONV_ALL_REPLAYS") != NULL;
+    flow_open(&f, flow_sample(v->file), dims, NULL);
+    bool is_used = is_thorough || f.live.weight_bytes <= limit;
+    v->all = is_thorough || f.live.weight_bytes <= most;
+    v->of = what == EACH_TRAINING ? 15 : 5;
+    if (is_used && what == EACH_TRAINING) use_training(v, &f);
+    flow_close(&f);
+    if (is_used && what == EACH_RUNTIME) use_runtimes(v, dims);
+    return is_used;
+}
+
+int each_sample(each_what what, uint64_t most, uint64_t limit, each_use use, void *context)
+{
+    struct dirent **files;
+    char last[256] = "", name[256], dims[256];
+    int count = scandir(ONV_SOURCE_DIR "/tests/truth", &files, NULL, by_name);
+    unsigned samples = 0;
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++) {
+        if (read_name(files[i]->d_name, name, dims) && strcmp(name, last) != 0) {
+            visit v = {.file = name, .use = use, .context = context, .sample = samples};
+            samples += use_sample(&v, what, most, limit, dims);
+            strcpy(last, name);
+        }
+        free(files[i]);
+    }
+    free(files);
+    return (int)samples;
+}

@@ -1,0 +1,75 @@
+/* Every sample, as every runtime holds it, on host memory: what is held is what was predicted, to
+ * the byte, and every buffer keeps what was written to it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/each_sample.h"
+
+static void replay(const onv_script *script, const char *file, void *context)
+{
+    onv_error err = {0};
+    onv_replay_result r;
+    if (onv_replay_run(script, context, NULL, &r, &err) != ONV_OK)
+        fail_msg("%s %s: %s", file, script->runtime, err.message);
+    if (!r.agrees) fail_msg("%s %s: %s", file, script->runtime, r.faults[0].text);
+    assert_int_equal(r.predicted_bytes, r.measured_bytes);
+    assert_int_equal(r.predicted_live, r.measured_live);
+    assert_int_equal(r.n_checked, script->buffers.count);
+    assert_int_equal(r.free_before, r.free_after);
+    assert_int_equal(r.foreign_bytes, 0);
+    assert_memory_equal(r.predicted_held_at, r.measured_held_at, r.n_steps * sizeof(uint64_t));
+    assert_memory_equal(r.predicted_live_at, r.measured_live_at, r.n_steps * sizeof(uint64_t));
+    if (r.has_pool) assert_int_equal(r.pool_used, r.predicted_bytes);
+    onv_replay_cleanup(&r);
+}
+
+static void try_all(each_what what, const char *kind, uint64_t most_mib, uint64_t limit_mib,
+                    int least)
+{
+    onv_error err = {0};
+    onv_device device;
+    if (onv_device_open(&device, onv_device_kind_find(kind), NULL, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    int samples = each_sample(what, most_mib << 20, limit_mib << 20, replay, &device);
+    if (samples < least) fail_msg("only %d samples were replayed", samples);
+    onv_device_close(&device);
+}
+
+static void inference_holds_what_was_predicted(void **state)
+{
+    (void)state;
+    try_all(EACH_RUNTIME, "host", 60, 1000, 30);
+}
+
+static void training_holds_what_was_predicted(void **state)
+{
+    (void)state;
+    try_all(EACH_TRAINING, "host", 14, 120, 24);
+}
+
+/* The driver's way: with copies instead of plain memory, and the driver's own counts. */
+static void a_driver_shows_the_same(void **state)
+{
+    (void)state;
+    setenv("ONNXVRAM_CUDA_DRIVER", ONV_BUILD_DIR "/tests/libonnxvram_fake_cuda.so", 1);
+    try_all(EACH_RUNTIME, "cuda", 14, 120, 24);
+    try_all(EACH_TRAINING, "cuda", 6, 32, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inference_holds_what_was_predicted),
+        cmocka_unit_test(training_holds_what_was_predicted),
+        cmocka_unit_test(a_driver_shows_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

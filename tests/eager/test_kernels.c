@@ -1,0 +1,218 @@
+/* What the kernels that PyTorch has for whole layers keep: recurrent layers and attention, against sums by
+ * hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* --- Recurrent layers -------------------------------------------------------------------------- */
+
+/* Two layers of 4 hidden values in two directions, over 6 steps of 3 samples of 8 values: both their
+ * inputs and both their outputs are 576 bytes. */
+enum { STEPS_OF_LAYER = 6 * 3 * 8 * 4 };
+
+static void add_layer(model *m, const char *op, int gates, const char *in, const char *out,
+                      const char *attributes)
+{
+    char names[3][32], type[32], inputs[128];
+    for (int k = 0; k < 3; k++) snprintf(names[k], sizeof names[k], "%s.%c", out, "WRB"[k]);
+    snprintf(type, sizeof type, "f32[2,%d,8]", gates * 4);
+    model_weight(m, names[0], type);
+    snprintf(type, sizeof type, "f32[2,%d,4]", gates * 4);
+    model_weight(m, names[1], type);
+    snprintf(type, sizeof type, "f32[2,%d]", gates * 8);
+    model_weight(m, names[2], type);
+    snprintf(inputs, sizeof inputs, "%s %s %s %s", in, names[0], names[1], names[2]);
+    model_node(m, op, out, inputs, out, attributes);
+}
+
+static void expect_layers_keep(const char *op, int gates, uint64_t reserve, bool batch_first)
+{
+    const char *attributes = batch_first ? "hidden_size=4 layout=1 direction='bidirectional'"
+                                         : "hidden_size=4 direction='bidirectional'";
+    const char *permutation = batch_first ? "perm=[0,1,2,3]" : "perm=[0,2,1,3]";
+    const int64_t joined[] = {0, 0, -1};
+    model *m = model_new(17);
+    model_input(m, "x", batch_first ? "f32[3,6,8]" : "f32[6,3,8]");
+    model_ints(m, "joined", 3, joined);
+    add_layer(m, op, gates, "x", "first", attributes);
+    model_node(m, "Transpose", "permute", "first", "a", permutation);
+    model_node(m, "Reshape", "join", "a joined", "h", "");
+    add_layer(m, op, gates, "h", "second", attributes);
+    model_output(m, "second", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t kept = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t low =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .amp = ONV_BFLOAT16});
+    const char *const all[] = {"*"};
+    uint64_t frozen = trainer_saved(
+        &t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .freeze = all, .n_freeze = 1});
+    trainer_close(&t);
+    model_free(m);
+    /* x, the two outputs (that of the first is the input of the second), and the reserves. */
+    uint64_t expected = (3 + 2 * reserve) * STEPS_OF_LAYER;
+    uint64_t weights = 2 * (2 * (uint64_t)gates * 4 * (8 + 4 + 2)) * 4;
+    if (kept != expected || low != (expected + weights) / 2 || frozen != 0)
+        fail_msg("%s, batch %s: %llu, %llu and %llu bytes", op, batch_first ? "first" : "second",
+                 (unsigned long long)kept, (unsigned long long)low, (unsigned long long)frozen);
+}
+
+static void recurrent_layers_keep_a_reserve(void **state)
+{
+    (void)state;
+    for (int batch_first = 0; batch_first < 2; batch_first++) {
+        expect_layers_keep("LSTM", 4, 5, batch_first);
+        expect_layers_keep("GRU", 3, 6, batch_first);
+        expect_layers_keep("RNN", 1, 0, batch_first);
+    }
+}
+
+/* `parameter`, [16, n], cut into its four gates and joined again as `weight`, [1, 16, n]. */
+static void add_arrangement(model *m, const char *parameter, const char *weight)
+{
+    char name[32], inputs[128];
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "%s.%d", weight, i);
+        snprintf(inputs, sizeof inputs, "%s i%d i%d i0", parameter, i, i + 1);
+        model_node(m, "Slice", name, inputs, name, "");
+    }
+    snprintf(name, sizeof name, "%s.joined", weight);
+    snprintf(inputs, sizeof inputs, "%s.0 %s.3 %s.1 %s.2", weight, weight, weight, weight);
+    model_node(m, "Concat", name, inputs, name, "axis=0");
+    snprintf(inputs, sizeof inputs, "%s.joined i0", weight);
+    model_node(m, "Unsqueeze", weight, inputs, weight, "");
+}
+
+/* Exporters bring the gates into ONNX's order: PyTorch keeps the parameters as they are. */
+static void arranged_weights_are_parameters(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[6,3,8]");
+    model_weight(m, "weight_ih", "f32[16,8]");
+    model_weight(m, "weight_hh", "f32[16,4]");
+    model_weight(m, "B", "f32[1,32]");
+    for (int i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "i%d", i);
+        model_ints(m, name, 1, &(int64_t){4 * i});
+    }
+    add_arrangement(m, "weight_ih", "W");
+    add_arrangement(m, "weight_hh", "R");
+    model_node(m, "LSTM", "lstm", "x W R B", "y", "hidden_size=4");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t plain =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
+    trainer_close(&t);
+    model_free(m);
+    uint64_t x = 6 * 3 * 8 * 4, y = 6 * 3 * 4 * 4, weights = 16 * (8 + 4) * 4;
+    assert_int_equal(fused, x + (1 + 5) * y);
+    assert_int_equal(plain, fused + weights);
+}
+
+/* --- Attention --------------------------------------------------------------------------------- */
+
+/* Attention of 4 heads over 6 rows of two samples: query, key, value and result are 1,536 bytes each.
+ * `scores` is what leads from "q" and "k" to "s"; "m" is a mask that is data, "c" a causal one. */
+enum { HEADS_OF_SAMPLES = 2 * 4, ROWS = 6, OPERAND = 2 * 6 * 32 * 4 };
+
+static uint64_t kept_by_attention(const char *const *scores, int64_t head,
+                                  const onv_lower_options *options)
+{
+    const int64_t heads[] = {2, 6, -1, head}, square[] = {6, 6}, joined[] = {2, 6, 32};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,6,32]");
+    model_input(m, "m", "f32[2,1,6,6]");
+    model_ints(m, "heads", 4, heads);
+    model_ints(m, "square", 2, square);
+    model_ints(m, "joined", 3, joined);
+    for (int i = 0; i < 3; i++) {
+        char name[4][16];
+        for (int k = 0; k < 4; k++) snprintf(name[k], sizeof name[k], "%c%d", "qkv"[i], k);
+        char inputs[32], result[2] = {"qkv"[i], '\0'};
+        model_weight(m, name[0], "f32[32,32]");
+        snprintf(inputs, sizeof inputs, "x %s", name[0]);
+        model_node(m, "MatMul", name[1], inputs, name[1], "");
+        snprintf(inputs, sizeof inputs, "%s heads", name[1]);
+        model_node(m, "Reshape", name[2], inputs, name[2], "");
+        model_node(m, "Transpose", result, name[2], result,
+                   i == 1 ? "perm=[0,2,3,1]" : "perm=[0,2,1,3]");
+    }
+    model_node(m, "Constant", "number", "", "n", "value_float=0.5");
+    model_node(m, "ConstantOfShape", "ones", "square", "ones", "");
+    model_node(m, "Trilu", "causal", "ones", "c", "");
+    for (size_t i = 0; scores[i] != NULL; i++) {
+        char op[16], inputs[16], output[8];
+        assert_int_equal(sscanf(scores[i], "%15[^(](%15[^)])%7s", op, inputs, output), 3);
+        model_node(m, op, output, inputs, output, "");
+    }
+    model_node(m, "Softmax", "softmax", "s", "p", "axis=-1");
+    model_node(m, "MatMul", "values", "p v", "o", "");
+    model_node(m, "Transpose", "rows", "o", "r", "perm=[0,2,1,3]");
+    model_node(m, "Reshape", "join", "r joined", "y", "");
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, options);
+    return kept;
+}
+
+static void kernels_of_attention_keep_no_scores(void **state)
+{
+    (void)state;
+    static const char *const by_torch[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
+    static const char *const by_hand[] = {"MatMul(q k)a", "Div(a n)s", NULL};
+    static const char *const causal[] = {"MatMul(q k)a", "Mul(a n)b", "Add(b c)s", NULL};
+    static const char *const masked[] = {"Mul(n q)a", "MatMul(a k)b", "Add(m b)s", NULL};
+    static const char *const *const forms[] = {by_torch, by_hand, causal, masked};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const uint64_t mask = forms[i] == masked ? 2 * ROWS * ROWS * 4 : 0;
+        const uint64_t efficient = HEADS_OF_SAMPLES * 32 * 4 + 2 * 8;
+        const uint64_t flash = HEADS_OF_SAMPLES * ROWS * 4 + 3 * 8;
+        options.amp = ONV_UNDEFINED;
+        for (int kernel = ONV_ATTENTION_FLASH; kernel <= ONV_ATTENTION_EFFICIENT; kernel++) {
+            options.attention = (onv_attention_kernel)kernel;
+            assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                             5 * OPERAND + mask + efficient);
+        }
+        options.amp = ONV_FLOAT16; /* each product casts x anew */
+        assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                         (7 * OPERAND + mask) / 2 + efficient);
+        options.attention = ONV_ATTENTION_FLASH;
+        assert_int_equal(kept_by_attention(forms[i], 8, &options),
+                         (7 * OPERAND + mask) / 2 + (mask > 0 ? efficient : flash));
+    }
+}
+
+/* Heads of 4 values have no kernel; an export as it is has none either. */
+static void attention_without_a_kernel_stays_apart(void **state)
+{
+    (void)state;
+    static const char *const plain[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
+    onv_lower_options math = {.loss = ONV_LOSS_NONE}, flash = math;
+    flash.attention = ONV_ATTENTION_FLASH;
+    assert_int_equal(kept_by_attention(plain, 4, &flash), kept_by_attention(plain, 4, &math));
+    math.as_exported = flash.as_exported = true;
+    assert_int_equal(kept_by_attention(plain, 8, &flash), kept_by_attention(plain, 8, &math));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recurrent_layers_keep_a_reserve),
+        cmocka_unit_test(arranged_weights_are_parameters),
+        cmocka_unit_test(kernels_of_attention_keep_no_scores),
+        cmocka_unit_test(attention_without_a_kernel_stays_apart),
+    };
+    return cmocka_run_group_tests_name("eager.kernels", tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* What exporters decompose is one operation again: which operations PyTorch would run, and what they
+ * keep, of the forms as they are exported and of look-alikes that are no such function. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* One line of a table: nodes "Op(input input)output,output attributes", from h to y. h is [4, 8]
+ * float32 and needs a gradient; one, half and number are scalars, v and u vectors of 8, s of 2. */
+enum { MAX_NODES = 14, H = 4 * 8 * 4 };
+typedef struct pattern {
+    const char *nodes[MAX_NODES];
+    const char *operations; /* after the product that makes h */
+    uint64_t kept;          /* beside the input of that product */
+} pattern;
+
+static void add_node(model *m, const char *text, uint32_t index)
+{
+    char op[64], inputs[96], outputs[64], attributes[64] = "", name[16];
+    snprintf(name, sizeof name, "n%u", index);
+    if (sscanf(text, "%63[^(](%95[^)])%63s %63[^\n]", op, inputs, outputs, attributes) < 3)
+        fail_msg("not a node: %s", text);
+    for (char *comma = outputs; (comma = strchr(comma, ',')) != NULL;) *comma = ' ';
+    model_node(m, op, name, inputs, outputs, attributes);
+}
+
+static model *build(const pattern *p)
+{
+    static const int64_t groups[] = {4, 2, -1}, whole[] = {4, 8}, heads[] = {4, 2, 4};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "v", "f32[8]");
+    model_weight(m, "u", "f32[8]");
+    model_weight(m, "s", "f32[2]");
+    model_ints(m, "groups", 3, groups);
+    model_ints(m, "whole", 2, whole);
+    model_ints(m, "heads", 3, heads);
+    for (int64_t i = 0; i < 10; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "i%d", (int)i);
+        model_ints(m, name, 1, &i);
+    }
+    model_ints(m, "minus", 1, &(int64_t){-1});
+    model_ints(m, "far", 1, &(int64_t){INT64_MAX});
+    model_node(m, "Constant", "c0", "", "number", "value_float=0.7978845");
+    model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
+    model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    for (uint32_t i = 0; i < MAX_NODES && p->nodes[i] != NULL; i++) add_node(m, p->nodes[i], i);
+    model_output(m, "y", "f32");
+    return m;
+}
+
+/* The names of the operations after the first one, and what is kept beside x. */
+static uint64_t run(const pattern *p, bool as_exported, char *names, size_t size)
+{
+    trainer t;
+    model *m = build(p);
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE, .as_exported = as_exported};
+    if (onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host, &options, &eager,
+                        &err) != ONV_OK)
+        fail_msg("%s: %s", p->nodes[0], err.message);
+    size_t length = 0;
+    names[0] = '\0';
+    for (size_t i = 1; i < eager.ops.count; i++)
+        length += (size_t)snprintf(names + length, size - length, "%s%s", i > 1 ? " " : "",
+                                   eager.ops.at[i].name);
+    onv_eager_cleanup(&eager);
+    uint64_t kept = trainer_saved(&t, &options);
+    trainer_close(&t);
+    model_free(m);
+    return kept - H;
+}
+
+static void expect(const pattern *p, bool as_exported)
+{
+    char names[512];
+    uint64_t kept = run(p, as_exported, names, sizeof names);
+    if (strcmp(names, p->operations) != 0)
+        fail_msg("%s ...: '%s', not '%s'", p->nodes[0], names, p->operations);
+    if (kept != p->kept)
+        fail_msg("%s ...: keeps %llu bytes, not %llu", p->nodes[0], (unsigned long long)kept,
+                 (unsigned long long)p->kept);
+}
+
+#define ROOT_2 "Div(h number)a", "Erf(a)b", "Add(b one)c"
+#define TANH_OF_CUBIC                                                                              \
+    "Mul(h h)a", "Mul(a h)b", "Mul(b number)c", "Add(h c)d", "Mul(d number)e", "Tanh(e)f",         \
+        "Add(f one)g"
+#define NORMALISED                                                                                 \
+    "ReduceMean(h)a axes=[-1]", "Sub(h a)b", "Pow(b number)c", "ReduceMean(c)d axes=[-1]",         \
+        "Add(d half)e", "Sqrt(e)f"
+#define IN_GROUPS "Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)c"
+
+enum { ROWS = 2 * 4 * 4, GROUPS = 2 * 4 * 2 * 4 }; /* mean and 1/std, float32 */
+
+static void exported_forms_are_one_operation(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{ROOT_2, "Mul(h c)d", "Mul(d half)y"}, "gelu", H},
+        {{ROOT_2, "Mul(h half)d", "Mul(d c)y"}, "gelu", H},
+        {{ROOT_2, "Mul(c half)d", "Mul(d h)y"}, "gelu", H},
+        {{TANH_OF_CUBIC, "Mul(h half)i", "Mul(i g)y"}, "gelu", H},
+        {{TANH_OF_CUBIC, "Mul(h g)i", "Mul(half i)y"}, "gelu", H},
+        {{"Sigmoid(h)a", "Mul(h a)y"}, "silu", H},
+        {{"Sigmoid(h)a", "Mul(a h)y"}, "silu", H},
+        {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)y"}, "mish", H},
+        {{"HardSigmoid(h)a alpha=0.1666667", "Mul(h a)y"}, "hardswish", H},
+        {{NORMALISED, "Div(b f)y"}, "layer_norm", H + ROWS},
+        {{NORMALISED, "Div(b f)g", "Mul(g v)y"}, "layer_norm", H + ROWS},
+        {{NORMALISED, "Div(b f)g", "Mul(v g)i", "Add(u i)y"}, "layer_norm", H + ROWS},
+        {{IN_GROUPS, "Mul(c v)d", "Add(d u)y"}, "group_norm", H + GROUPS},
+        {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"}, "roll", 0},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)y"}, "softmax", H},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b a number)y"}, "Softmax IsNaN Where", H + H / 4},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
+}
+
+/* "-" is a result without a name: nothing can read it, and it has no place in a pattern. */
+static void results_without_a_name_match_nothing(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{"Softmax(h)-", "Exp(h)y"}, "Exp", H},
+        {{"Softmax(h)a", "IsNaN(a)-", "Exp(a)y"}, "Softmax Exp", 2 * H},
+        {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)-", "Exp(h)y"}, "Softmax IsNaN Exp", 2 * H},
+        {{"Squeeze(h)-", "Exp(h)y"}, "Exp", H},
+        {{"Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)-", "Exp(h)y"},
+         "view instance_norm Exp",
+         2 * H + GROUPS},
+        {{"Transpose(h)t", "MatMul(h t)a", "Softmax(a)b", "MatMul(b h)-", "Exp(h)y"},
+         "permute mm Softmax Exp",
+         2 * H + 4 * 4 * 4},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
+}
+
+/* As exported, every node is an operation, and products keep both of their factors. */
+static void as_exported_nothing_is_put_together(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{"Sigmoid(h)a", "Mul(h a)y"}, "Sigmoid mul", 2 * H},
+        {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)y"}, "Softplus Tanh mul", 2 * H},
+        {{"HardSigmoid(h)a", "Mul(h a)y"}, "HardSigmoid mul", 2 * H},
+        {{IN_GROUPS, "Mul(c v)y"}, "view instance_norm view mul", 2 * H + GROUPS},
+        {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"},
+         "slice slice cat",
+         0},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], true);
+}
+
+/* One node is different, or somebody else reads what would be gone. */
+static void look_alikes_stay_what_they_are(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{ROOT_2, "Mul(h c)d", "Mul(d h)y"}, "div Erf add mul mul", 4 * H},
+        {{"Sigmoid(h)a", "Mul(x a)y"}, "Sigmoid mul", H},
+        {{"Sigmoid(h)a", "Mul(h a)b", "Add(a b)y"}, "Sigmoid mul add", 2 * H},
+        {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)c", "Add(a c)y"}, "Softplus Tanh mul add", 2 * H},
+        {{"Slice(h i3 far i1)a", "Slice(x i0 i3 i1)b", "Concat(a b)y axis=1"},
+         "slice slice cat",
+         0},
+        {{"Slice(h i3 far i1)a", "Slice(h i0 i4 i1)b", "Concat(a b)y axis=1"},
+         "slice slice cat",
+         0},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
+}
+
+static void views_and_their_copies(void **state)
+{
+    (void)state;
+    static const pattern table[] = {
+        {{"Slice(h i1 i7 i1 i2)a", "Exp(a)y"}, "slice Exp", H * 3 / 8},
+        {{"Slice(h i0 i9 i1)a", "Exp(a)y"}, "slice Exp", H},
+        {{"Slice(h i7 i0 i1 minus)a", "Exp(a)y"}, "Slice Exp", H * 7 / 8},
+        {{"Split(h)a,b axis=1", "Mul(a b)y"}, "split mul", H},
+        {{"Reshape(h heads)a", "InstanceNormalization(a s s)b", "Exp(b)y"},
+         "view instance_norm Exp",
+         2 * H + GROUPS},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) expect(&table[i], false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exported_forms_are_one_operation),
+        cmocka_unit_test(results_without_a_name_match_nothing),
+        cmocka_unit_test(as_exported_nothing_is_put_together),
+        cmocka_unit_test(look_alikes_stay_what_they_are),
+        cmocka_unit_test(views_and_their_copies),
+    };
+    return cmocka_run_group_tests_name("eager.patterns", tests, NULL, NULL);
+}

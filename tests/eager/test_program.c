@@ -1,0 +1,365 @@
+/* Training programs: identities of sizes, lifetimes counted by hand, and peaks that PyTorch's own
+ * memory tracker saw. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "eager/trainer.h"
+
+static onv_train_options with(const char *optimizer)
+{
+    onv_train_options options = {.optimizer = onv_optimizer_find(optimizer)};
+    assert_non_null(options.optimizer);
+    return options;
+}
+
+/* --- Sizes ------------------------------------------------------------------------------------- */
+
+static void optimizers_multiply_the_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t factor; /* parameters, gradients and state, of the parameters */
+    } cases[] = {{"sgd", 2},  {"momentum", 3}, {"nesterov", 3}, {"adam", 4}, {"adamw", 4},
+                 {"lamb", 4}, {"rmsprop", 3},  {"adagrad", 3},  {"lion", 3}};
+    trainer t;
+    trainer_open_sample(&t, "resnet18-train", 2);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_train_options options = with(cases[i].name);
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.trained_elems, 11689512);
+        assert_int_equal(r.parameter_bytes, 4 * 11689512);
+        assert_int_equal(r.parameter_bytes + r.gradient_bytes + r.optimizer_bytes,
+                         cases[i].factor * r.parameter_bytes);
+        assert_true(r.peak_bytes > cases[i].factor * r.parameter_bytes);
+        assert_true(r.allocated_peak_bytes >= r.peak_bytes);
+        assert_true(r.reserved_peak_bytes >= r.allocated_peak_bytes);
+    }
+    trainer_close(&t);
+}
+
+static void compact_optimizers_count_blocks_and_factors(void **state)
+{
+    (void)state;
+    const int64_t dims[] = {64, 128};
+    uint64_t bytes[ONV_MAX_STATES];
+    onv_parameter large = {8192, 32768, dims, 2}, small = {100, 400, dims, 1};
+    const onv_optimizer *eight = onv_optimizer_find("adam8bit");
+    assert_int_equal(eight->states(&large, bytes), 4);
+    assert_int_equal(bytes[0] + bytes[1] + bytes[2] + bytes[3], 2 * 8192 + 2 * 32 * 4);
+    assert_int_equal(eight->states(&small, bytes), 2);
+    assert_int_equal(bytes[0] + bytes[1], 800);
+    const onv_optimizer *factor = onv_optimizer_find("adafactor");
+    assert_int_equal(factor->states(&large, bytes), 2);
+    assert_int_equal(bytes[0] + bytes[1], (64 + 128) * 4);
+    assert_int_equal(factor->states(&small, bytes), 1);
+    assert_null(onv_optimizer_find("adamax"));
+}
+
+/* Three convolutions on 682 x 700: intermediates and their gradients, ReLUs in place. */
+static void a_chain_holds_its_intermediates_twice(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,3,682,700]");
+    model_weight(m, "w1", "f32[64,3,3,3]");
+    model_weight(m, "w2", "f32[64,64,3,3]");
+    model_weight(m, "w3", "f32[128,64,3,3]");
+    model_node(m, "Conv", "conv1", "x w1", "a", "pads=[1,1,1,1]");
+    model_node(m, "Relu", "relu1", "a", "b", "");
+    model_node(m, "Conv", "conv2", "b w2", "c", "pads=[1,1,1,1]");
+    model_node(m, "Relu", "relu2", "c", "d", "");
+    model_node(m, "MaxPool", "pool", "d", "e", "kernel_shape=[2,2] strides=[2,2]");
+    model_node(m, "Conv", "conv3", "e w3", "y", "pads=[1,1,1,1]");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    assert_int_equal(
+        onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host, &options, &eager, &err),
+        ONV_OK);
+    uint64_t intermediates = 0;
+    for (size_t i = 0; i < eager.storages.count; i++)
+        if (eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION)
+            intermediates += eager.storages.at[i].bytes;
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+    assert_int_equal(2 * intermediates, 672179200);
+}
+
+/* --- Lifetimes --------------------------------------------------------------------------------- */
+
+/* x [16, 256] (16384 bytes), two square products, mean squared error, plain SGD.
+ *
+ *   always          x and targets 32768, parameters 2 x 262144; loss of the iteration before 4
+ *   forward         a, then y with y of the iteration before
+ *   the peak        backward of the second product: its gradient g, a, y and the targets, and the
+ *                   two gradients that it makes, one of them a .grad
+ *   later           the backward of the first product: both .grad, g and x, no a any more */
+static void a_small_net_by_hand(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    model_weight(m, "w1", "f32[256,256]");
+    model_weight(m, "w2", "f32[256,256]");
+    model_node(m, "MatMul", "first", "x w1", "a", "");
+    model_node(m, "MatMul", "second", "a w2", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options options = with("sgd");
+    options.lower.loss = ONV_LOSS_MSE;
+    onv_training r = trainer_run(&t, &options);
+    const uint64_t row = 16384, w = 262144, scalar = 4;
+    uint64_t always = 2 * row + 2 * w;
+    /* y is the caller's, the loss too. The first product: gradient of a, y, and both weights'. */
+    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_BACKWARD],
+                     always + 2 * w + row /* y */ + row /* gradient of a */ + scalar);
+    assert_string_equal(r.peak_label, "mm");
+    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * w + row + scalar);
+    /* The loss: a, y, the squared differences; the gradients are gone, the old loss is not. */
+    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_FORWARD], always + 3 * row + 2 * scalar);
+    assert_int_equal(r.saved_activation_bytes, 4 * row); /* x, a, y, targets */
+    options.keep_grads = true;
+    r = trainer_run(&t, &options);
+    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_FORWARD], always + 3 * row + 2 * scalar + 2 * w);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
+ * into it once the second has let go of it. No third tensor is made. */
+static void gradients_of_readers_add_in_place(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    model_weight(m, "w1", "f32[256,256]");
+    model_weight(m, "w2", "f32[256,256]");
+    model_node(m, "MatMul", "first", "x w1", "a", "");
+    model_node(m, "MatMul", "second", "a w2", "b", "");
+    model_node(m, "Add", "residual", "a b", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    onv_train_program program;
+    onv_train_options options = with("sgd");
+    options.lower.loss = ONV_LOSS_MSE;
+    assert_int_equal(onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host,
+                                     &options.lower, &eager, &err),
+                     ONV_OK);
+    assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
+    assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);
+    uint32_t activations = 0, weights = 0, sums = 0;
+    for (size_t i = 0; i < program.buffers.count; i++) {
+        const onv_train_buffer *b = &program.buffers.at[i];
+        activations += b->kind == ONV_TRAIN_GRADIENT && b->bytes == 16384;
+        weights += b->kind == ONV_TRAIN_GRADIENT && b->bytes == 262144;
+    }
+    for (size_t i = 0; i < program.steps.count; i++)
+        sums += strcmp(program.steps.at[i].label, "sum of gradients") == 0;
+    /* An iteration: the gradient of y, which is that of b and waits as that of a, and a's own. */
+    assert_int_equal(activations, 3 * 2);
+    assert_int_equal(weights, 3 * 2);
+    assert_int_equal(sums, 0);
+    onv_train_program_cleanup(&program);
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* What each implementation allocates beside states, and where gradients go. */
+static void steps_and_zeroing_are_options(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        onv_optimizer_impl impl;
+        bool exists;
+        uint32_t lists, largest, counter_bytes;
+    } cases[] = {{"adamw", ONV_IMPL_DEFAULT, true, 1, 0, 0},
+                 {"adamw", ONV_IMPL_FOREACH, true, 1, 0, 0},
+                 {"adamw", ONV_IMPL_FUSED, true, 0, 0, 4},
+                 {"adamw", ONV_IMPL_FOR_LOOP, true, 0, 3, 0},
+                 {"momentum", ONV_IMPL_FUSED, true, 0, 0, 0},
+                 {"momentum", ONV_IMPL_FOR_LOOP, true, 0, 0, 0},
+                 {"rmsprop", ONV_IMPL_FUSED, false, 0, 0, 0},
+                 {"rmsprop", ONV_IMPL_FOR_LOOP, true, 0, 2, 0},
+                 {"lion", ONV_IMPL_FOREACH, false, 0, 1, 0},
+                 {"lamb", ONV_IMPL_FOR_LOOP, true, 0, 2, 0},
+                 {"adafactor", ONV_IMPL_FUSED, false, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_optimizer_temps temps;
+        const onv_optimizer *optimizer = onv_optimizer_find(cases[i].name);
+        assert_int_equal(onv_optimizer_temps_of(optimizer, cases[i].impl, false, &temps),
+                         cases[i].exists);
+        if (!cases[i].exists) continue;
+        assert_int_equal(temps.lists, cases[i].lists);
+        assert_int_equal(temps.largest, cases[i].largest);
+        assert_int_equal(temps.counter_bytes, cases[i].counter_bytes);
+    }
+    trainer t;
+    trainer_open_sample(&t, "vit-small-train", 1);
+    onv_train_options options = with("adamw");
+    onv_training base = trainer_run(&t, &options);
+    options.impl = ONV_IMPL_FUSED;
+    onv_training fused = trainer_run(&t, &options);
+    uint64_t step = base.phase_peak_bytes[ONV_PHASE_OPTIMIZER];
+    /* The list is as large as all gradients. */
+    assert_int_equal(step - fused.phase_peak_bytes[ONV_PHASE_OPTIMIZER] +
+                         (fused.optimizer_bytes - base.optimizer_bytes),
+                     base.gradient_bytes);
+    options = with("adamw");
+    options.zero_grad_late = true; /* the gradients of the step before stand beside activations */
+    onv_training late = trainer_run(&t, &options);
+    assert_int_equal(late.phase_peak_bytes[ONV_PHASE_FORWARD],
+                     base.phase_peak_bytes[ONV_PHASE_FORWARD] + base.gradient_bytes);
+    trainer_close(&t);
+}
+
+static void options_move_memory(void **state)
+{
+    (void)state;
+    trainer t;
+    trainer_open_sample(&t, "resnet18-train", 4);
+    onv_train_options plain = with("adamw"), options = plain;
+    onv_training base = trainer_run(&t, &plain);
+
+    options.lower.amp = ONV_FLOAT16;
+    onv_training amp = trainer_run(&t, &options);
+    assert_int_equal(amp.optimizer_bytes, base.optimizer_bytes); /* master weights */
+    assert_true(amp.saved_activation_bytes < base.saved_activation_bytes);
+
+    const char *const all[] = {"*"}, *const body[] = {"layer*", "conv1*", "bn1*"};
+    options = plain;
+    options.lower.freeze = body;
+    options.lower.n_freeze = 3;
+    onv_training head = trainer_run(&t, &options);
+    assert_int_equal(head.trained_elems, 513000); /* fc */
+    assert_int_equal(head.parameter_bytes, base.parameter_bytes);
+    assert_true(head.saved_activation_bytes < 100000);
+    options.lower.freeze = all;
+    options.lower.n_freeze = 1;
+    assert_int_equal(trainer_run(&t, &options).gradient_bytes, 0);
+
+    options = plain;
+    options.accumulate = 4;
+    onv_training accumulated = trainer_run(&t, &options);
+    assert_true(accumulated.peak_bytes > base.peak_bytes - base.gradient_bytes);
+    assert_int_equal(accumulated.gradient_bytes, base.gradient_bytes);
+
+    uint64_t last = base.peak_bytes;
+    for (uint32_t stage = 1; stage <= 3; stage++) {
+        options = plain;
+        options.zero_stage = stage;
+        options.world = 8;
+        onv_training shared = trainer_run(&t, &options);
+        assert_true(shared.optimizer_bytes < base.optimizer_bytes / 7);
+        assert_true(shared.peak_bytes < last);
+        last = shared.peak_bytes;
+    }
+    trainer_close(&t);
+}
+
+/* From the second iteration on all are equal: a longer run has the same peak. */
+static void iterations_are_periodic(void **state)
+{
+    (void)state;
+    trainer t;
+    trainer_open_sample(&t, "vit-small-train", 3);
+    onv_train_options options = with("adam");
+    onv_training three = trainer_run(&t, &options);
+    options.iterations = 5;
+    onv_training five = trainer_run(&t, &options);
+    assert_int_equal(three.peak_bytes, five.peak_bytes);
+    for (int phase = 0; phase < ONV_N_PHASES; phase++)
+        assert_int_equal(three.phase_peak_bytes[phase], five.phase_peak_bytes[phase]);
+    trainer_close(&t);
+}
+
+/* --- Peaks that were measured ------------------------------------------------------------------ */
+
+/* torch.distributed._tools.mem_tracker of PyTorch 2.15 on the CPU, the peak of three iterations,
+ * batch 4; by scripts/export/saved_trainees.py. */
+static void peaks_agree_with_the_tracker(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sample, *optimizer;
+        double bytes;
+    } cases[] = {
+        {"resnet18-train", "momentum", 220294152},     {"resnet18-train", "adamw", 267052448},
+        {"mobilenet_v2-train", "momentum", 348256520}, {"mobilenet_v2-train", "adamw", 362276640},
+        {"vit-small-train", "momentum", 47341416},     {"vit-small-train", "adamw", 72921476},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trainer t;
+        trainer_open_sample(&t, cases[i].sample, 4);
+        onv_train_options options = with(cases[i].optimizer);
+        options.lower.on_cpu = true;
+        double ours = (double)trainer_run(&t, &options).peak_bytes;
+        trainer_close(&t);
+        if (ours < cases[i].bytes * 0.995 || ours > cases[i].bytes * 1.005)
+            fail_msg("%s, %s: %.0f bytes, tracked %.0f", cases[i].sample, cases[i].optimizer, ours,
+                     cases[i].bytes);
+    }
+}
+
+/* --- Failing allocations ----------------------------------------------------------------------- */
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+#ifdef ONV_FAULT_INJECTION
+    trainer t;
+    trainer_open_sample(&t, "vit-small-train", 2);
+    onv_training_options options = {.train = with("adam")};
+    options.train.lower.amp = ONV_FLOAT16;
+    options.checkpoint = "sqrt,segments=3,blocks";
+    onv_status status = ONV_ERR_MEMORY;
+    for (long n = 0; status != ONV_OK && n < 10000; n++) {
+        onv_error err = {0};
+        onv_training result;
+        onv_heap_fail_after(n);
+        status = onv_training_compute(&t.model, &t.live, &options, &result, &err);
+        onv_heap_fail_after(-1);
+        assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
+        assert_int_equal(err.code, status);
+    }
+    assert_int_equal(status, ONV_OK);
+    trainer_close(&t);
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optimizers_multiply_the_parameters),
+        cmocka_unit_test(compact_optimizers_count_blocks_and_factors),
+        cmocka_unit_test(a_chain_holds_its_intermediates_twice),
+        cmocka_unit_test(a_small_net_by_hand),
+        cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(steps_and_zeroing_are_options),
+        cmocka_unit_test(options_move_memory),
+        cmocka_unit_test(iterations_are_periodic),
+        cmocka_unit_test(peaks_agree_with_the_tracker),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests_name("eager.program", tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+/* What stays allocated between forward and backward: against what PyTorch's autograd reported of
+ * whole networks, and operator by operator against sums by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* --- Whole networks ---------------------------------------------------------------------------- */
+
+/* Saved bytes of `batch` samples as measured on the CPU. */
+static uint64_t measured(const char *path, uint64_t batch)
+{
+    json_error_t error;
+    json_t *json = json_load_file(path, 0, &error);
+    if (json == NULL) fail_msg("%s: %s", path, error.text);
+    json_t *fixed = json_object_get(json, "saved_fixed");
+    json_t *sample = json_object_get(json, "saved_per_sample");
+    assert_true(json_is_integer(fixed) && json_is_integer(sample));
+    uint64_t bytes =
+        (uint64_t)json_integer_value(fixed) + batch * (uint64_t)json_integer_value(sample);
+    json_decref(json);
+    return bytes;
+}
+
+static uint64_t predicted(const char *path, int64_t batch)
+{
+    static const int64_t image[] = {0, 3, 64, 64};
+    int64_t dims[4] = {batch, image[1], image[2], image[3]};
+    onv_shape_binding shape = {"input", dims, 4};
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    if (strstr(path, "unet") != NULL) {
+        options.batch = 0;
+        options.shapes = &shape;
+        options.n_shapes = 1;
+    }
+    trainer t;
+    trainer_open(&t, path, &options);
+    uint64_t bytes = trainer_saved(&t, &(onv_lower_options){.on_cpu = true});
+    trainer_close(&t);
+    return bytes;
+}
+
+static void networks_keep_what_autograd_kept(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"resnet18-train", "mobilenet_v2-train", "vit-small-train",
+                                        "unet-train", "vit_b_16"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char model_path[1024], truth_path[1024];
+        snprintf(model_path, sizeof model_path, ONV_SOURCE_DIR "/samples/%s.onnx", names[i]);
+        snprintf(truth_path, sizeof truth_path, ONV_SOURCE_DIR "/tests/truth/%s.saved.json",
+                 names[i]);
+        for (int64_t batch = 2; batch <= 8; batch += 3) {
+            uint64_t truth = measured(truth_path, (uint64_t)batch);
+            uint64_t ours = predicted(model_path, batch);
+            if (truth != ours)
+                fail_msg("%s, batch %d: %llu, measured %llu", names[i], (int)batch,
+                         (unsigned long long)ours, (unsigned long long)truth);
+        }
+    }
+}
+
+/* Under torch.autocast, as PyTorch 2.15 kept it of fake CUDA tensors, batch 4. In the transformer
+ * attention takes low precision, computes in float32 and gives low precision. */
+static void networks_keep_what_autograd_kept_under_autocast(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+        onv_attention_kernel attention;
+    } cases[] = {{"resnet18-train", 70991204, ONV_ATTENTION_MATH},
+                 {"mobilenet_v2-train", 163513956, ONV_ATTENTION_MATH},
+                 {"vit-small-train", 15268996, ONV_ATTENTION_MATH},
+                 {"vit-small-train", 14018788, ONV_ATTENTION_FLASH},
+                 {"vit-small-train", 14328772, ONV_ATTENTION_EFFICIENT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", cases[i].name);
+        onv_options options = onv_options_default();
+        options.batch = 4;
+        trainer t;
+        trainer_open(&t, path, &options);
+        const onv_lower_options how = {.amp = ONV_FLOAT16, .attention = cases[i].attention};
+        assert_int_equal(trainer_saved(&t, &how), cases[i].bytes);
+        trainer_close(&t);
+    }
+}
+
+/* Measured with PyTorch 1.13, which kept the inputs of means and counted buffers. */
+static void further_networks_are_close(void **state)
+{
+    (void)state;
+    const char *data = getenv("ONV_TEST_DATA");
+    if (data == NULL) skip();
+    static const char *const names[] = {"resnet18", "vgg16", "vit_b_16"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char model_path[1024], truth_path[1024];
+        snprintf(model_path, sizeof model_path, "%s/train/%s.onnx", data, names[i]);
+        snprintf(truth_path, sizeof truth_path, "%s/train/%s.json", data, names[i]);
+        double truth = (double)measured(truth_path, 4), ours = (double)predicted(model_path, 4);
+        assert_true(ours > truth * 0.998 && ours < truth * 1.002);
+    }
+}
+
+/* --- Operators --------------------------------------------------------------------------------- */
+
+enum { ROW = 32 }; /* bytes of a row of x and y */
+
+/* x is [4, 8] float32; y = f(x w), so that gradients flow. Without a loss, w being a parameter, x
+ * (128 bytes) is kept by the product; `extra` is what is kept beside it. */
+static void expect_kept(const char *op, const char *inputs, const char *attributes, uint64_t extra)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_input(m, "mask", "bool[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "p", "f32[4,8]");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, op, "tested", inputs, "y", attributes);
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    if (kept != 4 * ROW + extra)
+        fail_msg("%s keeps %llu bytes, not %llu", op, (unsigned long long)(kept - 4 * ROW),
+                 (unsigned long long)extra);
+}
+
+static void operators_keep_what_their_backward_reads(void **state)
+{
+    (void)state;
+    const uint64_t one = 4 * ROW;
+    expect_kept("Neg", "h", "", 0);
+    expect_kept("Add", "h p", "", 0);
+    expect_kept("Mul", "h p", "", one); /* h for p; p is a parameter */
+    expect_kept("Mul", "h x", "", 0);   /* x needs no gradient: only x, which is kept already */
+    expect_kept("Mul", "h h", "", one);
+    expect_kept("Div", "h x", "", 0);
+    expect_kept("Relu", "h", "", one);
+    expect_kept("Sigmoid", "h", "", one);
+    expect_kept("Exp", "h", "", one);
+    expect_kept("Softmax", "h", "axis=-1", one);
+    expect_kept("Clip", "h", "", one);
+    expect_kept("HardSwish", "h", "", one);
+    expect_kept("Where", "mask h x", "", 4 * 8); /* one byte an element */
+    expect_kept("Transpose", "h", "perm=[1,0]", 0);
+    expect_kept("Concat", "h x", "axis=0", 0);
+    expect_kept("ReduceMean", "h", "axes=[1]", 0);
+    expect_kept("ReduceMax", "h", "axes=[1] keepdims=1", one + 4 * 4);
+}
+
+static void statistics_masks_and_indices_are_kept(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,3,8,8]");
+    model_weight(m, "w", "f32[4,3,1,1]");
+    model_weight(m, "scale", "f32[4]");
+    model_weight(m, "shift", "f32[4]");
+    model_weight(m, "mean", "f32[4]");
+    model_weight(m, "var", "f32[4]");
+    model_node(m, "Conv", "conv", "x w", "a", "");
+    model_node(m, "BatchNormalization", "norm", "a scale shift mean var", "b - -",
+               "training_mode=1");
+    model_node(m, "MaxPool", "pool", "b", "c", "kernel_shape=[2,2] strides=[2,2]");
+    model_output(m, "c", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t x = 2 * 3 * 64 * 4, a = 2 * 4 * 64 * 4, b = a, statistics = 2 * 4 * 4;
+    assert_int_equal(kept, x + a + b + statistics + 2 * 4 * 16 * 8);
+}
+
+/* x is [2, 8, 3, 5]: four groups in each sample, or rows of 5 values, or planes of 15. */
+static void norms_keep_statistics(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *inputs, *attributes;
+        uint64_t statistics;
+    } cases[] = {{"GroupNormalization", "x channel channel", "num_groups=4", 2 * 2 * 4},
+                 {"LayerNormalization", "x row row", "axis=-1", 2 * 2 * 8 * 3},
+                 {"RMSNormalization", "x plane", "axis=2", 2 * 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(23);
+        model_input(m, "x", "f32[2,8,3,5]");
+        model_weight(m, "channel", "f32[8]");
+        model_weight(m, "row", "f32[5]");
+        model_weight(m, "plane", "f32[3,5]");
+        model_node(m, cases[i].op, "norm", cases[i].inputs, "y", cases[i].attributes);
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        if (kept != 4 * (2 * 8 * 3 * 5 + cases[i].statistics))
+            fail_msg("%s keeps %llu bytes", cases[i].op, (unsigned long long)kept);
+    }
+}
+
+/* gelu(h) as exported: five nodes that stand for one operation, which keeps h alone. */
+static void patterns_are_one_operation(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_node(m, "Constant", "c0", "", "root2", "value_float=1.4142135");
+    model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
+    model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, "Div", "div", "h root2", "a", "");
+    model_node(m, "Erf", "erf", "a", "b", "");
+    model_node(m, "Add", "add", "b one", "c", "");
+    model_node(m, "Mul", "mul", "h c", "d", "");
+    model_node(m, "Mul", "half", "d half", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    uint64_t fused = trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t plain =
+        trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE, .as_exported = true});
+    trainer_close(&t);
+    model_free(m);
+    assert_int_equal(fused, 2 * 4 * ROW); /* x and h */
+    assert_int_equal(plain, 4 * 4 * ROW); /* x, h, a for Erf, c for the product */
+}
+
+/* A batched product of permuted operands copies them and keeps the copies. */
+static void permuted_operands_are_copied(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    const int64_t heads[] = {2, 6, 4, 8};
+    model_input(m, "x", "f32[2,6,32]");
+    model_weight(m, "w", "f32[32,32]");
+    model_ints(m, "heads", 4, heads);
+    model_node(m, "MatMul", "q", "x w", "a", "");
+    model_node(m, "Reshape", "split", "a heads", "b", "");
+    model_node(m, "Transpose", "permute", "b", "c", "perm=[0,2,1,3]");
+    model_node(m, "Transpose", "keys", "b", "d", "perm=[0,2,3,1]");
+    model_node(m, "MatMul", "scores", "c d", "y", "");
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    uint64_t bytes = 2 * 6 * 32 * 4;
+    assert_int_equal(kept, 3 * bytes); /* x and two copies; the projection itself is gone */
+}
+
+/* The parts are views, of a list in PyTorch too. */
+static void parts_of_sequences_are_views(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        model *m = model_new(17);
+        const int64_t halves[] = {4, 4};
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_ints(m, "halves", 2, halves);
+        model_int(m, "first", 0);
+        model_int(m, "last", -1);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        if (keep)
+            model_node(m, "SplitToSequence", "split", "h halves", "s", "axis=1");
+        else
+            model_node(m, "SplitToSequence", "unbind", "h", "s", "axis=-1 keepdims=0");
+        model_node(m, "SequenceAt", "a", "s first", "a", "");
+        model_node(m, "SequenceAt", "b", "s last", "b", "");
+        model_node(m, "Mul", "times", "a b", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         2 * 4 * ROW); /* x and h */
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A step past the end is never taken: it may be any number. */
+static void steps_may_be_huge(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_ints(m, "zero", 1, &(int64_t){0});
+    model_ints(m, "far", 1, &(int64_t){INT64_MAX});
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, "Slice", "slice", "h zero far zero far", "a", "");
+    model_node(m, "Exp", "exp", "a", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    assert_int_equal(trainer_saved(&t, &(onv_lower_options){.loss = ONV_LOSS_NONE}), 5 * ROW);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* A ReLU overwrites what nobody else reads, by whatever view. */
+static void what_a_view_shows_is_read_by_others(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    const int64_t flat[] = {32};
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "v", "f32[8,8]");
+    model_ints(m, "flat", 1, flat);
+    model_node(m, "MatMul", "first", "x w", "h", "");
+    model_node(m, "Reshape", "view", "h flat", "g", "");
+    model_node(m, "Relu", "relu", "g", "r", "");
+    model_node(m, "MatMul", "second", "h v", "y", "");
+    model_output(m, "r", "f32");
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    assert_int_equal(kept, 3 * 4 * ROW); /* x, h, and the result of the ReLU */
+}
+
+static void frozen_parameters_keep_less(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "a.weight", "f32[8,8]");
+    model_weight(m, "b.weight", "f32[8,8]");
+    model_node(m, "MatMul", "a", "x a.weight", "h", "");
+    model_node(m, "MatMul", "b", "h b.weight", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    const char *const first[] = {"a.*"};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    assert_int_equal(trainer_saved(&t, &options), 2 * 4 * ROW);
+    options.freeze = first;
+    options.n_freeze = 1;
+    assert_int_equal(trainer_saved(&t, &options), 4 * ROW); /* h alone */
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* A batch norm that the export folded into a node stands in the node's notes: training has it again, with
+ * what it trains and keeps. "w_bias" is made up for a node that had no bias. */
+static void folded_norms_are_restored(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *source, *inputs;
+        uint64_t parameters, buffers; /* bytes beside those of w */
+        bool has_norm;
+    } cases[] = {
+        {"Conv", "conv2d", "x w b", 32, 0, false},
+        {"Conv", "_native_batch_norm_legit_functional", "x w w_bias", 64, 72, true},
+        {"Conv", "_native_batch_norm_legit_no_training", "x w b", 96, 72, true},
+        {"ConvTranspose", "batch_norm", "x v", 64, 72, true},
+        {"Gemm", "batch_norm", "f g g_bias", 64, 72, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const uint64_t x = 2 * 3 * 4 * 4 * 4, y = 2 * 8 * 4 * 4 * 4, w = 8 * 3 * 4;
+        bool is_product = strcmp(cases[i].op, "Gemm") == 0;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,3,4,4]");
+        model_input(m, "f", "f32[32,3]");
+        model_source(m, "bn1", cases[i].source);
+        model_node(m, cases[i].op, "folded", cases[i].inputs, "y", "");
+        if (strstr(cases[i].inputs, " w") != NULL) model_weight(m, "w", "f32[8,3,1,1]");
+        if (strstr(cases[i].inputs, " v") != NULL) model_weight(m, "v", "f32[3,8,1,1]");
+        if (is_product) model_weight(m, "g", "f32[3,8]");
+        const char *bias = strchr(strchr(cases[i].inputs, ' ') + 1, ' ');
+        if (bias != NULL) model_weight(m, bias + 1, "f32[8]");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower.loss = ONV_LOSS_NONE};
+        onv_training result = trainer_run(&t, &how);
+        assert_int_equal(result.saved_activation_bytes, cases[i].has_norm ? x + y + 2 * 8 * 4 : x);
+        assert_int_equal(result.parameter_bytes, w + cases[i].parameters);
+        assert_int_equal(result.buffer_bytes, cases[i].buffers);
+        assert_int_equal(result.restored_norms, cases[i].has_norm);
+        how.lower.as_exported = true;
+        assert_int_equal(trainer_saved(&t, &how.lower), x);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* An export that notes what its initializers were: without a note they are what the exporter made of them,
+ * and their names tell of what. */
+static void notes_tell_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *role;
+        bool trained;
+    } cases[] = {
+        {"scale", "PARAMETER", true},     {"scale", "BUFFER", false},    {"scale", "OTHER", false},
+        {"scale", NULL, false},           {"unsqueeze_14", NULL, false}, {"val_14", NULL, true},
+        {"conv.weight_bias", NULL, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[32];
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, cases[i].name, "f32[8]");
+        model_role(m, "w", "PARAMETER");
+        if (cases[i].role != NULL) model_role(m, cases[i].name, cases[i].role);
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].name);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Mul", "scaled", inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower.loss = ONV_LOSS_NONE};
+        onv_training result = trainer_run(&t, &how);
+        trainer_close(&t);
+        model_free(m);
+        assert_int_equal(result.parameter_bytes, (8 * 8 + (cases[i].trained ? 8 : 0)) * 4);
+        assert_int_equal(result.buffer_bytes, cases[i].trained ? 0 : 8 * 4);
+        assert_int_equal(result.saved_activation_bytes, (cases[i].trained ? 2 : 1) * 4 * ROW);
+    }
+}
+
+/* A number that the exporter found out is no parameter: nobody trains it. */
+static void made_up_numbers_are_not_trained(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"scale", "val_84", "val_8x", "val_"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char inputs[16];
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, names[i], "f32[1]");
+        snprintf(inputs, sizeof inputs, "h %s", names[i]);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Mul", "scaled", inputs, "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, (strcmp(names[i], "val_84") == 0 ? 1 : 2) * 4 * ROW);
+    }
+}
+
+static void free_dims_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,8]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    assert_int_equal(onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host,
+                                     &(onv_lower_options){0}, &eager, &err),
+                     ONV_ERR_USAGE);
+    assert_non_null(strstr(err.message, "'x'"));
+    trainer_close(&t);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks_keep_what_autograd_kept),
+        cmocka_unit_test(networks_keep_what_autograd_kept_under_autocast),
+        cmocka_unit_test(further_networks_are_close),
+        cmocka_unit_test(operators_keep_what_their_backward_reads),
+        cmocka_unit_test(statistics_masks_and_indices_are_kept),
+        cmocka_unit_test(norms_keep_statistics),
+        cmocka_unit_test(patterns_are_one_operation),
+        cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(parts_of_sequences_are_views),
+        cmocka_unit_test(steps_may_be_huge),
+        cmocka_unit_test(what_a_view_shows_is_read_by_others),
+        cmocka_unit_test(frozen_parameters_keep_less),
+        cmocka_unit_test(folded_norms_are_restored),
+        cmocka_unit_test(notes_tell_parameters),
+        cmocka_unit_test(made_up_numbers_are_not_trained),
+        cmocka_unit_test(free_dims_are_refused),
+    };
+    return cmocka_run_group_tests_name("eager.saved", tests, NULL, NULL);
+}

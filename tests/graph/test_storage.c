@@ -1,0 +1,503 @@
+/* Which values share memory: views and their strides, in place, the host, hidden copies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "graph/storage.h"
+#include "support/flow.h"
+
+static const onv_storage_rules apart = {0};
+static const onv_storage_rules views = {.views = true};
+static const onv_storage_rules strided = {.views = true, .strided_views = true};
+static const onv_storage_rules inplace = {.views = true, .inplace = true};
+
+typedef struct shared {
+    model *m;
+    flow f;
+    onv_storages s;
+} shared;
+
+static void share_again(shared *s, const onv_storage_rules *rules)
+{
+    onv_error err = {0};
+    if (onv_storages_compute(&s->f.model, &s->f.live, rules, &s->s, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+}
+
+/* Takes the model over. */
+static void share(shared *s, model *m, const onv_storage_rules *rules)
+{
+    s->m = m;
+    flow_open_model(&s->f, m, NULL);
+    share_again(s, rules);
+}
+
+static void drop(shared *s)
+{
+    flow_close(&s->f);
+    model_free(s->m);
+}
+
+static uint32_t storage_of(const shared *s, const char *name)
+{
+    return s->s.of_row[flow_row(&s->f, name)];
+}
+
+static bool are_shared(const shared *s, const char *a, const char *b)
+{
+    return storage_of(s, a) != ONV_NO_STORAGE && storage_of(s, a) == storage_of(s, b);
+}
+
+/* --- Views ------------------------------------------------------------------------------------- */
+
+static void views_share_from_first_to_last(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {2, 1, 8}, axis = 1;
+    static const char *const names[] = {"b", "c", "d", "e", "g"};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16]");
+    model_ints(m, "shape", 3, shape);
+    model_ints(m, "axis", 1, &axis);
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Reshape", "1", "a shape", "b", "");
+    model_node(m, "Squeeze", "2", "b axis", "c", "");
+    model_node(m, "Unsqueeze", "3", "c axis", "d", "");
+    model_node(m, "Flatten", "4", "d", "e", "");
+    model_node(m, "Identity", "5", "e", "g", "");
+    model_node(m, "Neg", "6", "g", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &views);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        assert_true(are_shared(&s, "a", names[i]));
+    assert_false(are_shared(&s, "x", "a"));
+    assert_false(are_shared(&s, "a", "y"));
+    const onv_interval *a = &s.s.at[storage_of(&s, "a")];
+    assert_int_equal(a->first, 0);
+    assert_int_equal(a->last, 6);
+    assert_int_equal(a->bytes, 64);
+    assert_int_equal(s.s.count, 3);
+    share_again(&s, &apart);
+    assert_false(are_shared(&s, "a", "b"));
+    assert_int_equal(s.s.count, 8);
+    assert_int_equal(s.s.peak_bytes, s.f.live.peak_bytes);
+    drop(&s);
+}
+
+static void a_view_of_an_output_is_an_output(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {4, 4};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Reshape", "1", "a shape", "y", "");
+    model_node(m, "Abs", "2", "a", "b", ""); /* not in place: a is what the caller gets */
+    model_node(m, "Neg", "3", "b", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    share(&s, m, &inplace);
+    assert_true(are_shared(&s, "a", "y"));
+    assert_int_equal(s.s.at[storage_of(&s, "y")].kind, ONV_BUFFER_OUTPUT);
+    assert_int_equal(s.s.at[storage_of(&s, "y")].last, 3);
+    assert_false(are_shared(&s, "a", "b"));
+    drop(&s);
+}
+
+static void a_view_of_a_weight_takes_nothing(void **state)
+{
+    (void)state;
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,2]");
+    model_weight(m, "w", "f32[2,4]");
+    model_node(m, "Transpose", "0", "w", "t", "");
+    model_node(m, "Add", "1", "x t", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &strided);
+    assert_int_equal(storage_of(&s, "t"), ONV_NO_STORAGE);
+    share_again(&s, &views);
+    assert_int_not_equal(storage_of(&s, "t"), ONV_NO_STORAGE);
+    drop(&s);
+}
+
+/* --- Strides ----------------------------------------------------------------------------------- */
+
+/* What is expected here and of the batched products below is what PyTorch 2.15 does: whether a
+ * reshape keeps data_ptr(), and what a product allocates beside its result.
+ *
+ * a (a copy of x) through one node into b, that through a Reshape into c. Whether b shares with a,
+ * and c with b. */
+typedef struct strides_case {
+    const char *input, *op, *extra, *attributes;
+    int64_t extra_values[4][4]; /* inputs p q r s, as far as `extra` names them */
+    size_t extra_count;
+    int64_t shape[4];
+    size_t rank;
+    bool b_shares, c_shares;
+} strides_case;
+
+static void expect_strides(const strides_case *c)
+{
+    static const char *const names[] = {"p", "q", "r", "s"};
+    char inputs[64];
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", c->input);
+    for (size_t i = 0; i < 4; i++) model_ints(m, names[i], c->extra_count, c->extra_values[i]);
+    model_ints(m, "shape", c->rank, c->shape);
+    model_node(m, "Neg", "0", "x", "a", "");
+    snprintf(inputs, sizeof inputs, "a%s", c->extra);
+    model_node(m, c->op, "1", inputs, "b", c->attributes);
+    model_node(m, "Reshape", "2", "b shape", "c", "");
+    model_node(m, "Neg", "3", "c", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &strided);
+    if (are_shared(&s, "a", "b") != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
+    if (are_shared(&s, "b", "c") != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
+    share_again(&s, &views);
+    assert_false(are_shared(&s, "a", "b"));
+    assert_true(are_shared(&s, "b", "c"));
+    drop(&s);
+}
+
+static void a_reshape_copies_where_no_strides_give_it(void **state)
+{
+    (void)state;
+    static const strides_case cases[] = {
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {24}, 1, true, false},
+        /* An axis that is split needs no copy, nor does one that stays. */
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {6, 2, 2}, 3, true, true},
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {3, 2, 4}, 3, true, true},
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {2, 12}, 2, true, false},
+        /* Axes of size 1 may move. */
+        {"f32[1,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {24}, 1, true, true},
+        {"f32[2,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {48}, 1, true, true},
+        {"f32[2,4,3,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {2, 72}, 2, true, false},
+        {"f32[2,4,3,6]", "Transpose", "", "perm=[1,0,2,3]", {{0}}, 1, {4, 2, 18}, 3, true, true},
+        /* A slice along the first axis that is not 1 stays dense. */
+        {"f32[4,6]", "Slice", " p q", "", {{1}, {3}}, 1, {12}, 1, true, true},
+        {"f32[1,4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {12}, 1, true, true},
+        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {8}, 1, true, false},
+        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {-1}}, 1, {4, 2, 1}, 3, true, true},
+        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {1}}, 1, {24}, 1, true, true},
+        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {2}}, 1, {12}, 1, true, false},
+        {"f32[24]", "Slice", " p q r s", "", {{0}, {24}, {0}, {2}}, 1, {3, 4}, 2, true, true},
+        /* Backwards is a copy, and dense. */
+        {"f32[4,6]", "Slice", " p q r s", "", {{3}, {-9}, {0}, {-1}}, 1, {24}, 1, false, true},
+        {"f32[4,1]", "Expand", " p", "", {{4, 6}}, 2, {24}, 1, true, false},
+        {"f32[4,1]", "Expand", " p", "", {{4, 1}}, 2, {2, 2}, 2, true, true},
+        {"f32[4]", "Expand", " p", "", {{6, 4}}, 2, {2, 3, 4}, 3, true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_strides(&cases[i]);
+}
+
+static void chunks_are_views(void **state)
+{
+    (void)state;
+    static const int64_t flat[] = {12};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6]");
+    model_ints(m, "flat", 1, flat);
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Split", "1", "a", "b c", "axis=0");
+    model_node(m, "Split", "2", "a", "d e", "axis=1");
+    model_node(m, "Reshape", "3", "c flat", "c1", "");
+    model_node(m, "Reshape", "4", "e flat", "e1", "");
+    model_node(m, "Sum", "5", "c1 e1", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &strided);
+    assert_true(are_shared(&s, "a", "b"));
+    assert_true(are_shared(&s, "a", "c"));
+    assert_true(are_shared(&s, "a", "e"));
+    assert_true(are_shared(&s, "a", "c1"));
+    assert_false(are_shared(&s, "a", "e1"));
+    drop(&s);
+}
+
+/* --- In place ---------------------------------------------------------------------------------- */
+
+static void in_place_only_where_the_input_dies(void **state)
+{
+    (void)state;
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_input(m, "one", "f32[1]");
+    model_node(m, "Relu", "0", "x", "a", "");  /* the caller's */
+    model_node(m, "Relu", "1", "a", "b", "");  /* a is read again */
+    model_node(m, "Add", "2", "a b", "c", ""); /* both die: the first is taken */
+    model_node(m, "Neg", "3", "one", "small", "");
+    model_node(m, "Add", "4", "small c", "d", ""); /* small is too small, c is not */
+    model_node(m, "Cast", "5", "d", "e", "to=10"); /* half the bytes */
+    model_node(m, "Cast", "6", "e", "y", "to=1");
+    model_node(m, "Relu", "7", "y", "z", ""); /* y is a result */
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    share(&s, m, &inplace);
+    assert_false(are_shared(&s, "x", "a"));
+    assert_false(are_shared(&s, "a", "b"));
+    assert_true(are_shared(&s, "a", "c"));
+    assert_false(are_shared(&s, "small", "d"));
+    assert_true(are_shared(&s, "c", "d"));
+    assert_false(are_shared(&s, "d", "e"));
+    assert_false(are_shared(&s, "y", "z"));
+    assert_int_equal(s.s.at[storage_of(&s, "a")].last, 5);
+    share_again(&s, &views);
+    assert_false(are_shared(&s, "a", "c"));
+    drop(&s);
+}
+
+static void a_view_that_is_read_later_keeps_it(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {4, 2};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Reshape", "1", "a shape", "v", "");
+    model_node(m, "Relu", "2", "a", "b", ""); /* a's last use, not that of its memory */
+    model_node(m, "Neg", "3", "v", "c", "");
+    model_node(m, "Concat", "4", "b b", "d", "axis=0");
+    model_node(m, "Flatten", "5", "c", "e", "axis=0");
+    model_node(m, "Concat", "6", "d d", "y", "axis=0");
+    model_output(m, "y", "f32");
+    model_output(m, "e", "f32");
+    share(&s, m, &inplace);
+    /* Rows are placed in order: v joins a before b asks for it. */
+    assert_false(are_shared(&s, "a", "b"));
+    drop(&s);
+}
+
+/* --- The host, inputs, copies ------------------------------------------------------------------ */
+
+static void shape_arithmetic_stays_on_the_host(void **state)
+{
+    (void)state;
+    static const int64_t zero = 0, minus = -1;
+    static const onv_storage_rules skip = {.skip_host = true};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6]");
+    model_input(m, "ids", "i64[2]");
+    model_ints(m, "zero", 1, &zero);
+    model_ints(m, "minus", 1, &minus);
+    model_node(m, "Shape", "0", "x", "dims", "");
+    model_node(m, "Gather", "1", "dims zero", "rows", "");
+    model_node(m, "Concat", "2", "rows minus", "shape", "axis=0");
+    model_node(m, "Reshape", "3", "x shape", "y", "");
+    model_node(m, "Add", "4", "ids ids", "sum", ""); /* small integers, but data */
+    model_node(m, "Shape", "5", "y", "given", "");   /* a result */
+    model_output(m, "y", "f32");
+    model_output(m, "sum", "i64");
+    model_output(m, "given", "i64");
+    share(&s, m, &skip);
+    assert_int_equal(storage_of(&s, "dims"), ONV_NO_STORAGE);
+    assert_int_equal(storage_of(&s, "rows"), ONV_NO_STORAGE);
+    assert_int_equal(storage_of(&s, "shape"), ONV_NO_STORAGE);
+    assert_int_not_equal(storage_of(&s, "sum"), ONV_NO_STORAGE);
+    assert_int_not_equal(storage_of(&s, "given"), ONV_NO_STORAGE);
+    share_again(&s, &apart);
+    assert_int_not_equal(storage_of(&s, "shape"), ONV_NO_STORAGE);
+    drop(&s);
+}
+
+static void the_caller_holds_the_inputs(void **state)
+{
+    (void)state;
+    static const onv_storage_rules hold = {.hold_inputs = true};
+    shared s;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Neg", "1", "a", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &hold);
+    assert_int_equal(s.s.at[storage_of(&s, "x")].last, 1);
+    assert_int_equal(s.s.peak_bytes, 96);
+    share_again(&s, &apart);
+    assert_int_equal(s.s.at[storage_of(&s, "x")].last, 0);
+    assert_int_equal(s.s.peak_bytes, 64);
+    drop(&s);
+}
+
+/* q and k come as given, are transposed and multiplied. Returns what the product copies, in floats. */
+static uint64_t copied(const char *q, const char *q_perm, const char *k, const char *k_perm)
+{
+    shared s;
+    uint64_t bytes = 0;
+    model *m = model_new(17);
+    model_input(m, "q", q);
+    model_input(m, "k", k);
+    model_node(m, "Transpose", "0", "q", "qt", q_perm);
+    model_node(m, "Transpose", "1", "k", "kt", k_perm);
+    model_node(m, "MatMul", "2", "qt kt", "y", "");
+    model_output(m, "y", "f32");
+    share(&s, m, &strided);
+    for (uint32_t i = 0; i < s.s.count; i++) {
+        if (s.s.at[i].kind != ONV_BUFFER_WORKSPACE) continue;
+        assert_int_equal(s.s.at[i].first, 2);
+        assert_int_equal(s.s.at[i].last, 2);
+        bytes += s.s.at[i].bytes;
+    }
+    share_again(&s, &views);
+    for (uint32_t i = 0; i < s.s.count; i++)
+        assert_int_not_equal(s.s.at[i].kind, ONV_BUFFER_WORKSPACE);
+    drop(&s);
+    return bytes / 4;
+}
+
+static void batched_products_copy_what_is_no_batch(void **state)
+{
+    (void)state;
+    static const char *const heads = "perm=[0,2,1,3]", *const keys = "perm=[0,2,3,1]";
+    static const char *const same = "perm=[0,1,2,3]", *const last = "perm=[0,1,3,2]";
+    /* [batch, sequence, heads, width] -> heads before the sequence: batch and heads are no longer
+     * one axis. 2 x 3 x 5 x 7 each. */
+    assert_int_equal(copied("f32[2,5,3,7]", heads, "f32[2,5,3,7]", keys), 2 * 210);
+    /* One sample, or one position: they are. */
+    assert_int_equal(copied("f32[1,5,3,7]", heads, "f32[1,5,3,7]", keys), 0);
+    assert_int_equal(copied("f32[2,1,3,7]", heads, "f32[2,1,3,7]", keys), 0);
+    /* The last two axes may be swapped. */
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,3,5,7]", last), 0);
+    /* One key for all heads is spread over them. */
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,1,5,7]", last), 2 * 3 * 7 * 5);
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[1,1,5,7]", last), 0);
+    /* Three axes: the batch is one already. A matrix has none. */
+    assert_int_equal(copied("f32[5,2,7]", "perm=[1,0,2]", "f32[5,2,7]", "perm=[1,2,0]"), 0);
+    assert_int_equal(copied("f32[2,5,7]", "perm=[0,1,2]", "f32[5,7]", "perm=[1,0]"), 0);
+}
+
+/* --- Properties -------------------------------------------------------------------------------- */
+
+static uint32_t draw(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*seed >> 33) % below;
+}
+
+/* A graph of elementwise operators, views and products over values of three shapes. */
+static model *random_model(uint64_t seed)
+{
+    static const int64_t shapes[3][2] = {{8, 16}, {16, 8}, {32, 4}};
+    static const char *const types[] = {"f32[8,16]", "f32[16,8]", "f32[32,4]"};
+    uint32_t shape_of[64], n = 3, n_nodes = 4 + draw(&seed, 40);
+    bool is_read[64] = {false};
+    model *m = model_new(17);
+    for (uint32_t i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "v%u", i);
+        model_input(m, name, types[i]);
+        shape_of[i] = i;
+        snprintf(name, sizeof name, "s%u", i);
+        model_ints(m, name, 2, shapes[i]);
+    }
+    for (; n < n_nodes + 3; n++) {
+        char in[32], out[16];
+        uint32_t a = draw(&seed, n), b = draw(&seed, n), kind = draw(&seed, 5);
+        is_read[a] = true;
+        shape_of[n] = shape_of[a];
+        snprintf(out, sizeof out, "v%u", n);
+        snprintf(in, sizeof in, "v%u", a);
+        if (kind == 0) {
+            shape_of[n] = draw(&seed, 3);
+            snprintf(in, sizeof in, "v%u s%u", a, shape_of[n]);
+            model_node(m, "Reshape", out, in, out, "");
+        } else if (kind == 1 && shape_of[a] < 2) {
+            shape_of[n] = 1 - shape_of[a];
+            model_node(m, "Transpose", out, in, out, "");
+        } else if (kind == 2 && shape_of[a] == shape_of[b]) {
+            is_read[b] = true;
+            snprintf(in, sizeof in, "v%u v%u", a, b);
+            model_node(m, "Add", out, in, out, "");
+        } else {
+            model_node(m, kind == 3 ? "Relu" : "Identity", out, in, out, "");
+        }
+    }
+    for (uint32_t i = 3; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "v%u", i);
+        if (!is_read[i] || draw(&seed, 10) == 0) model_output(m, name, "f32");
+    }
+    return m;
+}
+
+static uint64_t peak_by_hand(const shared *s)
+{
+    uint64_t peak = 0;
+    for (uint32_t step = 0; step < s->f.live.n_steps; step++) {
+        uint64_t now = 0;
+        for (uint32_t i = 0; i < s->s.count; i++)
+            if (s->s.at[i].first <= step && step <= s->s.at[i].last) now += s->s.at[i].bytes;
+        if (now > peak) peak = now;
+    }
+    return peak;
+}
+
+static void check_storages(const shared *s)
+{
+    const onv_live *live = &s->f.live;
+    for (uint32_t i = 0; i < live->n_intervals; i++) {
+        const onv_interval *row = &live->intervals[i];
+        assert_true(s->s.of_row[i] < s->s.count);
+        const onv_interval *storage = &s->s.at[s->s.of_row[i]];
+        assert_true(storage->first <= row->first && row->last <= storage->last);
+        assert_true(row->bytes <= storage->bytes);
+        assert_true(row->kind != ONV_BUFFER_OUTPUT || storage->kind != ONV_BUFFER_ACTIVATION);
+    }
+    assert_int_equal(s->s.peak_bytes, peak_by_hand(s));
+}
+
+static void sharing_never_costs(void **state)
+{
+    (void)state;
+    uint64_t saved = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        shared s;
+        share(&s, random_model(seed), &apart);
+        check_storages(&s);
+        uint64_t ideal = s.s.peak_bytes;
+        assert_int_equal(ideal, s.f.live.peak_bytes);
+        share_again(&s, &views);
+        check_storages(&s);
+        uint64_t with_views = s.s.peak_bytes;
+        share_again(&s, &inplace);
+        check_storages(&s);
+        assert_true(s.s.peak_bytes <= with_views && with_views <= ideal);
+        saved += (s.s.peak_bytes < with_views) + (with_views < ideal);
+        share_again(&s, &strided);
+        check_storages(&s);
+        assert_true(s.s.peak_bytes <= ideal);
+        drop(&s);
+    }
+    assert_true(saved > 100); /* the graphs have something to share */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views_share_from_first_to_last),
+        cmocka_unit_test(a_view_of_an_output_is_an_output),
+        cmocka_unit_test(a_view_of_a_weight_takes_nothing),
+        cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
+        cmocka_unit_test(chunks_are_views),
+        cmocka_unit_test(in_place_only_where_the_input_dies),
+        cmocka_unit_test(a_view_that_is_read_later_keeps_it),
+        cmocka_unit_test(shape_arithmetic_stays_on_the_host),
+        cmocka_unit_test(the_caller_holds_the_inputs),
+        cmocka_unit_test(batched_products_copy_what_is_no_batch),
+        cmocka_unit_test(sharing_never_costs),
+    };
+    return cmocka_run_group_tests_name("graph.storage", tests, NULL, NULL);
+}

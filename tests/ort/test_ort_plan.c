@@ -1,0 +1,423 @@
+/* ONNX Runtime's plan of buffers, rule by rule, and what a session makes of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ort/ort.h"
+#include "support/flow.h"
+
+#define MIB  (UINT64_C(1) << 20)
+#define NONE UINT32_MAX
+
+typedef struct planned {
+    model *m;
+    flow f;
+    onv_ort_plan plan;
+} planned;
+
+/* Takes the model over. In the order of the file. */
+static void plan(planned *p, model *m, onv_ort_provider provider)
+{
+    onv_error err = {0};
+    p->m = m;
+    flow_open_model(&p->f, m, NULL);
+    assert_int_equal(onv_ort_plan_compute(&p->f.model, &p->f.live, provider, &p->plan, &err),
+                     ONV_OK);
+}
+
+static void drop(planned *p)
+{
+    flow_close(&p->f);
+    model_free(p->m);
+}
+
+static uint32_t buffer_of(const planned *p, const char *name)
+{
+    return p->plan.of_value[p->f.live.intervals[flow_row(&p->f, name)].value.index];
+}
+
+static void expect_shared(const planned *p, const char *a, const char *b)
+{
+    if (buffer_of(p, a) == NONE || buffer_of(p, a) != buffer_of(p, b))
+        fail_msg("%s and %s don't share a buffer", a, b);
+}
+
+static void expect_apart(const planned *p, const char *a, const char *b)
+{
+    if (buffer_of(p, a) == buffer_of(p, b)) fail_msg("%s and %s share a buffer", a, b);
+}
+
+static void outputs_have_buffers_of_their_own(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Neg", "1", "a", "b", "");
+    model_node(m, "Relu", "2", "b", "y", ""); /* neither in place nor in the freed a */
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_apart(&p, "y", "b");
+    expect_apart(&p, "y", "a");
+    assert_int_equal(p.plan.count, 4);
+    assert_int_equal(p.plan.reused, 0);
+    assert_true(p.plan.is_fetched[buffer_of(&p, "y")]);
+    drop(&p);
+}
+
+static void outputs_are_not_taken_over(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Abs", "0", "x", "y", "");
+    model_node(m, "Relu", "1", "y", "a", "");
+    model_node(m, "Abs", "2", "a", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_apart(&p, "a", "y");
+    drop(&p);
+}
+
+static model *aliases(void)
+{
+    static const int64_t shape[] = {4, 2};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_weight(m, "w", "f32[8]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "Identity", "0", "x", "same", "");
+    model_node(m, "Identity", "1", "w", "weight", "");
+    model_node(m, "Add", "2", "same weight", "a", "");
+    model_node(m, "Reshape", "3", "a shape", "b", "");
+    model_node(m, "Neg", "4", "b", "c", "");
+    model_node(m, "Neg", "5", "a", "d", ""); /* read again: an alias shares all the same */
+    model_node(m, "Reshape", "6", "d shape", "e", "");
+    model_node(m, "Add", "7", "c e", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void an_alias_shares_always(void **state)
+{
+    (void)state;
+    planned p;
+    plan(&p, aliases(), ONV_ORT_CUDA);
+    expect_shared(&p, "a", "b");
+    expect_shared(&p, "d", "e");
+    expect_shared(&p, "x", "same"); /* the copy of the input */
+    assert_int_equal(buffer_of(&p, "weight"), NONE);
+    /* It lives from the first definition to the last use of all that is in it. */
+    const onv_interval *a = &p.plan.buffers[buffer_of(&p, "a")];
+    assert_int_equal(a->first, 2);
+    assert_int_equal(a->last, 5);
+    drop(&p);
+    plan(&p, aliases(), ONV_ORT_CPU);
+    assert_int_equal(buffer_of(&p, "x"), NONE); /* the caller's own memory */
+    assert_int_equal(buffer_of(&p, "same"), NONE);
+    drop(&p);
+}
+
+static model *in_place(const char *op)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, op, "0", "x", "a", "");
+    model_node(m, op, "1", "a", "b", ""); /* a is read once more */
+    model_node(m, "Add", "2", "a b", "c", "");
+    model_node(m, op, "3", "c", "d", "");
+    model_node(m, "Add", "4", "d d", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void in_place_takes_what_nobody_else_reads(void **state)
+{
+    (void)state;
+    planned p;
+    plan(&p, in_place("Relu"), ONV_ORT_CUDA);
+    expect_apart(&p, "a", "x"); /* a graph input */
+    expect_apart(&p, "b", "a");
+    expect_shared(&p, "d", "c");
+    drop(&p);
+}
+
+static void providers_differ_in_their_kernels(void **state)
+{
+    (void)state;
+    planned p;
+    plan(&p, in_place("Celu"), ONV_ORT_CPU);
+    expect_shared(&p, "d", "c");
+    drop(&p);
+    plan(&p, in_place("Celu"), ONV_ORT_CUDA);
+    expect_apart(&p, "d", "c");
+    drop(&p);
+    plan(&p, in_place("Abs"), ONV_ORT_CPU);
+    expect_apart(&p, "d", "c");
+    drop(&p);
+}
+
+static void in_place_wants_the_same_element_size(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Cast", "1", "a", "b", "to=6"); /* int32 */
+    model_node(m, "Cast", "2", "b", "c", "to=10");
+    model_node(m, "Cast", "3", "c", "y", "to=1");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CPU);
+    expect_shared(&p, "a", "b");
+    expect_apart(&p, "c", "b");
+    drop(&p);
+}
+
+static void equal_bytes_are_not_an_equal_shape(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[32,128]");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Transpose", "1", "a", "b", ""); /* a is free from here on */
+    model_node(m, "Abs", "2", "b", "c", "");       /* and not taken for [128, 32] */
+    model_node(m, "Neg", "3", "c", "d", "");       /* but b is */
+    model_node(m, "Transpose", "4", "d", "e", ""); /* and a for [32, 128] */
+    model_node(m, "Abs", "5", "e", "y", "");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_apart(&p, "c", "a");
+    expect_shared(&p, "d", "b");
+    expect_shared(&p, "e", "a");
+    assert_int_equal(p.plan.reused, 2);
+    drop(&p);
+}
+
+static void a_buffer_keeps_the_shape_it_was_made_for(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {8};
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,2]");
+    model_ints(m, "shape", 1, shape);
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Reshape", "1", "a shape", "b", ""); /* in a's buffer, as [8] */
+    model_node(m, "Neg", "2", "b", "c", "");
+    model_node(m, "Neg", "3", "c", "d", ""); /* [8]: a's buffer was made for [4, 2] */
+    model_node(m, "Neg", "4", "d", "y", "");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_shared(&p, "a", "b");
+    expect_apart(&p, "d", "b");
+    drop(&p);
+}
+
+static void scalars_are_never_used_again(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "ReduceSum", "0", "x", "a", "keepdims=0");
+    model_node(m, "Abs", "1", "a", "b", "");
+    model_node(m, "Abs", "2", "b", "c", "");
+    model_node(m, "Abs", "3", "c", "y", "");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    assert_int_equal(p.plan.reused, 0);
+    drop(&p);
+}
+
+static void the_last_one_freed_comes_first(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Neg", "1", "x", "b", "");
+    model_node(m, "Add", "2", "a b", "s", ""); /* frees a, then b */
+    model_node(m, "Abs", "3", "s", "t", "");
+    model_node(m, "Neg", "4", "s", "u", "");
+    model_node(m, "Add", "5", "t u", "y", "");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_shared(&p, "t", "b");
+    expect_shared(&p, "u", "a");
+    drop(&p);
+}
+
+static void what_nobody_reads_can_be_used_again(void **state)
+{
+    (void)state;
+    planned p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8]");
+    model_node(m, "Split", "0", "x", "a unread", "");
+    model_node(m, "Split", "1", "x", "b odd", "");
+    model_node(m, "Add", "2", "a b", "y", "");
+    model_output(m, "y", "f32");
+    plan(&p, m, ONV_ORT_CUDA);
+    expect_shared(&p, "b", "unread");
+    const onv_interval *odd = &p.plan.buffers[buffer_of(&p, "odd")];
+    assert_int_equal(odd->last, 2); /* nothing took it: it stays until the run is over */
+    drop(&p);
+}
+
+/* x through a Reshape, its shape a constant or put together from x's own, then three more nodes. */
+static model *reshaped(bool computed)
+{
+    static const int64_t shape[] = {8, 2}, zero = 0, two = 2;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8,2]");
+    model_ints(m, "zero", 1, &zero);
+    model_ints(m, "two", 1, &two);
+    model_ints(m, "constant", 2, shape);
+    model_node(m, "Shape", "s", "x", "dims", "");
+    model_node(m, "Gather", "g", "dims zero", "rows", "");
+    model_node(m, "Concat", "c", "rows two", "put_together", "axis=0");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Reshape", "1", computed ? "a put_together" : "a constant", "b", "");
+    model_node(m, "Abs", "2", "b", "c", "");
+    model_node(m, "Abs", "3", "c", "d", "");
+    model_node(m, "Abs", "4", "d", "e", "");
+    model_node(m, "Abs", "5", "e", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void unknown_shapes_are_not_used_again(void **state)
+{
+    (void)state;
+    planned p;
+    plan(&p, reshaped(false), ONV_ORT_CUDA);
+    expect_shared(&p, "d", "b");
+    expect_shared(&p, "e", "c");
+    drop(&p);
+    plan(&p, reshaped(true), ONV_ORT_CUDA);
+    expect_shared(&p, "a", "b"); /* an alias all the same */
+    expect_apart(&p, "d", "b");
+    expect_apart(&p, "e", "c");
+    drop(&p);
+}
+
+static void shape_arithmetic_is_on_the_host_with_cuda(void **state)
+{
+    (void)state;
+    planned p;
+    plan(&p, reshaped(true), ONV_ORT_CUDA);
+    assert_int_equal(buffer_of(&p, "dims"), NONE);
+    assert_int_equal(buffer_of(&p, "put_together"), NONE);
+    drop(&p);
+    plan(&p, reshaped(true), ONV_ORT_CPU);
+    assert_int_not_equal(buffer_of(&p, "dims"), NONE);
+    drop(&p);
+}
+
+/* --- Runs -------------------------------------------------------------------------------------- */
+
+/* Temporaries of 38,400 and 89,600 bytes that are live together; input 38,400, output 89,600. */
+static model *two_temporaries(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[9600]");
+    model_weight(m, "w", "f32[12800]");
+    model_node(m, "Abs", "0", "x", "a", "");
+    model_node(m, "Concat", "1", "a w", "b", "axis=0");
+    model_node(m, "Neg", "2", "b", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void the_pattern_is_one_block(void **state)
+{
+    (void)state;
+    planned p;
+    uint64_t pattern;
+    onv_error err = {0};
+    onv_trace trace;
+    plan(&p, two_temporaries(), ONV_ORT_CUDA);
+    assert_int_equal(onv_ort_pattern_bytes(&p.f.model, &p.f.live, &p.plan, &(onv_alloc_options){0},
+                                           &pattern, &err),
+                     ONV_OK);
+    assert_int_equal(pattern, 128000);
+    assert_int_equal(onv_ort_run_trace(&p.f.model, &p.f.live, &p.plan, pattern, &trace, &err),
+                     ONV_OK);
+    static const uint64_t sizes[] = {38400, 128000, 89600};
+    size_t n = 0;
+    for (size_t i = 0; i < trace.count; i++) {
+        if (trace.events[i].is_free) continue;
+        assert_true(n < 3);
+        assert_int_equal(trace.events[i].bytes, sizes[n++]);
+    }
+    assert_int_equal(n, 3);
+    assert_int_equal(trace.count, 6); /* all given back at the end of the run */
+    onv_trace_cleanup(&trace);
+    drop(&p);
+}
+
+static void weights_are_reserved_beside_the_arena(void **state)
+{
+    (void)state;
+    flow f;
+    model *m = two_temporaries();
+    flow_open_model(&f, m, "ort");
+    onv_runtime_result r = flow_run(&f, "ort", NULL);
+    /* 51,200 is a multiple of 256; the rest of both runs fits the first region of 1 MiB. */
+    assert_int_equal(r.weight_bytes, 51200);
+    assert_int_equal(r.first_run_bytes, 51200 + MIB);
+    assert_int_equal(r.steady_bytes, 51200 + MIB);
+    assert_int_equal(r.held_bytes, 51200 + MIB);
+    assert_int_equal(r.activation_bytes, MIB);
+    /* The most that is in use: in the later runs input, pattern and output at once. */
+    assert_int_equal(r.allocated_peak_bytes, 51200 + 38400 + 128000 + 89600);
+    flow_close(&f);
+    model_free(m);
+}
+
+static void same_as_requested_takes_no_more(void **state)
+{
+    (void)state;
+    flow f;
+    model *m = two_temporaries();
+    flow_open_model(&f, m, "ort");
+    onv_runtime_options options = {.alloc.bfc.extend = ONV_BFC_SAME_AS_REQUESTED};
+    onv_runtime_result r = flow_run(&f, "ort", &options);
+    /* First run: x, a, b and y as four regions. The block of 128,000 fits none of them: a fifth. */
+    assert_int_equal(r.first_run_bytes, 51200 + 2 * 38400 + 2 * 89600);
+    assert_int_equal(r.steady_bytes, r.first_run_bytes + 128000);
+    flow_close(&f);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outputs_have_buffers_of_their_own),
+        cmocka_unit_test(outputs_are_not_taken_over),
+        cmocka_unit_test(an_alias_shares_always),
+        cmocka_unit_test(in_place_takes_what_nobody_else_reads),
+        cmocka_unit_test(providers_differ_in_their_kernels),
+        cmocka_unit_test(in_place_wants_the_same_element_size),
+        cmocka_unit_test(equal_bytes_are_not_an_equal_shape),
+        cmocka_unit_test(a_buffer_keeps_the_shape_it_was_made_for),
+        cmocka_unit_test(scalars_are_never_used_again),
+        cmocka_unit_test(the_last_one_freed_comes_first),
+        cmocka_unit_test(what_nobody_reads_can_be_used_again),
+        cmocka_unit_test(unknown_shapes_are_not_used_again),
+        cmocka_unit_test(shape_arithmetic_is_on_the_host_with_cuda),
+        cmocka_unit_test(the_pattern_is_one_block),
+        cmocka_unit_test(weights_are_reserved_beside_the_arena),
+        cmocka_unit_test(same_as_requested_takes_no_more),
+    };
+    return cmocka_run_group_tests_name("ort.ort_plan", tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* The plan of buffers, the memory pattern and the arena against ONNX Runtime itself: what its CPU
+ * provider allocated in runs of the samples (recorded/record.py says how it was recorded).
+ *
+ * The recording holds the planned buffers and what kernels take for themselves while they run, with
+ * no mark to tell the two apart. They agree if the planned buffers, in order and with their sizes
+ * (rounded up to 64 bytes), can be found in the recording, each freed between the same two others,
+ * and what is left over looks like scratch: it comes and goes with no planned buffer freed in
+ * between. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort/ort.h"
+#include "support/flow.h"
+
+enum { ENOUGH = 3, MAX_EVENTS = 4096, MAX_REGIONS = 16, RUNS = 3 };
+
+typedef struct run_events {
+    onv_event at[MAX_EVENTS];
+    size_t count;
+} run_events;
+
+typedef struct recording {
+    run_events run;     /* every buffer an allocation */
+    run_events pattern; /* the temporaries are the first one */
+    uint64_t regions[RUNS][MAX_REGIONS];
+    size_t n_regions[RUNS];
+} recording;
+
+static void read_event(run_events *to, const char *line)
+{
+    unsigned id;
+    unsigned long long bytes;
+    assert_true(to->count < MAX_EVENTS);
+    onv_event *e = &to->at[to->count++];
+    if (sscanf(line, "alloc,%u,%llu", &id, &bytes) == 2)
+        *e = (onv_event){.id = id, .bytes = bytes};
+    else if (sscanf(line, "free,%u", &id) == 1)
+        *e = (onv_event){.id = id, .is_free = true};
+    else
+        fail_msg("no event: %s", line);
+    assert_true(id < MAX_EVENTS);
+}
+
+static void read_line(recording *r, char *section, const char *line)
+{
+    if (line[0] == '#') return;
+    if (line[0] == '[') {
+        snprintf(section, 32, "%.31s", line);
+    } else if (strncmp(section, "[run]", 5) == 0) {
+        read_event(&r->run, line);
+    } else if (strncmp(section, "[pattern]", 9) == 0) {
+        read_event(&r->pattern, line);
+    } else {
+        int run = section[strlen("[regions ")] - '1';
+        assert_in_range(run, 0, RUNS - 1);
+        assert_true(r->n_regions[run] < MAX_REGIONS);
+        r->regions[run][r->n_regions[run]++] = strtoull(line, NULL, 10);
+    }
+}
+
+static recording *read_recording(const char *name)
+{
+    char path[512], line[256], section[32] = "";
+    snprintf(path, sizeof path, "%s/tests/ort/recorded/%s.csv", ONV_SOURCE_DIR, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) fail_msg("%s cannot be read", path);
+    recording *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    while (fgets(line, sizeof line, file) != NULL) read_line(r, section, line);
+    fclose(file);
+    assert_true(r->run.count > 0 && r->pattern.count > 0);
+    return r;
+}
+
+/* --- The plan ---------------------------------------------------------------------------------- */
+
+typedef struct matching {
+    const run_events *run;
+    const onv_trace *trace;
+    size_t at;                     /* the next event of the recording */
+    uint32_t recorded[MAX_EVENTS]; /* by id of the trace */
+    bool is_planned[MAX_EVENTS];   /* by id of the recording */
+    bool is_due[MAX_EVENTS];       /* by id of the recording: its last use is over */
+    uint32_t n_due, n_matched, n_scratch, n_open_scratch;
+} matching;
+
+/* How many allocations happen while the one at `from` is held; a few tell a buffer from scratch. */
+static size_t held_through(const onv_event *events, size_t count, size_t from)
+{
+    size_t n = 0;
+    for (size_t i = from + 1; i < count && n < ENOUGH; i++) {
+        if (events[i].is_free && events[i].id == events[from].id) return n;
+        n += !events[i].is_free && events[i].bytes > 0;
+    }
+    return n;
+}
+
+static void pass_recorded(matching *m)
+{
+    const onv_event *e = &m->run->at[m->at++];
+    if (!m->is_planned[e->id]) {
+        m->n_scratch += !e->is_free;
+        m->n_open_scratch += e->is_free ? -1u : 1u;
+        return;
+    }
+    if (!m->is_due[e->id])
+        fail_msg("event %zu: planned buffer %u is freed too early, %u matched", m->at, e->id,
+                 m->n_matched);
+    if (m->n_open_scratch > 0) fail_msg("event %zu: an allocation outlives its node", m->at);
+    m->is_due[e->id] = false;
+    m->n_due--;
+}
+
+static bool is_this(const matching *m, size_t planned)
+{
+    const onv_event *want = &m->trace->events[planned], *have = &m->run->at[m->at];
+    return !have->is_free && m->n_due == 0 && have->bytes == (want->bytes + 63) / 64 * 64 &&
+           held_through(m->run->at, m->run->count, m->at) >=
+               held_through(m->trace->events, m->trace->count, planned);
+}
+
+static void match_alloc(matching *m, size_t planned)
+{
+    const onv_event *want = &m->trace->events[planned];
+    while (m->at < m->run->count && !is_this(m, planned)) pass_recorded(m);
+    if (m->at == m->run->count)
+        fail_msg("'%s' of %llu bytes has no buffer in the recording (%u others have)", want->label,
+                 (unsigned long long)want->bytes, m->n_matched);
+    uint32_t id = m->run->at[m->at++].id;
+    m->recorded[want->id] = id;
+    m->is_planned[id] = true;
+    m->n_matched++;
+}
+
+/* Returns how many allocations were scratch. */
+static uint32_t expect_same_buffers(const run_events *run, const onv_ort_plan *plan,
+                                    const onv_trace *trace)
+{
+    matching *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->run = run;
+    m->trace = trace;
+    uint32_t n_outputs = 0, n_scratch;
+    for (uint32_t i = 0; i < plan->count; i++)
+        n_outputs += plan->buffers[i].kind == ONV_BUFFER_OUTPUT && plan->buffers[i].bytes > 0;
+    uint64_t *bytes = calloc(trace->n_ids, sizeof *bytes);
+    for (size_t i = 0; i < trace->count; i++) {
+        const onv_event *e = &trace->events[i];
+        if (!e->is_free) {
+            bytes[e->id] = e->bytes;
+            if (e->bytes > 0) match_alloc(m, i);
+        } else if (bytes[e->id] > 0) {
+            m->is_due[m->recorded[e->id]] = true;
+            m->n_due++;
+        }
+    }
+    while (m->at < run->count) pass_recorded(m);
+    assert_int_equal(m->n_open_scratch, 0);
+    assert_int_equal(m->n_due, n_outputs); /* the caller has them when the run ends */
+    n_scratch = m->n_scratch;
+    free(bytes);
+    free(m);
+    return n_scratch;
+}
+
+/* --- The arena --------------------------------------------------------------------------------- */
+
+typedef struct regions {
+    uint64_t bytes[MAX_REGIONS];
+    size_t count;
+} regions;
+
+static void note_region(void *context, const onv_alloc_action *action)
+{
+    regions *r = context;
+    if (action->act != ONV_ACT_SEGMENT_ALLOC) return;
+    assert_true(r->count < MAX_REGIONS);
+    r->bytes[r->count++] = action->bytes;
+}
+
+/* One run; the caller drops the outputs, which are what is left. */
+static void feed(onv_allocator *arena, const run_events *run)
+{
+    onv_error err = {0};
+    bool *held = calloc(MAX_EVENTS, sizeof *held);
+    assert_non_null(held);
+    for (size_t i = 0; i < run->count; i++) {
+        assert_int_equal(onv_allocator_feed(arena, &run->at[i], &err), ONV_OK);
+        held[run->at[i].id] = !run->at[i].is_free;
+    }
+    for (uint32_t id = 0; id < MAX_EVENTS; id++)
+        if (held[id]) assert_int_equal(onv_allocator_free(arena, id, &err), ONV_OK);
+    free(held);
+}
+
+/* Our arena, asked for what ONNX Runtime's was asked for, takes the same regions from the device:
+ * in the first run, and in the two after it, where the pattern is one block. */
+static void expect_same_regions(const recording *r)
+{
+    onv_error err = {0};
+    onv_allocator arena;
+    regions ours;
+    onv_alloc_options options = {.hook = note_region, .hook_context = &ours};
+    assert_int_equal(onv_allocator_init(&arena, onv_alloc_model_find("bfc"), &options, &err),
+                     ONV_OK);
+    for (int run = 0; run < RUNS; run++) {
+        ours.count = 0;
+        feed(&arena, run == 0 ? &r->run : &r->pattern);
+        assert_int_equal(ours.count, r->n_regions[run]);
+        for (size_t i = 0; i < ours.count; i++) assert_int_equal(ours.bytes[i], r->regions[run][i]);
+    }
+    onv_allocator_cleanup(&arena);
+}
+
+/* --- The samples ------------------------------------------------------------------------------- */
+
+typedef struct sample {
+    const char *name, *dims;
+    bool fills_arena; /* before the first run: its ConvTransposes keep packed weights there */
+} sample;
+
+static void agrees(void **state)
+{
+    const sample *s = *state;
+    flow f;
+    onv_ort_plan plan;
+    onv_trace trace;
+    onv_error err = {0};
+    char file[64];
+    uint64_t pattern;
+    recording *r = read_recording(s->name);
+    snprintf(file, sizeof file, "%s.onnx", s->name);
+    flow_open(&f, flow_sample(file), s->dims, "ort");
+    assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, ONV_ORT_CPU, &plan, &err), ONV_OK);
+    assert_int_equal(onv_ort_run_trace(&f.model, &f.live, &plan, 0, &trace, &err), ONV_OK);
+    uint32_t n_scratch = expect_same_buffers(&r->run, &plan, &trace);
+    onv_trace_cleanup(&trace);
+    assert_int_equal(
+        onv_ort_pattern_bytes(&f.model, &f.live, &plan, &(onv_alloc_options){0}, &pattern, &err),
+        ONV_OK);
+    assert_int_equal(pattern, r->pattern.at[0].bytes);
+    if (!s->fills_arena) expect_same_regions(r);
+    print_message("%s: %u buffers, %llu values share; %u of scratch\n", s->name, plan.count,
+                  (unsigned long long)plan.reused, n_scratch);
+    flow_close(&f);
+    free(r);
+}
+
+int main(void)
+{
+    static sample samples[] = {
+        {.name = "resnet18", .dims = "batch=1"},
+        {.name = "mobilenet_v2", .dims = "batch=1"},
+        {.name = "densenet201", .dims = "batch=1"},
+        {.name = "efficientnet_b0", .dims = "batch=1"},
+        {.name = "convnext_tiny", .dims = "batch=1"},
+        {.name = "mobilenet_v3_small", .dims = "batch=2"},
+        {.name = "unet", .dims = "batch=1 height=64 width=96", .fills_arena = true},
+        {.name = "vit-small-train", .dims = "batch=1"},
+        {.name = "bert", .dims = "batch=1 sequence=16"},
+        {.name = "gpt2", .dims = "batch=1 sequence=4 past=3 total=7"},
+    };
+    struct CMUnitTest tests[sizeof samples / sizeof samples[0]];
+    for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
+        tests[i] = (struct CMUnitTest){
+            .name = samples[i].name, .test_func = agrees, .initial_state = &samples[i]};
+    return cmocka_run_group_tests_name("ort.ort_recorded", tests, NULL, NULL);
+}
