@@ -66,7 +66,7 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
     };
     uint32_t row = analysis->live.of_value[index];
     if (row == UINT32_MAX) return true;
-    const onv_interval *interval = &analysis->live.intervals[row];
+    const onv_buffer *interval = &analysis->live.intervals[row];
     info->live = true;
     info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
     info->first_step = interval->first;

@@ -13,7 +13,7 @@
 
 typedef struct builder {
     onv_script *script;
-    const onv_interval *rows;
+    const onv_buffer *rows;
     uint32_t count;
     const onv_alloc_options *options;
     uint64_t plan_effort;
@@ -44,7 +44,7 @@ static onv_status pack_weights(builder *b, uint64_t unit, onv_error *err)
 
 static onv_status bear(builder *b, uint32_t row, uint32_t segment, uint64_t offset, onv_error *err)
 {
-    const onv_interval *r = &b->rows[row];
+    const onv_buffer *r = &b->rows[row];
     onv_script_buffer buffer = {.offset = offset,
                                 .bytes = r->bytes,
                                 .segment = segment,
@@ -93,7 +93,7 @@ static onv_status plan_rows(builder *b, uint64_t *height, onv_error *err)
 {
     onv_plan plan;
     onv_plan_options how = {.effort = b->plan_effort};
-    onv_interval *rows = onv_heap_calloc(b->count, sizeof *rows);
+    onv_buffer *rows = onv_heap_calloc(b->count, sizeof *rows);
     if (rows == NULL) return onv_fail_memory(err);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->count; i++)
@@ -176,7 +176,7 @@ static onv_status build_ort(builder *b, onv_error *err)
 
 static onv_status each_birth(builder *b, uint32_t row, bool pooled, onv_error *err)
 {
-    const onv_interval *r = &b->rows[row];
+    const onv_buffer *r = &b->rows[row];
     onv_script_segment segment = {
         .bytes = r->bytes, .counted = r->bytes, .pooled = pooled, .is_whole = true};
     uint64_t unit = POOL_BYTES;
@@ -231,7 +231,7 @@ static onv_status build_raw(builder *b, onv_error *err)
 /* --- All together ------------------------------------------------------------------------------ */
 
 static onv_status build(onv_status (*lay_out)(builder *b, onv_error *err), onv_script *script,
-                        const onv_interval *rows, uint32_t count, const onv_alloc_options *options,
+                        const onv_buffer *rows, uint32_t count, const onv_alloc_options *options,
                         uint64_t plan_effort, onv_error *err)
 {
     builder b = {.script = script,
@@ -255,7 +255,7 @@ static onv_status build(onv_status (*lay_out)(builder *b, onv_error *err), onv_s
 }
 
 #define MODE(id, runtime_, text)                                                                   \
-    static onv_status run_##id(onv_script *script, const onv_interval *rows, uint32_t count,       \
+    static onv_status run_##id(onv_script *script, const onv_buffer *rows, uint32_t count,         \
                                const onv_alloc_options *options, uint64_t plan_effort,             \
                                onv_error *err)                                                     \
     {                                                                                              \
@@ -284,7 +284,7 @@ const onv_replay_mode *onv_replay_mode_find(const char *name)
 }
 
 onv_status onv_script_of_rows(onv_script *script, const onv_replay_mode *mode,
-                              const onv_interval *rows, uint32_t count, uint32_t n_steps,
+                              const onv_buffer *rows, uint32_t count, uint32_t n_steps,
                               const onv_alloc_options *options, uint64_t plan_effort,
                               onv_error *err)
 {

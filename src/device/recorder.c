@@ -95,7 +95,7 @@ onv_status onv_recorder_container(onv_recorder *r, uint32_t id, uint64_t bytes, 
     return ONV_OK;
 }
 
-onv_status onv_recorder_alloc(onv_recorder *r, uint32_t id, const onv_interval *row, uint32_t step,
+onv_status onv_recorder_alloc(onv_recorder *r, uint32_t id, const onv_buffer *row, uint32_t step,
                               onv_error *err)
 {
     onv_recorder_place place;

@@ -34,7 +34,7 @@ onv_status onv_recorder_container(onv_recorder *r, uint32_t id, uint64_t bytes, 
                                   bool reserve, onv_recorder_place *place, onv_error *err);
 
 /* Memory for a row, which is born there; nothing for 0 bytes. */
-onv_status onv_recorder_alloc(onv_recorder *r, uint32_t id, const onv_interval *row, uint32_t step,
+onv_status onv_recorder_alloc(onv_recorder *r, uint32_t id, const onv_buffer *row, uint32_t step,
                               onv_error *err);
 
 /* Ends the buffer, if the id is no container, and frees its memory. */

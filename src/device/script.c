@@ -94,7 +94,7 @@ void onv_script_forget_labels(onv_script *script)
     script->plan = NULL;
 }
 
-onv_status onv_script_expect(onv_script *script, const onv_interval *rows, size_t count,
+onv_status onv_script_expect(onv_script *script, const onv_buffer *rows, size_t count,
                              uint32_t first_step, onv_error *err)
 {
     uint64_t *delta = onv_heap_calloc((size_t)script->n_steps + 1, sizeof *delta);

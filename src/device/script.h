@@ -16,7 +16,7 @@
 #define ONV_DEVICE_SCRIPT_H
 
 #include "alloc/alloc.h"
-#include "timeline/interval.h"
+#include "timeline/timeline.h"
 
 typedef enum onv_script_act {
     ONV_SCRIPT_SEGMENT_ALLOC, /* index: a segment */
@@ -83,7 +83,7 @@ void onv_script_forget_labels(onv_script *script);
 onv_status onv_script_end(onv_script *script, uint32_t step, uint32_t index, onv_error *err);
 
 /* Adds the rows to what is expected of the buffers; their steps count from `first_step`. */
-onv_status onv_script_expect(onv_script *script, const onv_interval *rows, size_t count,
+onv_status onv_script_expect(onv_script *script, const onv_buffer *rows, size_t count,
                              uint32_t first_step, onv_error *err);
 
 /* Every event refers to what there is, in its time: a segment's buffers lie inside it, each is born,
@@ -98,7 +98,7 @@ typedef struct onv_replay_mode {
     const char *name;
     const char *runtime; /* of inference: the one whose figure it proves */
     const char *summary;
-    onv_status (*build)(onv_script *script, const onv_interval *rows, uint32_t count,
+    onv_status (*build)(onv_script *script, const onv_buffer *rows, uint32_t count,
                         const onv_alloc_options *options, uint64_t plan_effort, onv_error *err);
 } onv_replay_mode;
 
@@ -110,7 +110,7 @@ const onv_replay_mode *onv_replay_mode_find(const char *name);
 
 /* Initialises and builds; cleans up after a failure. */
 onv_status onv_script_of_rows(onv_script *script, const onv_replay_mode *mode,
-                              const onv_interval *rows, uint32_t count, uint32_t n_steps,
+                              const onv_buffer *rows, uint32_t count, uint32_t n_steps,
                               const onv_alloc_options *options, uint64_t plan_effort,
                               onv_error *err);
 

@@ -23,9 +23,7 @@
 
 #include "eager/eager.h"
 #include "eager/optimizer.h"
-
-typedef enum onv_phase { ONV_PHASE_FORWARD, ONV_PHASE_BACKWARD, ONV_PHASE_OPTIMIZER } onv_phase;
-enum { ONV_N_PHASES = 3 };
+#include "timeline/timeline.h"
 
 typedef struct onv_train_step {
     uint8_t phase; /* onv_phase */

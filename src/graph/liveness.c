@@ -12,7 +12,7 @@ typedef struct builder {
     const onv_node_id *order; /* of the main graph; NULL: the file's */
     uint32_t *step_of;        /* by node */
     uint32_t *graph_first;    /* by graph: the first step of its nodes */
-    onv_interval *rows;       /* in order of definition */
+    onv_buffer *rows;         /* in order of definition */
     uint32_t n_rows;
     onv_error *err;
 } builder;
@@ -90,10 +90,11 @@ static onv_status add_row(builder *b, onv_value_id id, uint32_t first)
     const onv_value *value = onv_model_value(b->model, id);
     if (onv_value_is_weight(value)) return ONV_OK;
     bool top = value->graph.index == 0, overflow = false;
-    onv_interval row = {
+    onv_buffer row = {
         .first = first,
         .last = first,
-        .alias_of = ONV_NO_ALIAS,
+        .becomes = ONV_NO_BUFFER,
+        .within = ONV_NO_BUFFER,
         .kind = ONV_BUFFER_ACTIVATION,
         .value = id,
         .label = value->name,
@@ -140,7 +141,7 @@ static void use(builder *b, onv_value_id id, onv_graph_id graph, uint32_t step)
         step = b->step_of[owner.index];
         graph = onv_model_node(b->model, owner)->graph;
     }
-    onv_interval *row = &b->rows[b->live->of_value[id.index]];
+    onv_buffer *row = &b->rows[b->live->of_value[id.index]];
     if (step > row->last) row->last = step;
 }
 
@@ -166,7 +167,7 @@ static onv_status sort_rows(builder *b)
     onv_live *live = b->live;
     onv_arena *arena = &b->model->arena;
     uint32_t *start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 2);
-    live->intervals = ONV_ARENA_ARRAY(arena, onv_interval, b->n_rows);
+    live->intervals = ONV_ARENA_ARRAY(arena, onv_buffer, b->n_rows);
     if (start == NULL || live->intervals == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < b->n_rows; i++) start[b->rows[i].first + 1]++;
     for (uint32_t s = 0; s < live->n_steps; s++) start[s + 1] += start[s];
@@ -190,7 +191,7 @@ static onv_status sum_live_bytes(builder *b)
     if (freed == NULL || live->live_bytes == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         /* If all rows together fit 64 bits, so does every sum below. */
-        const onv_interval *row = &live->intervals[i];
+        const onv_buffer *row = &live->intervals[i];
         if (!onv_u64_add(total, row->bytes, &total))
             return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
         live->live_bytes[row->first] += row->bytes;
@@ -232,7 +233,7 @@ static onv_status find_peak_set(builder *b)
     live->peak_set = ONV_ARENA_ARRAY(&b->model->arena, uint32_t, n);
     if (set == NULL || live->peak_set == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *row = &live->intervals[i];
+        const onv_buffer *row = &live->intervals[i];
         if (row->first > live->peak_step || row->last < live->peak_step) continue;
         set[live->n_peak_set++] = (ranked){row->bytes, i};
     }
@@ -283,7 +284,7 @@ static onv_status sum_values(builder *b)
 {
     onv_live *live = b->live;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *row = &live->intervals[i];
+        const onv_buffer *row = &live->intervals[i];
         const onv_value *value = onv_model_value(b->model, row->value);
         bool top = value->graph.index == 0;
         if (value->kind == ONV_VALUE_INPUT) {
@@ -318,7 +319,7 @@ static onv_status compute(builder *b)
     b->step_of = ONV_ARENA_ARRAY(arena, uint32_t, model->nodes.count);
     b->graph_first = ONV_ARENA_ARRAY(arena, uint32_t, model->graphs.count);
     b->live->of_value = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
-    b->rows = ONV_ARENA_ARRAY(arena, onv_interval, model->values.count);
+    b->rows = ONV_ARENA_ARRAY(arena, onv_buffer, model->values.count);
     if (b->live->steps == NULL || b->step_of == NULL || b->graph_first == NULL ||
         b->live->of_value == NULL || b->rows == NULL)
         return onv_fail_memory(b->err);

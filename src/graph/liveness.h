@@ -19,12 +19,12 @@
 #define ONV_GRAPH_LIVENESS_H
 
 #include "ir/model.h"
-#include "timeline/interval.h"
+#include "timeline/timeline.h"
 
 typedef struct onv_live {
     onv_node_id *steps; /* steps[s] is the node that runs at step s */
     uint32_t n_steps;
-    onv_interval *intervals; /* in order of `first`; inputs before the outputs of step 0 */
+    onv_buffer *intervals; /* in order of `first`; inputs before the outputs of step 0 */
     uint32_t n_intervals;
     uint32_t *of_value;   /* by value index: its row, or UINT32_MAX for weights */
     uint64_t *live_bytes; /* by step */

@@ -178,14 +178,14 @@ static int view_source(const sharing *s, const onv_node *node, onv_value_id out)
 
 /* The storage that an elementwise node may overwrite: an input of as many bytes whose last use is
  * this step, and that is neither the caller's nor a result. */
-static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_interval *row)
+static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_buffer *row)
 {
     if (!s->rules->inplace || node->op == NULL) return ONV_NO_STORAGE;
     for (uint32_t k = 0; k < node->n_inputs && k < 32; k++) {
         if ((node->traits.inplace & ONV_BIT(k)) == 0 || !onv_is_value(node->inputs[k])) continue;
         uint32_t source = s->live->of_value[node->inputs[k].index];
         if (source == UINT32_MAX || s->out->of_row[source] == ONV_NO_STORAGE) continue;
-        const onv_interval *storage = &s->out->at[s->out->of_row[source]];
+        const onv_buffer *storage = &s->out->at[s->out->of_row[source]];
         bool is_temporary = storage->kind == ONV_BUFFER_ACTIVATION;
         if (is_temporary && storage->last == row->first && storage->bytes == row->bytes)
             return s->out->of_row[source];
@@ -197,8 +197,8 @@ static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_in
 
 static void join(sharing *s, uint32_t row_index, uint32_t storage)
 {
-    const onv_interval *row = &s->live->intervals[row_index];
-    onv_interval *to = &s->out->at[storage];
+    const onv_buffer *row = &s->live->intervals[row_index];
+    onv_buffer *to = &s->out->at[storage];
     s->out->of_row[row_index] = storage;
     if (row->last > to->last) to->last = row->last;
     if (row->kind == ONV_BUFFER_OUTPUT) to->kind = ONV_BUFFER_OUTPUT;
@@ -206,7 +206,7 @@ static void join(sharing *s, uint32_t row_index, uint32_t storage)
 
 static void add_storage(sharing *s, uint32_t row_index)
 {
-    onv_interval storage = s->live->intervals[row_index];
+    onv_buffer storage = s->live->intervals[row_index];
     if (s->rules->hold_inputs && storage.kind == ONV_BUFFER_INPUT)
         storage.last = s->live->n_steps - 1;
     s->out->of_row[row_index] = s->out->count;
@@ -215,7 +215,7 @@ static void add_storage(sharing *s, uint32_t row_index)
 
 static void place(sharing *s, uint32_t row_index)
 {
-    const onv_interval *row = &s->live->intervals[row_index];
+    const onv_buffer *row = &s->live->intervals[row_index];
     const onv_value *value = onv_model_value(s->model, row->value);
     s->out->of_row[row_index] = ONV_NO_STORAGE;
     if (s->rules->skip_host && s->is_host[row->value.index]) return;
@@ -274,14 +274,15 @@ static onv_status add_hidden_copies(sharing *s)
             uint64_t elems = copied_elems(s, node, k);
             if (elems == 0) continue;
             const onv_value *operand = onv_model_value(s->model, node->inputs[k]);
-            onv_interval copy = {.first = step,
-                                 .last = step,
-                                 .alias_of = ONV_NO_ALIAS,
-                                 .kind = ONV_BUFFER_WORKSPACE,
-                                 .sized = true,
-                                 .bound = operand->bound_used,
-                                 .value = ONV_NO_VALUE,
-                                 .label = operand->name};
+            onv_buffer copy = {.first = step,
+                               .last = step,
+                               .becomes = ONV_NO_BUFFER,
+                               .within = ONV_NO_BUFFER,
+                               .kind = ONV_BUFFER_WORKSPACE,
+                               .sized = true,
+                               .bound = operand->bound_used,
+                               .value = ONV_NO_VALUE,
+                               .label = operand->name};
             if (!onv_dtype_bytes((onv_dtype)operand->type.dtype, elems, &copy.bytes))
                 return onv_fail(s->err, ONV_ERR_OVERFLOW,
                                 "the bytes of a copy of '%s' do not fit 64 bits", operand->name);
@@ -291,7 +292,7 @@ static onv_status add_hidden_copies(sharing *s)
     return ONV_OK;
 }
 
-onv_status onv_intervals_peak(onv_arena *arena, const onv_interval *rows, size_t count,
+onv_status onv_intervals_peak(onv_arena *arena, const onv_buffer *rows, size_t count,
                               uint32_t n_steps, uint64_t *bytes, uint32_t *step, onv_error *err)
 {
     uint64_t *born = ONV_ARENA_ARRAY(arena, uint64_t, (size_t)n_steps + 1);
@@ -323,7 +324,7 @@ onv_status onv_storages_compute(onv_model *model, const onv_live *live,
     sharing s = {.model = model, .live = live, .rules = rules, .out = storages, .err = err};
     /* Hidden copies: at most two per step. */
     size_t most = (size_t)live->n_intervals + 2 * (size_t)live->n_steps;
-    storages->at = ONV_ARENA_ARRAY(&model->arena, onv_interval, most);
+    storages->at = ONV_ARENA_ARRAY(&model->arena, onv_buffer, most);
     storages->of_row = ONV_ARENA_ARRAY(&model->arena, uint32_t, live->n_intervals);
     s.layouts = ONV_ARENA_ARRAY(&model->arena, onv_layout *, model->values.count);
     if (storages->at == NULL || storages->of_row == NULL || s.layouts == NULL)

@@ -25,7 +25,7 @@ typedef struct onv_storage_rules {
 #define ONV_NO_STORAGE UINT32_MAX
 
 typedef struct onv_storages {
-    onv_interval *at; /* in order of `first`, hidden copies behind; alias_of is not used */
+    onv_buffer *at; /* in order of `first`, hidden copies behind */
     uint32_t count;
     uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: on the host, or in a weight */
     uint64_t peak_bytes;
@@ -42,7 +42,7 @@ onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **i
                                 onv_error *err);
 
 /* The largest sum of bytes over the steps, and the first step that has it. Rows need no order. */
-onv_status onv_intervals_peak(onv_arena *arena, const onv_interval *rows, size_t count,
+onv_status onv_intervals_peak(onv_arena *arena, const onv_buffer *rows, size_t count,
                               uint32_t n_steps, uint64_t *bytes, uint32_t *step, onv_error *err);
 
 #endif

@@ -175,6 +175,9 @@ typedef struct onv_graph {
     uint32_t n_inputs;
     onv_value_id *outputs;
     uint32_t n_outputs;
+    /* Set by inference. */
+    bool never_runs; /* a branch that cannot be taken, a body without trips, or inside one */
+    onv_dim trips;   /* how often it runs each time its owner does: a body; 1 elsewhere */
 } onv_graph;
 
 typedef struct onv_opset {

@@ -157,7 +157,7 @@ static void add_values(importer *im)
         const onv_value *value = &im->model->values.at[v];
         im->of_value[v] = ONV_DAG_NONE;
         bool has_row = live->of_value[v] != UINT32_MAX;
-        const onv_interval *row = has_row ? &live->intervals[live->of_value[v]] : NULL;
+        const onv_buffer *row = has_row ? &live->intervals[live->of_value[v]] : NULL;
         if (value->graph.index != 0) {
             if (!has_row) continue;
             im->inner[row->first] += row->bytes;

@@ -29,8 +29,8 @@ typedef enum onv_ort_provider {
 } onv_ort_provider;
 
 typedef struct onv_ort_plan {
-    onv_interval *buffers; /* in order of `first`; INPUT and OUTPUT are those of the main graph */
-    bool *is_fetched;      /* by buffer: an output of a graph, which no pattern holds */
+    onv_buffer *buffers; /* in order of `first`; INPUT and OUTPUT are those of the main graph */
+    bool *is_fetched;    /* by buffer: an output of a graph, which no pattern holds */
     uint32_t count;
     uint32_t *of_value; /* by value; UINT32_MAX: on the host, the caller's, or in a weight */
     uint64_t reused;    /* values that took over a buffer by the rules 2 to 4 */

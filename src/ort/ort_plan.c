@@ -86,9 +86,9 @@ static bool same_size(const planner *p, onv_value_id a, onv_value_id b)
 
 /* --- Buffers ----------------------------------------------------------------------------------- */
 
-static void take(planner *p, const onv_interval *row, uint32_t b)
+static void take(planner *p, const onv_buffer *row, uint32_t b)
 {
-    onv_interval *to = &p->plan->buffers[b];
+    onv_buffer *to = &p->plan->buffers[b];
     if (row->last > to->last) to->last = row->last;
     p->state[b].is_free = false;
     p->state[b].is_read |= p->uses[row->value.index] > 0;
@@ -96,7 +96,7 @@ static void take(planner *p, const onv_interval *row, uint32_t b)
     p->plan->of_value[row->value.index] = b;
 }
 
-static void new_buffer(planner *p, const onv_interval *row)
+static void new_buffer(planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
     uint32_t b = p->plan->count++;
@@ -113,8 +113,7 @@ static bool is_own(const planner *p, uint32_t b)
 
 /* Rules 2 and 3: true where the output needs no new buffer; *b stays NONE where what it shares is
  * not counted (a weight, the caller's input). */
-static bool share_input(const planner *p, const onv_node *node, const onv_interval *row,
-                        uint32_t *b)
+static bool share_input(const planner *p, const onv_node *node, const onv_buffer *row, uint32_t *b)
 {
     enum sharing how = kernel_sharing(p, node);
     *b = NONE;
@@ -127,7 +126,7 @@ static bool share_input(const planner *p, const onv_node *node, const onv_interv
 }
 
 /* Rule 4; scalars never take part. */
-static uint32_t reuse_freed(planner *p, const onv_interval *row)
+static uint32_t reuse_freed(planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0) return NONE;
@@ -143,7 +142,7 @@ static uint32_t reuse_freed(planner *p, const onv_interval *row)
     return NONE;
 }
 
-static void place_output(planner *p, const onv_node *node, const onv_interval *row)
+static void place_output(planner *p, const onv_node *node, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
     if (p->is_host[row->value.index]) return;
@@ -162,7 +161,7 @@ static void place_output(planner *p, const onv_node *node, const onv_interval *r
     if (b != NONE) take(p, row, b);
 }
 
-static void place_input(planner *p, const onv_interval *row)
+static void place_input(planner *p, const onv_buffer *row)
 {
     if (p->provider == ONV_ORT_CPU && row->kind == ONV_BUFFER_INPUT) return;
     new_buffer(p, row);
@@ -232,7 +231,7 @@ static onv_status prepare(planner *p, onv_error *err)
     size_t n_values = p->model->values.count, n_rows = p->live->n_intervals;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->plan->of_value = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
-    p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_interval, n_rows);
+    p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_rows);
     p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_rows);
     p->state = ONV_ARENA_ARRAY(arena, buffer_state, n_rows);
     p->freed = ONV_ARENA_ARRAY(arena, uint32_t, n_rows);
@@ -259,7 +258,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
     for (uint32_t s = 0; s < live->n_steps; s++) {
         const onv_node *node = onv_model_node(model, live->steps[s]);
         for (; row < live->n_intervals && live->intervals[row].first == s; row++) {
-            const onv_interval *at = &live->intervals[row];
+            const onv_buffer *at = &live->intervals[row];
             if (onv_is_node(onv_model_value(model, at->value)->producer))
                 place_output(&p, node, at);
             else

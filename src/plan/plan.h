@@ -20,7 +20,7 @@
 #define ONV_PLAN_PLAN_H
 
 #include "base/status.h"
-#include "timeline/interval.h"
+#include "timeline/timeline.h"
 
 enum { ONV_PLAN_MAX_BUFFERS = 1 << 22 };
 
@@ -61,7 +61,7 @@ void onv_plan_cleanup(onv_plan *plan);
 
 /* The same for intervals. A row that aliases another one gets that row's offset; the buffer they
  * share lives from the first to the last step of all its rows and is as large as the largest. */
-onv_status onv_plan_intervals(const onv_interval *intervals, size_t count,
+onv_status onv_plan_intervals(const onv_buffer *intervals, size_t count,
                               const onv_plan_options *options, onv_plan *plan, onv_error *err);
 
 /* Verifies that no two buffers overlap, that offsets are aligned and that the figures are right.

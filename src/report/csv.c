@@ -26,7 +26,7 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
 {
     onv_writer *out = job->out;
     const onv_value *value = onv_model_value(view->model, id);
-    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_buffer *interval = onv_view_interval(view, id);
     const char *dtype = onv_view_dtype(job->arena, &value->type);
     const char *shape = onv_view_shape(view, job->arena, id, ONV_CLEAN_CELL);
     onv_csv_field(out, view->model->path != NULL ? view->model->path : "");
@@ -45,8 +45,8 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
                          (unsigned long)interval->last);
     else
         onv_write_text(out, ",,");
-    if (interval != NULL && interval->alias_of != ONV_NO_ALIAS)
-        onv_csv_field(out, view->live->intervals[interval->alias_of].label);
+    if (interval != NULL && interval->becomes != ONV_NO_BUFFER)
+        onv_csv_field(out, view->live->intervals[interval->becomes].label);
     onv_write_char(out, '\n');
 }
 

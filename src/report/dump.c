@@ -15,7 +15,7 @@ static onv_status need_sizes(const onv_report_job *job, const onv_view *view, co
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "the %s dump takes one model at a time", what);
     if (live->unknown == 0) return ONV_OK;
-    const onv_interval *first = live->intervals;
+    const onv_buffer *first = live->intervals;
     while (first->sized) first++;
     const onv_infer_info *infer = view->infer;
     if (infer->free_dims.count > 0) {
@@ -44,8 +44,8 @@ static onv_status write_intervals(const onv_report_job *job)
     for (size_t i = 0; i < job->count; i++) {
         const onv_live *live = job->views[i].live;
         for (uint32_t r = 0; r < live->n_intervals && !job->out->failed; r++) {
-            const onv_interval *row = &live->intervals[r];
-            if (row->alias_of != ONV_NO_ALIAS) continue; /* a part of another row's buffer */
+            const onv_buffer *row = &live->intervals[r];
+            if (row->within != ONV_NO_BUFFER) continue;
             onv_write_format(job->out, "%lu,%lu,%lu,%llu\n", (unsigned long)r,
                              (unsigned long)row->first, (unsigned long)row->last + 1,
                              (unsigned long long)row->bytes);
@@ -71,7 +71,7 @@ static onv_status write_plan(const onv_report_job *job)
     ONV_TRY(onv_plan_intervals(live->intervals, live->n_intervals, NULL, &plan, job->err));
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
     for (uint32_t r = 0; r < live->n_intervals && !job->out->failed; r++) {
-        const onv_interval *row = &live->intervals[r];
+        const onv_buffer *row = &live->intervals[r];
         onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)r,
                          (unsigned long)row->first, (unsigned long)row->last + 1,
                          (unsigned long long)row->bytes, (unsigned long long)plan.offsets[r]);

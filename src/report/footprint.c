@@ -12,7 +12,7 @@ static bool find_unit(const onv_view *view, onv_growth *unit, uint64_t *rows)
     bool found = false;
     uint64_t total = 0;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *interval = &live->intervals[i];
+        const onv_buffer *interval = &live->intervals[i];
         if (interval->sized) continue;
         onv_growth growth;
         const onv_value *value = onv_model_value(view->model, interval->value);
@@ -33,7 +33,7 @@ static void sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *step
 {
     /* Differences first: what ends at a step is taken off behind it, so sums may wrap in between. */
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *interval = &live->intervals[i];
+        const onv_buffer *interval = &live->intervals[i];
         steps[interval->first] += rows[i];
         if (interval->last + 1 < live->n_steps) steps[interval->last + 1] -= rows[i];
     }
@@ -44,7 +44,7 @@ static void sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *step
 static void add_row(onv_amount *amount, const onv_footprint *footprint, const onv_live *live,
                     uint32_t row)
 {
-    const onv_interval *interval = &live->intervals[row];
+    const onv_buffer *interval = &live->intervals[row];
     if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
     if (footprint->measure == ONV_MEASURE_AT_LEAST && !interval->sized) amount->is_open = true;
     if (interval->sized && interval->bound) amount->is_bound = true;
@@ -98,7 +98,7 @@ static bool find_peak_set(onv_footprint *footprint, const onv_live *live, onv_ar
     onv_ranked *set = ONV_ARENA_ARRAY(arena, onv_ranked, live->n_intervals);
     if (set == NULL) return false;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *interval = &live->intervals[i];
+        const onv_buffer *interval = &live->intervals[i];
         if (interval->first > footprint->peak_step || interval->last < footprint->peak_step)
             continue;
         if (interval->sized && interval->bound) footprint->peak.is_bound = true;

@@ -123,7 +123,7 @@ static void write_tensor(const part_job *job, onv_value_id id)
 {
     const onv_view *view = job->view;
     const onv_value *value = onv_model_value(view->model, id);
-    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_buffer *interval = onv_view_interval(view, id);
     onv_json *json = job->json;
     uint64_t bytes = 0;
     bool sized = onv_view_bytes(view, id, &bytes), live = interval != NULL;
@@ -141,9 +141,9 @@ static void write_tensor(const part_job *job, onv_value_id id)
     /* Weights have no lifetime. */
     onv_json_put_known(json, "first_step", live, live ? interval->first : 0);
     onv_json_put_known(json, "last_step", live, live ? interval->last : 0);
-    bool alias = live && interval->alias_of != ONV_NO_ALIAS;
+    bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
-                        alias ? view->live->intervals[interval->alias_of].label : NULL);
+                        alias ? view->live->intervals[interval->becomes].label : NULL);
     onv_json_close(json);
     end_element(job);
 }

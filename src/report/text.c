@@ -177,7 +177,7 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
 static void add_peak_row(onv_table *table, const onv_view *view, const onv_page *page,
                          const onv_footprint *footprint, const onv_ranked *item, uint64_t whole)
 {
-    const onv_interval *interval = &view->live->intervals[item->index];
+    const onv_buffer *interval = &view->live->intervals[item->index];
     const onv_type *type = &onv_model_value(view->model, interval->value)->type;
     const char *sign = interval->bound ? onv_page_at_most(page) : "";
     onv_table_add(table,
@@ -318,7 +318,7 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     for (size_t i = 0; i < n && i < top; i++) {
         onv_value_id id = {(uint32_t)items[i].index};
         const onv_value *value = onv_model_value(view->model, id);
-        const onv_interval *interval = onv_view_interval(view, id);
+        const onv_buffer *interval = onv_view_interval(view, id);
         onv_table_add(&table, onv_view_size(view, page, id));
         onv_table_add(&table, interval == NULL ? "weight"
                                                : onv_arena_printf(page->arena, "%lu-%lu",

@@ -6,7 +6,7 @@
 
 enum { SHORT_FACTORS = 10 }; /* columns */
 
-const onv_interval *onv_view_interval(const onv_view *view, onv_value_id id)
+const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id)
 {
     uint32_t row = view->live->of_value[id.index];
     return row == UINT32_MAX ? NULL : &view->live->intervals[row];
@@ -14,7 +14,7 @@ const onv_interval *onv_view_interval(const onv_view *view, onv_value_id id)
 
 bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
 {
-    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_buffer *interval = onv_view_interval(view, id);
     const onv_value *value = onv_model_value(view->model, id);
     if (interval != NULL) {
         *bytes = interval->bytes;
@@ -27,7 +27,7 @@ bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
 
 bool onv_view_is_bound(const onv_view *view, onv_value_id id)
 {
-    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_buffer *interval = onv_view_interval(view, id);
     return (interval != NULL && interval->bound) || onv_model_value(view->model, id)->bound_used;
 }
 
@@ -96,7 +96,7 @@ static const char *join(onv_arena *arena, const char *const *parts, uint32_t n, 
 onv_dim onv_view_value_dim(const onv_view *view, onv_value_id id, int axis)
 {
     onv_dim d = onv_model_value(view->model, id)->type.dims[axis];
-    const onv_interval *interval = onv_view_interval(view, id);
+    const onv_buffer *interval = onv_view_interval(view, id);
     return interval == NULL || interval->sized ? onv_view_dim(view, d) : d;
 }
 

@@ -10,7 +10,7 @@
 #include "report/report.h"
 
 /* The interval of a value; NULL for weights and constants. */
-const onv_interval *onv_view_interval(const onv_view *view, onv_value_id id);
+const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id);
 
 /* The size in bytes; false where it is not a number. */
 bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes);

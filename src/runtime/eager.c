@@ -35,7 +35,7 @@ static onv_status trace_eager(onv_model *model, const onv_live *live, tracing *t
 /* --- Scripts ----------------------------------------------------------------------------------- */
 
 typedef struct rows {
-    ONV_VEC(onv_interval) list;
+    ONV_VEC(onv_buffer) list;
     uint32_t n_steps;
 } rows;
 

@@ -19,7 +19,7 @@ static onv_status script_theory(const char *mode, onv_model *model, const onv_li
                                 onv_error *err)
 {
     size_t n_values = model->values.count;
-    onv_interval *rows = onv_heap_calloc(n_values + live->n_intervals, sizeof *rows);
+    onv_buffer *rows = onv_heap_calloc(n_values + live->n_intervals, sizeof *rows);
     if (rows == NULL) return onv_fail_memory(err);
     uint32_t n = 0;
     for (size_t i = 0; i < n_values; i++) {

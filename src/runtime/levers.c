@@ -28,7 +28,7 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
 
 static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever, onv_error *err)
 {
-    onv_interval *rows =
+    onv_buffer *rows =
         onv_arena_copy(&model->arena, live->intervals, live->n_intervals * sizeof *live->intervals);
     uint64_t weights = 0, peak;
     uint32_t step;

@@ -25,7 +25,7 @@ onv_status onv_ort_pattern_bytes(onv_model *model, const onv_live *live, const o
 {
     onv_trace trace = {0};
     onv_alloc_result result = {0};
-    onv_interval *rows = ONV_ARENA_ARRAY(&model->arena, onv_interval, plan->count);
+    onv_buffer *rows = ONV_ARENA_ARRAY(&model->arena, onv_buffer, plan->count);
     if (rows == NULL) return onv_fail_memory(err);
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->count; i++)
@@ -41,9 +41,9 @@ onv_status onv_ort_pattern_bytes(onv_model *model, const onv_live *live, const o
 
 /* Fetched outputs of inner graphs die with what they are handed to, those of the main graph and the
  * copies of the inputs with the run. */
-static onv_interval row_of(const onv_ort_plan *plan, uint32_t i, uint32_t end)
+static onv_buffer row_of(const onv_ort_plan *plan, uint32_t i, uint32_t end)
 {
-    onv_interval row = plan->buffers[i];
+    onv_buffer row = plan->buffers[i];
     if (row.kind != ONV_BUFFER_ACTIVATION) row.last = end;
     return row;
 }
@@ -52,12 +52,12 @@ onv_status onv_ort_run_trace(onv_model *model, const onv_live *live, const onv_o
                              uint64_t pattern, onv_trace *trace, onv_error *err)
 {
     *trace = (onv_trace){0};
-    onv_interval *rows = ONV_ARENA_ARRAY(&model->arena, onv_interval, (size_t)plan->count + 1);
+    onv_buffer *rows = ONV_ARENA_ARRAY(&model->arena, onv_buffer, (size_t)plan->count + 1);
     if (rows == NULL) return onv_fail_memory(err);
     uint32_t n = 0, end = live->n_steps - 1;
     for (uint32_t i = 0; i < plan->count; i++)
         if (plan->buffers[i].kind == ONV_BUFFER_INPUT) rows[n++] = row_of(plan, i, end);
-    if (pattern > 0) rows[n++] = (onv_interval){.bytes = pattern, .last = end, .label = "pattern"};
+    if (pattern > 0) rows[n++] = onv_buffer_new(ONV_BUFFER_POOL, pattern, 0, end, "pattern");
     for (uint32_t i = 0; i < plan->count; i++) {
         bool in_pattern = pattern > 0 && is_temporary(plan, i);
         if (plan->buffers[i].kind != ONV_BUFFER_INPUT && !in_pattern)

@@ -17,7 +17,7 @@ typedef struct session {
     onv_ort_plan plan;
     onv_recorder arena;
     uint64_t pattern_bytes;
-    ONV_VEC(onv_interval) weights;
+    ONV_VEC(onv_buffer) weights;
     uint64_t packed; /* bytes of the weights */
     uint32_t n_steps;
 } session;
@@ -44,7 +44,7 @@ static onv_status bear_weights(session *s, onv_error *err)
     uint32_t index;
     ONV_TRY(onv_recorder_container(&s->arena, 0, s->packed, 0, true, &place, err));
     for (size_t i = 0; i < s->weights.count; i++) {
-        const onv_interval *row = &s->weights.at[i];
+        const onv_buffer *row = &s->weights.at[i];
         onv_script_buffer buffer = {.offset = place.offset + offset,
                                     .bytes = row->bytes,
                                     .segment = place.segment,
@@ -60,9 +60,9 @@ static onv_status bear_weights(session *s, onv_error *err)
 
 /* What a run asks for, as rows: `in_block` tells those that lie in the pattern's block. */
 typedef struct run {
-    onv_interval *rows; /* by id - 1, as the trace numbers them; the block comes last */
-    uint64_t *offsets;  /* of those in the block */
-    uint32_t *buffers;  /* of those in the block: of the script */
+    onv_buffer *rows;  /* by id - 1, as the trace numbers them; the block comes last */
+    uint64_t *offsets; /* of those in the block */
+    uint32_t *buffers; /* of those in the block: of the script */
     bool *in_block;
     uint32_t count; /* without the block */
     uint32_t first_step;
@@ -102,7 +102,7 @@ static onv_status pack(session *s, run *r, const onv_alloc_options *options, onv
 
 static onv_status bear_in_block(session *s, run *r, uint32_t i, uint32_t step, onv_error *err)
 {
-    const onv_interval *row = &r->rows[i];
+    const onv_buffer *row = &r->rows[i];
     onv_script_buffer buffer = {.offset = r->block.offset + r->offsets[i],
                                 .bytes = row->bytes,
                                 .segment = r->block.segment,
@@ -155,7 +155,7 @@ static onv_status record_run(session *s, run *r, const onv_alloc_options *option
 {
     for (int is_input = 1; is_input >= 0; is_input--) {
         for (uint32_t i = 0; i < s->plan.count; i++) {
-            onv_interval row = s->plan.buffers[i];
+            onv_buffer row = s->plan.buffers[i];
             if ((row.kind == ONV_BUFFER_INPUT) != (is_input == 1)) continue;
             if (row.kind != ONV_BUFFER_ACTIVATION) row.last = s->n_steps - 1;
             r->in_block[r->count] = r->first_step > 0 && is_temporary(&s->plan, i);

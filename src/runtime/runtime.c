@@ -85,15 +85,16 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 
 /* --- Scripts ----------------------------------------------------------------------------------- */
 
-onv_interval onv_weight_row(const onv_value *value, uint32_t n_steps)
+onv_buffer onv_weight_row(const onv_value *value, uint32_t n_steps)
 {
-    return (onv_interval){.bytes = value->tensor->bytes,
-                          .last = n_steps - 1,
-                          .alias_of = ONV_NO_ALIAS,
-                          .kind = ONV_BUFFER_WEIGHT,
-                          .sized = true,
-                          .value = ONV_NO_VALUE,
-                          .label = value->name};
+    return (onv_buffer){.bytes = value->tensor->bytes,
+                        .last = n_steps - 1,
+                        .becomes = ONV_NO_BUFFER,
+                        .within = ONV_NO_BUFFER,
+                        .kind = ONV_BUFFER_WEIGHT,
+                        .sized = true,
+                        .value = ONV_NO_VALUE,
+                        .label = value->name};
 }
 
 onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,

@@ -78,7 +78,7 @@ onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model
                               onv_script *script, onv_error *err);
 
 /* Rows for a script: a weight is there through all steps. */
-onv_interval onv_weight_row(const onv_value *value, uint32_t n_steps);
+onv_buffer onv_weight_row(const onv_value *value, uint32_t n_steps);
 
 /* Bytes of the weights that the device holds (initializers and constants that are no mere shape
  * arithmetic), each handed to `add`. */

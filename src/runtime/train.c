@@ -18,19 +18,20 @@ static uint8_t buffer_kind(const onv_train_buffer *b)
     return ONV_BUFFER_WORKSPACE;
 }
 
-static onv_interval *rows_of(const onv_train_program *program)
+static onv_buffer *rows_of(const onv_train_program *program)
 {
-    onv_interval *rows = onv_heap_calloc(program->buffers.count, sizeof *rows);
+    onv_buffer *rows = onv_heap_calloc(program->buffers.count, sizeof *rows);
     for (size_t i = 0; rows != NULL && i < program->buffers.count; i++) {
         const onv_train_buffer *b = &program->buffers.at[i];
-        rows[i] = (onv_interval){.bytes = b->bytes,
-                                 .first = b->first,
-                                 .last = b->last,
-                                 .alias_of = ONV_NO_ALIAS,
-                                 .kind = buffer_kind(b),
-                                 .sized = true,
-                                 .value = ONV_NO_VALUE,
-                                 .label = b->label};
+        rows[i] = (onv_buffer){.bytes = b->bytes,
+                               .first = b->first,
+                               .last = b->last,
+                               .becomes = ONV_NO_BUFFER,
+                               .within = ONV_NO_BUFFER,
+                               .kind = buffer_kind(b),
+                               .sized = true,
+                               .value = ONV_NO_VALUE,
+                               .label = b->label};
     }
     return rows;
 }
@@ -57,7 +58,7 @@ static onv_status find_peaks(const onv_train_program *program, onv_training *res
 static onv_status serve(const onv_train_program *program, const onv_training_options *options,
                         const char *plan, onv_training *result, onv_error *err)
 {
-    onv_interval *rows = rows_of(program);
+    onv_buffer *rows = rows_of(program);
     onv_trace trace = {0};
     onv_alloc_result run = {0};
     onv_status status = ONV_OK;

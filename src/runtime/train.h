@@ -65,7 +65,7 @@ typedef struct onv_training_plan {
 /* A training program as rows; they and the labels live until the call returns, the labels' text as
  * long as the model. */
 typedef struct onv_training_rows {
-    const onv_interval *rows;
+    const onv_buffer *rows;
     uint32_t count, n_steps;
     const onv_train_options *train;
     const char *plan;             /* its name; NULL: none */

@@ -43,7 +43,7 @@ typedef struct by_step {
     uint32_t *start, *rows;
 } by_step;
 
-static bool group(by_step *g, const onv_interval *rows, uint32_t count, uint32_t n_steps,
+static bool group(by_step *g, const onv_buffer *rows, uint32_t count, uint32_t n_steps,
                   bool by_last)
 {
     g->start = onv_heap_calloc((size_t)n_steps + 2, sizeof *g->start);
@@ -56,8 +56,8 @@ static bool group(by_step *g, const onv_interval *rows, uint32_t count, uint32_t
     return true;
 }
 
-static bool add_steps(onv_trace *trace, const onv_interval *rows, uint32_t n_steps,
-                      uint32_t first_id, const by_step *births, const by_step *deaths)
+static bool add_steps(onv_trace *trace, const onv_buffer *rows, uint32_t n_steps, uint32_t first_id,
+                      const by_step *births, const by_step *deaths)
 {
     for (uint32_t s = 0; s < n_steps; s++) {
         for (uint32_t k = births->start[s]; k < births->start[s + 1]; k++) {
@@ -71,7 +71,7 @@ static bool add_steps(onv_trace *trace, const onv_interval *rows, uint32_t n_ste
     return true;
 }
 
-bool onv_trace_add_intervals(onv_trace *trace, const onv_interval *rows, uint32_t count,
+bool onv_trace_add_intervals(onv_trace *trace, const onv_buffer *rows, uint32_t count,
                              uint32_t n_steps, uint32_t first_id)
 {
     by_step births = {0}, deaths = {0};

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/interval.h"
+#include "timeline/timeline.h"
 
 typedef struct onv_event {
     uint64_t bytes; /* ALLOC: requested; FREE: 0 */
@@ -35,7 +35,7 @@ bool onv_trace_free(onv_trace *trace, uint32_t id, uint32_t step);
 
 /* Row i becomes id first_id + i: allocated before its first step, freed after its last one. Within
  * a step allocations come first, both in row order. */
-bool onv_trace_add_intervals(onv_trace *trace, const onv_interval *rows, uint32_t count,
+bool onv_trace_add_intervals(onv_trace *trace, const onv_buffer *rows, uint32_t count,
                              uint32_t n_steps, uint32_t first_id);
 
 #endif

@@ -375,20 +375,26 @@ static void an_overlap_is_described(void **state)
 static void a_plan_for_shorter_lives_is_found(void **state)
 {
     (void)state;
-    static const onv_interval rows[] = {
-        {.bytes = 4096, .last = 1, .alias_of = ONV_NO_ALIAS, .sized = true, .label = "x"},
-        {.bytes = 4096,
-         .first = 1,
-         .last = 2,
-         .alias_of = ONV_NO_ALIAS,
-         .sized = true,
-         .label = "y"},
-        {.bytes = 4096,
-         .first = 2,
-         .last = 3,
-         .alias_of = ONV_NO_ALIAS,
-         .sized = true,
-         .label = "z"}};
+    static const onv_buffer rows[] = {{.bytes = 4096,
+                                       .last = 1,
+                                       .becomes = ONV_NO_BUFFER,
+                                       .within = ONV_NO_BUFFER,
+                                       .sized = true,
+                                       .label = "x"},
+                                      {.bytes = 4096,
+                                       .first = 1,
+                                       .last = 2,
+                                       .becomes = ONV_NO_BUFFER,
+                                       .within = ONV_NO_BUFFER,
+                                       .sized = true,
+                                       .label = "y"},
+                                      {.bytes = 4096,
+                                       .first = 2,
+                                       .last = 3,
+                                       .becomes = ONV_NO_BUFFER,
+                                       .within = ONV_NO_BUFFER,
+                                       .sized = true,
+                                       .label = "z"}};
     onv_script script;
     onv_error err = {0};
     if (onv_script_of_rows(&script, onv_replay_mode_find("arena"), rows, 3, 4, NULL, 0, &err) !=
@@ -414,14 +420,19 @@ static void a_fault_far_inside_is_found(void **state)
 {
     (void)state;
     enum { LARGE = 300 << 20, FAR = 290000001 };
-    static const onv_interval rows[] = {
-        {.bytes = LARGE, .last = 1, .alias_of = ONV_NO_ALIAS, .sized = true, .label = "large"},
-        {.bytes = 77,
-         .first = 1,
-         .last = 1,
-         .alias_of = ONV_NO_ALIAS,
-         .sized = true,
-         .label = "small"}};
+    static const onv_buffer rows[] = {{.bytes = LARGE,
+                                       .last = 1,
+                                       .becomes = ONV_NO_BUFFER,
+                                       .within = ONV_NO_BUFFER,
+                                       .sized = true,
+                                       .label = "large"},
+                                      {.bytes = 77,
+                                       .first = 1,
+                                       .last = 1,
+                                       .becomes = ONV_NO_BUFFER,
+                                       .within = ONV_NO_BUFFER,
+                                       .sized = true,
+                                       .label = "small"}};
     onv_script script;
     onv_error err = {0};
     if (onv_script_of_rows(&script, onv_replay_mode_find("arena"), rows, 2, 2, NULL, 0, &err) !=

@@ -78,7 +78,7 @@ static void views_share_from_first_to_last(void **state)
         assert_true(are_shared(&s, "a", names[i]));
     assert_false(are_shared(&s, "x", "a"));
     assert_false(are_shared(&s, "a", "y"));
-    const onv_interval *a = &s.s.at[storage_of(&s, "a")];
+    const onv_buffer *a = &s.s.at[storage_of(&s, "a")];
     assert_int_equal(a->first, 0);
     assert_int_equal(a->last, 6);
     assert_int_equal(a->bytes, 64);
@@ -449,9 +449,9 @@ static void check_storages(const shared *s)
 {
     const onv_live *live = &s->f.live;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_interval *row = &live->intervals[i];
+        const onv_buffer *row = &live->intervals[i];
         assert_true(s->s.of_row[i] < s->s.count);
-        const onv_interval *storage = &s->s.at[s->s.of_row[i]];
+        const onv_buffer *storage = &s->s.at[s->s.of_row[i]];
         assert_true(storage->first <= row->first && row->last <= storage->last);
         assert_true(row->bytes <= storage->bytes);
         assert_true(row->kind != ONV_BUFFER_OUTPUT || storage->kind != ONV_BUFFER_ACTIVATION);

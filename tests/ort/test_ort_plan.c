@@ -114,7 +114,7 @@ static void an_alias_shares_always(void **state)
     expect_shared(&p, "x", "same"); /* the copy of the input */
     assert_int_equal(buffer_of(&p, "weight"), NONE);
     /* It lives from the first definition to the last use of all that is in it. */
-    const onv_interval *a = &p.plan.buffers[buffer_of(&p, "a")];
+    const onv_buffer *a = &p.plan.buffers[buffer_of(&p, "a")];
     assert_int_equal(a->first, 2);
     assert_int_equal(a->last, 5);
     drop(&p);
@@ -268,7 +268,7 @@ static void what_nobody_reads_can_be_used_again(void **state)
     model_output(m, "y", "f32");
     plan(&p, m, ONV_ORT_CUDA);
     expect_shared(&p, "b", "unread");
-    const onv_interval *odd = &p.plan.buffers[buffer_of(&p, "odd")];
+    const onv_buffer *odd = &p.plan.buffers[buffer_of(&p, "odd")];
     assert_int_equal(odd->last, 2); /* nothing took it: it stays until the run is over */
     drop(&p);
 }

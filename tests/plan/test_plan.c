@@ -308,18 +308,20 @@ static void larger_graphs_are_planned_without_search(void **state)
 
 /* --- Intervals --------------------------------------------------------------------------------- */
 
-static onv_interval interval(uint64_t bytes, uint32_t first, uint32_t last, uint32_t alias_of)
+static onv_buffer interval(uint64_t bytes, uint32_t first, uint32_t last, uint32_t becomes)
 {
-    return (onv_interval){.bytes = bytes, .first = first, .last = last, .alias_of = alias_of};
+    onv_buffer buffer = onv_buffer_new(ONV_BUFFER_ACTIVATION, bytes, first, last, "");
+    buffer.becomes = becomes;
+    return buffer;
 }
 
-static void aliases_share_their_buffer(void **state)
+static void chains_have_one_place(void **state)
 {
     (void)state;
-    /* Row 1 views row 0, row 2 views row 1 and outlives both; row 3 comes after row 0 alone. */
-    const onv_interval rows[] = {interval(8, 0, 1, ONV_NO_ALIAS), interval(8, 1, 3, 0),
-                                 interval(8, 2, 6, 1), interval(8, 2, 4, ONV_NO_ALIAS),
-                                 interval(0, 2, 2, ONV_NO_ALIAS)};
+    /* Row 0 becomes row 1, and that row 2; row 3 comes after row 0 alone. */
+    const onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, 2),
+                               interval(8, 4, 6, ONV_NO_BUFFER), interval(8, 2, 4, ONV_NO_BUFFER),
+                               interval(0, 2, 2, ONV_NO_BUFFER)};
     onv_plan plan;
     onv_error err = {0};
     assert_int_equal(onv_plan_intervals(rows, 5, NULL, &plan, &err), ONV_OK);
@@ -333,8 +335,8 @@ static void aliases_share_their_buffer(void **state)
 static void last_steps_are_included(void **state)
 {
     (void)state;
-    const onv_interval rows[] = {interval(8, 0, 2, ONV_NO_ALIAS), interval(8, 2, 3, ONV_NO_ALIAS),
-                                 interval(8, 3, UINT32_MAX, ONV_NO_ALIAS)};
+    const onv_buffer rows[] = {interval(8, 0, 2, ONV_NO_BUFFER), interval(8, 2, 3, ONV_NO_BUFFER),
+                               interval(8, 3, UINT32_MAX, ONV_NO_BUFFER)};
     onv_plan plan;
     assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
     assert_int_equal(plan.height, 16);
@@ -342,11 +344,11 @@ static void last_steps_are_included(void **state)
     onv_plan_cleanup(&plan);
 }
 
-static void aliases_that_lead_nowhere_are_errors(void **state)
+static void chains_that_lead_nowhere_are_errors(void **state)
 {
     (void)state;
-    const onv_interval outside[] = {interval(8, 0, 1, 7)};
-    const onv_interval circle[] = {interval(8, 0, 1, 1), interval(8, 0, 1, 0)};
+    const onv_buffer outside[] = {interval(8, 0, 1, 7)};
+    const onv_buffer circle[] = {interval(8, 0, 1, 1), interval(8, 0, 1, 0)};
     onv_plan plan;
     onv_error err = {0};
     assert_int_equal(onv_plan_intervals(outside, 1, NULL, &plan, &err), ONV_ERR_USAGE);
@@ -427,7 +429,7 @@ static void every_allocation_may_fail(void **state)
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
     make_full(&made, 9, 12, 20);
-    const onv_interval rows[] = {interval(8, 0, 1, ONV_NO_ALIAS), interval(8, 1, 3, 0)};
+    const onv_buffer rows[] = {interval(8, 0, 1, ONV_NO_BUFFER), interval(8, 1, 3, 0)};
     for (int kind = 0; kind < 4; kind++) {
         static const char *const strategies[] = {NULL, "exact", "repair"};
         onv_plan_options options = {.effort = 300000,
@@ -477,9 +479,9 @@ int main(void)
         cmocka_unit_test(cancelling_keeps_the_best_plan),
         cmocka_unit_test(large_graphs_are_near_the_bound),
         cmocka_unit_test(larger_graphs_are_planned_without_search),
-        cmocka_unit_test(aliases_share_their_buffer),
+        cmocka_unit_test(chains_have_one_place),
         cmocka_unit_test(last_steps_are_included),
-        cmocka_unit_test(aliases_that_lead_nowhere_are_errors),
+        cmocka_unit_test(chains_that_lead_nowhere_are_errors),
         cmocka_unit_test(the_check_finds_what_is_wrong),
         cmocka_unit_test(the_check_agrees_with_all_pairs),
         cmocka_unit_test(every_allocation_may_fail),

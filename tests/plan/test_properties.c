@@ -137,21 +137,35 @@ static void large_training_graphs_come_close_to_the_bound(void **state)
     onv_vec_cleanup(&in);
 }
 
-static void aliases_share_the_buffer_of_their_owner(void **state)
+static void what_becomes_another_buffer_has_its_place(void **state)
 {
     (void)state;
-    onv_interval rows[] = {
-        {.bytes = 10, .first = 0, .last = 1, .alias_of = ONV_NO_ALIAS},
-        {.bytes = 20, .first = 2, .last = 3, .alias_of = 0},
-        {.bytes = 5, .first = 1, .last = 2, .alias_of = ONV_NO_ALIAS},
-    };
+    onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 10, 0, 1, "branch"),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 20, 2, 3, "if"),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 5, 1, 2, "other")};
+    rows[0].becomes = 1;
     onv_plan plan;
     assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
     assert_int_equal(plan.height, 25);
     assert_int_equal(plan.offsets[0], plan.offsets[1]);
     onv_plan_cleanup(&plan);
-    rows[1].alias_of = 1; /* of itself */
+    rows[1].becomes = 1; /* itself */
     assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_ERR_USAGE);
+}
+
+static void what_is_within_a_container_lies_in_it(void **state)
+{
+    (void)state;
+    onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 16, 0, 1, "below"),
+                         onv_buffer_new(ONV_BUFFER_POOL, 64, 0, 3, "block"),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 24, 1, 2, "inside")};
+    rows[2].within = 1;
+    rows[2].offset = 40;
+    onv_plan plan;
+    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
+    assert_int_equal(plan.height, 80);
+    assert_int_equal(plan.offsets[2], plan.offsets[1] + 40);
+    onv_plan_cleanup(&plan);
 }
 
 int main(void)
@@ -162,7 +176,8 @@ int main(void)
         cmocka_unit_test(full_rectangles_have_no_gap),
         cmocka_unit_test(a_capacity_below_the_load_cannot_be_met),
         cmocka_unit_test(large_training_graphs_come_close_to_the_bound),
-        cmocka_unit_test(aliases_share_the_buffer_of_their_owner),
+        cmocka_unit_test(what_becomes_another_buffer_has_its_place),
+        cmocka_unit_test(what_is_within_a_container_lies_in_it),
     };
     return cmocka_run_group_tests_name("plan.properties", tests, NULL, NULL);
 }

@@ -25,9 +25,9 @@ static void expect_event(const onv_event *e, bool is_free, uint32_t id, uint64_t
 static void allocations_come_first_within_a_step(void **state)
 {
     (void)state;
-    static const onv_interval rows[] = {{.bytes = 5, .first = 1, .last = 1, .label = "late"},
-                                        {.bytes = 7, .first = 0, .last = 1},
-                                        {.bytes = 9, .first = 1, .last = 2}};
+    static const onv_buffer rows[] = {{.bytes = 5, .first = 1, .last = 1, .label = "late"},
+                                      {.bytes = 7, .first = 0, .last = 1},
+                                      {.bytes = 9, .first = 1, .last = 2}};
     onv_trace trace = {0};
     assert_true(onv_trace_add_intervals(&trace, rows, 3, 3, 10));
     assert_int_equal(trace.count, 6);
@@ -47,7 +47,7 @@ static void allocations_come_first_within_a_step(void **state)
 static void traces_are_appended_to(void **state)
 {
     (void)state;
-    static const onv_interval row = {.bytes = 3};
+    static const onv_buffer row = {.bytes = 3};
     onv_trace trace = {0};
     assert_true(onv_trace_alloc(&trace, 0, 100, 0, "weight"));
     assert_true(onv_trace_add_intervals(&trace, &row, 1, 1, 1));
@@ -89,13 +89,13 @@ static void the_running_sum_is_what_is_live(void **state)
     (void)state;
     uint64_t seed = 7;
     for (int round = 0; round < 100; round++) {
-        onv_interval rows[ROWS];
+        onv_buffer rows[ROWS];
         uint64_t live[STEPS] = {0}, most[STEPS];
         for (uint32_t i = 0; i < ROWS; i++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             uint32_t first = (uint32_t)(seed >> 40) % STEPS;
             uint32_t last = first + (uint32_t)(seed >> 50) % (STEPS - first);
-            rows[i] = (onv_interval){.bytes = seed >> 44, .first = first, .last = last};
+            rows[i] = onv_buffer_new(ONV_BUFFER_ACTIVATION, seed >> 44, first, last, "");
             for (uint32_t s = first; s <= last; s++) live[s] += rows[i].bytes;
         }
         onv_trace trace = {0};

@@ -1,0 +1,146 @@
+#include "timeline/timeline.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+const char *onv_buffer_kind_name(onv_buffer_kind kind)
+{
+    static const char *const names[ONV_N_BUFFER_KINDS] = {[ONV_BUFFER_INPUT] = "input",
+                                                          [ONV_BUFFER_OUTPUT] = "output",
+                                                          [ONV_BUFFER_ACTIVATION] = "activation",
+                                                          [ONV_BUFFER_WEIGHT] = "weight",
+                                                          [ONV_BUFFER_STATISTIC] = "statistic",
+                                                          [ONV_BUFFER_GRADIENT] = "gradient",
+                                                          [ONV_BUFFER_STATE] = "state",
+                                                          [ONV_BUFFER_WORKSPACE] = "workspace",
+                                                          [ONV_BUFFER_POOL] = "pool"};
+    return names[kind];
+}
+
+void onv_timeline_cleanup(onv_timeline *t)
+{
+    onv_vec_cleanup(&t->steps);
+    onv_vec_cleanup(&t->regions);
+    onv_vec_cleanup(&t->buffers);
+    t->measured_from = 0;
+}
+
+/* --- Check ------------------------------------------------------------------------------------- */
+
+static onv_status check_region(const onv_timeline *t, size_t i, onv_error *err)
+{
+    const onv_region *r = &t->regions.at[i];
+    if (r->first > r->end || r->end > t->steps.count)
+        return onv_fail(err, ONV_ERR_MODEL, "region %zu spans steps %" PRIu32 " to %" PRIu32, i,
+                        r->first, r->end);
+    if (r->parent == ONV_NO_REGION) return ONV_OK;
+    if (r->parent >= i)
+        return onv_fail(err, ONV_ERR_MODEL, "region %zu is listed before its parent", i);
+    const onv_region *p = &t->regions.at[r->parent];
+    if (r->first < p->first || r->end > p->end)
+        return onv_fail(err, ONV_ERR_MODEL, "region %zu is not inside region %" PRIu32, i,
+                        r->parent);
+    return ONV_OK;
+}
+
+static onv_status check_links(const onv_timeline *t, size_t i, onv_error *err)
+{
+    const onv_buffer *b = &t->buffers.at[i];
+    const char *label = b->label != NULL ? b->label : "";
+    if (b->becomes != ONV_NO_BUFFER &&
+        (b->becomes >= t->buffers.count || t->buffers.at[b->becomes].first <= b->last))
+        return onv_fail(err, ONV_ERR_MODEL,
+                        "buffer %zu ('%s') becomes a buffer that is there before "
+                        "it ends",
+                        i, label);
+    if (b->within == ONV_NO_BUFFER) return ONV_OK;
+    const onv_buffer *c = b->within < i ? &t->buffers.at[b->within] : NULL;
+    uint64_t end;
+    if (c == NULL || c->first > b->first || c->last < b->last || c->within != ONV_NO_BUFFER ||
+        !onv_u64_add(b->offset, b->bytes, &end) || end > c->bytes)
+        return onv_fail(err, ONV_ERR_MODEL, "buffer %zu ('%s') is not inside its container", i,
+                        label);
+    return ONV_OK;
+}
+
+/* A buffer made in a branch ends in it. `end_of` gives, by step, the end of the innermost branch. */
+static onv_status check_buffers(const onv_timeline *t, const uint32_t *end_of, onv_error *err)
+{
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (b->first > b->last || b->last >= t->steps.count)
+            return onv_fail(err, ONV_ERR_MODEL,
+                            "buffer %zu ('%s') lives from step %" PRIu32 " to %" PRIu32, i,
+                            b->label != NULL ? b->label : "", b->first, b->last);
+        if (b->last >= end_of[b->first])
+            return onv_fail(err, ONV_ERR_MODEL, "buffer %zu ('%s') outlives its branch", i,
+                            b->label != NULL ? b->label : "");
+        if (b->is_transient && b->first != b->last)
+            return onv_fail(err, ONV_ERR_MODEL, "buffer %zu is transient over several steps", i);
+        ONV_TRY(check_links(t, i, err));
+    }
+    return ONV_OK;
+}
+
+onv_status onv_timeline_check(const onv_timeline *t, onv_error *err)
+{
+    uint32_t *end_of = onv_heap_alloc((t->steps.count + 1) * sizeof *end_of);
+    if (end_of == NULL) return onv_fail_memory(err);
+    memset(end_of, 0xff, (t->steps.count + 1) * sizeof *end_of);
+    onv_status status = ONV_OK;
+    for (size_t i = 0; i < t->regions.count && status == ONV_OK; i++) {
+        const onv_region *r = &t->regions.at[i];
+        status = check_region(t, i, err);
+        bool is_branch =
+            r->parent != ONV_NO_REGION && t->regions.at[r->parent].kind == ONV_REGION_ALTERNATIVES;
+        for (uint32_t s = r->first; s < r->end && is_branch && status == ONV_OK; s++)
+            end_of[s] = r->end;
+    }
+    if (status == ONV_OK) status = check_buffers(t, end_of, err);
+    onv_heap_free(end_of);
+    return status;
+}
+
+/* --- The sweep --------------------------------------------------------------------------------- */
+
+/* Bytes by step: what begins there less what ended before it; differences wrap, sums do not. */
+static onv_status sum_steps(const onv_timeline *t, uint64_t *live, onv_error *err)
+{
+    uint64_t total = 0, now = 0;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (b->within != ONV_NO_BUFFER) continue;
+        if (!onv_u64_add(total, b->bytes, &total))
+            return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
+        live[b->first] += b->bytes;
+        live[b->last + 1] -= b->bytes;
+    }
+    for (size_t s = 0; s < t->steps.count; s++) {
+        now += live[s];
+        live[s] = now;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_timeline_peak(const onv_timeline *t, onv_peak *peak, uint64_t *live_bytes,
+                             onv_error *err)
+{
+    uint64_t *live = onv_heap_calloc(t->steps.count + 1, sizeof *live);
+    *peak = (onv_peak){0};
+    if (live == NULL) return onv_fail_memory(err);
+    onv_status status = sum_steps(t, live, err);
+    for (uint32_t s = t->measured_from; s < t->steps.count && status == ONV_OK; s++) {
+        uint64_t *of_phase = &peak->of_phase[t->steps.at[s].phase];
+        if (live[s] > *of_phase) *of_phase = live[s];
+        if (live[s] <= peak->bytes) continue;
+        peak->bytes = live[s];
+        peak->step = s;
+    }
+    if (live_bytes != NULL && status == ONV_OK)
+        memcpy(live_bytes, live, t->steps.count * sizeof *live);
+    onv_heap_free(live);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* The timeline: what an execution allocates, in which of its steps, and for how long.
+ *
+ * One type for everything that runs. Execution models make timelines (graph, eager, ort); the sweep
+ * for a peak, the offset planner, the allocator models, checkpointing, the device check and the
+ * reports read them and know no runtime. A prediction is a timeline, and so is a recording.
+ *
+ *   steps     0 ─────────────────────────────────────────────▶ n_steps - 1, in execution order
+ *   regions   ranges of steps: the branches of an If, the body of a loop; they nest
+ *   buffers   bytes from step `first` through step `last`, both included
+ *
+ * Within a step the order is fixed: buffers whose `first` it is are allocated in the order of the
+ * list, the step runs, and buffers whose `last` it is are freed in the order of the list. A
+ * transient buffer (first == last) is freed before the next buffer of its step is allocated.
+ *
+ * Branches. The steps of all branches of an If stand one behind the other, before the step of the If
+ * itself, and only one branch runs. A buffer made in a branch ends with it at the latest. What a
+ * branch hands out is the same memory as the output of the If: it ends with its branch, the If's
+ * output begins at the If's step, and `becomes` ties them, so no step counts it twice. The bytes of a
+ * step are therefore a plain sum over what lives there, and the peak over all steps is the maximum
+ * over the alternatives.
+ *
+ * Loops. The steps of a body stand for every iteration. `bytes` are those of one iteration; what all
+ * iterations leave behind (a stacked result) is a buffer of its own.
+ *
+ * Containers. A buffer may lie within another one, at an offset that its producer chose (values in
+ * ONNX Runtime's memory pattern, initializers packed into one block). The container counts, what is
+ * within it does not; it lives within the container's life.
+ *
+ * A timeline owns its arrays; names and labels belong to the model.
+ */
+#ifndef ONV_TIMELINE_TIMELINE_H
+#define ONV_TIMELINE_TIMELINE_H
+
+#include "base/vec.h"
+#include "ir/model.h"
+
+/* --- Steps ------------------------------------------------------------------------------------- */
+
+typedef enum onv_phase {
+    ONV_PHASE_FORWARD,
+    ONV_PHASE_BACKWARD,
+    ONV_PHASE_OPTIMIZER,
+    ONV_N_PHASES
+} onv_phase;
+
+typedef struct onv_step {
+    onv_node_id node;   /* ONV_NO_NODE: not a node of the graph (the loss, the optimizer) */
+    const char *label;  /* what runs: the operator, or the runtime's name for it; may be NULL */
+    uint64_t macs;      /* multiply-accumulates of one run of the step; unknown ones count as 0 */
+    uint32_t iteration; /* of training, or the run of a session */
+    uint8_t phase;      /* onv_phase */
+    bool is_recompute;  /* forward once more, for a checkpointed segment */
+} onv_step;
+
+/* --- Regions ----------------------------------------------------------------------------------- */
+
+typedef enum onv_region_kind {
+    ONV_REGION_SEQUENCE,     /* one branch; also a region that only groups */
+    ONV_REGION_ALTERNATIVES, /* all branches of one If: its children are SEQUENCEs, one of them runs */
+    ONV_REGION_LOOP,         /* a body: its steps run `trips` times */
+} onv_region_kind;
+
+#define ONV_NO_REGION UINT32_MAX
+
+/* Steps from `first` up to but not including `end`; empty where first == end. */
+typedef struct onv_region {
+    uint32_t first, end;
+    uint32_t parent;   /* an earlier region, ONV_NO_REGION: none */
+    uint8_t kind;      /* onv_region_kind */
+    bool trips_bound;  /* `trips` is an upper bound */
+    uint64_t trips;    /* LOOP; 1 elsewhere */
+    onv_node_id node;  /* the If, Loop or Scan; ONV_NO_NODE: none */
+    const char *label; /* "then_branch", "body" ...; may be NULL */
+} onv_region;
+
+/* --- Buffers ----------------------------------------------------------------------------------- */
+
+typedef enum onv_buffer_kind {
+    ONV_BUFFER_INPUT,
+    ONV_BUFFER_OUTPUT,
+    ONV_BUFFER_ACTIVATION,
+    ONV_BUFFER_WEIGHT,    /* parameters and other constants of the model */
+    ONV_BUFFER_STATISTIC, /* what PyTorch calls a buffer: running statistics, tables, masks */
+    ONV_BUFFER_GRADIENT,
+    ONV_BUFFER_STATE,     /* of an optimizer */
+    ONV_BUFFER_WORKSPACE, /* scratch of one step: of a library, or a temporary */
+    ONV_BUFFER_POOL,      /* a container: one allocation with other buffers within it */
+    ONV_N_BUFFER_KINDS
+} onv_buffer_kind;
+
+#define ONV_NO_BUFFER UINT32_MAX
+
+typedef struct onv_buffer {
+    uint64_t bytes;       /* as requested, of one iteration; 0 where `sized` is false */
+    uint64_t offset;      /* in the buffer `within` */
+    uint32_t first, last; /* steps, both included */
+    uint32_t becomes;     /* a later buffer, which takes this one's memory over; ONV_NO_BUFFER */
+    uint32_t within;      /* its container, an earlier buffer; ONV_NO_BUFFER: allocated by itself */
+    onv_value_id value;   /* ONV_NO_VALUE: not a value of the graph */
+    uint8_t kind;         /* onv_buffer_kind */
+    bool sized;           /* false: the size is not known */
+    bool bound;           /* `bytes` is an upper bound */
+    bool is_transient;    /* first == last, and freed before the step's next buffer is allocated */
+    bool bypasses_pool;   /* taken from the device beside the allocator's pools */
+    const char *label;    /* the value's name, or what the buffer is for */
+} onv_buffer;
+
+/* A buffer with nothing set: no value, no container. */
+static inline onv_buffer onv_buffer_new(onv_buffer_kind kind, uint64_t bytes, uint32_t first,
+                                        uint32_t last, const char *label)
+{
+    return (onv_buffer){.bytes = bytes,
+                        .first = first,
+                        .last = last,
+                        .becomes = ONV_NO_BUFFER,
+                        .within = ONV_NO_BUFFER,
+                        .value = ONV_NO_VALUE,
+                        .kind = (uint8_t)kind,
+                        .sized = true,
+                        .label = label};
+}
+
+const char *onv_buffer_kind_name(onv_buffer_kind kind);
+
+/* --- The timeline ------------------------------------------------------------------------------ */
+
+typedef struct onv_timeline {
+    ONV_VEC(onv_step) steps;
+    ONV_VEC(onv_region) regions; /* a parent before its children, by first step */
+    ONV_VEC(onv_buffer) buffers; /* any order of `first`; the order within a step counts */
+    uint32_t measured_from;      /* peaks count from this step on: training's second iteration */
+} onv_timeline;
+
+void onv_timeline_cleanup(onv_timeline *t);
+
+/* Every rule that stands above: steps and regions nest, buffers lie within the steps, in a branch
+ * they end with it, containers contain, what becomes another buffer ends before that begins. Linear
+ * (times the depth of regions). Cheap enough for every debug build. */
+onv_status onv_timeline_check(const onv_timeline *t, onv_error *err);
+
+/* --- The sweep --------------------------------------------------------------------------------- */
+
+typedef struct onv_peak {
+    uint64_t bytes;
+    uint32_t step; /* the first one with that many */
+    uint64_t of_phase[ONV_N_PHASES];
+} onv_peak;
+
+/* The largest sum of bytes over the steps, from measured_from on. `live_bytes`, where not NULL, has
+ * room for every step. Fails with ONV_ERR_OVERFLOW where all buffers together do not fit 64 bits.
+ * Linear. */
+onv_status onv_timeline_peak(const onv_timeline *t, onv_peak *peak, uint64_t *live_bytes,
+                             onv_error *err);
+
+/* Whether a buffer takes memory of its own at a step. */
+static inline bool onv_buffer_is_live(const onv_buffer *b, uint32_t step)
+{
+    return b->within == ONV_NO_BUFFER && b->first <= step && step <= b->last;
+}
+
+/* --- Events ------------------------------------------------------------------------------------ */
+
+/* The allocations and frees of a timeline in their order (see above). Containers are allocated
+ * before and freed after what lies within them. */
+typedef struct onv_timeline_event {
+    uint32_t buffer;
+    uint32_t step;
+    bool is_free;
+} onv_timeline_event;
+
+typedef ONV_VEC(onv_timeline_event) onv_timeline_events;
+
+/* All events; the caller cleans up, also after a failure. Linear. */
+onv_status onv_timeline_list_events(const onv_timeline *t, onv_timeline_events *events,
+                                    onv_error *err);
+
+/* --- One path ---------------------------------------------------------------------------------- */
+
+/* The timeline of one run: of the branches of every If the one with the largest peak of its own
+ * stays, the buffers of the others go; what a branch hands out and the output that it becomes are
+ * one buffer. Steps keep their numbers. Without alternatives it is a copy. `of_buffer`, where not
+ * NULL, has room for every buffer of `t`, and says which buffer of the result each became,
+ * ONV_NO_BUFFER: none. `path` is empty and cleaned up by the caller. */
+onv_status onv_timeline_path(const onv_timeline *t, onv_timeline *path, uint32_t *of_buffer,
+                             onv_error *err);
+
+#endif
