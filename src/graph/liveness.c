@@ -4,46 +4,18 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "graph/steps.h"
+#include "graph/weights.h"
 
 /* Working state of one computation. */
 typedef struct builder {
     onv_model *model;
     onv_live *live;
-    const onv_node_id *order; /* of the main graph; NULL: the file's */
-    uint32_t *step_of;        /* by node */
-    uint32_t *graph_first;    /* by graph: the first step of its nodes */
-    onv_buffer *rows;         /* in order of definition */
+    onv_graph_steps steps;
+    onv_buffer *rows; /* in order of definition */
     uint32_t n_rows;
     onv_error *err;
 } builder;
-
-/* --- Steps ------------------------------------------------------------------------------------- */
-
-static void emit_graph(builder *b, onv_graph_id id);
-
-/* Subgraphs run before their owner's step: the owner only hands their results on. Recursion is as
- * deep as graphs nest, which the loader bounds. */
-static void emit_subgraphs(builder *b, const onv_node *node)
-{
-    for (uint32_t i = 0; i < node->n_attrs; i++) {
-        const onv_attr *attr = &node->attrs[i];
-        if (attr->kind == ONV_ATTR_GRAPH) emit_graph(b, attr->graph);
-        if (attr->kind != ONV_ATTR_GRAPHS) continue;
-        for (uint32_t k = 0; k < attr->count; k++) emit_graph(b, attr->graphs[k]);
-    }
-}
-
-static void emit_graph(builder *b, onv_graph_id id)
-{
-    const onv_graph *graph = onv_model_graph(b->model, id);
-    const onv_node_id *nodes = id.index == 0 && b->order != NULL ? b->order : graph->nodes;
-    b->graph_first[id.index] = b->live->n_steps;
-    for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        emit_subgraphs(b, onv_model_node(b->model, nodes[i]));
-        b->step_of[nodes[i].index] = b->live->n_steps;
-        b->live->steps[b->live->n_steps++] = nodes[i];
-    }
-}
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
 
@@ -77,29 +49,68 @@ static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bo
         *overflow = !onv_u64_mul(one, (uint64_t)length.raw, bytes);
         return !*overflow;
     }
-    case ONV_TYPE_MAP:
+    case ONV_TYPE_MAP: *bytes = 0; return true; /* maps are on the host */
     case ONV_TYPE_UNKNOWN: break;
     }
     return false;
 }
 
-/* --- Rows -------------------------------------------------------------------------------------- */
+/* --- Buffers ----------------------------------------------------------------------------------- */
 
-static onv_status add_row(builder *b, onv_value_id id, uint32_t first)
+/* The subgraph in a node's attribute `name`; ONV_NO_GRAPH where there is none that runs. */
+static onv_graph_id body_of(const onv_model *model, const onv_node *node, const char *name)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    if (attr == NULL || attr->kind != ONV_ATTR_GRAPH ||
+        onv_model_graph(model, attr->graph)->never_runs)
+        return ONV_NO_GRAPH;
+    return attr->graph;
+}
+
+/* Loops hand on `states` values, and stack the rest: where these are among the inputs and outputs of
+ * the body and of the node. */
+typedef struct loop_form {
+    onv_graph_id body;
+    uint32_t node_in, body_in, body_out; /* of the first state */
+    uint32_t n_states;
+} loop_form;
+
+static bool is_loop(const onv_model *model, const onv_node *node, loop_form *form)
+{
+    bool loop = strcmp(node->op_type, "Loop") == 0, scan = strcmp(node->op_type, "Scan") == 0;
+    if ((!loop && !scan) || node->domain[0] != '\0') return false;
+    *form = (loop_form){.body = body_of(model, node, "body")};
+    if (form->body.index == ONV_NO_GRAPH.index) return false;
+    const onv_graph *body = onv_model_graph(model, form->body);
+    if (loop) {
+        form->node_in = form->body_in = 2;
+        form->body_out = 1;
+        form->n_states = body->n_inputs > 2 ? body->n_inputs - 2 : 0;
+        return true;
+    }
+    const onv_attr *scanned = onv_node_attr(node, "num_scan_inputs");
+    int64_t n = scanned != NULL && scanned->kind == ONV_ATTR_INT ? scanned->i : 0;
+    form->node_in = node->version < 9 ? 1 : 0; /* Scan-8 begins with sequence lengths */
+    form->n_states = n >= 0 && n <= (int64_t)body->n_inputs ? body->n_inputs - (uint32_t)n : 0;
+    return true;
+}
+
+/* A result that a loop stacks exists from the first iteration on. */
+static uint32_t first_step(const builder *b, const onv_node *node, uint32_t output, uint32_t step)
+{
+    loop_form form;
+    if (!is_loop(b->model, node, &form) || output < form.n_states) return step;
+    return b->steps.graph_first[form.body.index];
+}
+
+static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t last)
 {
     const onv_value *value = onv_model_value(b->model, id);
     if (onv_value_is_weight(value)) return ONV_OK;
     bool top = value->graph.index == 0, overflow = false;
-    onv_buffer row = {
-        .first = first,
-        .last = first,
-        .becomes = ONV_NO_BUFFER,
-        .within = ONV_NO_BUFFER,
-        .kind = ONV_BUFFER_ACTIVATION,
-        .value = id,
-        .label = value->name,
-        .bound = value->bound_used,
-    };
+    onv_buffer row = onv_buffer_new(ONV_BUFFER_ACTIVATION, 0, first, last, value->name);
+    row.value = id;
+    row.bound = value->bound_used;
     if (top && value->is_output)
         row.kind = ONV_BUFFER_OUTPUT;
     else if (top && value->kind == ONV_VALUE_INPUT)
@@ -119,26 +130,31 @@ static onv_status add_rows(builder *b)
     onv_model *model = b->model;
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
+        uint32_t first = b->steps.graph_first[g];
+        if (g > 0 && (b->steps.graph_region[g] == ONV_NO_REGION || graph->n_nodes == 0)) continue;
         for (uint32_t i = 0; i < graph->n_inputs; i++)
-            ONV_TRY(add_row(b, graph->inputs[i], b->graph_first[g]));
+            ONV_TRY(add_row(b, graph->inputs[i], first, first));
     }
     for (uint32_t s = 0; s < b->live->n_steps; s++) {
         const onv_node *node = onv_model_node(model, b->live->steps[s]);
         for (uint32_t k = 0; k < node->n_outputs; k++)
-            if (onv_is_value(node->outputs[k])) ONV_TRY(add_row(b, node->outputs[k], s));
+            if (onv_is_value(node->outputs[k]))
+                ONV_TRY(add_row(b, node->outputs[k], first_step(b, node, k, s), s));
     }
     return ONV_OK;
 }
 
+/* --- Uses -------------------------------------------------------------------------------------- */
+
 /* A use of a value in graph `graph` at `step`; a use from an inner graph lasts through the step of
- * the owner that stands in the value's own graph. */
+ * the owner that is in the value's own graph. */
 static void use(builder *b, onv_value_id id, onv_graph_id graph, uint32_t step)
 {
     if (!onv_is_value(id) || b->live->of_value[id.index] == UINT32_MAX) return;
     const onv_value *value = onv_model_value(b->model, id);
     while (graph.index != value->graph.index && graph.index != 0) {
         onv_node_id owner = onv_model_graph(b->model, graph)->owner;
-        step = b->step_of[owner.index];
+        step = b->steps.of_node[owner.index];
         graph = onv_model_node(b->model, owner)->graph;
     }
     onv_buffer *row = &b->rows[b->live->of_value[id.index]];
@@ -154,10 +170,74 @@ static void add_uses(builder *b)
     }
     for (uint32_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
+        if (g > 0 && b->steps.graph_region[g] == ONV_NO_REGION) continue; /* it never runs */
+        /* What a subgraph gives stays to its last step; the owner's output takes over from there. */
         uint32_t last = b->live->n_steps - 1;
-        if (g > 0) last = b->step_of[graph->owner.index];
+        if (g > 0) last = b->steps.of_node[graph->owner.index];
+        if (g > 0) {
+            const onv_region *region = &b->live->timeline.regions.at[b->steps.graph_region[g]];
+            if (region->end > region->first) last = region->end - 1;
+        }
         for (uint32_t i = 0; i < graph->n_outputs; i++)
             use(b, graph->outputs[i], (onv_graph_id){g}, last);
+    }
+}
+
+/* --- Memory that is handed on ------------------------------------------------------------------ */
+
+/* Output `i` of a subgraph is the memory of output `k` of its owner. Not where the subgraph hands on
+ * what it did not make, or the same value twice: then the owner's output is a copy. */
+static void hand_on(builder *b, const onv_graph *graph, uint32_t i, const onv_node *owner,
+                    uint32_t k)
+{
+    if (k >= owner->n_outputs || i >= graph->n_outputs || !onv_is_value(owner->outputs[k])) return;
+    uint32_t from = b->live->of_value[graph->outputs[i].index];
+    uint32_t to = b->live->of_value[owner->outputs[k].index];
+    if (from == UINT32_MAX || to == UINT32_MAX) return;
+    const onv_value *value = onv_model_value(b->model, graph->outputs[i]);
+    bool is_own = onv_is_node(value->producer) &&
+                  onv_model_node(b->model, value->producer)->graph.index == value->graph.index &&
+                  &b->model->graphs.at[value->graph.index] == graph;
+    if (is_own && b->rows[from].becomes == ONV_NO_BUFFER && b->rows[from].last < b->rows[to].first)
+        b->rows[from].becomes = to;
+}
+
+/* A body that runs once gets the initial values themselves. */
+static void pass_initial(builder *b, const onv_node *owner, const loop_form *form, uint32_t k)
+{
+    const onv_graph *body = onv_model_graph(b->model, form->body);
+    uint32_t in = form->node_in + k, at = form->body_in + k;
+    if (!onv_dim_is(body->trips, 1) || in >= owner->n_inputs || at >= body->n_inputs ||
+        !onv_is_value(owner->inputs[in]))
+        return;
+    uint32_t from = b->live->of_value[owner->inputs[in].index];
+    uint32_t to = b->live->of_value[body->inputs[at].index];
+    if (from == UINT32_MAX || to == UINT32_MAX || from >= to) return;
+    while (b->rows[from].within != ONV_NO_BUFFER) from = b->rows[from].within;
+    if (b->rows[to].bytes <= b->rows[from].bytes && b->rows[to].last <= b->rows[from].last)
+        b->rows[to].within = from;
+}
+
+static void share(builder *b)
+{
+    for (uint32_t s = 0; s < b->live->n_steps; s++) {
+        const onv_node *node = onv_model_node(b->model, b->live->steps[s]);
+        loop_form form;
+        if (is_loop(b->model, node, &form)) {
+            const onv_graph *body = onv_model_graph(b->model, form.body);
+            for (uint32_t k = 0; k < form.n_states; k++) {
+                hand_on(b, body, form.body_out + k, node, k);
+                pass_initial(b, node, &form, k);
+            }
+        }
+        if (strcmp(node->op_type, "If") != 0 || node->domain[0] != '\0') continue;
+        static const char *const branches[] = {"then_branch", "else_branch"};
+        for (int i = 0; i < 2; i++) {
+            onv_graph_id branch = body_of(b->model, node, branches[i]);
+            if (branch.index == ONV_NO_GRAPH.index) continue;
+            for (uint32_t k = 0; k < node->n_outputs; k++)
+                hand_on(b, onv_model_graph(b->model, branch), k, node, k);
+        }
     }
 }
 
@@ -167,45 +247,39 @@ static onv_status sort_rows(builder *b)
     onv_live *live = b->live;
     onv_arena *arena = &b->model->arena;
     uint32_t *start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 2);
-    live->intervals = ONV_ARENA_ARRAY(arena, onv_buffer, b->n_rows);
-    if (start == NULL || live->intervals == NULL) return onv_fail_memory(b->err);
+    uint32_t *place = ONV_ARENA_ARRAY(arena, uint32_t, b->n_rows);
+    onv_buffer *sorted = ONV_ARENA_ARRAY(arena, onv_buffer, b->n_rows);
+    if (start == NULL || place == NULL || sorted == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < b->n_rows; i++) start[b->rows[i].first + 1]++;
     for (uint32_t s = 0; s < live->n_steps; s++) start[s + 1] += start[s];
+    for (uint32_t i = 0; i < b->n_rows; i++) place[i] = start[b->rows[i].first]++;
     for (uint32_t i = 0; i < b->n_rows; i++) {
-        uint32_t at = start[b->rows[i].first]++;
-        live->intervals[at] = b->rows[i];
-        live->of_value[b->rows[i].value.index] = at;
+        onv_buffer *row = &sorted[place[i]];
+        *row = b->rows[i];
+        if (row->becomes != ONV_NO_BUFFER) row->becomes = place[row->becomes];
+        if (row->within != ONV_NO_BUFFER) row->within = place[row->within];
+        live->of_value[row->value.index] = place[i];
     }
+    live->intervals = live->timeline.buffers.at = sorted;
     live->n_intervals = b->n_rows;
+    live->timeline.buffers.count = b->n_rows;
     return ONV_OK;
 }
 
 /* --- The peak ---------------------------------------------------------------------------------- */
 
-static onv_status sum_live_bytes(builder *b)
+static onv_status find_peak(builder *b)
 {
     onv_live *live = b->live;
-    uint64_t total = 0;
-    uint64_t *freed = ONV_ARENA_ARRAY(&b->model->arena, uint64_t, (size_t)live->n_steps + 1);
+    onv_peak peak;
     live->live_bytes = ONV_ARENA_ARRAY(&b->model->arena, uint64_t, live->n_steps);
-    if (freed == NULL || live->live_bytes == NULL) return onv_fail_memory(b->err);
+    if (live->live_bytes == NULL) return onv_fail_memory(b->err);
+    ONV_TRY(onv_timeline_peak(&live->timeline, &peak, live->live_bytes, b->err));
+    live->peak_bytes = peak.bytes;
+    live->peak_step = peak.step;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
-        /* If all rows together fit 64 bits, so does every sum below. */
-        const onv_buffer *row = &live->intervals[i];
-        if (!onv_u64_add(total, row->bytes, &total))
-            return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
-        live->live_bytes[row->first] += row->bytes;
-        freed[row->last + 1] += row->bytes;
-        live->unknown += !row->sized;
-        live->bounded += row->sized && row->bound;
-    }
-    uint64_t now = 0;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        now += live->live_bytes[s] - freed[s];
-        live->live_bytes[s] = now;
-        if (now <= live->peak_bytes) continue;
-        live->peak_bytes = now;
-        live->peak_step = s;
+        live->unknown += !live->intervals[i].sized;
+        live->bounded += live->intervals[i].sized && live->intervals[i].bound;
     }
     return ONV_OK;
 }
@@ -227,119 +301,44 @@ static onv_status find_peak_set(builder *b)
     onv_live *live = b->live;
     uint32_t n = 0;
     for (uint32_t i = 0; i < live->n_intervals; i++)
-        n += live->intervals[i].first <= live->peak_step &&
-             live->intervals[i].last >= live->peak_step;
+        n += onv_buffer_is_live(&live->intervals[i], live->peak_step);
     ranked *set = ONV_ARENA_ARRAY(&b->model->arena, ranked, n);
     live->peak_set = ONV_ARENA_ARRAY(&b->model->arena, uint32_t, n);
     if (set == NULL || live->peak_set == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         const onv_buffer *row = &live->intervals[i];
-        if (row->first > live->peak_step || row->last < live->peak_step) continue;
-        set[live->n_peak_set++] = (ranked){row->bytes, i};
+        if (onv_buffer_is_live(row, live->peak_step))
+            set[live->n_peak_set++] = (ranked){row->bytes, i};
     }
     qsort(set, n, sizeof *set, compare_ranked);
     for (uint32_t i = 0; i < n; i++) live->peak_set[i] = set[i].row;
     return ONV_OK;
 }
 
-/* --- Sums -------------------------------------------------------------------------------------- */
+/* --- All together ------------------------------------------------------------------------------ */
 
-/* The mean and variance of a BatchNormalization are buffers, which no optimizer trains. */
-static onv_status mark_statistics(const builder *b, bool **result)
-{
-    bool *is_statistic = ONV_ARENA_ARRAY(&b->model->arena, bool, b->model->values.count);
-    if (is_statistic == NULL) return onv_fail_memory(b->err);
-    for (uint32_t s = 0; s < b->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(b->model, b->live->steps[s]);
-        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
-        for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k])) is_statistic[node->inputs[k].index] = true;
-    }
-    *result = is_statistic;
-    return ONV_OK;
-}
-
-static onv_status sum_weights(builder *b)
-{
-    onv_live *live = b->live;
-    bool *is_statistic, fits = true;
-    ONV_TRY(mark_statistics(b, &is_statistic));
-    for (size_t i = 0; i < b->model->values.count; i++) {
-        const onv_value *value = &b->model->values.at[i];
-        const onv_tensor *tensor = value->tensor;
-        if (tensor == NULL || !onv_value_is_weight(value)) continue;
-        bool constant = value->kind == ONV_VALUE_CONSTANT;
-        uint64_t *bytes = constant ? &live->constant_bytes : &live->weight_bytes;
-        uint64_t *elems = constant ? &live->constant_elems : &live->weight_elems;
-        fits &= onv_u64_add(*bytes, tensor->bytes, bytes);
-        fits &= onv_u64_add(*elems, tensor->elems, elems);
-        if (!constant && onv_dtype_is_float((onv_dtype)tensor->type.dtype) && !is_statistic[i])
-            live->trainable_elems += tensor->elems; /* a part of what was just checked */
-    }
-    if (fits) return ONV_OK;
-    return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of all weights do not fit 64 bits");
-}
-
-static onv_status sum_values(builder *b)
-{
-    onv_live *live = b->live;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *row = &live->intervals[i];
-        const onv_value *value = onv_model_value(b->model, row->value);
-        bool top = value->graph.index == 0;
-        if (value->kind == ONV_VALUE_INPUT) {
-            if (top) live->input_bytes += row->bytes;
-        } else {
-            live->activation_bytes += row->bytes;
-        }
-        if (top && value->is_output) live->output_bytes += row->bytes;
-    }
-    bool fits = true;
-    live->macs_known = true;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(b->model, live->steps[s]);
-        onv_dim macs = onv_dim_substitute_bounds(&b->model->dims, node->macs);
-        onv_dim ops = onv_dim_substitute_bounds(&b->model->dims, node->element_ops);
-        if (onv_dim_is_const(macs) && macs.raw >= 0)
-            fits &= onv_u64_add(live->macs, (uint64_t)macs.raw, &live->macs);
-        else
-            live->macs_known = false;
-        if (onv_dim_is_const(ops) && ops.raw >= 0)
-            fits &= onv_u64_add(live->element_ops, (uint64_t)ops.raw, &live->element_ops);
-    }
-    if (fits) return ONV_OK;
-    return onv_fail(b->err, ONV_ERR_OVERFLOW, "the operations of all nodes do not fit 64 bits");
-}
-
-static onv_status compute(builder *b)
+static onv_status compute(builder *b, const onv_node_id *order)
 {
     onv_model *model = b->model;
     onv_arena *arena = &model->arena;
-    b->live->steps = ONV_ARENA_ARRAY(arena, onv_node_id, model->nodes.count);
-    b->step_of = ONV_ARENA_ARRAY(arena, uint32_t, model->nodes.count);
-    b->graph_first = ONV_ARENA_ARRAY(arena, uint32_t, model->graphs.count);
     b->live->of_value = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
     b->rows = ONV_ARENA_ARRAY(arena, onv_buffer, model->values.count);
-    if (b->live->steps == NULL || b->step_of == NULL || b->graph_first == NULL ||
-        b->live->of_value == NULL || b->rows == NULL)
-        return onv_fail_memory(b->err);
+    if (b->live->of_value == NULL || b->rows == NULL) return onv_fail_memory(b->err);
     memset(b->live->of_value, 0xff, model->values.count * sizeof *b->live->of_value);
-    emit_graph(b, (onv_graph_id){0});
-    if (b->live->n_steps == 0)
-        return onv_fail(b->err, ONV_ERR_MODEL, "the graph is empty: it has no nodes");
+    ONV_TRY(onv_graph_list_steps(model, order, b->live, &b->steps, b->err));
     ONV_TRY(add_rows(b));
     add_uses(b);
+    share(b);
     ONV_TRY(sort_rows(b));
-    ONV_TRY(sum_live_bytes(b));
+    ONV_TRY(find_peak(b));
     ONV_TRY(find_peak_set(b));
-    ONV_TRY(sum_weights(b));
-    return sum_values(b);
+    return onv_graph_sum(model, b->live, b->err);
 }
 
 onv_status onv_live_compute(onv_model *model, const onv_node_id *order, onv_live *live,
                             onv_error *err)
 {
     *live = (onv_live){0};
-    builder b = {.model = model, .live = live, .order = order, .err = err};
-    return compute(&b);
+    builder b = {.model = model, .live = live, .err = err};
+    return compute(&b, order);
 }

@@ -47,6 +47,9 @@ typedef struct onv_driver {
 /* Infers every node of a graph, in order. */
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 
+/* Marks the weights that no run holds (dropped.c). After the graph was run. */
+onv_status onv_drop_weights(onv_driver *driver);
+
 /* Contents of a constant value, read on first use; NULL where they are not tracked. */
 onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_known **known);
 

@@ -70,6 +70,7 @@ static onv_status run(onv_driver *driver)
         ONV_TRY(onv_rebatch_run(driver));
     else
         ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
+    ONV_TRY(onv_drop_weights(driver));
     find_unknown(model, driver->info);
     if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
     return ONV_OK;

@@ -155,6 +155,7 @@ typedef struct onv_value {
     bool overridable; /* an initializer that is also a graph input */
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
     bool known_tried; /* set by inference: the contents of `tensor` were asked for */
+    bool is_dropped;  /* set by inference: only branches that cannot be taken read this weight */
     uint8_t role;     /* onv_value_role, of an initializer */
     onv_graph_id graph;
     onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
@@ -247,6 +248,12 @@ static inline bool onv_is_node(onv_node_id id)
 static inline bool onv_value_is_weight(const onv_value *value)
 {
     return value->kind == ONV_VALUE_INITIALIZER || value->kind == ONV_VALUE_CONSTANT;
+}
+
+/* A weight that a run holds: its elements count. */
+static inline bool onv_value_is_held(const onv_value *value)
+{
+    return onv_value_is_weight(value) && value->tensor != NULL && !value->is_dropped;
 }
 
 /* The attribute of that name, or NULL. */

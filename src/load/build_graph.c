@@ -231,7 +231,8 @@ onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv
                            const char *path, onv_graph_id *id)
 {
     onv_model *model = b->model;
-    onv_graph graph = {.name = path, .owner = owner, .owner_attr = owner_attr};
+    onv_graph graph = {
+        .name = path, .owner = owner, .owner_attr = owner_attr, .trips = onv_dim_const(1)};
     onv_node_list nodes = {0};
     onv_scope scope = {
         .outer = closure,

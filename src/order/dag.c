@@ -114,6 +114,7 @@ typedef struct importer {
     const onv_model *model;
     const onv_live *live;
     uint32_t *position; /* by node: its place in the main graph */
+    uint32_t *step_of;  /* by node */
     uint32_t *of_value; /* by value of the model */
     uint64_t *inner;    /* by step: bytes of subgraphs' values that are live */
     uint64_t *extra;    /* by place */
@@ -127,13 +128,15 @@ static bool prepare(importer *im)
     const onv_model *model = im->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
     im->position = onv_heap_calloc(model->nodes.count, sizeof *im->position);
+    im->step_of = onv_heap_calloc(model->nodes.count, sizeof *im->step_of);
     im->of_value = onv_heap_alloc(model->values.count * sizeof *im->of_value);
     im->inner = onv_heap_calloc((size_t)im->live->n_steps + 1, sizeof *im->inner);
     im->extra = onv_heap_calloc(graph->n_nodes, sizeof *im->extra);
     im->values = onv_heap_alloc(model->values.count * sizeof *im->values);
-    if (im->position == NULL || im->of_value == NULL || im->inner == NULL || im->extra == NULL ||
-        im->values == NULL)
+    if (im->position == NULL || im->step_of == NULL || im->of_value == NULL || im->inner == NULL ||
+        im->extra == NULL || im->values == NULL)
         return false;
+    for (uint32_t s = 0; s < im->live->n_steps; s++) im->step_of[im->live->steps[s].index] = s;
     for (uint32_t i = 0; i < graph->n_nodes; i++) im->position[graph->nodes[i].index] = i;
     return true;
 }
@@ -149,7 +152,16 @@ static onv_node_id outermost(const onv_model *model, onv_node_id id)
     return id;
 }
 
-/* Values of the main graph; the others count as bytes of the steps that they are live in. */
+/* `bytes` of the steps [first, end) that belong to no value of the dag; differences wrap, and back in
+ * the running sum. */
+static void add_inner(importer *im, uint64_t bytes, uint32_t first, uint32_t end)
+{
+    im->inner[first] += bytes;
+    im->inner[end] -= bytes;
+}
+
+/* Values of the main graph; the others count as bytes of the steps that they are live in. So does what
+ * a loop stacks, which is there while the body runs. */
 static void add_values(importer *im)
 {
     const onv_live *live = im->live;
@@ -159,12 +171,13 @@ static void add_values(importer *im)
         bool has_row = live->of_value[v] != UINT32_MAX;
         const onv_buffer *row = has_row ? &live->intervals[live->of_value[v]] : NULL;
         if (value->graph.index != 0) {
-            if (!has_row) continue;
-            im->inner[row->first] += row->bytes;
-            im->inner[row->last + 1] -= row->bytes; /* wraps, and back in the running sum */
+            if (has_row && row->within == ONV_NO_BUFFER)
+                add_inner(im, row->bytes, row->first, row->last + 1);
             continue;
         }
         bool written = onv_is_node(value->producer);
+        if (has_row && written && row->first < im->step_of[value->producer.index])
+            add_inner(im, row->bytes, row->first, im->step_of[value->producer.index]);
         if (!has_row && !written) continue;
         im->of_value[v] = im->n_values;
         im->values[im->n_values++] = (onv_dag_value){
@@ -201,8 +214,8 @@ static bool add_reads(importer *im)
     return true;
 }
 
-/* The steps of a node's subgraphs stand right before its own. Its results are not there yet while
- * they run, so they count against each other: need = max(inner peak, results + inner results). */
+/* The steps of a node's subgraphs come right before its own, in which its results take over: need =
+ * max(inner peak, results). */
 static void add_inner_peaks(importer *im)
 {
     const onv_live *live = im->live;
@@ -241,6 +254,7 @@ onv_status onv_dag_init_model(onv_dag *dag, const onv_model *model, const onv_li
                               im.values, im.n_values, im.reads.at, im.reads.count, err);
     }
     onv_heap_free(im.position);
+    onv_heap_free(im.step_of);
     onv_heap_free(im.of_value);
     onv_heap_free(im.inner);
     onv_heap_free(im.extra);

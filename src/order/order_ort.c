@@ -39,25 +39,33 @@ static bool prepare(search *s)
     return true;
 }
 
-/* Calls for each edge (consumer, producer) of the main graph. What a subgraph reads from outside
- * is read by the node that owns it. */
 typedef void (*edge_fn)(search *s, uint32_t consumer, uint32_t producer);
 
+/* An edge from the producer of a value to a node of the main graph: `reader`, or the one that owns the
+ * subgraph in which that is. */
+static void add_edge(search *s, onv_node_id reader, onv_value_id value, edge_fn edge)
+{
+    if (!onv_is_value(value)) return;
+    onv_node_id from = onv_model_value(s->model, value)->producer;
+    if (!onv_is_node(from) || s->position[from.index] == UINT32_MAX) return;
+    for (onv_graph_id g; (g = onv_model_node(s->model, reader)->graph).index != 0;)
+        reader = onv_model_graph(s->model, g)->owner;
+    edge(s, s->position[reader.index], s->position[from.index]);
+}
+
+/* Calls for each edge (consumer, producer) of the main graph. What a subgraph reads or hands out from
+ * outside is read by the node that owns it. */
 static void each_edge(search *s, edge_fn edge)
 {
-    for (size_t i = 0; i < s->model->nodes.count; i++) {
+    for (uint32_t i = 0; i < s->model->nodes.count; i++) {
         const onv_node *node = &s->model->nodes.at[i];
-        onv_node_id top = {(uint32_t)i};
-        for (onv_graph_id g = node->graph; g.index != 0;) {
-            top = onv_model_graph(s->model, g)->owner;
-            g = onv_model_node(s->model, top)->graph;
-        }
-        for (uint32_t k = 0; k < node->n_inputs; k++) {
-            if (!onv_is_value(node->inputs[k])) continue;
-            onv_node_id from = onv_model_value(s->model, node->inputs[k])->producer;
-            if (!onv_is_node(from) || s->position[from.index] == UINT32_MAX) continue;
-            edge(s, s->position[top.index], s->position[from.index]);
-        }
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            add_edge(s, (onv_node_id){i}, node->inputs[k], edge);
+    }
+    for (size_t g = 1; g < s->model->graphs.count; g++) {
+        const onv_graph *graph = &s->model->graphs.at[g];
+        for (uint32_t k = 0; k < graph->n_outputs; k++)
+            add_edge(s, graph->owner, graph->outputs[k], edge);
     }
 }
 

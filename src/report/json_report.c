@@ -152,8 +152,8 @@ static void write_tensors(const part_job *job)
 {
     onv_json_key(job->json, "tensors");
     onv_json_open(job->json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->model->values.count && !job->json->out->failed; i++)
-        write_tensor(job, (onv_value_id){(uint32_t)i});
+    for (uint32_t i = 0; i < job->view->model->values.count && !job->json->out->failed; i++)
+        if (onv_view_is_there(job->view, (onv_value_id){i})) write_tensor(job, (onv_value_id){i});
     onv_json_close(job->json);
 }
 
@@ -196,7 +196,7 @@ static void write_nodes(const part_job *job)
         write_names(job, "inputs", node->inputs, node->n_inputs);
         write_names(job, "outputs", node->outputs, node->n_outputs);
         onv_json_key(json, "macs");
-        onv_json_dim(json, &model->dims, job->scratch, onv_view_dim(job->view, node->macs));
+        onv_json_dim(json, &model->dims, job->scratch, onv_view_dim(job->view, live->macs_of[s]));
         onv_json_put_known(json, "live_bytes", unsized == NULL || unsized[s] == 0,
                            live->live_bytes[s]);
         onv_json_close(json);
@@ -204,6 +204,41 @@ static void write_nodes(const part_job *job)
     }
     onv_json_close(json);
     onv_arena_cleanup(&arena);
+}
+
+/* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
+static void write_regions(const part_job *job)
+{
+    static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
+                                        [ONV_REGION_ALTERNATIVES] = "alternatives",
+                                        [ONV_REGION_LOOP] = "loop"};
+    const onv_timeline *t = &job->view->live->timeline;
+    onv_json *json = job->json;
+    if (t->regions.count == 0) return;
+    onv_json_key(json, "regions");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < t->regions.count && !json->out->failed; i++) {
+        const onv_region *r = &t->regions.at[i];
+        const onv_node *node = onv_model_node(job->view->model, r->node);
+        bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "kind", kinds[r->kind]);
+        onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
+        onv_json_put_string(json, "attribute", r->label);
+        onv_json_put_known(json, "first_step", has_steps, r->first);
+        onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
+        onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
+        if (r->kind == ONV_REGION_LOOP) {
+            onv_json_put_known(json, "trips", r->trips > 0, r->trips);
+            if (r->trips > 0 && r->trips_bound) {
+                onv_json_key(json, "bound");
+                onv_json_bool(json, true);
+            }
+        }
+        onv_json_close(json);
+        end_element(job);
+    }
+    onv_json_close(json);
 }
 
 /* --- Results ----------------------------------------------------------------------------------- */
@@ -416,7 +451,7 @@ static void write_replays(const part_job *job)
 
 /* The parts of a model's object, in their order. */
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_peak,    write_order,
+    write_model,    write_tensors, write_nodes,    write_regions, write_peak,        write_order,
     write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
 };
 

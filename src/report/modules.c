@@ -203,7 +203,7 @@ static void add_params(onv_module *module, const onv_model *model, const onv_nod
         onv_value_id id = node->inputs[i];
         if (!onv_is_value(id) || is_counted[id.index]) continue;
         const onv_value *value = onv_model_value(model, id);
-        if (value->kind != ONV_VALUE_INITIALIZER || value->tensor == NULL) continue;
+        if (!onv_value_is_held(value)) continue;
         is_counted[id.index] = true;
         module->params += value->tensor->elems;
         *counted += value->tensor->elems;
@@ -223,11 +223,9 @@ static void add_step(onv_module *module, const onv_view *view, const onv_footpri
     const onv_node *node = onv_model_node(view->model, view->live->steps[step]);
     module->own_steps++;
     module->last_step = step;
-    onv_dim macs = onv_view_dim(view, node->macs);
-    if (onv_dim_is_const(macs) && macs.raw >= 0)
-        module->macs += (uint64_t)macs.raw;
-    else
-        module->macs_known = false;
+    uint64_t macs = view->live->timeline.steps.at[step].macs;
+    module->macs += macs;
+    if (macs == 0 && !onv_dim_is(view->live->macs_of[step], 0)) module->macs_known = false;
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = view->live->of_value[node->outputs[i].index];

@@ -131,9 +131,6 @@ static void write_memory(const onv_view *view, const onv_page *page, const onv_f
     onv_table table;
     onv_table_init(&table, memory_columns, 3);
     add_amount(&table, page, footprint, "weights", (onv_amount){.fixed = live->weight_bytes}, "");
-    if (live->constant_bytes > 0)
-        add_amount(&table, page, footprint, "constants",
-                   (onv_amount){.fixed = live->constant_bytes}, "in Constant nodes");
     add_amount(&table, page, footprint, "inputs", footprint->input, "");
     add_amount(&table, page, footprint, "outputs", footprint->output, "");
     add_amount(&table, page, footprint, "activations", footprint->activation,
@@ -302,8 +299,9 @@ static void write_largest(const onv_view *view, const onv_page *page, size_t top
     size_t n_values = view->model->values.count, n = 0;
     onv_ranked *items = ONV_ARENA_ARRAY(page->arena, onv_ranked, n_values);
     if (items == NULL) return;
-    for (size_t i = 0; i < n_values; i++) {
-        uint64_t size = rank_size(view, (onv_value_id){(uint32_t)i});
+    for (uint32_t i = 0; i < n_values; i++) {
+        if (!onv_view_is_there(view, (onv_value_id){i})) continue;
+        uint64_t size = rank_size(view, (onv_value_id){i});
         if (size > 0) items[n++] = (onv_ranked){size, i};
     }
     onv_rank(items, n);

@@ -12,6 +12,12 @@ const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id)
     return row == UINT32_MAX ? NULL : &view->live->intervals[row];
 }
 
+bool onv_view_is_there(const onv_view *view, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(view->model, id);
+    return !value->is_dropped && !onv_model_graph(view->model, value->graph)->never_runs;
+}
+
 bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes)
 {
     const onv_buffer *interval = onv_view_interval(view, id);

@@ -12,6 +12,10 @@
 /* The interval of a value; NULL for weights and constants. */
 const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id);
 
+/* False for what never is: values of branches that cannot be taken, and the weights that only those
+ * read. */
+bool onv_view_is_there(const onv_view *view, onv_value_id id);
+
 /* The size in bytes; false where it is not a number. */
 bool onv_view_bytes(const onv_view *view, onv_value_id id, uint64_t *bytes);
 

@@ -13,7 +13,7 @@ static onv_status add_weights(const onv_live *live, onv_runtime_result *result, 
     return ONV_OK;
 }
 
-/* The initializers, which are what weight_bytes counts, and every value. */
+/* The weights and every value. */
 static onv_status script_theory(const char *mode, onv_model *model, const onv_live *live,
                                 const onv_runtime_options *options, onv_script *script,
                                 onv_error *err)
@@ -24,8 +24,7 @@ static onv_status script_theory(const char *mode, onv_model *model, const onv_li
     uint32_t n = 0;
     for (size_t i = 0; i < n_values; i++) {
         const onv_value *value = &model->values.at[i];
-        if (value->kind == ONV_VALUE_INITIALIZER && value->tensor != NULL)
-            rows[n++] = onv_weight_row(value, live->n_steps);
+        if (onv_value_is_held(value)) rows[n++] = onv_weight_row(value, live->n_steps);
     }
     for (uint32_t i = 0; i < live->n_intervals; i++) rows[n++] = live->intervals[i];
     onv_status status =

@@ -40,7 +40,7 @@ static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever
     }
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (value->kind == ONV_VALUE_INITIALIZER && value->tensor != NULL)
+        if (onv_value_is_held(value))
             weights += halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
     ONV_TRY(onv_intervals_peak(&model->arena, rows, live->n_intervals, live->n_steps, &peak, &step,

@@ -76,8 +76,7 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 {
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (value->tensor == NULL || !onv_value_is_weight(value) || is_host_constant(value))
-            continue;
+        if (!onv_value_is_held(value) || is_host_constant(value)) continue;
         ONV_TRY(add(context, value, err));
     }
     return ONV_OK;

@@ -46,7 +46,8 @@ typedef enum onv_phase {
 typedef struct onv_step {
     onv_node_id node;   /* ONV_NO_NODE: not a node of the graph (the loss, the optimizer) */
     const char *label;  /* what runs: the operator, or the runtime's name for it; may be NULL */
-    uint64_t macs;      /* multiply-accumulates of one run of the step; unknown ones count as 0 */
+    uint64_t macs;      /* multiply-accumulates, of all iterations that the step stands for;
+                           unknown ones count as 0 */
     uint32_t iteration; /* of training, or the run of a session */
     uint8_t phase;      /* onv_phase */
     bool is_recompute;  /* forward once more, for a checkpointed segment */
@@ -68,7 +69,7 @@ typedef struct onv_region {
     uint32_t parent;   /* an earlier region, ONV_NO_REGION: none */
     uint8_t kind;      /* onv_region_kind */
     bool trips_bound;  /* `trips` is an upper bound */
-    uint64_t trips;    /* LOOP; 1 elsewhere */
+    uint64_t trips;    /* LOOP, each time it is entered; 0: not known; 1 elsewhere */
     onv_node_id node;  /* the If, Loop or Scan; ONV_NO_NODE: none */
     const char *label; /* "then_branch", "body" ...; may be NULL */
 } onv_region;

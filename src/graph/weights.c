@@ -1,0 +1,78 @@
+#include "graph/weights.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+/* The mean and variance of a BatchNormalization are buffers, which no optimizer trains. */
+static onv_status mark_statistics(onv_model *model, const onv_live *live, bool **result,
+                                  onv_error *err)
+{
+    bool *is_statistic = ONV_ARENA_ARRAY(&model->arena, bool, model->values.count);
+    if (is_statistic == NULL) return onv_fail_memory(err);
+    for (uint32_t s = 0; s < live->n_steps; s++) {
+        const onv_node *node = onv_model_node(model, live->steps[s]);
+        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
+        for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k])) is_statistic[node->inputs[k].index] = true;
+    }
+    *result = is_statistic;
+    return ONV_OK;
+}
+
+static onv_status sum_weights(onv_model *model, onv_live *live, onv_error *err)
+{
+    bool *is_statistic, fits = true;
+    ONV_TRY(mark_statistics(model, live, &is_statistic, err));
+    for (size_t i = 0; i < model->values.count; i++) {
+        const onv_value *value = &model->values.at[i];
+        if (!onv_value_is_held(value)) continue;
+        const onv_tensor *tensor = value->tensor;
+        fits &= onv_u64_add(live->weight_bytes, tensor->bytes, &live->weight_bytes);
+        fits &= onv_u64_add(live->weight_elems, tensor->elems, &live->weight_elems);
+        if (onv_dtype_is_float((onv_dtype)tensor->type.dtype) && !is_statistic[i])
+            live->trainable_elems += tensor->elems; /* a part of what was just checked */
+    }
+    if (fits) return ONV_OK;
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all weights do not fit 64 bits");
+}
+
+/* What a branch hands out is counted as the output that it becomes. */
+static void sum_values(const onv_model *model, onv_live *live)
+{
+    for (uint32_t i = 0; i < live->n_intervals; i++) {
+        const onv_buffer *row = &live->intervals[i];
+        const onv_value *value = onv_model_value(model, row->value);
+        bool top = value->graph.index == 0;
+        if (value->kind == ONV_VALUE_INPUT) {
+            if (top) live->input_bytes += row->bytes;
+        } else if (row->becomes == ONV_NO_BUFFER) {
+            live->activation_bytes += row->bytes;
+        }
+        if (top && value->is_output) live->output_bytes += row->bytes;
+    }
+}
+
+static bool add_operations(onv_model *model, onv_dim operations, uint64_t *sum, bool *known)
+{
+    onv_dim all = onv_dim_substitute_bounds(&model->dims, operations);
+    if (onv_dim_is_const(all) && all.raw >= 0) return onv_u64_add(*sum, (uint64_t)all.raw, sum);
+    if (known != NULL) *known = false;
+    return true;
+}
+
+onv_status onv_graph_sum(onv_model *model, onv_live *live, onv_error *err)
+{
+    ONV_TRY(sum_weights(model, live, err));
+    sum_values(model, live);
+    bool fits = true;
+    live->macs_known = true;
+    for (uint32_t s = 0; s < live->n_steps; s++) {
+        const onv_node *node = onv_model_node(model, live->steps[s]);
+        onv_dim element_ops = onv_graph_all_runs(model, node, node->element_ops);
+        fits &= add_operations(model, live->macs_of[s], &live->macs, &live->macs_known);
+        fits &= add_operations(model, element_ops, &live->element_ops, NULL);
+    }
+    if (fits) return ONV_OK;
+    return onv_fail(err, ONV_ERR_OVERFLOW, "the operations of all nodes do not fit 64 bits");
+}
