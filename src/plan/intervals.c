@@ -48,7 +48,7 @@ onv_status onv_plan_intervals(const onv_buffer *intervals, size_t count,
     if (status == ONV_OK) status = onv_plan_compute(buffers, count, options, plan, err);
     onv_heap_free(buffers);
     for (size_t i = 0; status == ONV_OK && i < count; i++) {
-        size_t owner;
+        size_t owner = i;
         status = find_owner(intervals, count, i, &owner, err);
         plan->offsets[i] = plan->offsets[owner] + intervals[i].offset;
     }
