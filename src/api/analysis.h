@@ -3,13 +3,13 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
+#include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
-#include "runtime/train.h"
 
 struct onv_analysis {
     onv_model model;

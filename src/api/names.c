@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
+#include "ckpt/training.h"
 #include "device/device.h"
 #include "order/order.h"
 #include "runtime/runtime.h"
-#include "runtime/train.h"
 
 const char *onv_version(void)
 {

@@ -67,7 +67,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(
         onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    return onv_runtime_of_training(&analysis->model, &analysis->live, t, r, err);
+    return onv_runtime_of_training(&analysis->model, &analysis->live, &t->figures, r, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,

@@ -107,13 +107,13 @@ bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info
     if (t->optimizer == NULL) return false;
     *info = (onv_training_info){.optimizer = t->optimizer->name,
                                 .loss = t->loss,
-                                .parameter_bytes = t->parameter_bytes,
-                                .gradient_bytes = t->gradient_bytes,
-                                .optimizer_bytes = t->optimizer_bytes,
-                                .saved_activation_bytes = t->saved_activation_bytes,
-                                .peak_bytes = t->peak_bytes,
-                                .allocated_peak_bytes = t->allocated_peak_bytes,
-                                .reserved_peak_bytes = t->reserved_peak_bytes};
+                                .parameter_bytes = t->figures.parameter_bytes,
+                                .gradient_bytes = t->figures.gradient_bytes,
+                                .optimizer_bytes = t->figures.optimizer_bytes,
+                                .saved_activation_bytes = t->figures.saved_activation_bytes,
+                                .peak_bytes = t->figures.peak_bytes,
+                                .allocated_peak_bytes = t->figures.allocated_peak_bytes,
+                                .reserved_peak_bytes = t->figures.reserved_peak_bytes};
     return true;
 }
 

@@ -21,8 +21,9 @@ onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, on
         const onv_replay_mode *mode = onv_replay_modes[i];
         onv_script script;
         if (!onv_is_listed(t->runtimes != NULL ? t->runtimes : "torch", mode->runtime)) continue;
-        ONV_TRY(onv_script_of_rows(&script, mode, rows->rows, rows->count, rows->n_steps, t->alloc,
-                                   t->plan_effort, err));
+        ONV_TRY(onv_script_of_rows(
+            &script, mode, rows->timeline->buffers.at, (uint32_t)rows->timeline->buffers.count,
+            (uint32_t)rows->timeline->steps.count, t->alloc, t->plan_effort, err));
         script.runtime = "train";
         script.plan = rows->plan;
         if (strcmp(mode->name, "torch") == 0) script.figure = rows->reserved_peak_bytes;

@@ -2,8 +2,8 @@
 #ifndef ONV_API_REPLAY_H
 #define ONV_API_REPLAY_H
 
+#include "ckpt/training.h"
 #include "device/replays.h"
-#include "runtime/train.h"
 
 /* Names the device; ONV_ERR_USAGE where there is none of that name. NULL: nothing is asked for. */
 onv_status onv_replay_choose(onv_replays *replays, const char *name, onv_error *err);

@@ -2,8 +2,8 @@
 #ifndef ONV_API_TRAINING_H
 #define ONV_API_TRAINING_H
 
+#include "ckpt/training.h"
 #include "runtime/fit.h"
-#include "runtime/train.h"
 
 /* What can be said of the options before a model is read. */
 onv_status onv_training_check_options(const onv_options *options, onv_error *err);

@@ -142,13 +142,13 @@ onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segm
 {
     onv_train_options options = *problem->options;
     onv_train_program program;
-    onv_train_peaks peaks;
+    onv_peak peak;
     options.segments = segments;
     options.n_segments = n_segments;
     options.iterations = 2; /* the second is like all that follow */
     ONV_TRY(onv_train_program_build(problem->model, problem->eager, &options, &program, err));
-    onv_status status = onv_train_program_peaks(&program, &peaks, err);
-    plan->peak_bytes = peaks.bytes;
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    plan->peak_bytes = peak.bytes;
     plan->recomputed_macs = program.recomputed_macs;
     onv_train_program_cleanup(&program);
     return status;

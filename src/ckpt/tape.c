@@ -95,24 +95,24 @@ static void find_uses(builder *b)
 
 /* --- What is there beside activations ---------------------------------------------------------- */
 
-static uint32_t first_of_phase(const onv_train_program *program, uint32_t end, onv_phase phase)
+static uint32_t first_of_phase(const onv_timeline *t, uint32_t end, onv_phase phase)
 {
-    while (end > 0 && program->steps.at[end - 1].phase == phase) end--;
+    while (end > 0 && t->steps.at[end - 1].phase == phase) end--;
     return end;
 }
 
 /* During each step, and of that what was there before it. */
-static void sum_beside(const onv_train_program *program, uint64_t *during, uint64_t *before)
+static void sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *before)
 {
-    for (size_t i = 0; i < program->buffers.count; i++) {
-        const onv_train_buffer *row = &program->buffers.at[i];
-        if (row->kind == ONV_TRAIN_ACTIVATION) continue;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *row = &t->buffers.at[i];
+        if (row->kind == ONV_BUFFER_ACTIVATION) continue;
         during[row->first] += row->bytes; /* differences wrap, their sums do not */
         during[row->last + 1] -= row->bytes;
         before[row->first + 1] += row->bytes;
         before[row->last + 1] -= row->bytes;
     }
-    for (size_t i = 1; i < program->steps.count; i++) {
+    for (size_t i = 1; i < t->steps.count; i++) {
         during[i] += during[i - 1];
         before[i] += before[i - 1];
     }
@@ -120,16 +120,16 @@ static void sum_beside(const onv_train_program *program, uint64_t *during, uint6
 
 /* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
  * and belong to the operation before them. */
-static void assign(builder *b, const onv_train_program *program, const uint64_t *during,
+static void assign(builder *b, const onv_timeline *t, const uint64_t *during,
                    const uint64_t *before)
 {
-    uint32_t n_steps = (uint32_t)program->steps.count;
-    uint32_t end = first_of_phase(program, n_steps, ONV_PHASE_OPTIMIZER), last = NONE;
-    uint32_t at = first_of_phase(program, end, ONV_PHASE_BACKWARD);
+    uint32_t n_steps = (uint32_t)t->steps.count;
+    uint32_t end = first_of_phase(t, n_steps, ONV_PHASE_OPTIMIZER), last = NONE;
+    uint32_t at = first_of_phase(t, end, ONV_PHASE_BACKWARD);
     b->turn = at < n_steps ? before[at] : 0;
     for (uint32_t i = b->n_ops; i-- > 0;) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        const onv_train_step *steps = program->steps.at;
+        const onv_step *steps = t->steps.at;
         uint32_t own = at;
         while (own < end && steps[own].node.index == ONV_NO_NODE.index &&
                (op->node.index != ONV_NO_NODE.index || steps[own].label != op->name))
@@ -153,17 +153,17 @@ static onv_status find_beside(builder *b, onv_error *err)
     options.segments = NULL;
     options.n_segments = 0;
     options.iterations = 2;
-    onv_train_peaks peaks;
+    onv_peak peak;
     ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
-    onv_status status = onv_train_program_peaks(&program, &peaks, err);
-    size_t n = program.steps.count;
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    size_t n = program.timeline.steps.count;
     uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
     uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
     if (status == ONV_OK && (during == NULL || before == NULL)) status = onv_fail_memory(err);
     if (status == ONV_OK) {
-        sum_beside(&program, during, before);
-        assign(b, &program, during, before);
-        b->optimizer = peaks.of_phase[ONV_PHASE_OPTIMIZER];
+        sum_beside(&program.timeline, during, before);
+        assign(b, &program.timeline, during, before);
+        b->optimizer = peak.of_phase[ONV_PHASE_OPTIMIZER];
     }
     onv_train_program_cleanup(&program);
     return status;

@@ -26,7 +26,7 @@ typedef struct builder {
 
 static bool is_weight(const builder *b, uint32_t row)
 {
-    return b->rows[row].kind == ONV_BUFFER_WEIGHT;
+    return b->rows[row].kind == ONV_BUFFER_WEIGHT || b->rows[row].kind == ONV_BUFFER_STATISTIC;
 }
 
 static onv_status pack_weights(builder *b, uint64_t unit, onv_error *err)

@@ -14,7 +14,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
         *at = grad->row;
     } else {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "AccumulateGrad");
-        *at = onv_sim_alloc(s, onv_sim_shard(s, t->bytes, 2), ONV_TRAIN_GRADIENT, "gradient");
+        *at = onv_sim_alloc(s, onv_sim_shard(s, t->bytes, 2), ONV_BUFFER_GRADIENT, "gradient");
         onv_sim_release(s, grad->row);
     }
     grad->row = ONV_NO_ROW;
@@ -30,7 +30,7 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
         onv_sim_release(s, grad.row);
     } else if (!s->failed) {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");
-        uint32_t sum = onv_sim_alloc(s, t->bytes, ONV_TRAIN_GRADIENT, "gradient");
+        uint32_t sum = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, "gradient");
         onv_sim_release(s, at->row);
         onv_sim_release(s, grad.row);
         *at = (onv_pending_grad){sum, true};
@@ -54,7 +54,7 @@ static void make_grads(onv_simulation *s, const onv_eager_op *op)
         if (op->in[k].grad == ONV_GRAD_NONE) continue;
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
-            s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_TRAIN_GRADIENT, label);
+            s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
         } else {
             s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS};
             onv_sim_hold(s, out.row);
@@ -111,7 +111,7 @@ static void seed(onv_simulation *s, uint32_t tensor)
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "gradient of the loss");
     uint64_t bytes = s->eager->tensors.at[tensor].bytes;
     s->grad[tensor] =
-        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_TRAIN_GRADIENT, "gradient"), true};
+        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), true};
 }
 
 void onv_sim_backward(onv_simulation *s)

@@ -16,7 +16,7 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
 {
     const onv_eager_storage *storage = &s->eager->storages.at[index];
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
-    s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_TRAIN_ACTIVATION, storage->label);
+    s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
     if (!storage->is_output || again) return;
     /* The name that held the last iteration's output is bound anew. */
     onv_sim_release(s, s->output_row[index]);
@@ -71,7 +71,8 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
 {
     const onv_eager_op *op = &s->eager->ops.at[index];
     bool again = last_use == s->again_use;
-    onv_sim_step(s, again ? ONV_PHASE_BACKWARD : ONV_PHASE_FORWARD, op->node, op->name);
+    onv_phase phase = index < s->eager->first_loss_op ? ONV_PHASE_FORWARD : ONV_PHASE_LOSS;
+    onv_sim_step(s, again ? ONV_PHASE_BACKWARD : phase, op->node, op->name);
     onv_sim_work(s, op->macs, again);
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);

@@ -9,9 +9,9 @@
 
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label)
 {
-    onv_train_step next = {
+    onv_step next = {
         .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
-    if (!onv_vec_push(&s->program->steps, next)) s->failed = true;
+    if (!onv_vec_push(&s->timeline->steps, next)) s->failed = true;
 }
 
 /* Counts for reports end at the largest number. */
@@ -23,26 +23,26 @@ static void add(uint64_t *sum, uint64_t more)
 void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute)
 {
     if (s->failed) return;
-    onv_train_step *step = &s->program->steps.at[s->program->steps.count - 1];
+    onv_step *step = &s->timeline->steps.at[s->timeline->steps.count - 1];
     step->macs = macs;
-    step->recompute = recompute;
+    step->is_recompute = recompute;
     if (s->iteration > 0 || s->pass > 0) return;
     add(recompute ? &s->program->recomputed_macs : &s->program->forward_macs, macs);
 }
 
 static uint32_t now(const onv_simulation *s)
 {
-    return s->program->steps.count == 0 ? 0 : (uint32_t)s->program->steps.count - 1;
+    return s->timeline->steps.count == 0 ? 0 : (uint32_t)s->timeline->steps.count - 1;
 }
 
-uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_train_kind kind, const char *label)
+uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label)
 {
-    onv_train_buffer row = {bytes, now(s), UINT32_MAX, (uint8_t)kind, label};
-    if (s->failed || !onv_vec_push(&s->program->buffers, row) || !onv_vec_push(&s->refs, 1)) {
+    onv_buffer row = onv_buffer_new(kind, bytes, now(s), UINT32_MAX, label);
+    if (s->failed || !onv_vec_push(&s->timeline->buffers, row) || !onv_vec_push(&s->refs, 1)) {
         s->failed = true;
         return ONV_NO_ROW;
     }
-    return (uint32_t)s->program->buffers.count - 1;
+    return (uint32_t)s->timeline->buffers.count - 1;
 }
 
 void onv_sim_hold(onv_simulation *s, uint32_t row)
@@ -52,12 +52,12 @@ void onv_sim_hold(onv_simulation *s, uint32_t row)
 
 void onv_sim_release(onv_simulation *s, uint32_t row)
 {
-    if (row != ONV_NO_ROW && --s->refs.at[row] == 0) s->program->buffers.at[row].last = now(s);
+    if (row != ONV_NO_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
 }
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_TRAIN_TEMPORARY, label));
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label));
 }
 
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
@@ -80,8 +80,8 @@ uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 
 static void place_permanent(onv_simulation *s)
 {
-    static const uint8_t kinds[] = {ONV_TRAIN_INPUT, ONV_TRAIN_PARAMETER, ONV_TRAIN_BUFFER,
-                                    ONV_TRAIN_BUFFER};
+    static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
+                                    ONV_BUFFER_STATISTIC};
     for (uint32_t i = 0; i < s->eager->storages.count; i++) {
         const onv_eager_storage *storage = &s->eager->storages.at[i];
         s->row_of[i] = s->output_row[i] = s->grad_row[i] = ONV_NO_ROW;
@@ -89,7 +89,7 @@ static void place_permanent(onv_simulation *s)
         bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
         uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
         s->row_of[i] =
-            onv_sim_alloc(s, bytes, (onv_train_kind)kinds[storage->kind], storage->label);
+            onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
         if (parameter) s->program->parameter_bytes += bytes;
         if (parameter && storage->trained) {
             s->program->trained_elems += storage->elems;
@@ -197,12 +197,12 @@ static void make_states(onv_simulation *s, uint64_t counter_bytes)
         uint64_t bytes[ONV_MAX_STATES];
         uint32_t n = s->options->optimizer->states(&whole, bytes);
         if (counter_bytes > 0) {
-            onv_sim_alloc(s, counter_bytes, ONV_TRAIN_STATE, "step");
+            onv_sim_alloc(s, counter_bytes, ONV_BUFFER_STATE, "step");
             s->program->optimizer_bytes += counter_bytes;
         }
         for (uint32_t k = 0; k < n; k++) {
             uint64_t part = onv_sim_shard(s, bytes[k], 1);
-            onv_sim_alloc(s, part, ONV_TRAIN_STATE, storage->label);
+            onv_sim_alloc(s, part, ONV_BUFFER_STATE, storage->label);
             s->program->optimizer_bytes += part;
         }
     }
@@ -246,12 +246,12 @@ static onv_status run(onv_simulation *s, onv_error *err)
     place_permanent(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
-        if (s->iteration == 1) s->program->measured_from = (uint32_t)s->program->steps.count;
+        if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
         iterate(s);
         if (s->failed) return onv_fail_memory(err);
     }
-    for (size_t i = 0; i < s->program->buffers.count; i++)
-        if (s->program->buffers.at[i].last == UINT32_MAX) s->program->buffers.at[i].last = now(s);
+    for (size_t i = 0; i < s->timeline->buffers.count; i++)
+        if (s->timeline->buffers.at[i].last == UINT32_MAX) s->timeline->buffers.at[i].last = now(s);
     return ONV_OK;
 }
 
@@ -270,7 +270,11 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
         return onv_fail(err, ONV_ERR_USAGE, "PyTorch has no %s implementation of %s",
                         options->impl == ONV_IMPL_FUSED ? "fused" : "foreach",
                         options->optimizer->name);
-    onv_simulation s = {.model = model, .eager = eager, .options = options, .program = program};
+    onv_simulation s = {.model = model,
+                        .eager = eager,
+                        .options = options,
+                        .program = program,
+                        .timeline = &program->timeline};
     s.world = options->world > 0 ? options->world : 1;
     onv_arena_init(&s.arena, SIZE_MAX);
     onv_status status = run(&s, err);
@@ -282,19 +286,13 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
 
 void onv_train_program_cleanup(onv_train_program *program)
 {
-    onv_vec_cleanup(&program->steps);
-    onv_vec_cleanup(&program->buffers);
+    onv_timeline_cleanup(&program->timeline);
     *program = (onv_train_program){0};
 }
 
 onv_status onv_train_program_check(const onv_train_program *program, onv_error *err)
 {
-    for (size_t i = 0; i < program->buffers.count; i++) {
-        const onv_train_buffer *b = &program->buffers.at[i];
-        if (b->first > b->last || b->last >= program->steps.count)
-            return onv_fail(err, ONV_ERR_MODEL, "training buffer %zu ('%s') lives from %u to %u", i,
-                            b->label, b->first, b->last);
-    }
+    ONV_TRY(onv_timeline_check(&program->timeline, err));
     if (program->lost > 0)
         return onv_fail(err, ONV_ERR_MODEL, "backward misses %u saved tensors", program->lost);
     return ONV_OK;

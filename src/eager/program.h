@@ -25,32 +25,6 @@
 #include "eager/optimizer.h"
 #include "timeline/timeline.h"
 
-typedef struct onv_train_step {
-    uint8_t phase; /* onv_phase */
-    uint32_t iteration;
-    bool recompute;    /* forward once more, for a segment that was checkpointed */
-    onv_node_id node;  /* ONV_NO_NODE: the loss, the optimizer */
-    const char *label; /* static: PyTorch's name of the operation */
-    uint64_t macs;     /* forward and recomputation; backward steps have 0 */
-} onv_train_step;
-
-typedef enum onv_train_kind {
-    ONV_TRAIN_PARAMETER,
-    ONV_TRAIN_BUFFER, /* running statistics, constants */
-    ONV_TRAIN_INPUT,  /* the batch, the targets */
-    ONV_TRAIN_ACTIVATION,
-    ONV_TRAIN_GRADIENT,
-    ONV_TRAIN_STATE,
-    ONV_TRAIN_TEMPORARY,
-} onv_train_kind;
-
-typedef struct onv_train_buffer {
-    uint64_t bytes;
-    uint32_t first, last;
-    uint8_t kind; /* onv_train_kind */
-    const char *label;
-} onv_train_buffer;
-
 /* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
 typedef struct onv_tape_segment {
     uint32_t first_op, last_op;
@@ -74,9 +48,7 @@ typedef struct onv_train_options {
 } onv_train_options;
 
 typedef struct onv_train_program {
-    ONV_VEC(onv_train_step) steps;
-    ONV_VEC(onv_train_buffer) buffers;
-    uint32_t measured_from; /* first step of the second iteration */
+    onv_timeline timeline;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
     uint64_t trained_elems;
     uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
@@ -87,16 +59,6 @@ typedef struct onv_train_program {
 
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,
-                                   onv_error *err);
-/* Sizes as asked for, from the second iteration on. */
-typedef struct onv_train_peaks {
-    uint64_t bytes;
-    uint64_t of_phase[ONV_N_PHASES];
-    uint32_t step; /* the first one with the largest sum */
-} onv_train_peaks;
-
-/* Fails with ONV_ERR_OVERFLOW where the sum of all buffers does not fit. */
-onv_status onv_train_program_peaks(const onv_train_program *program, onv_train_peaks *peaks,
                                    onv_error *err);
 void onv_train_program_cleanup(onv_train_program *program);
 onv_status onv_train_program_check(const onv_train_program *program, onv_error *err);

@@ -47,6 +47,7 @@ typedef struct onv_simulation {
     const onv_eager *eager;
     const onv_train_options *options;
     onv_train_program *program;
+    onv_timeline *timeline; /* the program's */
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
@@ -76,7 +77,7 @@ typedef struct onv_simulation {
 void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const char *label);
 /* The work of the last step. */
 void onv_sim_work(onv_simulation *s, uint64_t macs, bool recompute);
-uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_train_kind kind, const char *label);
+uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label);
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);

@@ -378,16 +378,16 @@ static void write_training(const part_job *job)
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "optimizer", t->optimizer->name);
     onv_json_put_string(json, "loss", t->loss);
-    onv_json_put_u64(json, "parameter_bytes", t->parameter_bytes);
-    onv_json_put_u64(json, "gradient_bytes", t->gradient_bytes);
-    onv_json_put_u64(json, "optimizer_bytes", t->optimizer_bytes);
-    onv_json_put_u64(json, "buffer_bytes", t->buffer_bytes);
-    onv_json_put_u64(json, "saved_activation_bytes", t->saved_activation_bytes);
-    onv_json_put_u64(json, "peak_bytes", t->peak_bytes);
-    onv_json_put_u64(json, "allocated_peak_bytes", t->allocated_peak_bytes);
-    onv_json_put_u64(json, "reserved_peak_bytes", t->reserved_peak_bytes);
+    onv_json_put_u64(json, "parameter_bytes", t->figures.parameter_bytes);
+    onv_json_put_u64(json, "gradient_bytes", t->figures.gradient_bytes);
+    onv_json_put_u64(json, "optimizer_bytes", t->figures.optimizer_bytes);
+    onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
+    onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
+    onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
     if (t->n_plans > 0) {
-        onv_json_put_u64(json, "forward_macs", t->forward_macs);
+        onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");
         onv_json_open(json, '[', ONV_JSON_LINES);
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);

@@ -7,6 +7,7 @@
 #ifndef ONV_REPORT_REPORT_H
 #define ONV_REPORT_REPORT_H
 
+#include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
@@ -14,7 +15,6 @@
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 #include "runtime/runtime.h"
-#include "runtime/train.h"
 
 /* What a report may look at: the results of one analysis. */
 typedef struct onv_view {

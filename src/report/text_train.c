@@ -17,12 +17,14 @@ static void add(onv_table *table, const onv_page *page, const char *name, uint64
 
 static const char *peak_note(const onv_view *view, const onv_page *page)
 {
-    static const char *const phases[ONV_N_PHASES] = {"forward", "backward", "optimizer"};
+    static const char *const phases[ONV_N_PHASES] = {"forward", "forward", "backward", "optimizer"};
     const onv_training *t = view->training;
-    if (!onv_is_node(t->peak_node))
-        return onv_arena_printf(page->arena, "%s, %s", phases[t->peak_phase], t->peak_label);
-    return onv_arena_printf(page->arena, "%s of %s %s", phases[t->peak_phase], t->peak_label,
-                            onv_model_node(view->model, t->peak_node)->name);
+    if (!onv_is_node(t->figures.peak_node))
+        return onv_arena_printf(page->arena, "%s, %s", phases[t->figures.peak_phase],
+                                t->figures.peak_label);
+    return onv_arena_printf(page->arena, "%s of %s %s", phases[t->figures.peak_phase],
+                            t->figures.peak_label,
+                            onv_model_node(view->model, t->figures.peak_node)->name);
 }
 
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
@@ -132,13 +134,13 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);
-    add(&table, page, "parameters", t->parameter_bytes, "");
-    add(&table, page, "buffers", t->buffer_bytes, "running statistics, constants");
-    add(&table, page, "gradients", t->gradient_bytes, "");
-    add(&table, page, "optimizer", t->optimizer_bytes, "state");
-    add(&table, page, "activations", t->saved_activation_bytes, "saved for backward");
-    add(&table, page, "peak", t->peak_bytes, peak_note(view, page));
-    add(&table, page, "reserved", t->reserved_peak_bytes, "by PyTorch's caching allocator");
+    add(&table, page, "parameters", t->figures.parameter_bytes, "");
+    add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");
+    add(&table, page, "gradients", t->figures.gradient_bytes, "");
+    add(&table, page, "optimizer", t->figures.optimizer_bytes, "state");
+    add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
+    add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
+    add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
     write_assumptions(t, page);
     write_plans(view, page, verbose);

@@ -9,6 +9,7 @@
 #define ONV_RUNTIME_RUNTIME_H
 
 #include "alloc/alloc.h"
+#include "ckpt/training.h"
 #include "device/script.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
@@ -76,6 +77,11 @@ onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, con
 onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,
                               const onv_live *live, const onv_runtime_options *options,
                               onv_script *script, onv_error *err);
+
+/* Training as one more runtime, so that tables and budgets apply to it. */
+onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
+                                   const onv_training_figures *t, onv_runtime_result *result,
+                                   onv_error *err);
 
 /* Rows for a script: a weight is there through all steps. */
 onv_buffer onv_weight_row(const onv_value *value, uint32_t n_steps);

@@ -1,6 +1,6 @@
 /* Training as one more runtime, so that tables and budgets apply to it. */
 #include "base/checked.h"
-#include "runtime/train.h"
+#include "runtime/runtime.h"
 
 /* What is held comes from the training program; the estimates are those of every runtime. */
 static onv_status compute_nothing(onv_model *model, const onv_live *live,
@@ -22,8 +22,9 @@ static const onv_runtime train_runtime = {
     .compute = compute_nothing,
 };
 
-onv_status onv_runtime_of_training(onv_model *model, const onv_live *live, const onv_training *t,
-                                   onv_runtime_result *result, onv_error *err)
+onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
+                                   const onv_training_figures *t, onv_runtime_result *result,
+                                   onv_error *err)
 {
     ONV_TRY(onv_runtime_compute(&train_runtime, model, live, NULL, result, err));
     uint64_t fixed = t->parameter_bytes + t->buffer_bytes; /* a part of what was simulated */

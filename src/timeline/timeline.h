@@ -38,6 +38,7 @@
 
 typedef enum onv_phase {
     ONV_PHASE_FORWARD,
+    ONV_PHASE_LOSS,
     ONV_PHASE_BACKWARD,
     ONV_PHASE_OPTIMIZER,
     ONV_N_PHASES

@@ -37,13 +37,13 @@ static void backward_text(const taped *t, const onv_train_program *program, char
 {
     size_t length = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < program->steps.count; i++) {
-        const onv_train_step *step = &program->steps.at[i];
+    for (size_t i = 0; i < program->timeline.steps.count; i++) {
+        const onv_step *step = &program->timeline.steps.at[i];
         if (step->iteration != 1 || step->phase != ONV_PHASE_BACKWARD || !onv_is_node(step->node))
             continue;
         const char *name = onv_model_node(&t->flow.model, step->node)->name;
         length += (size_t)snprintf(text + length, size - length, "%s%c%c", length > 0 ? " " : "",
-                                   step->recompute ? 'R' : 'b', name[strlen(name) - 1]);
+                                   step->is_recompute ? 'R' : 'b', name[strlen(name) - 1]);
         assert_true(length < size);
     }
 }
@@ -161,20 +161,20 @@ static summary summarise(const taped *t, const onv_train_program *program)
 {
     summary s = {0};
     uint32_t end = 0; /* of the second iteration */
-    for (size_t i = 0; i < program->steps.count; i++) {
-        const onv_train_step *step = &program->steps.at[i];
+    for (size_t i = 0; i < program->timeline.steps.count; i++) {
+        const onv_step *step = &program->timeline.steps.at[i];
         if (step->iteration <= 1) end = (uint32_t)i;
-        if (step->iteration == 0 && step->recompute) s.again_macs += step->macs;
-        if (step->recompute) continue;
+        if (step->iteration == 0 && step->is_recompute) s.again_macs += step->macs;
+        if (step->is_recompute) continue;
         /* Everything but second runs happens in the same order. */
         s.steps_hash = onv_hash_u64(s.steps_hash * 31 + step->phase);
         s.steps_hash ^= onv_hash_bytes(step->label, strlen(step->label), step->node.index);
     }
-    for (size_t i = 0; i < program->buffers.count; i++) {
-        const onv_train_buffer *b = &program->buffers.at[i];
-        if (b->kind == ONV_TRAIN_GRADIENT) s.gradients += b->bytes;
+    for (size_t i = 0; i < program->timeline.buffers.count; i++) {
+        const onv_buffer *b = &program->timeline.buffers.at[i];
+        if (b->kind == ONV_BUFFER_GRADIENT) s.gradients += b->bytes;
         bool left = b->first <= end && b->last > end;
-        if (b->kind == ONV_TRAIN_ACTIVATION && left) s.activations_left += b->bytes;
+        if (b->kind == ONV_BUFFER_ACTIVATION && left) s.activations_left += b->bytes;
     }
     for (size_t i = 0; i < t->eager.storages.count; i++)
         if (t->eager.storages.at[i].is_output &&

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/training.h"
 #include "runtime/runtime.h"
-#include "runtime/train.h"
 #include "support/flow.h"
 
 /* "NAME.batch1_past0.truth.json": the name, and "batch=1 past=0". False for other files. */
@@ -71,8 +71,9 @@ static onv_status take_rows(void *context, const onv_training_rows *rows, onv_er
     v->programs++;
     for (size_t k = 0; k < onv_n_replay_modes; k++) {
         onv_script script;
-        ONV_TRY(onv_script_of_rows(&script, onv_replay_modes[k], rows->rows, rows->count,
-                                   rows->n_steps, NULL, 0, err));
+        ONV_TRY(onv_script_of_rows(&script, onv_replay_modes[k], rows->timeline->buffers.at,
+                                   (uint32_t)rows->timeline->buffers.count,
+                                   (uint32_t)rows->timeline->steps.count, NULL, 0, err));
         script.runtime = "train";
         script.plan = rows->plan;
         if (strcmp(script.mode, "torch") == 0) script.figure = rows->reserved_peak_bytes;

@@ -35,13 +35,14 @@ static void optimizers_multiply_the_parameters(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_train_options options = with(cases[i].name);
         onv_training r = trainer_run(&t, &options);
-        assert_int_equal(r.trained_elems, 11689512);
-        assert_int_equal(r.parameter_bytes, 4 * 11689512);
-        assert_int_equal(r.parameter_bytes + r.gradient_bytes + r.optimizer_bytes,
-                         cases[i].factor * r.parameter_bytes);
-        assert_true(r.peak_bytes > cases[i].factor * r.parameter_bytes);
-        assert_true(r.allocated_peak_bytes >= r.peak_bytes);
-        assert_true(r.reserved_peak_bytes >= r.allocated_peak_bytes);
+        assert_int_equal(r.figures.trained_elems, 11689512);
+        assert_int_equal(r.figures.parameter_bytes, 4 * 11689512);
+        assert_int_equal(r.figures.parameter_bytes + r.figures.gradient_bytes +
+                             r.figures.optimizer_bytes,
+                         cases[i].factor * r.figures.parameter_bytes);
+        assert_true(r.figures.peak_bytes > cases[i].factor * r.figures.parameter_bytes);
+        assert_true(r.figures.allocated_peak_bytes >= r.figures.peak_bytes);
+        assert_true(r.figures.reserved_peak_bytes >= r.figures.allocated_peak_bytes);
     }
     trainer_close(&t);
 }
@@ -125,16 +126,18 @@ static void a_small_net_by_hand(void **state)
     const uint64_t row = 16384, w = 262144, scalar = 4;
     uint64_t always = 2 * row + 2 * w;
     /* y is the caller's, the loss too. The first product: gradient of a, y, and both weights'. */
-    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_BACKWARD],
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_BACKWARD],
                      always + 2 * w + row /* y */ + row /* gradient of a */ + scalar);
-    assert_string_equal(r.peak_label, "mm");
-    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * w + row + scalar);
+    assert_string_equal(r.figures.peak_label, "mm");
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER],
+                     always + 2 * w + row + scalar);
     /* The loss: a, y, the squared differences; the gradients are gone, the old loss is not. */
-    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_FORWARD], always + 3 * row + 2 * scalar);
-    assert_int_equal(r.saved_activation_bytes, 4 * row); /* x, a, y, targets */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS], always + 3 * row + 2 * scalar);
+    assert_int_equal(r.figures.saved_activation_bytes, 4 * row); /* x, a, y, targets */
     options.keep_grads = true;
     r = trainer_run(&t, &options);
-    assert_int_equal(r.phase_peak_bytes[ONV_PHASE_FORWARD], always + 3 * row + 2 * scalar + 2 * w);
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS],
+                     always + 3 * row + 2 * scalar + 2 * w);
     trainer_close(&t);
     model_free(m);
 }
@@ -165,13 +168,13 @@ static void gradients_of_readers_add_in_place(void **state)
     assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
     assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);
     uint32_t activations = 0, weights = 0, sums = 0;
-    for (size_t i = 0; i < program.buffers.count; i++) {
-        const onv_train_buffer *b = &program.buffers.at[i];
-        activations += b->kind == ONV_TRAIN_GRADIENT && b->bytes == 16384;
-        weights += b->kind == ONV_TRAIN_GRADIENT && b->bytes == 262144;
+    for (size_t i = 0; i < program.timeline.buffers.count; i++) {
+        const onv_buffer *b = &program.timeline.buffers.at[i];
+        activations += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 16384;
+        weights += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 262144;
     }
-    for (size_t i = 0; i < program.steps.count; i++)
-        sums += strcmp(program.steps.at[i].label, "sum of gradients") == 0;
+    for (size_t i = 0; i < program.timeline.steps.count; i++)
+        sums += strcmp(program.timeline.steps.at[i].label, "sum of gradients") == 0;
     /* An iteration: the gradient of y, which is that of b and waits as that of a, and a's own. */
     assert_int_equal(activations, 3 * 2);
     assert_int_equal(weights, 3 * 2);
@@ -218,16 +221,17 @@ static void steps_and_zeroing_are_options(void **state)
     onv_training base = trainer_run(&t, &options);
     options.impl = ONV_IMPL_FUSED;
     onv_training fused = trainer_run(&t, &options);
-    uint64_t step = base.phase_peak_bytes[ONV_PHASE_OPTIMIZER];
+    uint64_t step = base.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER];
     /* The list is as large as all gradients. */
-    assert_int_equal(step - fused.phase_peak_bytes[ONV_PHASE_OPTIMIZER] +
-                         (fused.optimizer_bytes - base.optimizer_bytes),
-                     base.gradient_bytes);
+    assert_int_equal(step - fused.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER] +
+                         (fused.figures.optimizer_bytes - base.figures.optimizer_bytes),
+                     base.figures.gradient_bytes);
     options = with("adamw");
     options.zero_grad_late = true; /* the gradients of the step before stand beside activations */
     onv_training late = trainer_run(&t, &options);
-    assert_int_equal(late.phase_peak_bytes[ONV_PHASE_FORWARD],
-                     base.phase_peak_bytes[ONV_PHASE_FORWARD] + base.gradient_bytes);
+    assert_int_equal(late.figures.phase_peak_bytes[ONV_PHASE_FORWARD],
+                     base.figures.phase_peak_bytes[ONV_PHASE_FORWARD] +
+                         base.figures.gradient_bytes);
     trainer_close(&t);
 }
 
@@ -241,36 +245,38 @@ static void options_move_memory(void **state)
 
     options.lower.amp = ONV_FLOAT16;
     onv_training amp = trainer_run(&t, &options);
-    assert_int_equal(amp.optimizer_bytes, base.optimizer_bytes); /* master weights */
-    assert_true(amp.saved_activation_bytes < base.saved_activation_bytes);
+    assert_int_equal(amp.figures.optimizer_bytes,
+                     base.figures.optimizer_bytes); /* master weights */
+    assert_true(amp.figures.saved_activation_bytes < base.figures.saved_activation_bytes);
 
     const char *const all[] = {"*"}, *const body[] = {"layer*", "conv1*", "bn1*"};
     options = plain;
     options.lower.freeze = body;
     options.lower.n_freeze = 3;
     onv_training head = trainer_run(&t, &options);
-    assert_int_equal(head.trained_elems, 513000); /* fc */
-    assert_int_equal(head.parameter_bytes, base.parameter_bytes);
-    assert_true(head.saved_activation_bytes < 100000);
+    assert_int_equal(head.figures.trained_elems, 513000); /* fc */
+    assert_int_equal(head.figures.parameter_bytes, base.figures.parameter_bytes);
+    assert_true(head.figures.saved_activation_bytes < 100000);
     options.lower.freeze = all;
     options.lower.n_freeze = 1;
-    assert_int_equal(trainer_run(&t, &options).gradient_bytes, 0);
+    assert_int_equal(trainer_run(&t, &options).figures.gradient_bytes, 0);
 
     options = plain;
     options.accumulate = 4;
     onv_training accumulated = trainer_run(&t, &options);
-    assert_true(accumulated.peak_bytes > base.peak_bytes - base.gradient_bytes);
-    assert_int_equal(accumulated.gradient_bytes, base.gradient_bytes);
+    assert_true(accumulated.figures.peak_bytes >
+                base.figures.peak_bytes - base.figures.gradient_bytes);
+    assert_int_equal(accumulated.figures.gradient_bytes, base.figures.gradient_bytes);
 
-    uint64_t last = base.peak_bytes;
+    uint64_t last = base.figures.peak_bytes;
     for (uint32_t stage = 1; stage <= 3; stage++) {
         options = plain;
         options.zero_stage = stage;
         options.world = 8;
         onv_training shared = trainer_run(&t, &options);
-        assert_true(shared.optimizer_bytes < base.optimizer_bytes / 7);
-        assert_true(shared.peak_bytes < last);
-        last = shared.peak_bytes;
+        assert_true(shared.figures.optimizer_bytes < base.figures.optimizer_bytes / 7);
+        assert_true(shared.figures.peak_bytes < last);
+        last = shared.figures.peak_bytes;
     }
     trainer_close(&t);
 }
@@ -285,9 +291,10 @@ static void iterations_are_periodic(void **state)
     onv_training three = trainer_run(&t, &options);
     options.iterations = 5;
     onv_training five = trainer_run(&t, &options);
-    assert_int_equal(three.peak_bytes, five.peak_bytes);
+    assert_int_equal(three.figures.peak_bytes, five.figures.peak_bytes);
     for (int phase = 0; phase < ONV_N_PHASES; phase++)
-        assert_int_equal(three.phase_peak_bytes[phase], five.phase_peak_bytes[phase]);
+        assert_int_equal(three.figures.phase_peak_bytes[phase],
+                         five.figures.phase_peak_bytes[phase]);
     trainer_close(&t);
 }
 
@@ -311,7 +318,7 @@ static void peaks_agree_with_the_tracker(void **state)
         trainer_open_sample(&t, cases[i].sample, 4);
         onv_train_options options = with(cases[i].optimizer);
         options.lower.on_cpu = true;
-        double ours = (double)trainer_run(&t, &options).peak_bytes;
+        double ours = (double)trainer_run(&t, &options).figures.peak_bytes;
         trainer_close(&t);
         if (ours < cases[i].bytes * 0.995 || ours > cases[i].bytes * 1.005)
             fail_msg("%s, %s: %.0f bytes, tracked %.0f", cases[i].sample, cases[i].optimizer, ours,

@@ -377,9 +377,10 @@ static void folded_norms_are_restored(void **state)
         onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                                  .lower.loss = ONV_LOSS_NONE};
         onv_training result = trainer_run(&t, &how);
-        assert_int_equal(result.saved_activation_bytes, cases[i].has_norm ? x + y + 2 * 8 * 4 : x);
-        assert_int_equal(result.parameter_bytes, w + cases[i].parameters);
-        assert_int_equal(result.buffer_bytes, cases[i].buffers);
+        assert_int_equal(result.figures.saved_activation_bytes,
+                         cases[i].has_norm ? x + y + 2 * 8 * 4 : x);
+        assert_int_equal(result.figures.parameter_bytes, w + cases[i].parameters);
+        assert_int_equal(result.figures.buffer_bytes, cases[i].buffers);
         assert_int_equal(result.restored_norms, cases[i].has_norm);
         how.lower.as_exported = true;
         assert_int_equal(trainer_saved(&t, &how.lower), x);
@@ -420,9 +421,10 @@ static void notes_tell_parameters(void **state)
         onv_training result = trainer_run(&t, &how);
         trainer_close(&t);
         model_free(m);
-        assert_int_equal(result.parameter_bytes, (8 * 8 + (cases[i].trained ? 8 : 0)) * 4);
-        assert_int_equal(result.buffer_bytes, cases[i].trained ? 0 : 8 * 4);
-        assert_int_equal(result.saved_activation_bytes, (cases[i].trained ? 2 : 1) * 4 * ROW);
+        assert_int_equal(result.figures.parameter_bytes, (8 * 8 + (cases[i].trained ? 8 : 0)) * 4);
+        assert_int_equal(result.figures.buffer_bytes, cases[i].trained ? 0 : 8 * 4);
+        assert_int_equal(result.figures.saved_activation_bytes,
+                         (cases[i].trained ? 2 : 1) * 4 * ROW);
     }
 }
 

@@ -25,7 +25,7 @@ static double peak_of(const char *sample, const char *optimizer, const char *pla
         fail_msg("%s (%s)", err.message, err.node);
     trainer_close(&t);
     assert_int_equal(result.chosen, 0);
-    return (double)result.peak_bytes;
+    return (double)result.figures.peak_bytes;
 }
 
 /* MemTracker of PyTorch 2.15, three iterations, batch 16 (of 64 x 64 for the U-Net); the plan as

@@ -2,7 +2,7 @@
 #ifndef ONV_TESTS_TRAINER_H
 #define ONV_TESTS_TRAINER_H
 
-#include "runtime/train.h"
+#include "ckpt/training.h"
 #include "support/onnx_writer.h"
 
 typedef struct trainer {

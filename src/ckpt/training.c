@@ -1,103 +1,72 @@
-#include "runtime/train.h"
+#include "ckpt/training.h"
 
 #include "base/checked.h"
-#include "base/heap.h"
 #include "graph/storage.h"
 
-static uint8_t buffer_kind(const onv_train_buffer *b)
+/* A sum of the program's, which was checked, where `kind` is one of few. */
+static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
 {
-    switch ((onv_train_kind)b->kind) {
-    case ONV_TRAIN_PARAMETER:
-    case ONV_TRAIN_BUFFER: return ONV_BUFFER_WEIGHT;
-    case ONV_TRAIN_INPUT: return ONV_BUFFER_INPUT;
-    case ONV_TRAIN_ACTIVATION: return ONV_BUFFER_ACTIVATION;
-    case ONV_TRAIN_GRADIENT: return ONV_BUFFER_GRADIENT;
-    case ONV_TRAIN_STATE: return ONV_BUFFER_STATE;
-    case ONV_TRAIN_TEMPORARY: break;
-    }
-    return ONV_BUFFER_WORKSPACE;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (t->buffers.at[i].kind == kind) bytes += t->buffers.at[i].bytes;
+    return bytes;
 }
 
-static onv_buffer *rows_of(const onv_train_program *program)
+static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figures, onv_error *err)
 {
-    onv_buffer *rows = onv_heap_calloc(program->buffers.count, sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < program->buffers.count; i++) {
-        const onv_train_buffer *b = &program->buffers.at[i];
-        rows[i] = (onv_buffer){.bytes = b->bytes,
-                               .first = b->first,
-                               .last = b->last,
-                               .becomes = ONV_NO_BUFFER,
-                               .within = ONV_NO_BUFFER,
-                               .kind = buffer_kind(b),
-                               .sized = true,
-                               .value = ONV_NO_VALUE,
-                               .label = b->label};
-    }
-    return rows;
-}
-
-static onv_status find_peaks(const onv_train_program *program, onv_training *result, onv_error *err)
-{
-    onv_train_peaks peaks;
-    ONV_TRY(onv_train_program_peaks(program, &peaks, err));
-    for (size_t i = 0; i < program->buffers.count; i++) {
-        const onv_train_buffer *b = &program->buffers.at[i];
-        if (b->kind == ONV_TRAIN_BUFFER) result->buffer_bytes += b->bytes;
-        if (b->kind == ONV_TRAIN_INPUT) result->input_bytes += b->bytes;
-    }
-    const onv_train_step *step = &program->steps.at[peaks.step];
-    result->peak_bytes = peaks.bytes;
+    onv_peak peak;
+    ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
+    const onv_step *step = &t->steps.at[peak.step];
+    figures->buffer_bytes = sum_of_kind(t, ONV_BUFFER_STATISTIC);
+    figures->input_bytes = sum_of_kind(t, ONV_BUFFER_INPUT);
+    figures->peak_bytes = peak.bytes;
     for (int phase = 0; phase < ONV_N_PHASES; phase++)
-        result->phase_peak_bytes[phase] = peaks.of_phase[phase];
-    result->peak_phase = (onv_phase)step->phase;
-    result->peak_node = step->node;
-    result->peak_label = step->label;
+        figures->phase_peak_bytes[phase] = peak.of_phase[phase];
+    figures->peak_phase = (onv_phase)step->phase;
+    figures->peak_node = step->node;
+    figures->peak_label = step->label;
     return ONV_OK;
 }
 
-static onv_status serve(const onv_train_program *program, const onv_training_options *options,
-                        const char *plan, onv_training *result, onv_error *err)
+static onv_status serve(const onv_timeline *t, const onv_training_options *options,
+                        const char *plan, onv_training_figures *figures, onv_error *err)
 {
-    onv_buffer *rows = rows_of(program);
     onv_trace trace = {0};
     onv_alloc_result run = {0};
     onv_status status = ONV_OK;
-    if (rows == NULL || !onv_trace_add_intervals(&trace, rows, (uint32_t)program->buffers.count,
-                                                 (uint32_t)program->steps.count, 0))
+    if (!onv_trace_add_intervals(&trace, t->buffers.at, (uint32_t)t->buffers.count,
+                                 (uint32_t)t->steps.count, 0))
         status = onv_fail_memory(err);
     if (status == ONV_OK)
         status =
             onv_alloc_simulate(&trace, onv_alloc_model_find("torch"), &options->alloc, &run, err);
     onv_trace_cleanup(&trace);
-    onv_training_rows shown = {.rows = rows,
-                               .count = (uint32_t)program->buffers.count,
-                               .n_steps = (uint32_t)program->steps.count,
+    figures->allocated_peak_bytes = run.allocated_peak;
+    figures->reserved_peak_bytes = run.reserved_peak;
+    onv_training_rows shown = {.timeline = t,
                                .train = &options->train,
                                .plan = plan,
                                .reserved_peak_bytes = run.reserved_peak};
     if (status == ONV_OK && options->take_rows != NULL)
         status = options->take_rows(options->take_context, &shown, err);
-    onv_heap_free(rows);
-    result->allocated_peak_bytes = run.allocated_peak;
-    result->reserved_peak_bytes = run.reserved_peak;
     return status;
 }
 
 static onv_status measure(onv_model *model, const onv_eager *eager,
                           const onv_training_options *options, const char *plan,
-                          onv_training *result, onv_error *err)
+                          onv_training_figures *figures, onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
+    *figures = (onv_training_figures){.trained_elems = program.trained_elems,
+                                      .saved_activation_bytes = program.saved_bytes,
+                                      .parameter_bytes = program.parameter_bytes,
+                                      .gradient_bytes = program.gradient_bytes,
+                                      .optimizer_bytes = program.optimizer_bytes,
+                                      .forward_macs = program.forward_macs};
     onv_status status = onv_train_program_check(&program, err);
-    result->trained_elems = program.trained_elems;
-    result->saved_activation_bytes = program.saved_bytes;
-    result->parameter_bytes = program.parameter_bytes;
-    result->gradient_bytes = program.gradient_bytes;
-    result->optimizer_bytes = program.optimizer_bytes;
-    result->forward_macs = program.forward_macs;
-    if (status == ONV_OK) status = find_peaks(&program, result, err);
-    if (status == ONV_OK) status = serve(&program, options, plan, result, err);
+    if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
+    if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
     onv_train_program_cleanup(&program);
     return status;
 }
@@ -125,8 +94,8 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->segments = from->segments;
     plan->n_segments = from->n_segments;
     plan->recomputed_macs = from->recomputed_macs;
-    if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
+    if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return ONV_OK;
 }
 
@@ -157,12 +126,8 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
     result->n_plans = (uint32_t)made.at.count;
     result->plans = ONV_ARENA_ARRAY(&model->arena, onv_training_plan, result->n_plans);
     if (result->plans == NULL) status = onv_fail_memory(err);
-    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++) {
-        onv_training_plan *plan = &result->plans[i];
-        plan->figures = *result;
-        plan->figures.input_bytes = plan->figures.buffer_bytes = 0; /* measured anew */
-        status = measure_plan(model, eager, options, &made.at.at[i], plan, err);
-    }
+    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
+        status = measure_plan(model, eager, options, &made.at.at[i], &result->plans[i], err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
     if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
@@ -171,11 +136,7 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
 
 void onv_training_choose(onv_training *result, uint32_t plan)
 {
-    onv_training_plan *plans = result->plans;
-    uint32_t n = result->n_plans;
-    *result = plans[plan].figures;
-    result->plans = plans;
-    result->n_plans = n;
+    result->figures = result->plans[plan].figures;
     result->chosen = plan;
 }
 
@@ -201,7 +162,7 @@ static void warn(onv_model *model, const onv_training *result)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
                        "of %u nodes (control flow or unknown) training counts the results alone",
                        result->opaque);
-    if (result->trained_elems == 0)
+    if (result->figures.trained_elems == 0)
         onv_model_diag(model, ONV_WARNING, "training-nothing", NULL,
                        "no parameter is trained: there are no gradients");
 }
@@ -212,8 +173,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 {
     bool *is_host;
     onv_eager eager;
-    *result = (onv_training){
-        .optimizer = options->train.optimizer, .peak_node = ONV_NO_NODE, .chosen = ONV_NO_PLAN};
+    *result = (onv_training){.optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
@@ -227,7 +187,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = measure(model, &eager, options, NULL, result, err);
+    if (status == ONV_OK) status = measure(model, &eager, options, NULL, &result->figures, err);
     if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, result);

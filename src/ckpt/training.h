@@ -1,23 +1,20 @@
-/* Training: what one device would hold to train the model in eager PyTorch.
+/* Training: what one device would hold to train the model in eager PyTorch, with checkpointing plans
+ * or without.
  *
- * The training program (train/program.h) is a list of steps and rows like any other: its peak is
- * measured on the rows, and its trace is served by the model of PyTorch's allocator.
+ * Each program (eager/program.h) is a timeline: its peak is measured, and the model of PyTorch's
+ * allocator serves it.
  */
-#ifndef ONV_RUNTIME_TRAIN_H
-#define ONV_RUNTIME_TRAIN_H
+#ifndef ONV_CKPT_TRAINING_H
+#define ONV_CKPT_TRAINING_H
 
 #include "alloc/alloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/names.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
-#include "runtime/runtime.h"
 
-struct onv_training_plan;
-
-typedef struct onv_training {
-    const onv_optimizer *optimizer;
-    const char *loss;         /* "cross-entropy", "mse", "none" */
+/* What was measured of one program. */
+typedef struct onv_training_figures {
     uint64_t trained_elems;   /* of the parameters that have a gradient */
     uint64_t parameter_bytes; /* frozen ones too */
     uint64_t gradient_bytes;  /* the .grad of all trained parameters */
@@ -32,20 +29,8 @@ typedef struct onv_training {
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    uint32_t folded_norms;           /* convolutions into which the export folded a batch norm */
-    uint32_t restored_norms;         /* folded by the export, counted as its notes say */
-    uint32_t slow_attentions;        /* in separate operations where a kernel would keep less */
-    uint32_t recurrent;              /* layers for which cuDNN keeps a reserve */
-    uint64_t reserve_bytes;          /* of all of them: an estimate */
-    uint32_t opaque;                 /* nodes of which only the results are counted */
-    uint64_t forward_macs;           /* of one forward pass */
-    struct onv_training_plan *plans; /* that were asked for, in the model's arena */
-    uint32_t n_plans;
-    uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
-    bool plan_fits;  /* a budget chose it, and it fits */
-} onv_training;
-
-#define ONV_NO_PLAN UINT32_MAX
+    uint64_t forward_macs;                              /* of one forward pass */
+} onv_training_figures;
 
 /* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
  * pass_macs, where the backward counts as two forwards. */
@@ -56,17 +41,34 @@ typedef struct onv_training_plan {
     const onv_segment_names *names; /* of the segments */
     uint32_t n_segments;
     uint64_t recomputed_macs;
-    uint64_t pass_macs;   /* of a forward and a backward */
-    onv_training figures; /* its plans are not set */
+    uint64_t pass_macs; /* of a forward and a backward */
+    onv_training_figures figures;
     uint64_t total_bytes; /* where a budget is given: with context and workspaces, upper ends */
     int64_t max_batch;    /* likewise; of the whole item, 0: none, or not asked for */
 } onv_training_plan;
 
-/* A training program as rows; they and the labels live until the call returns, the labels' text as
- * long as the model. */
+typedef struct onv_training {
+    const onv_optimizer *optimizer;
+    const char *loss;         /* "cross-entropy", "mse", "none" */
+    uint32_t folded_norms;    /* convolutions into which the export folded a batch norm */
+    uint32_t restored_norms;  /* folded by the export, counted as its notes say */
+    uint32_t slow_attentions; /* in separate operations where a kernel would keep less */
+    uint32_t recurrent;       /* layers for which cuDNN keeps a reserve */
+    uint64_t reserve_bytes;   /* of all of them: an estimate */
+    uint32_t opaque;          /* nodes of which only the results are counted */
+    onv_training_figures figures;
+    onv_training_plan *plans; /* that were asked for, in the model's arena */
+    uint32_t n_plans;
+    uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
+    bool plan_fits;  /* a budget chose it, and it fits */
+} onv_training;
+
+#define ONV_NO_PLAN UINT32_MAX
+
+/* A training program; it and the labels live until the call returns, the labels' text as long as the
+ * model. */
 typedef struct onv_training_rows {
-    const onv_buffer *rows;
-    uint32_t count, n_steps;
+    const onv_timeline *timeline;
     const onv_train_options *train;
     const char *plan;             /* its name; NULL: none */
     uint64_t reserved_peak_bytes; /* as torch.cuda counts */
@@ -89,9 +91,5 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 
 /* Makes a plan the one that the figures are of. */
 void onv_training_choose(onv_training *result, uint32_t plan);
-
-/* The same as a row beside the runtimes. */
-onv_status onv_runtime_of_training(onv_model *model, const onv_live *live, const onv_training *t,
-                                   onv_runtime_result *result, onv_error *err);
 
 #endif
