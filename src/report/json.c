@@ -107,8 +107,24 @@ static bool is_utf8(const char *text)
     return true;
 }
 
+/* The bytes at `text` that stand for themselves in JSON and act on nothing: printable ASCII but for
+ * the quote and the backslash. Most names consist of nothing else. */
+static size_t plain_length(const char *text)
+{
+    size_t n = 0;
+    while (text[n] >= ' ' && text[n] <= '~' && text[n] != '"' && text[n] != '\\') n++;
+    return n;
+}
+
 static void write_string(onv_json *json, const char *text)
 {
+    size_t plain = plain_length(text);
+    if (text[plain] == '\0') {
+        onv_write_char(json->out, '"');
+        onv_write_bytes(json->out, text, plain);
+        onv_write_char(json->out, '"');
+        return;
+    }
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     if (!is_utf8(text)) text = repair(&arena, text);
@@ -155,12 +171,22 @@ void onv_json_bool(onv_json *json, bool value)
 
 void onv_json_u64(onv_json *json, uint64_t value)
 {
+    char digits[20];
+    size_t at = sizeof digits;
     begin_item(json);
-    onv_write_format(json->out, "%" PRIu64, value);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    onv_write_bytes(json->out, digits + at, sizeof digits - at);
 }
 
 void onv_json_i64(onv_json *json, int64_t value)
 {
+    if (value >= 0) {
+        onv_json_u64(json, (uint64_t)value);
+        return;
+    }
     begin_item(json);
     onv_write_format(json->out, "%" PRId64, value);
 }

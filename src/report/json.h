@@ -5,7 +5,8 @@
  *     onv_json_u64(json, bytes);
  *     onv_json_close(json);
  *
- * What it writes is always valid JSON in plain ASCII. Strings are escaped by jansson. Names of a
+ * What it writes is always valid JSON in plain ASCII. Strings are escaped by jansson, but for those in which
+ * nothing needs it. Names of a
  * model need not be UTF-8: a byte that is none is written as the four characters \xNN (the
  * backslash escaped as JSON asks), everything well-formed as it is.
  */

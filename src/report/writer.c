@@ -28,6 +28,11 @@ onv_status onv_writer_finish(onv_writer *writer, onv_error *err)
 
 void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes)
 {
+    if (bytes < sizeof writer->buffer - writer->used) { /* nearly always */
+        memcpy(writer->buffer + writer->used, text, bytes);
+        writer->used += bytes;
+        return;
+    }
     while (bytes > 0 && !writer->failed) {
         size_t room = sizeof writer->buffer - writer->used;
         size_t part = bytes < room ? bytes : room;
@@ -46,7 +51,8 @@ void onv_write_text(onv_writer *writer, const char *text)
 
 void onv_write_char(onv_writer *writer, char c)
 {
-    onv_write_bytes(writer, &c, 1);
+    writer->buffer[writer->used++] = c;
+    if (writer->used == sizeof writer->buffer) flush(writer);
 }
 
 void onv_write_format(onv_writer *writer, const char *format, ...)
