@@ -91,6 +91,22 @@ static void list_symbols(const onv_driver *driver, char *text, size_t size)
     if (text[0] == '\0') snprintf(text, size, "none");
 }
 
+/* Also as a part of what the name of another says. */
+static bool stands_in_inputs(const onv_driver *driver, onv_dim symbol)
+{
+    const onv_dims *dims = &driver->model->dims;
+    for (uint32_t i = 0; i < main_graph(driver)->n_inputs; i++) {
+        const onv_type *type = &input_at(driver, i)->type;
+        for (int k = 0; onv_type_has_rank(type) && k < type->rank; k++)
+            if (onv_dim_contains(dims, type->dims[k], symbol)) return true;
+    }
+    for (uint32_t s = 0; s < driver->n_symbol_values; s++)
+        if (onv_dim_is_known(driver->symbol_meanings[s]) &&
+            onv_dim_contains(dims, driver->symbol_meanings[s], symbol))
+            return true;
+    return false;
+}
+
 static onv_status bind_named_dims(onv_driver *driver)
 {
     const onv_options *options = driver->options;
@@ -105,6 +121,12 @@ static onv_status bind_named_dims(onv_driver *driver)
             if (strcmp(onv_dim_symbol_name(&driver->model->dims, symbol), binding->name) == 0)
                 found = symbol;
         }
+        if (!onv_dim_is_known(found) && strchr(binding->name, '#') != NULL) {
+            /* Inference makes it, or it is refused then. */
+            onv_dim_given given = {.name = binding->name, .size = binding->size};
+            if (!onv_vec_push(&driver->given, given)) return onv_fail_memory(driver->err);
+            continue;
+        }
         if (!onv_dim_is_known(found)) {
             char names[256];
             list_symbols(driver, names, sizeof names);
@@ -113,7 +135,11 @@ static onv_status bind_named_dims(onv_driver *driver)
                             binding->name, names);
         }
         ONV_TRY(bind_symbol(driver, found, binding->size));
+        if (!stands_in_inputs(driver, found) && !onv_vec_push(&driver->declared_only, found))
+            return onv_fail_memory(driver->err);
     }
+    driver->model->dims.given = driver->given.at;
+    driver->model->dims.n_given = (uint32_t)driver->given.count;
     return ONV_OK;
 }
 

@@ -25,6 +25,13 @@ typedef struct onv_rebatch {
     int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */
 } onv_rebatch;
 
+/* A point in the list of diagnostics to go back to. */
+typedef struct onv_diag_mark {
+    size_t n_diags;
+    uint64_t n_dropped;
+    size_t n_unknown_ops;
+} onv_diag_mark;
+
 typedef struct onv_driver {
     onv_model *model;
     const onv_options *options;
@@ -37,7 +44,13 @@ typedef struct onv_driver {
     uint32_t n_symbol_values;
     bool distrust_declared;  /* declared dims may carry the batch or shape of the export */
     uint64_t runs, max_runs; /* of nodes; loops run their bodies again */
+    onv_op_unroll unroll;
+    bool branches_must_fit; /* a batch is being changed: what fails may be a constant to change */
     onv_rebatch rebatch;
+    ONV_VEC(onv_dim) declared_only; /* symbols bound by --dim that stand in no input */
+    ONV_VEC(onv_dim_given) given;   /* sizes for symbols that inference makes */
+    uint32_t *decider_stamps;       /* by value: the walk that saw it last */
+    uint32_t decider_stamp;
     ONV_VEC(const char *) unknown_ops; /* op types already reported */
     onv_node_id failed_node;           /* where onv_driver_run stopped */
     onv_status load_status;            /* sticky: contents that could not be read */
@@ -50,11 +63,26 @@ onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 /* Marks the weights that no run holds (dropped.c). After the graph was run. */
 onv_status onv_drop_weights(onv_driver *driver);
 
+onv_diag_mark onv_driver_mark(const onv_driver *driver);
+void onv_driver_rewind(onv_driver *driver, onv_diag_mark mark); /* forgets what came after */
+
 /* Contents of a constant value, read on first use; NULL where they are not tracked. */
 onv_status onv_driver_constant(onv_driver *driver, onv_value *value, const onv_known **known);
 
 /* Applies the options to the types of the graph inputs and fills symbol_values. */
 onv_status onv_bind_inputs(onv_driver *driver);
+
+/* After a run: names of --dim that stand in no input are those of sizes that inference made, or of
+ * sizes that the file declares. *again where a size was bound that the run did not know yet. Fails
+ * where a name binds nothing, or a size cannot be what is asked. */
+onv_status onv_bind_made(onv_driver *driver, bool *again);
+
+/* What decides the contents of a value, for messages; NULL where nothing is found. The text belongs
+ * to the model's arena. */
+const char *onv_deciders_text(onv_driver *driver, onv_value_id value);
+
+/* Diagnostics for branches and numbers of iterations that stayed open. */
+void onv_note_deciders(onv_driver *driver);
 
 /* What a symbol's name says where it is an expression of other symbols, e.g. "past + sequence";
  * unknown where it is a plain name. New symbols are made for parts that stand nowhere alone. */

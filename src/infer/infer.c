@@ -8,6 +8,9 @@
  * per node, and those of the limit, end a hostile nest. */
 enum { RUNS_PER_NODE = 64 };
 
+/* Nodes that loops run iteration by iteration may infer, in all. */
+enum { UNROLLED_NODES = 1 << 16 };
+
 void onv_infer_info_cleanup(onv_infer_info *info)
 {
     onv_vec_cleanup(&info->bounds);
@@ -20,6 +23,42 @@ static void type_constants(onv_model *model)
     for (size_t i = 0; i < model->values.count; i++) {
         onv_value *value = &model->values.at[i];
         if (value->tensor != NULL) value->type = value->tensor->type;
+    }
+}
+
+static void clear_value(onv_value *value)
+{
+    if (onv_value_is_weight(value)) return;
+    value->type = (onv_type){.rank = -1, .length = ONV_DIM_UNKNOWN};
+    value->known = NULL;
+    value->bound_used = false;
+}
+
+/* Whatever a run left in a graph that turned out never to run. */
+static void clear_graph(onv_model *model, const onv_graph *graph)
+{
+    for (uint32_t k = 0; k < graph->n_inputs; k++)
+        clear_value(onv_model_value(model, graph->inputs[k]));
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        onv_node *node = onv_model_node(model, graph->nodes[i]);
+        node->op = NULL;
+        node->traits = (onv_traits){0};
+        node->macs = node->element_ops = onv_dim_const(0);
+        for (uint32_t k = 0; k < node->n_outputs; k++)
+            if (onv_is_value(node->outputs[k]))
+                clear_value(onv_model_value(model, node->outputs[k]));
+    }
+}
+
+/* What is inside a graph that never runs never runs. Graphs come after the graph of their owner. */
+static void spread_never_runs(onv_model *model)
+{
+    for (size_t g = 1; g < model->graphs.count; g++) {
+        onv_graph *graph = &model->graphs.at[g];
+        if (!onv_is_node(graph->owner)) continue;
+        const onv_node *owner = onv_model_node(model, graph->owner);
+        if (onv_model_graph(model, owner->graph)->never_runs) graph->never_runs = true;
+        if (graph->never_runs) clear_graph(model, graph);
     }
 }
 
@@ -38,7 +77,7 @@ static void find_unknown(onv_model *model, onv_infer_info *info)
 {
     for (size_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
-        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        for (uint32_t i = 0; i < graph->n_nodes && !graph->never_runs; i++) {
             const onv_node *node = onv_model_node(model, graph->nodes[i]);
             for (uint32_t k = 0; k < node->n_outputs; k++) {
                 if (!onv_is_value(node->outputs[k])) continue;
@@ -50,6 +89,36 @@ static void find_unknown(onv_model *model, onv_infer_info *info)
                 info->unknown_node = node->name;
             }
         }
+    }
+}
+
+static void start_graphs(onv_driver *driver)
+{
+    onv_model *model = driver->model;
+    for (size_t g = 0; g < model->graphs.count; g++) {
+        model->graphs.at[g].never_runs = false;
+        model->graphs.at[g].trips = onv_dim_const(1);
+    }
+    driver->unroll = (onv_op_unroll){.nodes_left = UNROLLED_NODES};
+}
+
+/* Runs again where the first run made a size that is bound by the name the file gives it. */
+static onv_status run_graphs(onv_driver *driver)
+{
+    onv_diag_mark mark = onv_driver_mark(driver);
+    bool again = false;
+    start_graphs(driver);
+    if (driver->rebatch.needed)
+        ONV_TRY(onv_rebatch_run(driver));
+    else
+        ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
+    for (;;) {
+        ONV_TRY(onv_bind_made(driver, &again));
+        if (!again) return ONV_OK;
+        onv_driver_rewind(driver, mark);
+        driver->runs = 0;
+        start_graphs(driver);
+        ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
     }
 }
 
@@ -66,12 +135,11 @@ static onv_status run(onv_driver *driver)
     if (driver->max_runs < limits.node_runs) driver->max_runs = UINT64_MAX;
     type_constants(model);
     ONV_TRY(onv_bind_inputs(driver));
-    if (driver->rebatch.needed)
-        ONV_TRY(onv_rebatch_run(driver));
-    else
-        ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
+    ONV_TRY(run_graphs(driver));
+    spread_never_runs(model);
     ONV_TRY(onv_drop_weights(driver));
     find_unknown(model, driver->info);
+    onv_note_deciders(driver);
     if (model->dims.failed || model->arena.failed) return onv_fail_memory(driver->err);
     return ONV_OK;
 }
@@ -92,6 +160,11 @@ onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_inf
     onv_status status = run(&driver);
     onv_arena_cleanup(&driver.scratch);
     onv_vec_cleanup(&driver.unknown_ops);
+    onv_vec_cleanup(&driver.declared_only);
+    onv_vec_cleanup(&driver.given);
+    model->dims.given = NULL;
+    model->dims.n_given = 0;
+    onv_dims_enter(&model->dims, UINT32_MAX);
     onv_rebatch_cleanup(&driver.rebatch);
     if (status != ONV_OK) onv_infer_info_cleanup(info);
     return status;

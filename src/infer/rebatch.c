@@ -301,6 +301,7 @@ onv_status onv_rebatch_run(onv_driver *driver)
     onv_error cause;
     onv_status status;
     bool changed;
+    driver->branches_must_fit = true;
     do {
         cause = (onv_error){0};
         changed = false;
@@ -311,6 +312,20 @@ onv_status onv_rebatch_run(onv_driver *driver)
             if (search != ONV_OK) status = search;
         }
     } while (changed);
+    driver->branches_must_fit = false;
+    if (status == ONV_ERR_MODEL && driver->model->graphs.count > 1) {
+        /* Nothing is left to change: a branch may be impossible with that batch. */
+        onv_error other = {0};
+        onv_node_id failed = driver->failed_node;
+        driver->err = &other;
+        onv_status second = attempt(driver);
+        if (second != ONV_ERR_MODEL) {
+            status = second;
+            cause = other;
+        } else {
+            driver->failed_node = failed;
+        }
+    }
     driver->err = report;
     if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) return explain(driver, &cause);
     if (status != ONV_OK) *report = cause;

@@ -41,7 +41,45 @@ static const onv_known *read_tensor(onv_op_ctx *c, const onv_tensor *tensor)
     return known;
 }
 
+/* A node while its rule runs. */
+typedef struct node_run {
+    onv_op_ctx c;              /* first: a rule gives it back */
+    onv_graph_id last;         /* the subgraph that ran last */
+    onv_diag_mark before_last; /* the diagnostics before it did */
+} node_run;
+
 /* --- Subgraphs --------------------------------------------------------------------------------- */
+
+onv_diag_mark onv_driver_mark(const onv_driver *driver)
+{
+    const onv_model *model = driver->model;
+    return (onv_diag_mark){model->diags.count, model->dropped_diags, driver->unknown_ops.count};
+}
+
+void onv_driver_rewind(onv_driver *driver, onv_diag_mark mark)
+{
+    driver->model->diags.count = mark.n_diags;
+    driver->model->dropped_diags = mark.n_dropped;
+    driver->unknown_ops.count = mark.n_unknown_ops;
+}
+
+/* Failures and repeated runs leave no diagnostics, and no symbols count as the owner's. */
+static onv_status infer_subgraph(onv_op_ctx *c, onv_graph_id id)
+{
+    onv_driver *driver = c->driver;
+    node_run *run = (node_run *)c;
+    onv_node_id failed = driver->failed_node;
+    onv_dim_scope scope = c->dims->scope;
+    if (run->last.index == id.index) onv_driver_rewind(driver, run->before_last);
+    run->last = id;
+    run->before_last = onv_driver_mark(driver);
+    onv_status status = onv_driver_run_graph(driver, id);
+    c->dims->scope = scope;
+    if (status == ONV_OK) return ONV_OK;
+    onv_driver_rewind(driver, run->before_last);
+    if (!c->branches_must_fit && status == ONV_ERR_MODEL) driver->failed_node = failed;
+    return status;
+}
 
 static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_value *in,
                                uint32_t n_in, onv_op_value *out, uint32_t n_out)
@@ -63,7 +101,7 @@ static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_valu
         value->known = in[i].known;
         value->bound_used = in[i].bound;
     }
-    ONV_TRY(onv_driver_run_graph(driver, id));
+    ONV_TRY(infer_subgraph(c, id));
     for (uint32_t i = 0; i < n_out; i++) {
         onv_value *value = onv_model_value(driver->model, graph->outputs[i]);
         const onv_known *known = value->known;
@@ -246,18 +284,27 @@ static const onv_op *find_row(const onv_driver *driver, const onv_node *node)
     return row;
 }
 
+static const char *deciders(onv_op_ctx *c, uint32_t k)
+{
+    return onv_deciders_text(c->driver, c->node->inputs[k]);
+}
+
 static onv_status run_node(onv_driver *driver, onv_node_id id)
 {
     onv_model *model = driver->model;
     onv_node *node = onv_model_node(model, id);
-    if (++driver->runs > driver->max_runs)
+    if (driver->unroll.active && driver->unroll.nodes_left > 0)
+        driver->unroll.nodes_left--;
+    else if (++driver->runs > driver->max_runs)
         return onv_fail(driver->err, ONV_ERR_LIMIT,
                         "loops in loops: more than %" PRIu64
                         " nodes to infer, the limit" ONV_RAISE("node-runs"),
                         driver->max_runs);
     /* Nested subgraphs run while this node's arrays are in use, so the scratch arena is not reset
      * here but by the outermost node. */
-    onv_op_ctx c = {
+    node_run run = {.last = ONV_NO_GRAPH};
+    onv_op_ctx *c = &run.c;
+    *c = (onv_op_ctx){
         .model = model,
         .node = node,
         .version = node->version,
@@ -268,13 +315,16 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
         .run_subgraph = run_subgraph,
         .load_known = load_known,
         .read_tensor = read_tensor,
+        .deciders = deciders,
+        .unroll = &driver->unroll,
+        .branches_must_fit = driver->branches_must_fit,
         .driver = driver,
         .err = driver->err,
     };
     onv_op_value *in = ONV_ARENA_ARRAY(&driver->scratch, onv_op_value, node->n_inputs);
     bool *present = ONV_ARENA_ARRAY(&driver->scratch, bool, node->n_inputs);
-    c.out = ONV_ARENA_ARRAY(&driver->scratch, onv_op_value, node->n_outputs);
-    if (in == NULL || present == NULL || c.out == NULL) return onv_fail_memory(driver->err);
+    c->out = ONV_ARENA_ARRAY(&driver->scratch, onv_op_value, node->n_outputs);
+    if (in == NULL || present == NULL || c->out == NULL) return onv_fail_memory(driver->err);
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         in[k].type.rank = -1;
         present[k] = onv_is_value(node->inputs[k]);
@@ -282,21 +332,22 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
         const onv_value *value = onv_model_value(model, node->inputs[k]);
         in[k] = (onv_op_value){value->type, value->known, value->bound_used};
     }
-    for (uint32_t k = 0; k < node->n_outputs; k++) c.out[k].type.rank = -1;
-    c.in = in;
-    c.in_present = present;
+    for (uint32_t k = 0; k < node->n_outputs; k++) c->out[k].type.rank = -1;
+    c->in = in;
+    c->in_present = present;
 
     node->traits = (onv_traits){0};
     node->macs = onv_dim_const(0);
     node->element_ops = onv_dim_const(0);
-    node->op = c.op = find_row(driver, node);
-    if (c.op == NULL) {
+    onv_dims_enter(c->dims, id.index);
+    node->op = c->op = find_row(driver, node);
+    if (c->op == NULL) {
         ONV_TRY(report_unknown_op(driver, node));
     } else {
-        ONV_TRY(onv_rebatch_inputs(driver, id, &c));
-        ONV_TRY(apply_row(driver, &c, node));
+        ONV_TRY(onv_rebatch_inputs(driver, id, c));
+        ONV_TRY(apply_row(driver, c, node));
     }
-    return store_outputs(driver, &c);
+    return store_outputs(driver, c);
 }
 
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id)

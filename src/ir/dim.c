@@ -10,6 +10,7 @@
 void onv_dims_init(onv_dims *pool, onv_arena *arena)
 {
     *pool = (onv_dims){.arena = arena, .max_tree = ONV_DIM_MAX_TREE};
+    onv_dims_enter(pool, UINT32_MAX);
 }
 
 void onv_dims_cleanup(onv_dims *pool)
@@ -18,6 +19,7 @@ void onv_dims_cleanup(onv_dims *pool)
     onv_heap_free(pool->slots);
     onv_heap_free(pool->symbols);
     *pool = (onv_dims){.arena = pool->arena, .max_tree = pool->max_tree};
+    onv_dims_enter(pool, UINT32_MAX);
 }
 
 int64_t onv_sat_add(int64_t a, int64_t b)
@@ -272,14 +274,81 @@ onv_dim onv_dim_symbol(onv_dims *pool, const char *name)
     return new_symbol(pool, copy, false, ONV_DIM_UNKNOWN);
 }
 
-onv_dim onv_dim_fresh(onv_dims *pool, const char *name, onv_dim bound)
+/* How many symbols of that kind the node has made; counts one more. */
+static uint32_t count_kind(onv_dim_scope *scope, const char *name)
 {
-    const char *full = onv_arena_printf(pool->arena, "%s#%u", name, pool->n_symbols);
+    for (uint32_t i = 0; i < scope->n_kinds; i++)
+        if (strcmp(scope->kinds[i].name, name) == 0) return scope->kinds[i].count++;
+    if (scope->n_kinds == ONV_DIM_MAX_FRESH_KINDS)
+        return scope->kinds[ONV_DIM_MAX_FRESH_KINDS - 1].count++;
+    scope->kinds[scope->n_kinds].name = name;
+    scope->kinds[scope->n_kinds++].count = 1;
+    return 0;
+}
+
+static onv_dim make_fresh(onv_dims *pool, const char *name, uint32_t place, onv_dim bound,
+                          bool varying)
+{
+    const char *full;
+    if (pool->scope.number == UINT32_MAX)
+        full = onv_arena_printf(pool->arena, "%s#%u", name, pool->n_symbols);
+    else if (place == 0)
+        full = onv_arena_printf(pool->arena, "%s#%u", name, pool->scope.number);
+    else
+        full = onv_arena_printf(pool->arena, "%s#%u.%u", name, pool->scope.number, place);
     if (full == NULL) {
         pool->failed = true;
         return ONV_DIM_UNKNOWN;
     }
-    return new_symbol(pool, full, true, bound);
+    for (uint32_t i = 0; i < pool->n_given && !varying; i++) {
+        onv_dim_given *given = &pool->given[i];
+        if (strcmp(given->name, full) != 0) continue;
+        onv_dim size = onv_dim_const(given->size);
+        given->used = true;
+        if (onv_dim_is_known(bound) && onv_dim_always_lt(pool, bound, size)) {
+            given->too_large = true;
+            given->bound = bound;
+        }
+        return size;
+    }
+    onv_dim symbol = new_symbol(pool, full, true, bound);
+    if (onv_dim_is_known(symbol)) pool->exprs[pool->count - 1].varying = varying;
+    return symbol;
+}
+
+onv_dim onv_dim_fresh(onv_dims *pool, const char *name, onv_dim bound)
+{
+    return make_fresh(pool, name, count_kind(&pool->scope, name), bound, false);
+}
+
+onv_dim onv_dim_fresh_at(onv_dims *pool, const char *name, uint32_t place, onv_dim bound)
+{
+    return make_fresh(pool, name, place, bound, false);
+}
+
+onv_dim onv_dim_fresh_varying(onv_dims *pool, const char *name, onv_dim bound)
+{
+    return make_fresh(pool, name, count_kind(&pool->scope, name), bound, true);
+}
+
+onv_dim onv_dim_given_size(const onv_dims *pool, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0; i < pool->n_given; i++) {
+        const char *given = pool->given[i].name;
+        if (strncmp(given, name, length) != 0 || given[length] != '#') continue;
+        char *end;
+        unsigned long number = strtoul(given + length + 1, &end, 10);
+        if (*end == '\0' && number == pool->scope.number) return onv_dim_const(pool->given[i].size);
+    }
+    return ONV_DIM_UNKNOWN;
+}
+
+bool onv_dim_is_bindable(const onv_dims *pool, onv_dim symbol)
+{
+    if (!onv_dim_is_symbol(pool, symbol)) return false;
+    const onv_dim_expr *e = onv_dim_get(pool, symbol);
+    return e->data && !e->varying;
 }
 
 bool onv_dim_is_symbol(const onv_dims *pool, onv_dim d)

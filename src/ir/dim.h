@@ -47,6 +47,28 @@ enum {
 
 typedef struct onv_dim_expr onv_dim_expr;
 
+/* Names of fresh symbols: "range#7" is made by the node with index 7, a second one of that kind by
+ * the same node is "range#7.1". So a name does not depend on which other sizes are bound. */
+enum { ONV_DIM_MAX_FRESH_KINDS = 6 };
+
+typedef struct onv_dim_scope {
+    uint32_t number; /* of the node; UINT32_MAX: symbols are numbered in order of creation */
+    uint32_t n_kinds;
+    struct {
+        const char *name;
+        uint32_t count;
+    } kinds[ONV_DIM_MAX_FRESH_KINDS];
+} onv_dim_scope;
+
+/* A size given for a fresh symbol, by name, before it is made. */
+typedef struct onv_dim_given {
+    const char *name;
+    int64_t size;
+    bool used;
+    bool too_large; /* beyond `bound` */
+    onv_dim bound;
+} onv_dim_given;
+
 typedef struct onv_dims {
     onv_arena *arena; /* not owned */
     onv_dim_expr *exprs;
@@ -55,7 +77,10 @@ typedef struct onv_dims {
     uint32_t n_slots;
     uint32_t *symbols; /* by symbol number: index of its expression */
     uint32_t n_symbols, symbol_capacity;
-    uint32_t max_tree;  /* parts of an expression when written out */
+    uint32_t max_tree; /* parts of an expression when written out */
+    onv_dim_scope scope;
+    onv_dim_given *given; /* not owned */
+    uint32_t n_given;
     uint64_t overflows; /* constants that did not fit */
     uint64_t too_large; /* expressions beyond the limits */
     bool failed;        /* memory ran out: results since then are unknown */
@@ -107,8 +132,30 @@ static inline bool onv_dim_same(onv_dim a, onv_dim b)
 onv_dim onv_dim_symbol(onv_dims *pool, const char *name);
 
 /* A new symbol whose value only the data decides, at most `bound` (ONV_DIM_UNKNOWN: no bound).
- * Its name is made from `name`, e.g. "nonzero#3". */
+ * Its name is made from `name`, e.g. "nonzero#3". Where pool->given has a size for that name it is
+ * that size. */
 onv_dim onv_dim_fresh(onv_dims *pool, const char *name, onv_dim bound);
+
+/* The same for the one at a fixed place among those that a node may make of that kind: its name does
+ * not depend on how many of them are made. */
+onv_dim onv_dim_fresh_at(onv_dims *pool, const char *name, uint32_t place, onv_dim bound);
+
+/* The same for a value that differs from one iteration to the next: no size can be given for it. */
+onv_dim onv_dim_fresh_varying(onv_dims *pool, const char *name, onv_dim bound);
+
+/* The size given for the symbol that onv_dim_fresh_at(pool, name, 0, ...) would make, unknown if
+ * there is none. */
+onv_dim onv_dim_given_size(const onv_dims *pool, const char *name);
+
+/* Whether the symbol was made by onv_dim_fresh or onv_dim_fresh_at. */
+bool onv_dim_is_bindable(const onv_dims *pool, onv_dim symbol);
+
+/* Fresh symbols are now made by the node with that number. */
+static inline void onv_dims_enter(onv_dims *pool, uint32_t number)
+{
+    pool->scope.number = number;
+    pool->scope.n_kinds = 0;
+}
 
 bool onv_dim_is_symbol(const onv_dims *pool, onv_dim d);
 const char *onv_dim_symbol_name(const onv_dims *pool, onv_dim symbol);

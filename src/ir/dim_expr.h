@@ -34,6 +34,7 @@ struct onv_dim_expr {
     uint8_t kind;
     uint8_t depth;      /* of nested atoms */
     bool data;          /* holds a symbol made by onv_dim_fresh */
+    bool varying;       /* SYMBOL: made by onv_dim_fresh_varying */
     uint32_t n;         /* terms */
     uint32_t tree_size; /* nodes when written out */
     uint32_t symbol;    /* SYMBOL: its number */

@@ -16,6 +16,56 @@ static onv_status run_branch(onv_op_ctx *c, const char *name, onv_op_value *out)
     return c->run_subgraph(c, body, NULL, 0, out, n_out);
 }
 
+static void set_runs(onv_op_ctx *c, const char *name, bool runs)
+{
+    onv_graph_id body;
+    uint32_t n_in, n_out;
+    if (onv_op_body(c, name, &body, &n_in, &n_out) == ONV_OK)
+        onv_model_graph(c->model, body)->never_runs = !runs;
+}
+
+/* A branch that contradicts the shapes cannot be taken: *why says how, NULL where it fits. */
+static onv_status try_branch(onv_op_ctx *c, const char *name, onv_op_value *out, const char **why)
+{
+    onv_graph_id body;
+    uint32_t n_in, n_out;
+    *why = NULL;
+    ONV_TRY(onv_op_body(c, name, &body, &n_in, &n_out));
+    /* An If that is malformed itself is not a branch that does not fit. */
+    if (c->branches_must_fit || n_in != 0 || n_out != c->n_out) return run_branch(c, name, out);
+    return onv_op_try_body(c, body, NULL, 0, out, n_out, why);
+}
+
+static void warn_impossible(onv_op_ctx *c, const char *name, const char *why)
+{
+    const char *deciders = c->deciders != NULL ? c->deciders(c, 0) : NULL;
+    onv_op_warn(c, "impossible-branch",
+                "%s cannot run with these shapes (%s); only the other branch is counted%s%s", name,
+                why, deciders != NULL ? "; " : "", deciders != NULL ? deciders : "");
+}
+
+/* Runs both branches; where one of them is impossible, both arrays are those of the other. */
+static onv_status run_alternatives(onv_op_ctx *c, onv_op_value **then, onv_op_value **otherwise)
+{
+    const char *then_why, *else_why;
+    ONV_TRY(try_branch(c, "then_branch", *then, &then_why));
+    ONV_TRY(try_branch(c, "else_branch", *otherwise, &else_why));
+    if (then_why != NULL && else_why != NULL)
+        return onv_op_fail(c,
+                           "both branches contradict the shapes; then_branch: %s; else_branch: %s",
+                           then_why, else_why);
+    set_runs(c, "then_branch", then_why == NULL);
+    set_runs(c, "else_branch", else_why == NULL);
+    if (then_why != NULL) {
+        warn_impossible(c, "then_branch", then_why);
+        *then = *otherwise;
+    } else if (else_why != NULL) {
+        warn_impossible(c, "else_branch", else_why);
+        *otherwise = *then;
+    }
+    return ONV_OK;
+}
+
 static onv_status infer_if(onv_op_ctx *c)
 {
     onv_dim condition = onv_op_in_scalar(c, 0);
@@ -23,11 +73,13 @@ static onv_status infer_if(onv_op_ctx *c)
     onv_op_value *otherwise = ONV_ARENA_ARRAY(c->arena, onv_op_value, c->n_out);
     if (then == NULL || otherwise == NULL) return onv_fail_memory(c->err);
     if (onv_dim_is_const(condition)) {
-        ONV_TRY(run_branch(c, condition.raw != 0 ? "then_branch" : "else_branch", then));
+        bool holds = condition.raw != 0;
+        ONV_TRY(run_branch(c, holds ? "then_branch" : "else_branch", then));
+        set_runs(c, "then_branch", holds);
+        set_runs(c, "else_branch", !holds);
         otherwise = then;
     } else {
-        ONV_TRY(run_branch(c, "then_branch", then));
-        ONV_TRY(run_branch(c, "else_branch", otherwise));
+        ONV_TRY(run_alternatives(c, &then, &otherwise));
     }
     for (uint32_t k = 0; k < c->n_out; k++) {
         if (!onv_op_has_out(c, k)) continue;
@@ -81,14 +133,22 @@ static const onv_known *one_element(onv_op_ctx *c, onv_dtype dtype, int rank, on
     return known;
 }
 
+const onv_known *onv_loop_number(onv_op_ctx *c, onv_dim iteration)
+{
+    return one_element(c, ONV_INT64, 0, iteration);
+}
+
 /* --- Loop -------------------------------------------------------------------------------------- */
 
 /* The most iterations that M allows, unknown where there is no limit. */
 static onv_dim most_trips(onv_op_ctx *c)
 {
     onv_dim m = onv_op_has_in(c, 0) ? onv_op_in_scalar(c, 0) : ONV_DIM_UNKNOWN;
-    if (onv_dim_is_infinite(m)) return ONV_DIM_UNKNOWN;
-    return onv_dim_max(c->dims, onv_dim_const(0), m);
+    onv_dim given = onv_dim_given_size(c->dims, "trips");
+    if (onv_dim_is_infinite(m)) m = ONV_DIM_UNKNOWN;
+    if (!onv_dim_is_known(m)) return given;
+    m = onv_dim_max(c->dims, onv_dim_const(0), m);
+    return onv_dim_is_known(given) ? onv_dim_min(c->dims, m, given) : m;
 }
 
 /* The iteration number and the condition, as the body gets them: in an iteration that runs, the
@@ -101,9 +161,9 @@ static void set_loop_inputs(onv_op_ctx *c, onv_loop *loop)
         onv_dim last = onv_dim_add(c->dims, loop->most_trips, onv_dim_const(-1));
         onv_dim most = onv_dim_substitute_bounds(c->dims, last);
         if (onv_dim_is(last, 0))
-            number->known = one_element(c, ONV_INT64, 0, last);
+            number->known = onv_loop_number(c, last);
         else if (onv_dim_is_known(most) && !onv_dim_is(most, -1))
-            number->known = one_element(c, ONV_INT64, 0, onv_dim_fresh(c->dims, "iteration", most));
+            number->known = onv_loop_number(c, onv_dim_fresh_varying(c->dims, "iteration", most));
     }
     if (loop->n_in > 1) {
         onv_op_value *condition = &loop->in[1];
@@ -136,22 +196,74 @@ static onv_dim count_trips(onv_op_ctx *c, const onv_loop *loop)
     return onv_dim_fresh(c->dims, "trips", onv_dim_substitute_bounds(c->dims, loop->most_trips));
 }
 
+static void set_trips(onv_op_ctx *c, const onv_loop *loop, onv_dim trips)
+{
+    onv_graph *body = onv_model_graph(c->model, loop->body);
+    body->trips = trips;
+    body->never_runs = onv_dim_is(trips, 0);
+}
+
+/* The element of a stacked output without iterations: what the body would give, as far as that can
+ * be told; sizes that cannot are 0. */
+static void set_no_element(onv_op_ctx *c, onv_op_value *element)
+{
+    onv_type *type = &element->type;
+    onv_dim dims[ONV_MAX_RANK];
+    if (!onv_type_has_rank(type)) return;
+    for (int i = 0; i < type->rank; i++)
+        dims[i] = onv_dim_is_known(type->dims[i]) ? type->dims[i] : onv_dim_const(0);
+    *type = onv_type_tensor(c, (onv_dtype)type->dtype, dims, type->rank);
+}
+
+/* The body never runs: it is looked at for the element types of stacked outputs alone. */
+static onv_status skip_loop(onv_op_ctx *c, onv_loop *loop)
+{
+    onv_dim none = onv_dim_const(0);
+    const char *why = NULL;
+    bool stacks = false;
+    for (uint32_t k = loop->n_states; k < c->n_out; k++) stacks |= onv_op_has_out(c, k);
+    for (uint32_t k = 0; k < loop->n_out; k++) loop->out[k].type = onv_type_unknown();
+    if (stacks)
+        ONV_TRY(onv_op_try_body(c, loop->body, loop->in, loop->n_in, loop->out, loop->n_out, &why));
+    for (uint32_t k = 0; k < loop->n_states && k < c->n_out; k++)
+        if (onv_op_has_out(c, k)) c->out[k] = loop->in[loop->in_first + k];
+    for (uint32_t k = loop->n_states; k < c->n_out; k++) {
+        onv_op_value *element = &loop->out[loop->out_first + k];
+        set_no_element(c, element);
+        ONV_TRY(stack(c, k, element, none, 0));
+    }
+    set_trips(c, loop, none);
+    return ONV_OK;
+}
+
+static onv_status start_loop(onv_op_ctx *c, onv_loop *loop)
+{
+    ONV_TRY(onv_op_body(c, "body", &loop->body, &loop->n_in, &loop->n_out));
+    if (loop->n_in != loop->n_states + 2 || loop->n_out < loop->n_states + 1)
+        return onv_op_fail(c, "a body of %u inputs and %u outputs for %u carried values",
+                           loop->n_in, loop->n_out, loop->n_states);
+    if (c->n_out > loop->n_out - 1)
+        return onv_op_fail(c, "the body gives %u values for %u outputs", loop->n_out - 1, c->n_out);
+    if (!onv_loop_init(c, loop)) return onv_fail_memory(c->err);
+    loop->most_trips = most_trips(c);
+    set_loop_inputs(c, loop);
+    for (uint32_t k = 0; k < loop->n_states; k++) loop->in[2 + k] = onv_op_in_value(c, 2 + k);
+    return ONV_OK;
+}
+
 static onv_status infer_loop(onv_op_ctx *c)
 {
     onv_loop loop = {.n_states = c->n_in > 2 ? c->n_in - 2 : 0, .in_first = 2, .out_first = 1};
-    ONV_TRY(onv_op_body(c, "body", &loop.body, &loop.n_in, &loop.n_out));
-    if (loop.n_in != loop.n_states + 2 || loop.n_out < loop.n_states + 1)
-        return onv_op_fail(c, "a body of %u inputs and %u outputs for %u carried values", loop.n_in,
-                           loop.n_out, loop.n_states);
-    if (!onv_loop_init(c, &loop)) return onv_fail_memory(c->err);
-    loop.most_trips = most_trips(c);
-    set_loop_inputs(c, &loop);
-    for (uint32_t k = 0; k < loop.n_states; k++) loop.in[2 + k] = onv_op_in_value(c, 2 + k);
+    ONV_TRY(start_loop(c, &loop));
+    bool starts = !onv_op_has_in(c, 1) || !onv_dim_is(onv_op_in_scalar(c, 1), 0);
+    if (!starts || onv_dim_is(loop.most_trips, 0)) return skip_loop(c, &loop);
     ONV_TRY(onv_loop_settle(c, &loop));
     onv_dim trips = count_trips(c, &loop);
+    ONV_TRY(onv_loop_unroll(c, &loop, &trips));
     ONV_TRY(set_results(c, &loop, trips));
     for (uint32_t k = loop.n_states; k < c->n_out; k++)
         ONV_TRY(stack(c, k, &loop.out[k + 1], trips, 0));
+    set_trips(c, &loop, trips);
     return ONV_OK;
 }
 
@@ -231,6 +343,7 @@ static onv_status infer_scan(onv_op_ctx *c)
     for (uint32_t k = loop.n_states; k < c->n_out; k++)
         ONV_TRY(
             stack(c, k, &loop.out[k], trips, axis_of(c, "scan_output_axes", k - loop.n_states)));
+    set_trips(c, &loop, trips);
     return ONV_OK;
 }
 
@@ -264,6 +377,7 @@ static onv_status infer_scan_8(onv_op_ctx *c)
         c->out[k].known = NULL;
         ONV_TRY(stack(c, k, &element, batch, 0));
     }
+    set_trips(c, &loop, onv_dim_mul(c->dims, batch, trips));
     return ONV_OK;
 }
 

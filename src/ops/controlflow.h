@@ -32,6 +32,11 @@ onv_type onv_type_sequence(const onv_type *elem, onv_dim length);
 onv_status onv_op_body(onv_op_ctx *c, const char *name, onv_graph_id *body, uint32_t *n_in,
                        uint32_t *n_out);
 
+/* Runs a subgraph that may not fit the shapes: then *why says how, the status is ONV_OK and `out` is
+ * not set. Other failures (memory, limits, sizes that do not fit 61 bits) stay failures. */
+onv_status onv_op_try_body(onv_op_ctx *c, onv_graph_id body, const onv_op_value *in, uint32_t n_in,
+                           onv_op_value *out, uint32_t n_out, const char **why);
+
 /* A value of the node with its contents, as a subgraph gets it. */
 onv_op_value onv_op_in_value(onv_op_ctx *c, uint32_t k);
 
@@ -42,10 +47,13 @@ typedef struct onv_loop {
     uint32_t n_states;            /* values carried */
     uint32_t in_first, out_first; /* where they stand among the body's inputs and outputs */
     onv_op_value *in;             /* n_in, the states with their initial values */
+    onv_op_value *initial;        /* n_states: these, kept by onv_loop_settle */
     onv_op_value *out;            /* n_out: what the body gives once nothing changes any more */
     onv_dim most_trips; /* no iteration is later than this; unknown where there is no limit */
     struct onv_carried *carried;
-    uint32_t first_symbol; /* symbols from here on were made inside the loop */
+    const onv_op_value *final; /* n_states: what they are at the end, where iterations were run one
+                                  by one; else NULL */
+    uint32_t first_symbol;     /* symbols from here on were made inside the loop */
 } onv_loop;
 
 /* Allocates the arrays of a loop. False when memory is short. */
@@ -53,6 +61,13 @@ bool onv_loop_init(onv_op_ctx *c, onv_loop *loop);
 
 /* Runs the body until the types of the states cover every iteration. */
 onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop);
+
+/* The contents of an iteration number. */
+const onv_known *onv_loop_number(onv_op_ctx *c, onv_dim iteration);
+
+/* Where sizes or the number of iterations are still open after onv_loop_settle: runs the iterations
+ * of a Loop one by one, if what is known allows it and they are few. */
+onv_status onv_loop_unroll(onv_op_ctx *c, onv_loop *loop, onv_dim *trips);
 
 /* State k after `trips` iterations. */
 onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, onv_dim trips);

@@ -54,7 +54,8 @@ bool onv_loop_init(onv_op_ctx *c, onv_loop *loop)
     loop->in = ONV_ARENA_ARRAY(c->arena, onv_op_value, loop->n_in);
     loop->out = ONV_ARENA_ARRAY(c->arena, onv_op_value, loop->n_out);
     loop->carried = ONV_ARENA_ARRAY(c->arena, onv_carried, loop->n_states);
-    return loop->in != NULL && loop->out != NULL && loop->carried != NULL;
+    loop->initial = ONV_ARENA_ARRAY(c->arena, onv_op_value, loop->n_states);
+    return loop->in != NULL && loop->out != NULL && loop->carried != NULL && loop->initial != NULL;
 }
 
 /* --- One dim ----------------------------------------------------------------------------------- */
@@ -78,7 +79,7 @@ static bool steady(onv_op_ctx *c, const onv_loop *loop, onv_dim d)
 static void probe_dim(onv_op_ctx *c, carried_dim *d)
 {
     d->kind = CARRIED_PROBED;
-    d->now = onv_dim_fresh(c->dims, "carried", ONV_DIM_UNKNOWN);
+    d->now = onv_dim_fresh_varying(c->dims, "carried", ONV_DIM_UNKNOWN);
 }
 
 static void bound_dim(onv_op_ctx *c, carried_dim *d, onv_dim given)
@@ -88,7 +89,7 @@ static void bound_dim(onv_op_ctx *c, carried_dim *d, onv_dim given)
     open_dim(d);
     if (!onv_dim_is_known(most)) return;
     d->kind = CARRIED_BOUNDED;
-    d->now = onv_dim_fresh(c->dims, "carried", most);
+    d->now = onv_dim_fresh_varying(c->dims, "carried", most);
 }
 
 /* The last iteration starts from initial + (most_trips - 1) * by. */
@@ -104,7 +105,7 @@ static void grow_dim(onv_op_ctx *c, const onv_loop *loop, carried_dim *d, onv_di
     }
     d->kind = CARRIED_GROWS;
     d->by = by;
-    d->now = onv_dim_fresh(c->dims, "carried", onv_dim_substitute_bounds(c->dims, most));
+    d->now = onv_dim_fresh_varying(c->dims, "carried", onv_dim_substitute_bounds(c->dims, most));
 }
 
 /* What the body made of the dim; true where that is news. */
@@ -236,7 +237,7 @@ onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop)
 {
     bool news = true;
     for (uint32_t k = 0; k < loop->n_states; k++) {
-        loop->carried[k].initial = loop->in[loop->in_first + k];
+        loop->initial[k] = loop->carried[k].initial = loop->in[loop->in_first + k];
         if (!carry(c, &loop->carried[k])) return onv_fail_memory(c->err);
     }
     for (int round = 0; news; round++) {
@@ -265,6 +266,7 @@ onv_op_value onv_loop_result(onv_op_ctx *c, const onv_loop *loop, uint32_t k, on
     const onv_op_value *given = &loop->out[loop->out_first + k];
     onv_op_value result = loop->in[loop->in_first + k];
     onv_dim dims[ONV_MAX_RANK];
+    if (loop->final != NULL) return loop->final[k];
     if (onv_dim_is(trips, 0)) return state->initial;
     result.bound = state->initial.bound;
     bool ran = onv_dim_always_lt(c->dims, onv_dim_const(0), trips);

@@ -51,6 +51,7 @@ bool onv_type_same(const onv_type *a, const onv_type *b)
 
 onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b)
 {
+    uint32_t place = c->n_merged++;
     if (onv_dim_same(a, b)) return a;
     if (!onv_dim_is_known(a) || !onv_dim_is_known(b)) return ONV_DIM_UNKNOWN;
     onv_dim most_a = onv_dim_substitute_bounds(c->dims, a);
@@ -63,7 +64,7 @@ onv_dim onv_dim_merge(onv_op_ctx *c, onv_dim a, onv_dim b)
     if (onv_dim_is_symbol(c->dims, b) && onv_dim_has_bound(c->dims, b) &&
         onv_dim_always_le(c->dims, most_a, most_b))
         return b;
-    return onv_dim_fresh(c->dims, "either", onv_dim_max(c->dims, most_a, most_b));
+    return onv_dim_fresh_at(c->dims, "either", place, onv_dim_max(c->dims, most_a, most_b));
 }
 
 static const char *kind_name(const onv_type *type)
@@ -209,6 +210,29 @@ onv_status onv_op_body(onv_op_ctx *c, const char *name, onv_graph_id *body, uint
     *body = attr->graph;
     *n_in = onv_model_graph(c->model, attr->graph)->n_inputs;
     *n_out = onv_model_graph(c->model, attr->graph)->n_outputs;
+    return ONV_OK;
+}
+
+/* What an error says, in full. */
+static const char *error_text(onv_op_ctx *c, const onv_error *error)
+{
+    const char *text =
+        onv_arena_printf(c->arena, "%s%s%s: %s", error->op_type, error->node[0] != '\0' ? " " : "",
+                         error->node, error->message);
+    return text != NULL ? text : "";
+}
+
+onv_status onv_op_try_body(onv_op_ctx *c, onv_graph_id body, const onv_op_value *in, uint32_t n_in,
+                           onv_op_value *out, uint32_t n_out, const char **why)
+{
+    const onv_error before = *c->err;
+    uint64_t overflows = c->dims->overflows, too_large = c->dims->too_large;
+    *why = NULL;
+    onv_status status = c->run_subgraph(c, body, in, n_in, out, n_out);
+    if (status != ONV_ERR_MODEL || c->dims->overflows != overflows) return status;
+    *why = error_text(c, c->err);
+    *c->err = before;
+    c->dims->too_large = too_large;
     return ONV_OK;
 }
 

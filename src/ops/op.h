@@ -99,9 +99,21 @@ typedef const onv_known *(*onv_op_read_tensor)(onv_op_ctx *c, const onv_tensor *
 
 /* Runs the body of a control-flow operator: gives `n_in` types and contents to the inputs of the
  * subgraph, infers it, and sets `out` (n_out of them) to the types and contents of its outputs.
+ * Diagnostics of a run that fails, and of a run that is repeated right away, are forgotten.
  * Provided by the floor above. */
 typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph, const onv_op_value *in,
                                           uint32_t n_in, onv_op_value *out, uint32_t n_out);
+
+/* What decides input k, for messages: "input 'sr' decides; bind it with --input-value sr=..."; NULL
+ * where nothing is found. Provided by the floor above. */
+typedef const char *(*onv_op_deciders)(onv_op_ctx *c, uint32_t k);
+
+/* Loops that are run iteration by iteration: whether one is, and how many more nodes such runs may
+ * infer, of the whole model. */
+typedef struct onv_op_unroll {
+    bool active;
+    uint64_t nodes_left;
+} onv_op_unroll;
 
 struct onv_op_ctx {
     onv_model *model;
@@ -117,6 +129,10 @@ struct onv_op_ctx {
     onv_op_run_subgraph run_subgraph;
     onv_op_load_known load_known;   /* NULL: contents are all in `in` */
     onv_op_read_tensor read_tensor; /* NULL: none are tracked */
+    onv_op_deciders deciders;       /* NULL: not known */
+    onv_op_unroll *unroll;          /* NULL: never */
+    bool branches_must_fit;         /* a branch that contradicts the shapes is an error */
+    uint32_t n_merged;              /* dims merged so far: the places of what merging makes */
     void *driver;                   /* of the floor above */
     onv_error *err;
 };

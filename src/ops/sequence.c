@@ -317,6 +317,8 @@ static onv_status infer_sequence_map(onv_op_ctx *c)
         ONV_TRY(onv_sequence_elem(c, onv_op_in(c, k), &in[k].type));
     }
     ONV_TRY(c->run_subgraph(c, body, in, n_in, out, n_out));
+    onv_model_graph(c->model, body)->trips = length;
+    onv_model_graph(c->model, body)->never_runs = onv_dim_is(length, 0);
     for (uint32_t k = 0; k < c->n_out; k++) {
         elems[k] = out[k].type;
         onv_type sequence = onv_type_sequence(&elems[k], length);

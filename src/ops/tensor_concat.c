@@ -150,7 +150,7 @@ static onv_status split_parts(onv_op_ctx *c, onv_dim size, onv_dim *parts)
     if (known) return given_parts(c, size, list, count, parts);
     for (uint32_t k = 0; k < c->n_out; k++)
         parts[k] = c->n_out == 1            ? size
-                   : onv_dim_is_known(size) ? onv_dim_fresh(c->dims, "split", size)
+                   : onv_dim_is_known(size) ? onv_dim_fresh_at(c->dims, "split", k, size)
                                             : ONV_DIM_UNKNOWN;
     return ONV_OK;
 }

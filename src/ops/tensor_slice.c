@@ -62,14 +62,14 @@ static onv_dim backward_size(onv_dims *dims, onv_dim start, onv_dim end, onv_dim
 }
 
 /* Where a limit is not known, the size is the data's to decide, at most what the other allows. */
-static onv_dim cut_size(onv_op_ctx *c, const cut *k, onv_dim size)
+static onv_dim cut_size(onv_op_ctx *c, uint32_t place, const cut *k, onv_dim size)
 {
     onv_dims *dims = c->dims;
-    if (!onv_dim_is_known(k->step)) return onv_dim_fresh(dims, "slice", size);
+    if (!onv_dim_is_known(k->step)) return onv_dim_fresh_at(dims, "slice", place, size);
     bool forward = k->step.raw > 0, single = onv_dim_is_infinite(k->step);
     /* A step too large for any second element. */
     onv_dim step = single ? onv_dim_const(forward ? 1 : -1) : k->step;
-    if (!onv_dim_is_const(step)) return onv_dim_fresh(dims, "slice", size);
+    if (!onv_dim_is_const(step)) return onv_dim_fresh_at(dims, "slice", place, size);
     onv_dim lowest = onv_dim_const(-ONV_DIM_INFINITY_RAW);
     onv_dim start = from_front(dims, k->start, size), end = from_front(dims, k->end, size);
     bool open = !onv_dim_is_known(start) || !onv_dim_is_known(end);
@@ -79,7 +79,7 @@ static onv_dim cut_size(onv_op_ctx *c, const cut *k, onv_dim size)
                              : backward_size(dims, start, end, step, size);
     if (single) result = onv_dim_min(dims, result, onv_dim_const(1));
     if (!open || !onv_dim_is_known(result) || onv_dim_is(result, 0)) return result;
-    return onv_dim_fresh(dims, "slice", result);
+    return onv_dim_fresh_at(dims, "slice", place, result);
 }
 
 /* One of the lists: element i, `fallback` where the list is absent, unknown where it is not known. */
@@ -119,8 +119,9 @@ static void cut_all(onv_op_ctx *c, cut *cuts, int rank)
                            .start = ONV_DIM_UNKNOWN,
                            .end = ONV_DIM_UNKNOWN,
                            .step = ONV_DIM_UNKNOWN,
-                           .size = onv_dim_is_known(size) ? onv_dim_fresh(c->dims, "slice", size)
-                                                          : ONV_DIM_UNKNOWN};
+                           .size = onv_dim_is_known(size)
+                                       ? onv_dim_fresh_at(c->dims, "slice", (uint32_t)axis, size)
+                                       : ONV_DIM_UNKNOWN};
     }
 }
 
@@ -156,7 +157,7 @@ static onv_status read_cuts(onv_op_ctx *c, cut *cuts, int rank)
                    .step = item(&steps, i, onv_dim_const(1))};
         if (onv_dim_is(k->step, 0)) return onv_op_fail(c, "a step of 0");
         if (onv_dim_is_known(onv_op_in_dim(c, 0, axis)))
-            k->size = cut_size(c, k, onv_op_in_dim(c, 0, axis));
+            k->size = cut_size(c, i, k, onv_op_in_dim(c, 0, axis));
         else
             k->size = ONV_DIM_UNKNOWN;
     }
