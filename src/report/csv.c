@@ -56,8 +56,9 @@ static onv_status write_csv(const onv_report_job *job)
                    "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
     for (size_t i = 0; i < job->count; i++) {
         const onv_view *view = &job->views[i];
-        for (size_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
-            write_row(job, view, (onv_value_id){(uint32_t)v});
+        for (uint32_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
+            if (!onv_view_is_there(view, (onv_value_id){v})) continue;
+            write_row(job, view, (onv_value_id){v});
             if (job->arena->failed) return onv_fail_memory(job->err);
             onv_arena_reset(job->arena);
         }

@@ -229,11 +229,11 @@ static void write_regions(const part_job *job)
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
         onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
         if (r->kind == ONV_REGION_LOOP) {
-            onv_json_put_known(json, "trips", r->trips > 0, r->trips);
-            if (r->trips > 0 && r->trips_bound) {
-                onv_json_key(json, "bound");
-                onv_json_bool(json, true);
-            }
+            const onv_attr *body = onv_node_attr(node, r->label);
+            onv_dim trips = onv_model_graph(job->view->model, body->graph)->trips;
+            onv_json_key(json, "trips");
+            onv_json_dim(json, &job->view->model->dims, job->scratch,
+                         onv_view_dim(job->view, trips));
         }
         onv_json_close(json);
         end_element(job);
