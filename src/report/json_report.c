@@ -206,6 +206,14 @@ static void write_nodes(const part_job *job)
     onv_arena_cleanup(&arena);
 }
 
+/* A node of an unknown operator may have several bodies in one attribute: those say nothing. */
+static onv_dim trips_of(const onv_model *model, const onv_node *node, const char *attribute)
+{
+    const onv_attr *body = onv_node_attr(node, attribute);
+    if (body == NULL || body->kind != ONV_ATTR_GRAPH) return ONV_DIM_UNKNOWN;
+    return onv_model_graph(model, body->graph)->trips;
+}
+
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
 static void write_regions(const part_job *job)
 {
@@ -229,11 +237,9 @@ static void write_regions(const part_job *job)
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
         onv_json_put_known(json, "parent", has_parent, has_parent ? r->parent : 0);
         if (r->kind == ONV_REGION_LOOP) {
-            const onv_attr *body = onv_node_attr(node, r->label);
-            onv_dim trips = onv_model_graph(job->view->model, body->graph)->trips;
             onv_json_key(json, "trips");
             onv_json_dim(json, &job->view->model->dims, job->scratch,
-                         onv_view_dim(job->view, trips));
+                         onv_view_dim(job->view, trips_of(job->view->model, node, r->label)));
         }
         onv_json_close(json);
         end_element(job);
