@@ -31,6 +31,10 @@ static bool tensor_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, 
 static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bool *overflow)
 {
     uint64_t one, sum = 0;
+    if (onv_type_is_on_host(type)) {
+        *bytes = 0;
+        return true;
+    }
     switch ((onv_type_kind)type->kind) {
     case ONV_TYPE_TENSOR:
     case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(dims, type, bytes, overflow);

@@ -64,6 +64,7 @@ static void spread_never_runs(onv_model *model)
 
 static bool is_sized(onv_model *model, const onv_type *type)
 {
+    if (onv_type_is_on_host(type)) return true;
     if (type->kind != ONV_TYPE_TENSOR && type->kind != ONV_TYPE_SPARSE_TENSOR)
         return type->kind != ONV_TYPE_UNKNOWN;
     onv_dim elems = onv_type_elems(&model->dims, type);

@@ -11,6 +11,14 @@ bool onv_type_is_static(const onv_type *type)
     return true;
 }
 
+bool onv_type_is_on_host(const onv_type *type)
+{
+    while (type != NULL && (type->kind == ONV_TYPE_SEQUENCE || type->kind == ONV_TYPE_OPTIONAL))
+        type = type->elem;
+    if (type == NULL || type->kind == ONV_TYPE_UNKNOWN) return false;
+    return type->kind == ONV_TYPE_MAP || type->dtype == ONV_STRING;
+}
+
 onv_dim onv_type_elems(onv_dims *pool, const onv_type *type)
 {
     if (!onv_type_has_rank(type)) return ONV_DIM_UNKNOWN;

@@ -44,6 +44,9 @@ static inline bool onv_type_has_rank(const onv_type *type)
 /* True when every dim is a number. */
 bool onv_type_is_static(const onv_type *type);
 
+/* Whether it is text, maps, or sequences of them, however many: what no device holds. */
+bool onv_type_is_on_host(const onv_type *type);
+
 /* The number of elements: the product of the dims; unknown where a dim or the rank is. */
 onv_dim onv_type_elems(onv_dims *pool, const onv_type *type);
 

@@ -40,6 +40,7 @@ typedef enum onv_op_flags {
     ONV_OP_SUBGRAPH = 1 << 1,       /* runs subgraphs held in attributes */
     ONV_OP_DATA_DEPENDENT = 1 << 2, /* the size of an output depends on the data */
     ONV_OP_HOST = 1 << 3,           /* works on shapes and scalars: no device memory of its own */
+    ONV_OP_WEIGHT_ATTRS = 1 << 4,   /* what it has learnt stands in its attributes: trees, vectors */
 } onv_op_flags;
 
 /* Memory semantics (ir/model.h): of the row, or of the node where an attribute decides. */
@@ -78,6 +79,11 @@ typedef struct onv_op_index {
 bool onv_op_index_init(onv_op_index *index, onv_arena *arena);
 const onv_op *onv_op_find(const onv_op_index *index, const char *domain, const char *name,
                           int32_t version);
+
+/* What the attributes of a node hold of weights, where its operator keeps them there: numbers of lists
+ * and tensors, as they stand in the file; text takes nothing. Zeros for every other node and before
+ * inference has found the operator; false where the sums do not fit 64 bits. */
+bool onv_op_attr_weights(const onv_node *node, uint64_t *bytes, uint64_t *elems);
 
 /* All families, for documentation and tests. */
 extern const onv_op_family *const onv_op_families[];

@@ -91,7 +91,12 @@ static const onv_op rows[] = {
      .infer = infer_string_normalizer,
      .flags = ONV_OP_DATA_DEPENDENT},
     {.name = "RegexFullMatch", .since = 20, .in = {1, 1}, .out = {1, 1}, .infer = infer_regex},
-    {.name = "TfIdfVectorizer", .since = 9, .in = {1, 1}, .out = {1, 1}, .infer = infer_tf_idf},
+    {.name = "TfIdfVectorizer",
+     .since = 9,
+     .in = {1, 1},
+     .out = {1, 1},
+     .infer = infer_tf_idf,
+     .flags = ONV_OP_WEIGHT_ATTRS},
 };
 
 const onv_op_family onv_ops_text = {"", rows, sizeof rows / sizeof rows[0]};

@@ -152,6 +152,33 @@ static void sizes_that_overflow_are_errors_with_a_name(void **state)
     model_free(m);
 }
 
+/* Text and maps stand on the host: they take nothing and leave nothing unknown, whatever their number. */
+static void text_and_maps_take_no_device_memory(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_import(m, "ai.onnx.ml", 3);
+    model_input(m, "x", "f32[4,3]");
+    model_input(m, "rows", "f32");
+    model_node(m, "ai.onnx.ml::ZipMap", "0", "x", "some", "classlabels_int64s=[0,1,2]");
+    model_node(m, "ai.onnx.ml::ZipMap", "1", "rows", "any", "classlabels_int64s=[0,1,2]");
+    model_node(m, "Cast", "2", "x", "words", "to=8");
+    model_node(m, "Relu", "3", "x", "y", "");
+    model_output(m, "any", "f32");
+    model_output(m, "y", "f32");
+    onv_options options = {.shapes = &(onv_shape_binding){"rows", (int64_t[]){5, 3}, 2},
+                           .n_shapes = 1};
+    onv_analysis *a = model_analyse(m, &options);
+    for (size_t i = 0; i < 3; i++) {
+        onv_tensor_info info = tensor(a, ((const char *[]){"some", "any", "words"})[i]);
+        assert_int_equal(info.bytes, 0);
+    }
+    assert_int_equal(summarise(a).unknown_tensors, 0);
+    assert_int_equal(summarise(a).output_bytes, 48);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +187,7 @@ int main(void)
         cmocka_unit_test(weights_are_counted_apart),
         cmocka_unit_test(unknown_sizes_are_counted_not_guessed),
         cmocka_unit_test(declared_types_serve_an_unknown_operator),
+        cmocka_unit_test(text_and_maps_take_no_device_memory),
         cmocka_unit_test(sizes_that_overflow_are_errors_with_a_name),
     };
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);

@@ -211,6 +211,14 @@ static bool compare_traits(runner *r, const onv_op_traits *traits)
             if ((unsigned long)traits->view_of != strtoul(at + 5, NULL, 10))
                 return wrong(r, "view is %u", traits->view_of);
         }
+        if (strncmp(at, "weights=", 8) == 0) {
+            found = true;
+            onv_node node = *r->c.node;
+            uint64_t bytes, elems;
+            node.op = r->c.op;
+            if (!onv_op_attr_weights(&node, &bytes, &elems) || bytes != strtoul(at + 8, NULL, 10))
+                return wrong(r, "weights in attributes are %lu bytes", (unsigned long)bytes);
+        }
         for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
             size_t skip = strlen(columns[i].name);
             if (strncmp(at, columns[i].name, skip) != 0) continue;

@@ -42,7 +42,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 /* `macs` and `traits` are not compared where they are NULL. Traits are words like "view=0",
- * "inplace=0,1", "save_in=" or "save_out=0"; those that stand are compared. */
+ * "inplace=0,1", "save_in=" or "save_out=0", "weights=24" (bytes in attributes); those that stand are compared. */
 typedef struct onv_case {
     const char *op;
     int32_t version;

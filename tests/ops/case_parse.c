@@ -390,6 +390,7 @@ static void parse_tensor(case_parser *p, onv_attr *attr)
     *tensor = (onv_tensor){.name = "", .type = value.type};
     onv_dim elems = onv_type_elems(&p->model->dims, &value.type);
     tensor->elems = onv_dim_is_const(elems) ? (uint64_t)elems.raw : 0;
+    (void)onv_dtype_bytes((onv_dtype)tensor->type.dtype, tensor->elems, &tensor->bytes);
     attr->kind = ONV_ATTR_TENSOR;
     attr->tensor = tensor;
     if (p->n_tensors == sizeof p->tensors / sizeof p->tensors[0]) {
