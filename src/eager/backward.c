@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "eager/simulation.h"
 
 /* The parameter's .grad: the gradient itself where nobody else holds it. */
@@ -26,14 +28,14 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
     if (at->row == ONV_NO_ROW) {
         *at = grad;
-    } else if (s->refs.at[at->row] == 1 && at->dense) {
+    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view) {
         onv_sim_release(s, grad.row);
     } else if (!s->failed) {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");
         uint32_t sum = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, "gradient");
         onv_sim_release(s, at->row);
         onv_sim_release(s, grad.row);
-        *at = (onv_pending_grad){sum, true};
+        *at = (onv_pending_grad){.row = sum, .dense = true};
     }
     if (t->is_leaf && --s->senders_left[tensor] == 0) accumulate(s, tensor);
 }
@@ -45,18 +47,26 @@ static bool has_grad(const onv_simulation *s, const onv_eager_op *op)
     return false;
 }
 
+/* The gradient of a view is a view, of a copy that a reshape made too. */
+static bool hands_on_view(const onv_simulation *s, const onv_eager_op *op, uint32_t k)
+{
+    bool shares = onv_sim_storage(s, op->in[k].tensor) == onv_sim_storage(s, op->out[0]);
+    return (shares && !op->in_place) || strcmp(op->name, "reshape") == 0;
+}
+
 static void make_grads(onv_simulation *s, const onv_eager_op *op)
 {
     onv_pending_grad out = s->grad[op->out[0]];
     for (uint32_t k = 0; k < op->n_in; k++) {
         const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
-        s->made[k] = (onv_pending_grad){ONV_NO_ROW, true};
+        s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         if (op->in[k].grad == ONV_GRAD_NONE) continue;
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
         } else {
-            s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS};
+            s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
+                                            out.of_view || hands_on_view(s, op, k)};
             onv_sim_hold(s, out.row);
         }
     }
@@ -111,13 +121,13 @@ static void seed(onv_simulation *s, uint32_t tensor)
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "gradient of the loss");
     uint64_t bytes = s->eager->tensors.at[tensor].bytes;
     s->grad[tensor] =
-        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), true};
+        (onv_pending_grad){onv_sim_alloc(s, bytes, ONV_BUFFER_GRADIENT, "gradient"), true, false};
 }
 
 void onv_sim_backward(onv_simulation *s)
 {
     for (size_t i = 0; i < s->eager->tensors.count; i++) {
-        s->grad[i] = (onv_pending_grad){ONV_NO_ROW, true};
+        s->grad[i] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         s->senders_left[i] = s->senders[i];
     }
     if (s->eager->loss != ONV_NO_TENSOR) seed(s, s->eager->loss);

@@ -71,7 +71,7 @@ typedef struct onv_eager_op {
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
     uint64_t forward_temp_bytes;  /* while it runs */
-    uint64_t backward_temp_bytes; /* while its backward runs */
+    uint64_t backward_temp_bytes; /* while its backward runs, beside all gradients that it makes */
     bool has_backward;            /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */

@@ -174,6 +174,9 @@ void onv_emit_end(onv_lowering *l)
         if (!onv_vec_push(&l->keep, storage)) fail_memory(l);
     }
     if (l->status != ONV_OK) return;
+    if (!onv_u64_add(l->op.backward_temp_bytes, onv_derivative_temps(l),
+                     &l->op.backward_temp_bytes))
+        fail_overflow(l);
     if (!copy_lists(l) || !onv_vec_push(&l->eager->ops, l->op)) {
         fail_memory(l);
         return;

@@ -285,6 +285,43 @@ static bool is_fp32_op(const char *op_type)
     return false;
 }
 
+static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double wanted)
+{
+    double number;
+    return onv_node_scalar(l, node, k, &number) && number == wanted;
+}
+
+/* 1 + x, as exporters write log1p: in code the number usually comes second. */
+static bool is_one_more(onv_lowering *l, onv_value_id value)
+{
+    onv_node_id from =
+        onv_is_value(value) ? onv_model_value(l->model, value)->producer : ONV_NO_NODE;
+    if (!onv_is_node(from)) return false;
+    const onv_node *node = onv_model_node(l->model, from);
+    return strcmp(node->op_type, "Add") == 0 && is_number(l, node, 0, 1);
+}
+
+/* What PyTorch's derivative depends on is a part of the name. */
+static const char *name_of(onv_lowering *l, const onv_node *node)
+{
+    bool has[3];
+    for (uint32_t k = 0; k < 3; k++) has[k] = k < node->n_inputs && onv_is_value(node->inputs[k]);
+    if (strcmp(node->op_type, "Pow") == 0 && has[1]) {
+        if (onv_node_in(l, node, 0) == ONV_NO_TENSOR) return "pow_scalar";
+        return onv_node_in(l, node, 1) == ONV_NO_TENSOR ? "pow" : "pow_tensor";
+    }
+    if (strcmp(node->op_type, "Clip") == 0) {
+        bool is_relu6 = is_number(l, node, 1, 0) && is_number(l, node, 2, 6);
+        bool is_hardtanh = node->source_op != NULL && strstr(node->source_op, "hardtanh") != NULL;
+        if (is_relu6 || is_hardtanh) return "hardtanh";
+        bool below = has[1] || onv_node_attr(node, "min") != NULL;
+        bool above = has[2] || onv_node_attr(node, "max") != NULL;
+        return below && above ? "clamp" : "clamp_min";
+    }
+    if (strcmp(node->op_type, "Log") == 0 && is_one_more(l, node->inputs[0])) return "log1p";
+    return node->op_type;
+}
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
@@ -298,7 +335,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint8_t dtype = fp32 && l->options->amp != ONV_UNDEFINED ? ONV_FLOAT : onv_promoted(l, node);
     uint32_t out =
         pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
-    onv_emit_begin(l, node->op_type);
+    onv_emit_begin(l, name_of(l, node));
     for (uint32_t k = 0; k < n_in; k++) {
         onv_emit_in(l, in[k], onv_tensor_is_float(l, in[k]) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
         if ((node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, in[k]);

@@ -68,6 +68,7 @@ void onv_emit_save(onv_lowering *l, uint32_t tensor);
 /* What backward alone reads and no tensor of the graph is. */
 void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label);
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
+/* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
 void onv_emit_end(onv_lowering *l);
 
@@ -82,6 +83,12 @@ uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 /* What autocast gives an operation: x in low precision (parameters once), or in float32. */
 uint32_t onv_amp_low(onv_lowering *l, uint32_t x);
 uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x);
+
+/* --- derivative.c ------------------------------------------------------------------------------ */
+
+/* Of the operation being built: the most that its backward holds beside the incoming gradient, what it
+ * saved and the gradients that it makes. */
+uint64_t onv_derivative_temps(const onv_lowering *l);
 
 /* --- lower_attention.c ------------------------------------------------------------------------- */
 

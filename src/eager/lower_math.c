@@ -25,18 +25,30 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
-/* Gradients of broadcast operands are made in full size before they are summed. */
-static uint64_t broadcast_temps(onv_lowering *l, const uint32_t in[2], uint32_t out)
+/* A number over a tensor is its reciprocal times the number. */
+static void lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
-    uint64_t bytes = 0, full = onv_tensor_at(l, out).bytes;
-    for (uint32_t k = 0; k < 2; k++)
-        if (onv_tensor_needs_grad(l, in[k]) && onv_tensor_at(l, in[k]).bytes < full) bytes = full;
-    return bytes;
+    uint32_t x = onv_node_in(l, node, 1);
+    uint8_t dtype = onv_promoted(l, node);
+    uint32_t inverse = onv_node_new_pointwise(l, node, dtype);
+    onv_emit_begin(l, "reciprocal");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, onv_emit_out(l, inverse));
+    onv_emit_end(l);
+    uint32_t out = onv_node_new_pointwise(l, node, dtype);
+    onv_emit_begin(l, "mul");
+    onv_emit_in(l, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
 }
 
 static void lower_product(onv_lowering *l, const onv_node *node)
 {
     bool divides = strcmp(node->op_type, "Div") == 0;
+    if (divides && onv_node_in(l, node, 0) == ONV_NO_TENSOR) {
+        lower_quotient_of_number(l, node);
+        return;
+    }
     uint32_t in[2] = {onv_amp_attention(l, node, 0), onv_amp_attention(l, node, 1)};
     bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
     bool in_float32 =
@@ -48,7 +60,6 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
     if (wants[1]) onv_emit_save(l, in[0]);
     if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[1]);
-    onv_emit_temps(l, 0, broadcast_temps(l, in, out));
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

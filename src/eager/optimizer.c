@@ -43,38 +43,37 @@ static uint32_t eight_bit(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES]
     return 4;
 }
 
-/* Temporaries: sqrt of the second moment (Adam, RMSprop); sqrt of the sum and the scaled gradient
- * (Adagrad); for the others the formulas of their usual implementations. */
+/* Lists: roots of the second moment (Adam, RMSprop); roots and scaled gradients (Adagrad). One by one:
+ * Adam's denominator and the root that it is a quotient of; the root (RMSprop, Adagrad) or the update
+ * (Adafactor); the gradient with Nesterov's momentum. For those that torch.optim lacks, the formulas of
+ * their usual implementations. */
 static const onv_optimizer sgd = {"sgd", "SGD without momentum", no_state, .has_fused = true};
 static const onv_optimizer momentum = {"momentum", "SGD with momentum", one_state,
                                        .has_fused = true};
 static const onv_optimizer nesterov = {"nesterov", "SGD with Nesterov momentum", one_state,
-                                       .has_fused = true};
-/* One by one: the denominator of the last parameter, a root, a quotient. */
+                                       .loop_each = 1, .has_fused = true};
 static const onv_optimizer adam = {"adam",
                                    "Adam",
                                    two_states,
                                    .temp_lists = 1,
-                                   .loop_largest = 3,
+                                   .loop_each = 2,
+                                   .loop_keeps = true,
                                    .has_fused = true,
                                    .counts_steps = true};
-static const onv_optimizer adamw = {"adamw",
-                                    "Adam with decoupled weight decay",
-                                    two_states,
-                                    .temp_lists = 1,
-                                    .loop_largest = 3,
-                                    .has_fused = true,
-                                    .counts_steps = true};
+static const onv_optimizer adamw = {"adamw",           "Adam with decoupled weight decay",
+                                    two_states,        .temp_lists = 1,
+                                    .loop_each = 2,    .loop_keeps = true,
+                                    .has_fused = true, .counts_steps = true};
 static const onv_optimizer adam8bit = {"adam8bit", "Adam with 8-bit moments in blocks of 256",
                                        eight_bit, .temp_lists = 0};
-static const onv_optimizer rmsprop = {"rmsprop", "RMSprop", one_state, .temp_lists = 1,
-                                      .loop_largest = 2};
-static const onv_optimizer adagrad = {"adagrad", "Adagrad", one_state, .temp_lists = 2,
-                                      .loop_largest = 2};
+static const onv_optimizer rmsprop = {"rmsprop",       "RMSprop",      one_state,
+                                      .temp_lists = 1, .loop_each = 1, .loop_keeps = true};
+static const onv_optimizer adagrad = {"adagrad",       "Adagrad",      one_state,
+                                      .temp_lists = 2, .loop_each = 1, .loop_keeps = true};
 static const onv_optimizer adafactor = {"adafactor", "Adafactor, factored second moment", factored,
-                                        .temp_largest = 1};
-static const onv_optimizer lion = {"lion", "Lion", one_state, .temp_largest = 1};
-static const onv_optimizer lamb = {"lamb", "LAMB", two_states, .temp_largest = 2};
+                                        .loop_each = 1, .loop_keeps = true};
+static const onv_optimizer lion = {"lion", "Lion", one_state, .loop_each = 1};
+static const onv_optimizer lamb = {"lamb", "LAMB", two_states, .loop_each = 2};
 
 const onv_optimizer *const onv_optimizers[] = {&sgd,       &momentum, &nesterov, &adam,
                                                &adamw,     &adam8bit, &rmsprop,  &adagrad,
@@ -93,18 +92,18 @@ bool onv_optimizer_temps_of(const onv_optimizer *optimizer, onv_optimizer_impl i
 {
     bool is_sgd = optimizer->has_fused && optimizer->temp_lists == 0;
     bool has_lists = is_sgd || optimizer->temp_lists > 0;
-    *temps = (onv_optimizer_temps){optimizer->temp_lists, optimizer->temp_largest, 0};
-    if (is_sgd && decays) temps->lists = 1;
+    onv_optimizer_temps lists = {.lists = optimizer->temp_lists + (is_sgd && decays)};
+    onv_optimizer_temps one_by_one = {.each = optimizer->loop_each + (is_sgd && decays),
+                                      .keeps = optimizer->loop_keeps};
+    *temps = has_lists ? lists : one_by_one;
     switch (impl) {
     case ONV_IMPL_DEFAULT: return true;
     case ONV_IMPL_FOREACH: return has_lists;
     case ONV_IMPL_FUSED:
-        *temps = (onv_optimizer_temps){0, 0, optimizer->counts_steps ? sizeof(float) : 0};
+        *temps =
+            (onv_optimizer_temps){.counter_bytes = optimizer->counts_steps ? sizeof(float) : 0};
         return optimizer->has_fused;
-    case ONV_IMPL_FOR_LOOP:
-        temps->lists = 0;
-        if (has_lists) temps->largest = is_sgd ? 2 * decays : optimizer->loop_largest;
-        return true;
+    case ONV_IMPL_FOR_LOOP: *temps = one_by_one; return true;
     }
     return false;
 }

@@ -33,17 +33,20 @@ typedef struct onv_optimizer {
     const char *summary;
     /* Bytes of the tensors kept for one parameter; returns how many there are. */
     uint32_t (*states)(const onv_parameter *p, uint64_t bytes[ONV_MAX_STATES]);
-    uint32_t temp_lists;   /* lists of parameters alive at once during a step */
-    uint32_t temp_largest; /* or, one parameter after the other: tensors of the largest one */
-    uint32_t loop_largest; /* FOR_LOOP: tensors of the largest one, the last parameter's too */
+    uint32_t
+        temp_lists;     /* lists of parameters alive at once during a step; 0: it goes one by one */
+    uint32_t loop_each; /* one by one: tensors made for a parameter, all alive at once */
+    bool loop_keeps;    /* and one of the parameter before, whose name is bound anew after that */
     bool has_fused;
     bool counts_steps; /* fused: a counter on the device for each parameter */
 } onv_optimizer;
 
 /* What a step allocates on the way. */
 typedef struct onv_optimizer_temps {
-    uint32_t lists, largest; /* as in onv_optimizer */
-    uint32_t counter_bytes;  /* kept on the device for each parameter */
+    uint32_t lists; /* of all parameters */
+    uint32_t each; /* one parameter after the other: tensors of one, and `keeps`: one of the last */
+    bool keeps;
+    uint32_t counter_bytes; /* kept on the device for each parameter */
 } onv_optimizer_temps;
 
 /* False where PyTorch has no such implementation. `decays`: SGD adds decay to a copy of gradients. */

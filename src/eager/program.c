@@ -215,15 +215,18 @@ static void optimizer_step(onv_simulation *s)
     onv_optimizer_temps_of(optimizer, s->options->impl, s->options->weight_decay, &temps);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
     if (s->iteration == 0) make_states(s, temps.counter_bytes);
-    uint64_t largest = 0;
+    uint64_t most = 0, before = 0;
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         const onv_eager_storage *storage = &s->eager->storages.at[i];
         if (!storage->trained) continue;
         onv_parameter p = parameter_of(s, storage);
-        if (p.bytes > largest) largest = p.bytes;
+        uint64_t one = temps.keeps ? before : 0;
+        for (uint32_t k = 0; k < temps.each; k++) add(&one, p.bytes);
+        if (one > most) most = one;
+        before = p.bytes;
         for (uint32_t k = 0; k < temps.lists; k++) onv_sim_temporary(s, p.bytes, storage->label);
     }
-    for (uint32_t k = 0; k < temps.largest; k++) onv_sim_temporary(s, largest, optimizer->name);
+    onv_sim_temporary(s, most, optimizer->name);
 }
 
 /* --- All together ------------------------------------------------------------------------------ */

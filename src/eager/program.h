@@ -13,7 +13,7 @@
  *     until it returns, so these coexist with all gradients it makes;
  *   - a gradient that a parameter receives becomes its .grad without a copy if nobody else holds it;
  *   - where a tensor has several readers, the first gradient waits, the next is added in place if the
- *     waiting one is held by nobody else and dense, else into a new tensor.
+ *     waiting one is held by nobody else, dense and no view, else into a new tensor.
  * Checkpoints follow torch.utils.checkpoint(use_reentrant=False): see simulation.h.
  *
  * Cost: linear in steps, and in what the segments cover, nested ones once for each level.

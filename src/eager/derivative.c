@@ -1,0 +1,177 @@
+/* What PyTorch's derivative formulas allocate on the way to a gradient.
+ *
+ * A formula (tools/autograd/derivatives.yaml and the functions that it calls) is written down as the
+ * tensors that it makes, one letter each, in the order in which it makes them:
+ *
+ *     x X I   like the input that the gradient is of: in its dtype, a mask of bytes, int64
+ *     y Y     like the other input: in its dtype, a mask of bytes
+ *     f m i   like the result: in its dtype, a mask of bytes, int64
+ *     s       a single number
+ *     [...]   a function or a statement of its own: when it ends, all but its last tensor go
+ *     (...)   what is gone before the next tensor is made
+ *
+ * All tensors of a statement live to its end, as C++ keeps what is not named until then; the last one
+ * is the gradient. Formulas of several inputs run one after another, the last input's first (their
+ * names are sorted: exponent, other, self), and their results stay. Then the engine sums what was
+ * broadcast and casts what was promoted, one after another: until then the gradients of such inputs
+ * are as large as the result. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/lower.h"
+
+typedef struct formula {
+    const char *name;    /* of the operation, as it was emitted */
+    const char *of_self; /* of all inputs but the second */
+    const char *of_other;
+} formula;
+
+/* In comments: what the letters stand for. An operation that is not here makes its gradients and
+ * nothing else, as those do whose backward is one kernel. */
+static const formula formulas[] = {
+    {"Abs", "ff", NULL},              /* grad * self.sgn() */
+    {"Acos", "ffffff", NULL},         /* grad * -((-self * self + 1).rsqrt()) */
+    {"Acosh", "ffff", NULL},          /* grad * (self * self - 1).rsqrt() */
+    {"Asin", "fffff", NULL},          /* grad * (-self * self + 1).rsqrt() */
+    {"Asinh", "ffff", NULL},          /* grad * (self.pow(2) + 1).rsqrt() */
+    {"Atan", "fff", NULL},            /* grad / (self * self + 1) */
+    {"Atanh", "ffff", NULL},          /* grad * 1 / (1 - self.pow(2)) */
+    {"Cos", "fff", NULL},             /* grad * -self.sin() */
+    {"Cosh", "ff", NULL},             /* grad * self.sinh() */
+    {"CumSum", "xxx", NULL},          /* cumsum_backward: flip, cumsum, flip */
+    {"Erf", "fffff", NULL},           /* 2 / sqrt(pi) * exp(-(self.pow(2))) * grad */
+    {"Max", "mfmf", NULL},            /* masked_fill of grad / 2 where equal, 0 where less */
+    {"Min", "mfmf", NULL},            /* the same where greater */
+    {"Mod", "f", "fff"},              /* -grad * self.div(other, floor) */
+    {"PRelu", "f", "f"},              /* _prelu_kernel_backward */
+    {"Reciprocal", "fff", NULL},      /* -grad * (result * result) */
+    {"ReduceL1", "xx", NULL},         /* norm_backward: self.sgn() * grad */
+    {"ReduceL2", "xmx", NULL},        /* self / norm, masked_fill_ where norm is 0, * grad */
+    {"ReduceLogSumExp", "xxx", NULL}, /* logsumexp_backward: grad * (self - result).exp() */
+    {"ReduceMax", "Xi(I)fx", NULL},   /* scale_grad_by_count: self == result, its sum, / and * */
+    {"ReduceMin", "Xi(I)fx", NULL},   /* the same */
+    {"ReduceProd", "Xi(I)xx", NULL},  /* prod_backward: zeros counted, grad * (result / self) */
+    {"Sin", "ff", NULL},              /* grad * self.cos() */
+    {"Sinh", "ff", NULL},             /* grad * self.cosh() */
+    {"Sqrt", "ff", NULL},             /* grad / (2 * result) */
+    {"Softmax", "xx", NULL},          /* CUDA's kernel takes grad * output */
+    {"Tan", "fff", NULL},             /* grad * (1 + result.pow(2)) */
+    {"Where", "[sf]", "[sf]"},        /* where(condition, grad, 0) */
+    {"atan2", "[fff]f(m)ff", "[fff]f(m)fffff"}, /* atan2_backward: both after one reciprocal */
+    {"clamp", "smmf", NULL},                    /* where(self > min && self < max, grad, 0) */
+    {"clamp_min", "smf", NULL},                 /* the same of one bound */
+    {"div", "f", "ffff"},                       /* grad / other; -grad * ((self / other) / other) */
+    {"exp2", "ff", NULL},                       /* grad * result * ln(2) */
+    {"expm1", "ff", NULL},                      /* grad * (result + 1) */
+    {"log10", "ff", NULL},                      /* grad / (self * ln(10)) */
+    {"log2", "ff", NULL},                       /* grad / (self * ln(2)) */
+    {"logsumexp", "xxx", NULL},                 /* as above */
+    {"log1p", "ff", NULL},                      /* grad / (self + 1) */
+    {"mul", "f", "f"},                          /* grad * other; grad * self */
+    {"pow", "fff", NULL},                       /* grad * (exponent * self.pow(exponent - 1)) */
+    {"pow_scalar", "ff", NULL},                 /* grad * (result * log(base)) */
+    {"pow_tensor", "yfffsYf", "[mmm]ffsff"},    /* pow_backward_self, pow_backward_exponent */
+    {"softmax", "xx", NULL},
+    {"reciprocal", "fff", NULL},
+    {"rsqrt", "fff", NULL},       /* -0.5 * grad * result.pow(3) */
+    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
+    {"sub", "x", "f"},            /* grad; -grad */
+    {"var", "fxfx", NULL},        /* var_backward: a * grad * (self - self.mean()) */
+};
+
+static const formula *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
+        if (strcmp(formulas[i].name, name) == 0) return &formulas[i];
+    return NULL;
+}
+
+/* --- Running a formula ------------------------------------------------------------------------- */
+
+enum { MAX_TENSORS = 16, MAX_DEPTH = 4, MAX_INPUTS = 8 };
+
+typedef struct memory {
+    uint64_t now, most;
+} memory;
+
+/* What does not fit is caught where it is counted. */
+static void grow(memory *m, uint64_t bytes)
+{
+    if (!onv_u64_add(m->now, bytes, &m->now)) m->now = UINT64_MAX;
+    if (m->now > m->most) m->most = m->now;
+}
+
+static uint64_t int64_bytes(uint64_t elems)
+{
+    uint64_t bytes;
+    return onv_u64_mul(elems, sizeof(int64_t), &bytes) ? bytes : UINT64_MAX;
+}
+
+typedef struct operands {
+    onv_eager_tensor self, other, result;
+} operands;
+
+static uint64_t bytes_of(char letter, const operands *o)
+{
+    switch (letter) {
+    case 'x': return o->self.bytes;
+    case 'X': return o->self.elems;
+    case 'I': return int64_bytes(o->self.elems);
+    case 'y': return o->other.bytes;
+    case 'Y': return o->other.elems;
+    case 'f': return o->result.bytes;
+    case 'm': return o->result.elems;
+    case 'i': return int64_bytes(o->result.elems);
+    default: return sizeof(float);
+    }
+}
+
+/* The size of the last tensor, which alone is left. */
+static uint64_t run(const char *text, const operands *o, memory *m)
+{
+    uint64_t live[MAX_TENSORS], before = m->now;
+    uint32_t n = 0, starts[MAX_DEPTH], depth = 0;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '[' || *c == '(') {
+            starts[depth++] = n;
+        } else if (*c == ']' || *c == ')') {
+            uint32_t start = starts[--depth];
+            uint64_t last = live[n - 1];
+            while (n > start) m->now -= live[--n];
+            if (*c == ')') continue;
+            live[n++] = last;
+            m->now += last;
+        } else {
+            live[n++] = bytes_of(*c, o);
+            grow(m, live[n - 1]);
+        }
+    }
+    m->now = before + live[n - 1];
+    return live[n - 1];
+}
+
+uint64_t onv_derivative_temps(const onv_lowering *l)
+{
+    const formula *f = find(l->op.name);
+    const onv_eager_arg *in = l->in.at;
+    uint32_t n_in = (uint32_t)l->in.count;
+    if (f == NULL || l->out.count == 0) return 0;
+    memory m = {0};
+    uint64_t all = 0, made[MAX_INPUTS] = {0};
+    operands o = {.result = onv_tensor_at(l, l->out.at[0])};
+    for (uint32_t k = n_in; k-- > 0;) {
+        if (in[k].grad != ONV_GRAD_NEW) continue;
+        o.self = onv_tensor_at(l, in[k].tensor);
+        o.other = onv_tensor_at(l, n_in > 1 ? in[k == 0 ? 1 : 0].tensor : in[k].tensor);
+        uint64_t bytes = run(k == 1 && f->of_other != NULL ? f->of_other : f->of_self, &o, &m);
+        if (k < MAX_INPUTS) made[k] = bytes;
+        if (!onv_u64_add(all, o.self.bytes, &all)) all = UINT64_MAX;
+    }
+    for (uint32_t k = 0; k < n_in && k < MAX_INPUTS; k++) {
+        uint64_t bytes = onv_tensor_at(l, in[k].tensor).bytes;
+        if (in[k].grad != ONV_GRAD_NEW || bytes == made[k]) continue;
+        grow(&m, bytes);
+        m.now -= made[k];
+    }
+    return m.most > all ? m.most - all : 0;
+}
