@@ -30,7 +30,7 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 }
 
 typedef struct call {
-    const char *aten; /* without the overload */
+    const char *aten; /* without the overload; or the class of a module */
     const char *name; /* of the operation */
     uint8_t saves;
 } call;
@@ -72,6 +72,27 @@ static const call *call_of(const onv_node *node)
     return NULL;
 }
 
+/* Modules that the exporter takes apart into calls of their own. */
+static const call modules[] = {
+    {"torch.nn.modules.activation.Threshold", "threshold", ONV_SAVES_IN},
+    {"torch.nn.modules.activation.Softshrink", "softshrink", ONV_SAVES_IN},
+    {"torch.nn.modules.activation.Hardshrink", "hardshrink", ONV_SAVES_IN},
+};
+
+static const call *module_of(const onv_node *node)
+{
+    if (!is_noted(node)) return NULL;
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
+        if (strcmp(modules[i].aten, node->module_class) == 0) return &modules[i];
+    return NULL;
+}
+
+static bool belongs(const onv_node *a, const onv_node *b)
+{
+    if (module_of(a) != NULL) return a->scope == b->scope && a->module_class == b->module_class;
+    return is_same_call(a, b);
+}
+
 /* All nodes of the call that hang together with the first one. */
 static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
 {
@@ -87,7 +108,7 @@ static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
             if (onv_is_value(from->outputs[k])) near[n++] = s->f->user[from->outputs[k].index];
         for (uint32_t i = 0; i < n; i++) {
             const onv_node *other = onv_find_node(s, near[i]);
-            if (other == NULL || !is_noted(other) || !is_same_call(node, other)) continue;
+            if (other == NULL || !is_noted(other) || !belongs(node, other)) continue;
             bool known = false;
             for (uint32_t k = 0; k < g->count; k++) known |= g->nodes[k].index == near[i].index;
             if (!known && !onv_find_take(s, g, other)) return false;
@@ -158,7 +179,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
     onv_value_id in[2];
-    const call *made = call_of(node);
+    const call *made = module_of(node) != NULL ? module_of(node) : call_of(node);
     if (made == NULL || !gather(s, node, &g) || !find_operands(s, &g, in)) return;
     const onv_node *last = find_result(s, &g);
     if (last == NULL) return;

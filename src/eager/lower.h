@@ -185,6 +185,8 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
 
 /* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
 uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
+uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b);
+void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias);
 
 #endif
