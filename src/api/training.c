@@ -56,6 +56,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .freeze = options->freeze,
                                            .n_freeze = options->n_freeze,
+                                           .reports = options->train != NULL,
                                            .loss = (onv_loss)loss,
                                            .attention = (onv_attention_kernel)kernel};
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;

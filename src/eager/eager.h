@@ -121,8 +121,11 @@ typedef struct onv_lower_options {
     bool no_inplace;  /* Relu and Relu6 make new tensors; otherwise they overwrite where they may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
     onv_dtype amp;    /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
-    const char *const *freeze; /* globs on names of initializers */
+    const char *const *freeze; /* globs on names of parameters and modules */
     size_t n_freeze;
+    const char *const *train_only; /* likewise: all others are frozen */
+    size_t n_train_only;
+    bool reports; /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
 /* `order`: the nodes of the main graph in execution order; `is_host` by value index: computed on the

@@ -1,23 +1,8 @@
-#include "eager/fuse.h"
+#include "eager/fuse_find.h"
 
 #include <string.h>
 
 #include "ops/op.h"
-
-typedef struct finder {
-    onv_model *model;
-    onv_fusions *f;
-    bool fuse_attention;
-    bool failed; /* memory */
-} finder;
-
-enum { MAX_GROUP = 64 };
-
-/* The nodes of a group while it is being matched. */
-typedef struct group {
-    onv_node_id nodes[MAX_GROUP];
-    uint32_t count;
-} group;
 
 /* --- Looking around ---------------------------------------------------------------------------- */
 
@@ -26,47 +11,44 @@ static bool same(onv_value_id a, onv_value_id b)
     return a.index == b.index && onv_is_value(a);
 }
 
-/* A node of that operator, with a result that has a name: what is not read by anything is no part of a
- * pattern, and has no uses to look at. */
-static bool is_op(const onv_node *node, const char *op_type)
+bool onv_find_is_op(const onv_node *node, const char *op_type)
 {
     return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0 &&
            node->n_outputs > 0 && onv_is_value(node->outputs[0]);
 }
 
-static const onv_node *node_of(const finder *s, onv_node_id id)
+const onv_node *onv_find_node(const onv_finder *s, onv_node_id id)
 {
     return onv_is_node(id) ? onv_model_node(s->model, id) : NULL;
 }
 
-static onv_node_id id_of(const finder *s, const onv_node *node)
+onv_node_id onv_find_id(const onv_finder *s, const onv_node *node)
 {
     return (onv_node_id){(uint32_t)(node - s->model->nodes.at)};
 }
 
-static const onv_node *producer(const finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type)
 {
     if (!onv_is_value(value)) return NULL;
-    const onv_node *node = node_of(s, onv_model_value(s->model, value)->producer);
-    return is_op(node, op_type) ? node : NULL;
+    const onv_node *node = onv_find_node(s, onv_model_value(s->model, value)->producer);
+    return onv_find_is_op(node, op_type) ? node : NULL;
 }
 
 /* The same where nothing else reads the value: the producer may become part of a group. */
-static const onv_node *sole(const finder *s, onv_value_id value, const char *op_type)
+static const onv_node *sole(const onv_finder *s, onv_value_id value, const char *op_type)
 {
-    const onv_node *node = producer(s, value, op_type);
+    const onv_node *node = onv_find_producer(s, value, op_type);
     return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
 }
 
-/* The only reader of a value, if it is of that operator. */
-static const onv_node *reader(const finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type)
 {
     if (!onv_is_value(value) || s->f->n_uses[value.index] != 1) return NULL;
-    const onv_node *node = node_of(s, s->f->user[value.index]);
-    return is_op(node, op_type) ? node : NULL;
+    const onv_node *node = onv_find_node(s, s->f->user[value.index]);
+    return onv_find_is_op(node, op_type) ? node : NULL;
 }
 
-static bool is_number(const finder *s, onv_value_id value)
+bool onv_find_is_number(const onv_finder *s, onv_value_id value)
 {
     if (!onv_is_value(value)) return false;
     const onv_value *v = onv_model_value(s->model, value);
@@ -75,17 +57,16 @@ static bool is_number(const finder *s, onv_value_id value)
 }
 
 /* Any float vector of the file, plain, or with dims of 1 put behind it. */
-static onv_value_id vector(const finder *s, onv_value_id value)
+static onv_value_id vector(const onv_finder *s, onv_value_id value)
 {
-    const onv_node *unsqueeze = producer(s, value, "Unsqueeze");
+    const onv_node *unsqueeze = onv_find_producer(s, value, "Unsqueeze");
     if (unsqueeze != NULL) value = unsqueeze->inputs[0];
     if (!onv_is_value(value)) return ONV_NO_VALUE;
     const onv_value *v = onv_model_value(s->model, value);
     return v->kind == ONV_VALUE_INITIALIZER && v->type.rank >= 1 ? value : ONV_NO_VALUE;
 }
 
-/* Of a node with two inputs, the one that is not `value`. */
-static onv_value_id other(const onv_node *node, onv_value_id value)
+onv_value_id onv_find_other(const onv_node *node, onv_value_id value)
 {
     if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
     if (same(node->inputs[0], value)) return node->inputs[1];
@@ -93,23 +74,23 @@ static onv_value_id other(const onv_node *node, onv_value_id value)
 }
 
 /* Of a node with two inputs, the one beside a number. */
-static onv_value_id beside_number(const finder *s, const onv_node *node)
+static onv_value_id beside_number(const onv_finder *s, const onv_node *node)
 {
     if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
-    if (is_number(s, node->inputs[0])) return node->inputs[1];
-    return is_number(s, node->inputs[1]) ? node->inputs[0] : ONV_NO_VALUE;
+    if (onv_find_is_number(s, node->inputs[0])) return node->inputs[1];
+    return onv_find_is_number(s, node->inputs[1]) ? node->inputs[0] : ONV_NO_VALUE;
 }
 
-static bool take(finder *s, group *g, const onv_node *node)
+bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
 {
-    if (node == NULL || g->count == MAX_GROUP) return false;
-    onv_node_id id = id_of(s, node);
+    if (node == NULL || g->count == ONV_MAX_GROUP) return false;
+    onv_node_id id = onv_find_id(s, node);
     if (s->f->of_node[id.index] != 0) return false;
     g->nodes[g->count++] = id;
     return true;
 }
 
-static void publish(finder *s, const group *g, onv_fusion fusion)
+void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion)
 {
     if (!onv_vec_push(&s->f->at, fusion)) {
         s->failed = true;
@@ -119,10 +100,10 @@ static void publish(finder *s, const group *g, onv_fusion fusion)
         s->f->of_node[g->nodes[i].index] = (uint32_t)s->f->at.count;
 }
 
-static onv_fusion unary(finder *s, onv_fusion_kind kind, onv_value_id x, const onv_node *last)
+onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, const onv_node *last)
 {
     return (onv_fusion){.kind = kind,
-                        .last = id_of(s, last),
+                        .last = onv_find_id(s, last),
                         .x = x,
                         .weight = ONV_NO_VALUE,
                         .bias = ONV_NO_VALUE,
@@ -135,39 +116,44 @@ static onv_fusion unary(finder *s, onv_fusion_kind kind, onv_value_id x, const o
 /* --- Activations ------------------------------------------------------------------------------- */
 
 /* From t on: (t + 1) * x * 0.5 in any order of the factors. */
-static const onv_node *match_half_product(finder *s, group *g, onv_value_id t, onv_value_id x)
+static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value_id t,
+                                          onv_value_id x)
 {
-    const onv_node *plus = reader(s, t, "Add");
-    if (plus == NULL || !is_number(s, other(plus, t)) || !take(s, g, plus)) return NULL;
-    const onv_node *first = reader(s, plus->outputs[0], "Mul");
-    if (first == NULL || !take(s, g, first)) return NULL;
-    onv_value_id factor = other(first, plus->outputs[0]);
+    const onv_node *plus = onv_find_reader(s, t, "Add");
+    if (plus == NULL || !onv_find_is_number(s, onv_find_other(plus, t)) ||
+        !onv_find_take(s, g, plus))
+        return NULL;
+    const onv_node *first = onv_find_reader(s, plus->outputs[0], "Mul");
+    if (first == NULL || !onv_find_take(s, g, first)) return NULL;
+    onv_value_id factor = onv_find_other(first, plus->outputs[0]);
     const onv_node *half = sole(s, factor, "Mul");
-    if (half != NULL && same(beside_number(s, half), x)) return take(s, g, half) ? first : NULL;
-    const onv_node *second = reader(s, first->outputs[0], "Mul");
-    if (second == NULL || !take(s, g, second)) return NULL;
-    onv_value_id rest = other(second, first->outputs[0]);
-    bool good = (same(factor, x) && is_number(s, rest)) || (is_number(s, factor) && same(rest, x));
+    if (half != NULL && same(beside_number(s, half), x))
+        return onv_find_take(s, g, half) ? first : NULL;
+    const onv_node *second = onv_find_reader(s, first->outputs[0], "Mul");
+    if (second == NULL || !onv_find_take(s, g, second)) return NULL;
+    onv_value_id rest = onv_find_other(second, first->outputs[0]);
+    bool good = (same(factor, x) && onv_find_is_number(s, rest)) ||
+                (onv_find_is_number(s, factor) && same(rest, x));
     return good ? second : NULL;
 }
 
 /* Erf(x / sqrt(2)), as F.gelu is exported. */
-static void match_gelu(finder *s, const onv_node *erf)
+static void match_gelu(onv_finder *s, const onv_node *erf)
 {
-    group g = {0};
+    onv_group g = {0};
     const onv_node *scale = sole(s, erf->inputs[0], "Div");
     if (scale == NULL) scale = sole(s, erf->inputs[0], "Mul");
-    if (scale == NULL || !take(s, &g, erf) || !take(s, &g, scale)) return;
+    if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
     onv_value_id x = beside_number(s, scale);
     const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
-    if (last != NULL) publish(s, &g, unary(s, ONV_FUSION_GELU, x, last));
+    if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
 }
 
 /* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
  * eager PyTorch runs as written. */
-static void match_tanh_gelu(finder *s, const onv_node *tanh)
+static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
 {
-    group g = {0};
+    onv_group g = {0};
     const onv_node *scale = sole(s, tanh->inputs[0], "Mul");
     const onv_node *sum = scale != NULL ? sole(s, beside_number(s, scale), "Add") : NULL;
     if (sum == NULL || sum->n_inputs != 2) return;
@@ -175,154 +161,159 @@ static void match_tanh_gelu(finder *s, const onv_node *tanh)
         onv_value_id x = sum->inputs[k];
         const onv_node *kappa = sole(s, sum->inputs[1 - k], "Mul");
         const onv_node *cube = kappa != NULL ? sole(s, beside_number(s, kappa), "Mul") : NULL;
-        const onv_node *square = cube != NULL ? sole(s, other(cube, x), "Mul") : NULL;
+        const onv_node *square = cube != NULL ? sole(s, onv_find_other(cube, x), "Mul") : NULL;
         if (square == NULL || !same(square->inputs[0], x) || !same(square->inputs[1], x)) continue;
-        if (!take(s, &g, tanh) || !take(s, &g, scale) || !take(s, &g, sum) || !take(s, &g, kappa) ||
-            !take(s, &g, cube) || !take(s, &g, square))
+        if (!onv_find_take(s, &g, tanh) || !onv_find_take(s, &g, scale) ||
+            !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, kappa) ||
+            !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
             return;
         const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
-        if (last != NULL) publish(s, &g, unary(s, ONV_FUSION_GELU, x, last));
+        if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
         return;
     }
 }
 
 /* x * gate(x). */
-static void match_gate(finder *s, const onv_node *gate, onv_fusion_kind kind)
+static void match_gate(onv_finder *s, const onv_node *gate, onv_fusion_kind kind)
 {
-    group g = {0};
+    onv_group g = {0};
     const onv_node *outer = gate, *inner = NULL;
     if (kind == ONV_FUSION_MISH) {
         inner = gate;
-        outer = reader(s, gate->outputs[0], "Tanh");
-        if (outer == NULL || !take(s, &g, inner)) return;
+        outer = onv_find_reader(s, gate->outputs[0], "Tanh");
+        if (outer == NULL || !onv_find_take(s, &g, inner)) return;
     }
     onv_value_id x = gate->inputs[0];
-    const onv_node *product = reader(s, outer->outputs[0], "Mul");
-    if (product == NULL || !same(other(product, outer->outputs[0]), x)) return;
-    if (!take(s, &g, outer) || !take(s, &g, product)) return;
-    publish(s, &g, unary(s, kind, x, product));
+    const onv_node *product = onv_find_reader(s, outer->outputs[0], "Mul");
+    if (product == NULL || !same(onv_find_other(product, outer->outputs[0]), x)) return;
+    if (!onv_find_take(s, &g, outer) || !onv_find_take(s, &g, product)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_find_publish(s, &g, onv_find_unary(s, kind, x, product));
 }
 
 /* --- Linear and norms -------------------------------------------------------------------------- */
 
-static void match_linear(finder *s, const onv_node *matmul)
+static void match_linear(onv_finder *s, const onv_node *matmul)
 {
-    group g = {0};
-    const onv_node *add = reader(s, matmul->outputs[0], "Add");
+    onv_group g = {0};
+    const onv_node *add = onv_find_reader(s, matmul->outputs[0], "Add");
     if (add == NULL) return;
-    onv_value_id bias = other(add, matmul->outputs[0]);
+    onv_value_id bias = onv_find_other(add, matmul->outputs[0]);
     if (!same(vector(s, bias), bias)) return;
     const onv_value *b = onv_model_value(s->model, bias);
     const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
     if (b->type.rank != 1 || w->type.rank != 2) return;
-    if (!take(s, &g, matmul) || !take(s, &g, add)) return;
-    onv_fusion fusion = unary(s, ONV_FUSION_LINEAR, matmul->inputs[0], add);
+    if (!onv_find_take(s, &g, matmul) || !onv_find_take(s, &g, add)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LINEAR, matmul->inputs[0], add);
     fusion.weight = matmul->inputs[1];
     fusion.bias = bias;
-    publish(s, &g, fusion);
+    onv_find_publish(s, &g, fusion);
 }
 
 /* Adds `* w` and `+ b` with vectors of the file to a normalisation whose result is `out`. */
-static void match_affine(finder *s, group *g, onv_fusion *fusion)
+static void match_affine(onv_finder *s, onv_group *g, onv_fusion *fusion)
 {
-    const onv_node *mul = reader(s, fusion->out, "Mul");
-    onv_value_id w = mul != NULL ? vector(s, other(mul, fusion->out)) : ONV_NO_VALUE;
-    if (!onv_is_value(w) || !take(s, g, mul)) return;
+    const onv_node *mul = onv_find_reader(s, fusion->out, "Mul");
+    onv_value_id w = mul != NULL ? vector(s, onv_find_other(mul, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(w) || !onv_find_take(s, g, mul)) return;
     fusion->weight = w;
     fusion->out = mul->outputs[0];
-    fusion->last = id_of(s, mul);
-    const onv_node *add = reader(s, fusion->out, "Add");
-    onv_value_id b = add != NULL ? vector(s, other(add, fusion->out)) : ONV_NO_VALUE;
-    if (!onv_is_value(b) || !take(s, g, add)) return;
+    fusion->last = onv_find_id(s, mul);
+    const onv_node *add = onv_find_reader(s, fusion->out, "Add");
+    onv_value_id b = add != NULL ? vector(s, onv_find_other(add, fusion->out)) : ONV_NO_VALUE;
+    if (!onv_is_value(b) || !onv_find_take(s, g, add)) return;
     fusion->bias = b;
     fusion->out = add->outputs[0];
-    fusion->last = id_of(s, add);
+    fusion->last = onv_find_id(s, add);
 }
 
 /* (x - mean) / sqrt(mean((x - mean)^2) + eps), from the Sub on. */
-static void match_layer_norm(finder *s, const onv_node *sub)
+static void match_layer_norm(onv_finder *s, const onv_node *sub)
 {
-    group g = {0};
+    onv_group g = {0};
     onv_value_id x = sub->inputs[0];
     const onv_node *mean = sole(s, sub->inputs[1], "ReduceMean");
     if (mean == NULL || !same(mean->inputs[0], x)) return;
     onv_value_id centred = sub->outputs[0];
-    const onv_node *square = node_of(s, s->f->user[centred.index]);
-    if (s->f->n_uses[centred.index] != 2 || !is_op(square, "Pow")) return;
-    const onv_node *variance = reader(s, square->outputs[0], "ReduceMean");
-    const onv_node *eps = variance != NULL ? reader(s, variance->outputs[0], "Add") : NULL;
-    const onv_node *root = eps != NULL ? reader(s, eps->outputs[0], "Sqrt") : NULL;
-    const onv_node *div = root != NULL ? reader(s, root->outputs[0], "Div") : NULL;
+    const onv_node *square = onv_find_node(s, s->f->user[centred.index]);
+    if (s->f->n_uses[centred.index] != 2 || !onv_find_is_op(square, "Pow")) return;
+    const onv_node *variance = onv_find_reader(s, square->outputs[0], "ReduceMean");
+    const onv_node *eps = variance != NULL ? onv_find_reader(s, variance->outputs[0], "Add") : NULL;
+    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *div = root != NULL ? onv_find_reader(s, root->outputs[0], "Div") : NULL;
     if (div == NULL || !same(div->inputs[0], centred)) return;
-    if (!take(s, &g, sub) || !take(s, &g, mean) || !take(s, &g, square) || !take(s, &g, variance) ||
-        !take(s, &g, eps) || !take(s, &g, root) || !take(s, &g, div))
+    if (!onv_find_take(s, &g, sub) || !onv_find_take(s, &g, mean) ||
+        !onv_find_take(s, &g, square) || !onv_find_take(s, &g, variance) ||
+        !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div))
         return;
-    onv_fusion fusion = unary(s, ONV_FUSION_LAYER_NORM, x, div);
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_LAYER_NORM, x, div);
     match_affine(s, &g, &fusion);
-    publish(s, &g, fusion);
+    onv_find_publish(s, &g, fusion);
 }
 
 /* Reshape to [N, groups, -1], InstanceNormalization, Reshape back, times weight, plus bias. */
-static void match_group_norm(finder *s, const onv_node *norm)
+static void match_group_norm(onv_finder *s, const onv_node *norm)
 {
-    group g = {0};
-    const onv_node *split = producer(s, norm->inputs[0], "Reshape");
-    const onv_node *join = reader(s, norm->outputs[0], "Reshape");
+    onv_group g = {0};
+    const onv_node *split = onv_find_producer(s, norm->inputs[0], "Reshape");
+    const onv_node *join = onv_find_reader(s, norm->outputs[0], "Reshape");
     if (split == NULL || join == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
     const onv_value *x = onv_model_value(s->model, split->inputs[0]);
     const onv_value *grouped = onv_model_value(s->model, norm->inputs[0]);
     const onv_value *out = onv_model_value(s->model, join->outputs[0]);
     if (x->type.rank < 2 || grouped->type.rank != 3 || out->type.rank != x->type.rank) return;
-    if (!take(s, &g, split) || !take(s, &g, norm) || !take(s, &g, join)) return;
-    onv_fusion fusion = unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], join);
+    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, norm) || !onv_find_take(s, &g, join))
+        return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], join);
     fusion.groups = onv_dim_is_const(grouped->type.dims[1]) ? grouped->type.dims[1].raw : 1;
     match_affine(s, &g, &fusion);
-    publish(s, &g, fusion);
+    onv_find_publish(s, &g, fusion);
 }
 
 /* --- Layout ------------------------------------------------------------------------------------ */
 
 /* torch.roll: the two parts of one tensor, the later one first. */
-static void match_roll(finder *s, const onv_node *concat)
+static void match_roll(onv_finder *s, const onv_node *concat)
 {
-    group g = {0};
+    onv_group g = {0};
     if (concat->n_inputs != 2) return;
-    const onv_node *a = producer(s, concat->inputs[0], "Slice");
-    const onv_node *b = producer(s, concat->inputs[1], "Slice");
+    const onv_node *a = onv_find_producer(s, concat->inputs[0], "Slice");
+    const onv_node *b = onv_find_producer(s, concat->inputs[1], "Slice");
     if (a == NULL || b == NULL || a == b || !same(a->inputs[0], b->inputs[0])) return;
     const onv_value *x = onv_model_value(s->model, a->inputs[0]);
     const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
     if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
     for (int i = 0; i < x->type.rank; i++)
         if (!onv_dim_same(x->type.dims[i], y->type.dims[i])) return;
-    if (reader(s, a->outputs[0], "Concat") == NULL || reader(s, b->outputs[0], "Concat") == NULL)
+    if (onv_find_reader(s, a->outputs[0], "Concat") == NULL ||
+        onv_find_reader(s, b->outputs[0], "Concat") == NULL)
         return;
-    if (take(s, &g, a) && take(s, &g, b) && take(s, &g, concat))
-        publish(s, &g, unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
+    if (onv_find_take(s, &g, a) && onv_find_take(s, &g, b) && onv_find_take(s, &g, concat))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_ROLL, a->inputs[0], concat));
 }
 
 /* nn.MultiheadAttention unpacks its joint projection with unsqueeze, transpose, squeeze and
  * contiguous; an export does not show the last. */
-static void match_packed(finder *s, const onv_node *squeeze)
+static void match_packed(onv_finder *s, const onv_node *squeeze)
 {
-    group g = {0};
-    const onv_node *transpose = producer(s, squeeze->inputs[0], "Transpose");
+    onv_group g = {0};
+    const onv_node *transpose = onv_find_producer(s, squeeze->inputs[0], "Transpose");
     const onv_node *unsqueeze =
-        transpose != NULL ? producer(s, transpose->inputs[0], "Unsqueeze") : NULL;
-    const onv_node *user = node_of(s, s->f->user[squeeze->outputs[0].index]);
+        transpose != NULL ? onv_find_producer(s, transpose->inputs[0], "Unsqueeze") : NULL;
+    const onv_node *user = onv_find_node(s, s->f->user[squeeze->outputs[0].index]);
     const onv_value *out = onv_model_value(s->model, squeeze->outputs[0]);
-    if (unsqueeze == NULL || !is_op(user, "Gather") || out->type.rank < 1) return;
+    if (unsqueeze == NULL || !onv_find_is_op(user, "Gather") || out->type.rank < 1) return;
     bool packed = onv_dim_is(out->type.dims[0], 3) || onv_dim_is(out->type.dims[0], 2);
     if (!packed || s->f->n_uses[squeeze->outputs[0].index] < 2) return;
-    if (take(s, &g, squeeze))
-        publish(s, &g, unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
+    if (onv_find_take(s, &g, squeeze))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_PACKED, squeeze->inputs[0], squeeze));
 }
 
 /* --- Recurrent layers -------------------------------------------------------------------------- */
 
 /* ONNX has the gates of a layer in another order than PyTorch, and the weights of both directions in
  * one tensor: exporters cut and join parameters for that. */
-static bool take_arrangement(finder *s, group *g, onv_value_id value)
+static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
 {
     static const char *const arranging[] = {"Slice",   "Concat",    "Unsqueeze", "Squeeze",
                                             "Reshape", "Transpose", "Identity"};
@@ -330,24 +321,24 @@ static bool take_arrangement(finder *s, group *g, onv_value_id value)
     const onv_node *node = NULL;
     for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
         node = sole(s, value, arranging[i]);
-    if (!take(s, g, node)) return false;
+    if (!onv_find_take(s, g, node)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (!take_arrangement(s, g, node->inputs[k])) return false;
     return true;
 }
 
-static void match_recurrent(finder *s, const onv_node *layer)
+static void match_recurrent(onv_finder *s, const onv_node *layer)
 {
-    group g = {0};
+    onv_group g = {0};
     for (uint32_t k = 1; k < 4 && k < layer->n_inputs; k++)
         if (!take_arrangement(s, &g, layer->inputs[k])) return;
-    if (g.count > 0 && take(s, &g, layer))
-        publish(s, &g, unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
+    if (g.count > 0 && onv_find_take(s, &g, layer))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
 }
 
 /* --- Attention --------------------------------------------------------------------------------- */
 
-static bool is_single(const finder *s, onv_value_id value)
+static bool is_single(const onv_finder *s, onv_value_id value)
 {
     if (!onv_is_value(value)) return false;
     const onv_type *type = &onv_model_value(s->model, value)->type;
@@ -359,30 +350,33 @@ typedef struct guard {
     const onv_node *is_nan, *where;
 } guard;
 
-static bool find_guard(const finder *s, const onv_node *softmax, guard *g)
+static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
 {
     onv_value_id p = softmax->outputs[0];
     *g = (guard){0};
-    const onv_node *is_nan = node_of(s, s->f->user[p.index]);
-    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !is_op(is_nan, "IsNaN")) return false;
-    const onv_node *where = reader(s, is_nan->outputs[0], "Where");
+    const onv_node *is_nan = onv_find_node(s, s->f->user[p.index]);
+    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !onv_find_is_op(is_nan, "IsNaN"))
+        return false;
+    const onv_node *where = onv_find_reader(s, is_nan->outputs[0], "Where");
     if (where == NULL || where->n_inputs != 3 || !same(where->inputs[2], p)) return false;
-    if (!is_number(s, where->inputs[1])) return false;
+    if (!onv_find_is_number(s, where->inputs[1])) return false;
     *g = (guard){is_nan, where};
     return true;
 }
 
-static void match_softmax(finder *s, const onv_node *softmax)
+static void match_softmax(onv_finder *s, const onv_node *softmax)
 {
     guard found;
-    group g = {0};
+    onv_group g = {0};
     if (!find_guard(s, softmax, &found)) return;
-    if (take(s, &g, softmax) && take(s, &g, found.is_nan) && take(s, &g, found.where))
-        publish(s, &g, unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
+    if (onv_find_take(s, &g, softmax) && onv_find_take(s, &g, found.is_nan) &&
+        onv_find_take(s, &g, found.where))
+        onv_find_publish(s, &g,
+                         onv_find_unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
 }
 
 /* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
-static const onv_node *scaling(const finder *s, onv_value_id value, onv_value_id *scaled)
+static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_value_id *scaled)
 {
     const onv_node *mul = sole(s, value, "Mul"), *div = sole(s, value, "Div");
     const onv_node *node = mul != NULL ? mul : div;
@@ -403,14 +397,14 @@ typedef struct attention {
 } attention;
 
 /* The scores, scaled or not, that `value` is. */
-static bool find_scores(const finder *s, onv_value_id value, attention *a)
+static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
 {
     a->scale = scaling(s, value, &value);
     a->scores = sole(s, value, "MatMul");
     return a->scores != NULL;
 }
 
-static bool find_attention(const finder *s, const onv_node *softmax, attention *a)
+static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
 {
     *a = (attention){.softmax = softmax, .mask = ONV_NO_VALUE};
     onv_value_id sum = softmax->inputs[0];
@@ -429,17 +423,17 @@ static bool find_attention(const finder *s, const onv_node *softmax, attention *
     a->scale_key = scaling(s, a->key, &a->key);
     onv_value_id probabilities = softmax->outputs[0];
     if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
-    a->cast_back = reader(s, probabilities, "Cast");
+    a->cast_back = onv_find_reader(s, probabilities, "Cast");
     if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
-    a->dropout = reader(s, probabilities, "Dropout");
+    a->dropout = onv_find_reader(s, probabilities, "Dropout");
     if (a->dropout != NULL) probabilities = a->dropout->outputs[0];
-    a->last = reader(s, probabilities, "MatMul");
+    a->last = onv_find_reader(s, probabilities, "MatMul");
     return a->last != NULL && same(a->last->inputs[0], probabilities);
 }
 
 /* Nothing of it comes from data or parameters: a causal mask, which PyTorch tells its kernels with a
  * flag. What takes too long to look at is no such mask. */
-static bool is_made_of_shapes(const finder *s, onv_value_id id, uint32_t *budget)
+static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *budget)
 {
     if (!onv_is_value(id)) return true;
     if (*budget == 0) return false;
@@ -448,17 +442,17 @@ static bool is_made_of_shapes(const finder *s, onv_value_id id, uint32_t *budget
     if (onv_value_is_weight(value))
         return value->tensor != NULL &&
                (value->tensor->elems == 1 || !onv_dtype_is_float((onv_dtype)value->type.dtype));
-    const onv_node *node = node_of(s, value->producer);
+    const onv_node *node = onv_find_node(s, value->producer);
     if (node == NULL || node->op == NULL) return false;
     if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
-    if (is_op(node, "Shape") || is_op(node, "Size")) return true;
+    if (onv_find_is_op(node, "Shape") || onv_find_is_op(node, "Size")) return true;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (!is_made_of_shapes(s, node->inputs[k], budget)) return false;
     return true;
 }
 
 /* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
-static bool has_kernel(const finder *s, const attention *a)
+static bool has_kernel(const onv_finder *s, const attention *a)
 {
     const onv_type *query = &onv_model_value(s->model, a->query)->type;
     const onv_type *scores = &onv_model_value(s->model, a->softmax->inputs[0])->type;
@@ -471,23 +465,23 @@ static bool has_kernel(const finder *s, const attention *a)
     return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
 }
 
-static void publish_attention(finder *s, const attention *a)
+static void publish_attention(onv_finder *s, const attention *a)
 {
     const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
                                       a->add,         a->cast,      a->softmax, a->guard.is_nan,
                                       a->guard.where, a->cast_back, a->dropout, a->last};
-    group g = {0};
+    onv_group g = {0};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (inside[i] != NULL && !take(s, &g, inside[i])) return;
+        if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
     uint32_t budget = 256;
-    onv_fusion fusion = unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
     fusion.key = a->key;
     fusion.value = a->last->inputs[1];
     if (!is_made_of_shapes(s, a->mask, &budget)) fusion.mask = a->mask;
-    publish(s, &g, fusion);
+    onv_find_publish(s, &g, fusion);
 }
 
-static void match_attention(finder *s, const onv_node *softmax)
+static void match_attention(onv_finder *s, const onv_node *softmax)
 {
     attention a;
     if (!find_attention(s, softmax, &a)) return;
@@ -503,29 +497,36 @@ static void match_attention(finder *s, const onv_node *softmax)
     const onv_node *const inside[] = {a.scale_query, a.scale_key,    a.scores,      a.add,
                                       a.softmax,     a.guard.is_nan, a.guard.where, a.dropout};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (inside[i] != NULL) s->f->attention[id_of(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
-    s->f->attention[id_of(s, a.last).index] = ONV_ATTENTION_LAST;
+        if (inside[i] != NULL)
+            s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
+    s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
 }
 
 /* --- All of them ------------------------------------------------------------------------------- */
 
-static void match(finder *s, const onv_node *node)
+static void match(onv_finder *s, const onv_node *node)
 {
-    if (s->f->of_node[id_of(s, node).index] != 0 || node->n_inputs == 0) return;
+    if (s->f->of_node[onv_find_id(s, node).index] != 0 || node->n_inputs == 0) return;
     if (!onv_is_value(node->inputs[0])) return;
-    if (is_op(node, "Erf")) match_gelu(s, node);
-    if (is_op(node, "Tanh")) match_tanh_gelu(s, node);
-    if (is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
-    if (is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
-    if (is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
-    if (is_op(node, "MatMul")) match_linear(s, node);
-    if (is_op(node, "Sub")) match_layer_norm(s, node);
-    if (is_op(node, "InstanceNormalization")) match_group_norm(s, node);
-    if (is_op(node, "Concat")) match_roll(s, node);
-    if (is_op(node, "Squeeze")) match_packed(s, node);
-    if (is_op(node, "Softmax")) match_attention(s, node);
-    if (is_op(node, "Softmax")) match_softmax(s, node);
-    if (is_op(node, "LSTM") || is_op(node, "GRU") || is_op(node, "RNN")) match_recurrent(s, node);
+    onv_find_noted(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (onv_find_is_op(node, "Pow")) onv_find_rms_norm(s, node);
+    if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
+    if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
+    if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
+    if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
+    if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
+    if (onv_find_is_op(node, "Softplus")) match_gate(s, node, ONV_FUSION_MISH);
+    if (onv_find_is_op(node, "HardSigmoid")) match_gate(s, node, ONV_FUSION_HARD_SWISH);
+    if (onv_find_is_op(node, "MatMul")) match_linear(s, node);
+    if (onv_find_is_op(node, "Sub")) match_layer_norm(s, node);
+    if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
+    if (onv_find_is_op(node, "Concat")) match_roll(s, node);
+    if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
+    if (onv_find_is_op(node, "Softmax")) match_attention(s, node);
+    if (onv_find_is_op(node, "Softmax")) match_softmax(s, node);
+    if (onv_find_is_op(node, "LSTM") || onv_find_is_op(node, "GRU") || onv_find_is_op(node, "RNN"))
+        match_recurrent(s, node);
 }
 
 static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
@@ -555,7 +556,7 @@ onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    finder s = {.model = model, .f = fusions, .fuse_attention = fusing == ONV_FUSE_ATTENTION};
+    onv_finder s = {.model = model, .f = fusions, .fuse_attention = fusing == ONV_FUSE_ATTENTION};
     for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < n_order && !s.failed; i++)
         match(&s, onv_model_node(model, order[i]));
     if (!s.failed) return ONV_OK;

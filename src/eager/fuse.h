@@ -23,6 +23,8 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
     ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
+    ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
+    ONV_FUSION_POINTWISE,  /* x, key where absent or second; name, saves */
 } onv_fusion_kind;
 
 typedef struct onv_fusion {
@@ -32,7 +34,16 @@ typedef struct onv_fusion {
     onv_value_id key, value, mask; /* likewise */
     onv_value_id out;
     int64_t groups;
+    const char *name; /* POINTWISE: PyTorch's, static */
+    uint8_t saves;    /* POINTWISE: of onv_fusion_saves */
 } onv_fusion;
+
+enum onv_fusion_saves {
+    ONV_SAVES_NOTHING = 0,
+    ONV_SAVES_IN = 1,
+    ONV_SAVES_OUT = 2,
+    ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
+};
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are
  * each multiplied by the root of the scale. Its nodes run one by one; only autocast sees it as one. */

@@ -1,5 +1,3 @@
-#include <fnmatch.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -33,33 +31,22 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
-static bool is_frozen(const onv_lowering *l, const char *name)
-{
-    for (size_t i = 0; i < l->options->n_freeze; i++)
-        if (fnmatch(l->options->freeze[i], name, 0) == 0) return true;
-    return false;
-}
-
-/* "val_84": what PyTorch's exporter computed itself has no name in the network. */
-static bool has_made_up_name(const char *name)
-{
-    size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
-    return digits > 0 && name[4 + digits] == '\0';
-}
-
 /* Single numbers and small integers are arguments, not tensors on the device. */
-static bool is_host_weight(const onv_value *value)
+static bool is_host_weight(onv_lowering *l, onv_value_id id)
 {
+    const onv_value *value = onv_model_value(l->model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
-    if (onv_dtype_is_float((onv_dtype)tensor->type.dtype))
-        return tensor->type.rank == 0 ||
-               (tensor->elems == 1 &&
-                (value->kind == ONV_VALUE_CONSTANT || has_made_up_name(value->name)));
-    return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
+    if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
+        return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
+    if (tensor->type.rank == 0) return true;
+    if (tensor->elems > 1) return false;
+    return value->kind == ONV_VALUE_CONSTANT ||
+           (onv_has_made_up_name(value->name) &&
+            (!l->has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
 
-static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name)
+static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
 {
     if (l->status != ONV_OK) return;
     onv_eager_tensor *t = &l->eager->tensors.at[tensor];
@@ -69,47 +56,63 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name)
     storage->elems = t->elems;
     storage->dims = t->dims;
     storage->rank = t->rank;
-    storage->trained = !is_frozen(l, name);
+    storage->trained = !onv_is_frozen(l, name, file);
     t->needs_grad = t->is_leaf = storage->trained;
-}
-
-/* What the exporter folded has no role. It is a parameter in another form under a made-up name (a
- * transposed weight), or under one that is derived from a module's ("conv1.weight_bias"); a constant
- * under the name of an operation ("unsqueeze_14"). */
-static bool may_be_trained(const onv_lowering *l, const onv_value *value)
-{
-    return !l->has_roles || value->role == ONV_ROLE_PARAMETER || has_made_up_name(value->name) ||
-           strchr(value->name, '.') != NULL;
 }
 
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
     uint32_t tensor = onv_tensor_new(l, dtype, 1, &size, NULL);
-    size_t length = strlen(module) + 1 + strlen(name) + 1;
-    char *path = onv_arena_alloc(&l->model->arena, length);
-    if (path == NULL) l->status = onv_fail_memory(l->err);
-    if (tensor == ONV_NO_TENSOR || path == NULL) return ONV_NO_TENSOR;
-    snprintf(path, length, "%s.%s", module, name);
-    make_parameter(l, tensor, path);
+    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    make_parameter(l, tensor, onv_parameter_name(l, module, name), NULL);
     return tensor;
 }
 
-static uint32_t weight_tensor(onv_lowering *l, onv_value_id id)
+/* The operation that gives what the export computed from a parameter, or made. */
+static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t parameter, uint32_t out,
+                            uint64_t indices)
+{
+    onv_emit_begin(l, name);
+    onv_emit_in(l, parameter, ONV_GRAD_NEW);
+    if (indices > 0)
+        onv_emit_extra(l, indices, sizeof(int64_t), "indices");
+    else
+        onv_emit_save(l, parameter);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Only before the operation that reads it: what is not there from the start is made by one of its own. */
+static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
     const onv_value *value = onv_model_value(l->model, id);
-    onv_shape shape;
-    if (is_host_weight(value) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
-    uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
+    onv_shape shape, whole;
+    if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    uint8_t dtype = value->tensor->type.dtype;
+    onv_weight_use use = onv_weight_use_of(l, id);
+    whole = shape;
+    if (use == ONV_WEIGHT_EXPANDED) shape.dims[0] = 1;
+    uint32_t tensor = onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->label = value->name;
-    bool is_buffer = l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER;
-    storage->kind = is_buffer ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
-    bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
-    if (value->kind == ONV_VALUE_INITIALIZER && is_float && !is_buffer && may_be_trained(l, value))
-        make_parameter(l, tensor, value->name);
-    return tensor;
+    storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
+    if (use == ONV_WEIGHT_VIEW) storage->on_host = true;
+    if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
+    if (use == ONV_WEIGHT_MADE) {
+        storage->kind = ONV_STORAGE_ACTIVATION;
+        return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
+    }
+    make_parameter(l, tensor, onv_weight_name(l, id, read), value->name);
+    if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
+    if (use == ONV_WEIGHT_TRAINED) return tensor;
+    uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
+    uint64_t row = whole.rank > 0 ? (uint64_t)whole.dims[whole.rank - 1] : 1;
+    if (use == ONV_WEIGHT_LOOKED_UP)
+        return emit_source(l, "embedding", tensor, out, value->tensor->elems / row);
+    return emit_source(l, "parametrize", tensor, out, 0);
 }
 
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
@@ -119,21 +122,38 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
     l->tensor_known[id.index] = true;
 }
 
-uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
+static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
+{
+    onv_weight_read *owner = onv_weight_owner(l, id, node, k);
+    if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+    return owner->tensor;
+}
+
+static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
 {
     if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
-    if (!l->tensor_known[id.index]) {
-        bool weight = onv_value_is_weight(onv_model_value(l->model, id));
-        onv_value_set(l, id, weight ? weight_tensor(l, id) : ONV_NO_TENSOR);
-    }
-    return l->tensor_of[id.index];
+    if (l->tensor_known[id.index]) return l->tensor_of[id.index];
+    const onv_value *value = onv_model_value(l->model, id);
+    if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
+    bool owned = value->kind == ONV_VALUE_INITIALIZER && onv_weight_is_shared(l, id) &&
+                 !is_host_weight(l, id) && onv_weight_use_of(l, id) == ONV_WEIGHT_TRAINED;
+    if (owned) return owned_tensor(l, id, node, k);
+    uint32_t tensor = weight_tensor(l, id, onv_weight_owner(l, id, node, k));
+    onv_value_set(l, id, tensor);
+    return tensor;
+}
+
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
+{
+    const onv_node *node = onv_is_node(l->node) ? onv_model_node(l->model, l->node) : NULL;
+    return read_value(l, id, node, UINT32_MAX);
 }
 
 /* --- What rules ask about their node ----------------------------------------------------------- */
 
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    return k < node->n_inputs ? onv_value_tensor(l, node->inputs[k]) : ONV_NO_TENSOR;
+    return k < node->n_inputs ? read_value(l, node->inputs[k], node, k) : ONV_NO_TENSOR;
 }
 
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
@@ -386,6 +406,21 @@ static void mark_statistics(onv_lowering *l)
     }
 }
 
+/* What is there from the start: parameters of all owners, buffers and constants. */
+static void lower_weight(onv_lowering *l, onv_value_id id)
+{
+    if (is_host_weight(l, id)) return;
+    onv_weight_use use = onv_weight_use_of(l, id);
+    if (use > ONV_WEIGHT_VIEW) return;
+    if (use != ONV_WEIGHT_TRAINED || !onv_weight_is_shared(l, id)) {
+        onv_value_tensor(l, id);
+        return;
+    }
+    onv_weight_read *owner = onv_weight_owner(l, id, NULL, UINT32_MAX);
+    for (; owner != NULL && l->status == ONV_OK; owner = onv_weight_next_owner(l, owner))
+        if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+}
+
 static void lower_inputs(onv_lowering *l)
 {
     const onv_graph *graph = &l->model->graphs.at[0];
@@ -404,7 +439,7 @@ static void lower_inputs(onv_lowering *l)
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
         if (l->model->values.at[i].kind == ONV_VALUE_INITIALIZER)
-            onv_value_tensor(l, (onv_value_id){i});
+            lower_weight(l, (onv_value_id){i});
 }
 
 static uint64_t macs_of(onv_lowering *l, const onv_node *node)
@@ -439,6 +474,12 @@ static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs
     uint64_t macs = macs_of(l, node);
     l->node = id;
     l->working_op = SIZE_MAX;
+    /* What the forward pass makes is made before the operation that reads it. */
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (onv_is_value(node->inputs[k]) &&
+            onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
+            onv_node_in(l, node, k);
+    first_op = l->eager->ops.count;
     if (fusion == 0) {
         lower_node(l, node);
         set_macs(l, first_op, macs);
@@ -465,6 +506,8 @@ static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_or
     l->node = ONV_NO_NODE;
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
+    if (l->status == ONV_OK) onv_check_patterns(l);
+    if (l->status == ONV_OK && l->options->reports) onv_weights_report(l);
 }
 
 static onv_status prepare(onv_lowering *l)
@@ -476,9 +519,7 @@ static onv_status prepare(onv_lowering *l)
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->is_statistic == NULL)
         return onv_fail_memory(l->err);
     mark_statistics(l);
-    for (size_t i = 0; i < n; i++)
-        l->has_roles |= l->model->values.at[i].role == ONV_ROLE_PARAMETER;
-    return ONV_OK;
+    return onv_weights_prepare(l);
 }
 
 onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t n_order,
@@ -496,6 +537,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t 
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l, order, n_order);
     onv_fusions_cleanup(&l.fusions);
+    onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);
     onv_vec_cleanup(&l.in);

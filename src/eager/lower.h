@@ -23,15 +23,40 @@ typedef struct onv_extra {
     const char *label;
 } onv_extra;
 
+/* A place where a node of the main graph reads an initializer; see lower_weight.c. */
+typedef struct onv_weight_read {
+    uint32_t value, node, k;
+    const char *scope; /* the module that reads, "" */
+    const char *slot;  /* what the module calls it: "weight" */
+    uint32_t tensor;   /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
+} onv_weight_read;
+
+typedef enum onv_weight_use {
+    ONV_WEIGHT_TRAINED,
+    ONV_WEIGHT_BUFFER,
+    ONV_WEIGHT_CONSTANT,
+    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, without memory of its own */
+    ONV_WEIGHT_MADE,      /* by the forward pass, each time */
+    ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
+    ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
+    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+} onv_weight_use;
+
 typedef struct onv_lowering {
     onv_model *model;
     const onv_lower_options *options;
     const bool *is_host;
     onv_eager *eager;
     onv_fusions fusions;
-    uint32_t *tensor_of;             /* by value; ONV_NO_TENSOR: none yet, or on the host */
-    bool *tensor_known;              /* by value: tensor_of is set */
-    bool has_roles;                  /* the export notes which initializers are parameters */
+    uint32_t *tensor_of;            /* by value; ONV_NO_TENSOR: none yet, or on the host */
+    bool *tensor_known;             /* by value: tensor_of is set */
+    bool has_notes;                 /* the export notes parameters, modules and operations */
+    ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
+    uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
+    uint8_t *sharing;               /* by value: whether it has several owners, where known */
+    const char **scopes;            /* of all nodes, sorted */
+    size_t n_scopes;
+    bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
     bool *is_statistic;              /* by value: running statistics */
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
@@ -98,6 +123,26 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 
+/* --- lower_weight.c ---------------------------------------------------------------------------- */
+
+onv_status onv_weights_prepare(onv_lowering *l);
+void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
+bool onv_node_is_aten(const onv_node *node, const char *name); /* "silu": of that operation */
+bool onv_has_made_up_name(const char *name);
+onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
+/* One copy in the file of what is several parameters. */
+bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
+/* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
+ * reads the value. */
+onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
+                                  uint32_t k);
+onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read);
+const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
+const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
+/* `file`: what the file calls it, NULL: nothing. */
+bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
+void onv_check_patterns(onv_lowering *l);
+
 /* --- lower.c ----------------------------------------------------------------------------------- */
 
 /* Room for a shape on the stack. */
@@ -147,6 +192,8 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
 
 /* linear(x, w, bias) and x @ w as PyTorch decides; w may be a view of a parameter. */
 uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b);
+uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b);
+void onv_lower_einsum(onv_lowering *l, const onv_node *node);
 uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias);
 
 #endif

@@ -143,6 +143,11 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     return out;
 }
 
+uint32_t onv_emit_bmm(onv_lowering *l, uint32_t a, uint32_t b)
+{
+    return emit_mm(l, "bmm", a, b, ONV_NO_TENSOR);
+}
+
 static uint32_t flatten(onv_lowering *l, uint32_t x)
 {
     onv_eager_tensor t = onv_tensor_at(l, x);
@@ -287,17 +292,12 @@ onv_lower_fn onv_lower_math(const char *op_type)
         const char *name;
         onv_lower_fn rule;
     } rules[] = {
-        {"Add", lower_sum},
-        {"Sub", lower_sum},
-        {"Sum", lower_sum},
-        {"Mul", lower_product},
-        {"Div", lower_product},
-        {"Relu", lower_relu},
-        {"MatMul", lower_matmul},
-        {"Gemm", lower_gemm},
-        {"ReduceMean", lower_reduce},
-        {"ReduceSum", lower_reduce},
-        {"GlobalAveragePool", lower_reduce},
+        {"Add", lower_sum},           {"Sub", lower_sum},
+        {"Sum", lower_sum},           {"Mul", lower_product},
+        {"Div", lower_product},       {"Relu", lower_relu},
+        {"MatMul", lower_matmul},     {"Gemm", lower_gemm},
+        {"Einsum", onv_lower_einsum}, {"ReduceMean", lower_reduce},
+        {"ReduceSum", lower_reduce},  {"GlobalAveragePool", lower_reduce},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;

@@ -245,6 +245,30 @@ static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
     return out;
 }
 
+/* What notes tell to be one operation of one or two tensors. */
+static void lower_pointwise(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t in[2] = {onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)};
+    for (uint32_t k = 0; k < 2 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
+        in[k] = onv_amp_fp32(l, in[k]);
+    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (in[0] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
+    bool alike = shape.rank == t.rank;
+    for (uint32_t i = 0; alike && i < t.rank; i++) alike = shape.dims[i] == t.dims[i];
+    if (alike) onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
+    onv_emit_begin(l, f->name);
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(l, in[k], ONV_GRAD_NEW);
+        if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
+    }
+    if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -270,6 +294,11 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
                         f->groups, f->out);
         break;
+    case ONV_FUSION_RMS_NORM:
+        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
+                        f->out);
+        break;
+    case ONV_FUSION_POINTWISE: lower_pointwise(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {

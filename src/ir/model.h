@@ -121,9 +121,11 @@ typedef struct onv_node {
     const char *domain; /* "" for ai.onnx */
     const char
         *scope; /* the module around it where metadata names it, "layer1.0.conv1"; "" or NULL */
-    const char *source_op; /* PyTorch's operation, likewise: "conv2d" */
-    onv_graph_id graph;    /* the graph it stands in */
-    int32_t version;       /* of the domain's opset that applies here */
+    const char *source_op; /* PyTorch's call, likewise: "conv2d_1"; one for all nodes it became */
+    const char *module_class; /* of `scope`, likewise: "torch.nn.modules.conv.Conv2d" */
+    const char *aten_op;      /* PyTorch's operation, likewise: "aten.conv2d.default" */
+    onv_graph_id graph;       /* the graph it stands in */
+    int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

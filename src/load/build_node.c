@@ -138,14 +138,15 @@ static onv_status intern_part(onv_builder *b, const char *at, size_t length, con
 }
 
 /* The last two elements of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']: from the
- * model itself down to the operation. Empty where it is none. */
-static onv_status node_source(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
+ * model itself down to the operation. Empty where the note is absent. */
+static onv_status node_note(onv_builder *b, const Onnx__NodeProto *pb, const char *key,
+                            const char **parent, const char **self)
 {
     const char *scope = "", *last = "";
     size_t scope_length = 0, last_length = 0;
     for (size_t i = 0; i < pb->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
-        if (strcmp(note->key, ONV_NOTE_SCOPES) != 0) continue;
+        if (strcmp(note->key, key) != 0) continue;
         const char *at = note->value;
         while (*(at += strcspn(at, "'\"")) != '\0') {
             const char *end = strchr(at + 1, *at);
@@ -157,8 +158,8 @@ static onv_status node_source(onv_builder *b, const Onnx__NodeProto *pb, onv_nod
             at = end + 1;
         }
     }
-    ONV_TRY(intern_part(b, scope, scope_length, &node->scope));
-    return intern_part(b, last, last_length, &node->source_op);
+    ONV_TRY(intern_part(b, scope, scope_length, parent));
+    return intern_part(b, last, last_length, self);
 }
 
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
@@ -181,7 +182,8 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
 
     bool named = (pb->name != NULL && pb->name[0] != '\0') || scope->prefix[0] != '\0';
     node.name = named ? path : "";
-    ONV_TRY(node_source(b, pb, &node));
+    ONV_TRY(node_note(b, pb, ONV_NOTE_SCOPES, &node.scope, &node.source_op));
+    ONV_TRY(node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;
@@ -217,6 +219,9 @@ onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char
         .graph = scope->graph,
         .domain = "",
         .scope = "",
+        .source_op = "",
+        .module_class = "",
+        .aten_op = "",
         .n_inputs = 1,
         .n_outputs = 1,
         .inputs = &ids[0],

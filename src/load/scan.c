@@ -131,7 +131,7 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
  * is stack traces of some KiB a node. */
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
-    static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_ROLE};
+    static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE};
     if (bytes > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;

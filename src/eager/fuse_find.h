@@ -1,0 +1,54 @@
+/* What the files that look for fusions share. */
+#ifndef ONV_EAGER_FUSE_FIND_H
+#define ONV_EAGER_FUSE_FIND_H
+
+#include "eager/fuse.h"
+
+typedef struct onv_finder {
+    onv_model *model;
+    onv_fusions *f;
+    bool fuse_attention;
+    bool failed; /* memory */
+} onv_finder;
+
+enum { ONV_MAX_GROUP = 64 };
+
+/* The nodes of a group while it is being matched. */
+typedef struct onv_group {
+    onv_node_id nodes[ONV_MAX_GROUP];
+    uint32_t count;
+} onv_group;
+
+/* --- fuse.c ------------------------------------------------------------------------------------ */
+
+/* A node of that operator, with a result that has a name: what is not read by anything is no part of a
+ * pattern, and has no uses to look at. */
+bool onv_find_is_op(const onv_node *node, const char *op_type);
+onv_node_id onv_find_id(const onv_finder *s, const onv_node *node);
+const onv_node *onv_find_node(const onv_finder *s, onv_node_id id);
+/* The node of that operator that made the value, or NULL. */
+const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type);
+/* The only reader of a value, if it is of that operator. */
+const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type);
+/* Of a node with two inputs, the one that is not `value`. */
+onv_value_id onv_find_other(const onv_node *node, onv_value_id value);
+bool onv_find_is_number(const onv_finder *s, onv_value_id value);
+bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node);
+onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
+                          const onv_node *last);
+/* Nothing of the group is another one's by now. */
+void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
+
+/* --- fuse_noted.c ------------------------------------------------------------------------------ */
+
+/* Nodes that PyTorch's exporter notes as one operation, or as several. */
+void onv_find_noted(onv_finder *s, const onv_node *node);
+bool onv_find_same_call(const onv_finder *s, const onv_group *g);
+/* rsqrt(mean(x x) + eps) x w, from the Pow on. */
+void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
+/* a sigmoid(b) of the halves of one tensor, from the Split on. */
+void onv_find_glu(onv_finder *s, const onv_node *split);
+/* 1 / sqrt(x). */
+void onv_find_rsqrt(onv_finder *s, const onv_node *root);
+
+#endif

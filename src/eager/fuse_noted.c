@@ -1,0 +1,283 @@
+/* Fusions that the notes of PyTorch's exporter tell, or forbid: all nodes that it wrote for one call bear
+ * the call's name. Without notes the shape of the graph decides. */
+#include <string.h>
+
+#include "eager/fuse_find.h"
+
+/* --- Calls ------------------------------------------------------------------------------------- */
+
+static bool is_noted(const onv_node *node)
+{
+    return node->aten_op != NULL && node->aten_op[0] != '\0' && node->source_op[0] != '\0';
+}
+
+/* Names are interned. */
+static bool is_same_call(const onv_node *a, const onv_node *b)
+{
+    return a->source_op == b->source_op && a->scope == b->scope && a->aten_op == b->aten_op;
+}
+
+bool onv_find_same_call(const onv_finder *s, const onv_group *g)
+{
+    const onv_node *first = NULL;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        if (!is_noted(node)) continue;
+        if (first != NULL && !is_same_call(first, node)) return false;
+        first = node;
+    }
+    return true;
+}
+
+typedef struct call {
+    const char *aten; /* without the overload; or the class of a module */
+    const char *name; /* of the operation */
+    uint8_t saves;
+} call;
+
+static const call calls[] = {
+    {"silu", "silu", ONV_SAVES_IN},
+    {"gelu", "gelu", ONV_SAVES_IN},
+    {"mish", "mish", ONV_SAVES_IN},
+    {"hardswish", "hardswish", ONV_SAVES_IN},
+    {"hardsigmoid", "hardsigmoid", ONV_SAVES_IN},
+    {"softplus", "softplus", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log_sigmoid", "log_sigmoid", ONV_SAVES_IN},
+    {"elu", "elu", ONV_SAVES_IN},
+    {"glu", "glu", ONV_SAVES_IN},
+    {"hardshrink", "hardshrink", ONV_SAVES_IN},
+    {"softshrink", "softshrink", ONV_SAVES_IN},
+    {"rsqrt", "rsqrt", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"var", "var", ONV_SAVES_IN},
+    {"std", "std", ONV_SAVES_IN | ONV_SAVES_OUT},
+    {"log2", "log2", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log10", "log10", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"log1p", "log1p", ONV_SAVES_IN | ONV_RUNS_IN_FLOAT32},
+    {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"exp2", "exp2", ONV_SAVES_OUT},
+    {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"atan2", "atan2", ONV_SAVES_IN},
+    {"roll", "roll", ONV_SAVES_NOTHING},
+};
+
+static const call *call_of(const onv_node *node)
+{
+    static const char prefix[] = "aten.";
+    if (!is_noted(node) || strncmp(node->aten_op, prefix, sizeof prefix - 1) != 0) return NULL;
+    const char *op = node->aten_op + sizeof prefix - 1;
+    size_t length = strcspn(op, ".");
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strlen(calls[i].aten) == length && strncmp(calls[i].aten, op, length) == 0)
+            return &calls[i];
+    return NULL;
+}
+
+/* Modules that the exporter takes apart into calls of their own. */
+static const call modules[] = {
+    {"torch.nn.modules.activation.Threshold", "threshold", ONV_SAVES_IN},
+    {"torch.nn.modules.activation.Softshrink", "softshrink", ONV_SAVES_IN},
+    {"torch.nn.modules.activation.Hardshrink", "hardshrink", ONV_SAVES_IN},
+};
+
+static const call *module_of(const onv_node *node)
+{
+    if (!is_noted(node)) return NULL;
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
+        if (strcmp(modules[i].aten, node->module_class) == 0) return &modules[i];
+    return NULL;
+}
+
+static bool belongs(const onv_node *a, const onv_node *b)
+{
+    if (module_of(a) != NULL) return a->scope == b->scope && a->module_class == b->module_class;
+    return is_same_call(a, b);
+}
+
+/* All nodes of the call that hang together with the first one. */
+static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
+{
+    if (!onv_find_take(s, g, node)) return false;
+    for (uint32_t at = 0; at < g->count; at++) {
+        const onv_node *from = onv_find_node(s, g->nodes[at]);
+        onv_node_id near[ONV_MAX_GROUP];
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < from->n_inputs && n < ONV_MAX_GROUP; k++)
+            if (onv_is_value(from->inputs[k]))
+                near[n++] = onv_model_value(s->model, from->inputs[k])->producer;
+        for (uint32_t k = 0; k < from->n_outputs && n < ONV_MAX_GROUP; k++)
+            if (onv_is_value(from->outputs[k])) near[n++] = s->f->user[from->outputs[k].index];
+        for (uint32_t i = 0; i < n; i++) {
+            const onv_node *other = onv_find_node(s, near[i]);
+            if (other == NULL || !is_noted(other) || !belongs(node, other)) continue;
+            bool known = false;
+            for (uint32_t k = 0; k < g->count; k++) known |= g->nodes[k].index == near[i].index;
+            if (!known && !onv_find_take(s, g, other)) return false;
+        }
+    }
+    return g->count > 1;
+}
+
+static bool is_inside(const onv_group *g, onv_node_id id)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->nodes[i].index == id.index) return true;
+    return false;
+}
+
+/* How often nodes of the group read the value. */
+static uint32_t reads_inside(const onv_finder *s, const onv_group *g, onv_value_id value)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            n += node->inputs[k].index == value.index && onv_is_value(value);
+    }
+    return n;
+}
+
+/* Float tensors from outside, at most two. */
+static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id in[2])
+{
+    uint32_t n = 0;
+    in[0] = in[1] = ONV_NO_VALUE;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            onv_value_id id = node->inputs[k];
+            if (!onv_is_value(id)) continue;
+            const onv_value *value = onv_model_value(s->model, id);
+            bool inside = onv_is_node(value->producer) && is_inside(g, value->producer);
+            bool weighs = onv_value_is_weight(value);
+            if (inside || weighs || !onv_dtype_is_float((onv_dtype)value->type.dtype)) continue;
+            if ((n > 0 && in[0].index == id.index) || (n > 1 && in[1].index == id.index)) continue;
+            if (n == 2) return false;
+            in[n++] = id;
+        }
+    }
+    return n > 0;
+}
+
+/* The one result that is read outside, of the node that is the last one. */
+static const onv_node *find_result(const onv_finder *s, const onv_group *g)
+{
+    const onv_node *last = NULL;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            if (!onv_is_value(node->outputs[k])) continue;
+            if (s->f->n_uses[node->outputs[k].index] == reads_inside(s, g, node->outputs[k]))
+                continue;
+            if (last != NULL || k > 0) return NULL;
+            last = node;
+        }
+    }
+    return last;
+}
+
+void onv_find_noted(onv_finder *s, const onv_node *node)
+{
+    onv_group g = {0};
+    onv_value_id in[2];
+    const call *made = module_of(node) != NULL ? module_of(node) : call_of(node);
+    if (made == NULL || !gather(s, node, &g) || !find_operands(s, &g, in)) return;
+    const onv_node *last = find_result(s, &g);
+    if (last == NULL) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
+    fusion.key = in[1];
+    fusion.name = made->name;
+    fusion.saves = made->saves;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* --- Shapes of the graph ----------------------------------------------------------------------- */
+
+static bool is_named(const onv_node *node, const char *aten_op)
+{
+    return node->aten_op != NULL && strcmp(node->aten_op, aten_op) == 0;
+}
+
+/* PyTorch writes rms_norm apart with the sum of a tensor and a number; a network by hand with that of
+ * tensors. */
+static bool is_one_norm(const onv_node *eps)
+{
+    static const char class[] = "torch.nn.modules.normalization.RMSNorm";
+    bool is_module = eps->module_class != NULL && strcmp(eps->module_class, class) == 0;
+    return is_module || is_named(eps, "aten.add.Scalar");
+}
+
+static int64_t first_axis(const onv_finder *s, const onv_node *mean)
+{
+    const onv_type *in = &onv_model_value(s->model, mean->inputs[0])->type;
+    const onv_attr *axes = onv_node_attr(mean, "axes");
+    uint32_t n = axes != NULL && axes->kind == ONV_ATTR_INTS ? axes->count : 0;
+    if (n == 0 && mean->n_inputs > 1 && onv_is_value(mean->inputs[1])) {
+        const onv_type *given = &onv_model_value(s->model, mean->inputs[1])->type;
+        if (given->rank == 1 && onv_dim_is_const(given->dims[0])) n = (uint32_t)given->dims[0].raw;
+    }
+    return in->rank - (int64_t)(n > 0 ? n : 1);
+}
+
+void onv_find_rms_norm(onv_finder *s, const onv_node *pow)
+{
+    onv_group g = {0};
+    onv_value_id x = pow->inputs[0];
+    const onv_node *mean = onv_find_reader(s, pow->outputs[0], "ReduceMean");
+    const onv_node *eps = mean != NULL ? onv_find_reader(s, mean->outputs[0], "Add") : NULL;
+    const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
+    const onv_node *inverse =
+        root != NULL ? onv_find_reader(s, root->outputs[0], "Reciprocal") : NULL;
+    const onv_node *scaled =
+        inverse != NULL ? onv_find_reader(s, inverse->outputs[0], "Mul") : NULL;
+    if (scaled == NULL || !is_one_norm(eps)) return;
+    if (onv_find_other(scaled, inverse->outputs[0]).index != x.index) return;
+    const onv_node *const parts[] = {pow, mean, eps, root, inverse, scaled};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!onv_find_take(s, &g, parts[i])) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_RMS_NORM, x, scaled);
+    fusion.groups = first_axis(s, mean);
+    const onv_node *mul = onv_find_reader(s, scaled->outputs[0], "Mul");
+    onv_value_id weight = onv_find_other(mul, scaled->outputs[0]);
+    bool own = mul != NULL && onv_is_value(weight) && mul->scope == scaled->scope &&
+               onv_value_is_weight(onv_model_value(s->model, weight));
+    if (own && onv_find_take(s, &g, mul)) {
+        fusion.weight = weight;
+        fusion.out = mul->outputs[0];
+        fusion.last = onv_find_id(s, mul);
+    }
+    onv_find_publish(s, &g, fusion);
+}
+
+void onv_find_glu(onv_finder *s, const onv_node *split)
+{
+    onv_group g = {0};
+    if (split->n_outputs != 2 || !onv_is_value(split->outputs[1])) return;
+    const onv_node *gate = onv_find_reader(s, split->outputs[1], "Sigmoid");
+    const onv_node *product = gate != NULL ? onv_find_reader(s, gate->outputs[0], "Mul") : NULL;
+    if (product == NULL || s->f->n_uses[split->outputs[0].index] != 1) return;
+    if (onv_find_other(product, gate->outputs[0]).index != split->outputs[0].index) return;
+    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, gate) ||
+        !onv_find_take(s, &g, product) || !onv_find_same_call(s, &g))
+        return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, split->inputs[0], product);
+    fusion.name = "glu";
+    fusion.saves = ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}
+
+void onv_find_rsqrt(onv_finder *s, const onv_node *root)
+{
+    onv_group g = {0};
+    const onv_node *inverse = onv_find_reader(s, root->outputs[0], "Reciprocal");
+    const onv_node *quotient = onv_find_reader(s, root->outputs[0], "Div");
+    if (inverse == NULL && quotient != NULL &&
+        quotient->inputs[1].index == root->outputs[0].index &&
+        onv_find_is_number(s, quotient->inputs[0]))
+        inverse = quotient;
+    if (inverse == NULL || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, inverse)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, root->inputs[0], inverse);
+    fusion.name = "rsqrt";
+    fusion.saves = ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32;
+    onv_find_publish(s, &g, fusion);
+}

@@ -1,0 +1,569 @@
+/* Which weights of the file are parameters of the network, and whose.
+ *
+ * The newer exporter notes parameters and buffers by name. What it folded itself has no note: a
+ * transposed weight, a view of one, a mask, zeros. The nodes that read it tell: their notes name the
+ * module, its class and PyTorch's operation. It also keeps one copy of small tensors that are equal, as
+ * are the zeros and ones of a network that was never trained; each module that reads one has its own.
+ */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/lower.h"
+
+/* The exporter keeps one copy of equal tensors up to this many elements. */
+enum { MAX_SHARED_ELEMS = 1024 };
+
+/* How many constants of unsure role are reported one by one. */
+enum { MAX_REPORTS = 12 };
+
+/* --- What reads a weight ----------------------------------------------------------------------- */
+
+typedef enum place {
+    PLACE_UNKNOWN,
+    PLACE_WEIGHT, /* where the operation takes what its module trains */
+    PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
+} place;
+
+bool onv_node_is_aten(const onv_node *node, const char *name)
+{
+    static const char prefix[] = "aten.";
+    size_t length = strlen(name);
+    const char *op = node->aten_op;
+    if (op == NULL || strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
+    op += sizeof prefix - 1;
+    return strncmp(op, name, length) == 0 && (op[length] == '.' || op[length] == '\0');
+}
+
+static bool is_noted(const onv_node *node)
+{
+    return node->aten_op != NULL && node->aten_op[0] != '\0';
+}
+
+static bool is_recurrent(const onv_node *node)
+{
+    return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
+           strcmp(node->op_type, "RNN") == 0;
+}
+
+static bool is_any_aten(const onv_node *node, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (onv_node_is_aten(node, names[i])) return true;
+    return false;
+}
+
+static place place_of(const onv_node *node, uint32_t k)
+{
+    static const char *const layers[] = {
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "convolution",
+        "layer_norm",
+        "rms_norm",
+        "native_layer_norm",
+        "prelu",
+        "_weight_norm",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "bilinear",
+        "instance_norm",
+        "_native_batch_norm_legit_functional",
+        "_native_batch_norm_legit",
+        "batch_norm",
+        "native_batch_norm",
+        "addmm",
+    };
+    static const char *const others[] = {
+        "scaled_dot_product_attention",
+        "index_put",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+        "bernoulli",
+        "rand_like",
+        "randn_like",
+        "upsample_bilinear2d",
+        "upsample_bicubic2d",
+        "upsample_nearest2d",
+        "upsample_linear1d",
+        "upsample_trilinear3d",
+        "masked_fill",
+        "where",
+        "arange",
+        "index_add",
+        "index_copy",
+        "full_like",
+        "new_zeros",
+        "fill",
+        "rot90",
+        "clamp",
+    };
+    if (!is_noted(node)) return PLACE_UNKNOWN;
+    if (is_recurrent(node)) return k >= 1 && k <= 3 ? PLACE_WEIGHT : PLACE_MADE;
+    if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
+        bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
+        return scales ? PLACE_MADE : PLACE_WEIGHT;
+    }
+    if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
+        return k == 0 ? PLACE_WEIGHT : PLACE_MADE;
+    /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
+    if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
+        strstr(node->aten_op, "no_stats") != NULL)
+        return k == 1 ? PLACE_WEIGHT : PLACE_MADE;
+    if (is_any_aten(node, layers, sizeof layers / sizeof layers[0])) return PLACE_WEIGHT;
+    if (is_any_aten(node, others, sizeof others / sizeof others[0])) return PLACE_MADE;
+    return PLACE_UNKNOWN;
+}
+
+/* What a module calls the parameter that a node takes there. */
+static const char *slot_name(const onv_node *node, uint32_t k)
+{
+    static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
+    if (is_recurrent(node) && k < 4) return recurrent[k];
+    if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
+    return k == 2 ? "bias" : "weight";
+}
+
+/* --- The reads --------------------------------------------------------------------------------- */
+
+static int by_owner(const void *left, const void *right)
+{
+    const onv_weight_read *a = left, *b = right;
+    if (a->value != b->value) return a->value < b->value ? -1 : 1;
+    int scopes = strcmp(a->scope, b->scope);
+    return scopes != 0 ? scopes : strcmp(a->slot, b->slot);
+}
+
+static bool same_owner(const onv_weight_read *a, const onv_weight_read *b)
+{
+    return by_owner(a, b) == 0;
+}
+
+static onv_status list_reads(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        if (node->graph.index != 0) continue;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = &model->values.at[node->inputs[k].index];
+            if (value->kind != ONV_VALUE_INITIALIZER) continue;
+            onv_weight_read read = {.value = node->inputs[k].index,
+                                    .node = i,
+                                    .k = k,
+                                    .scope = node->scope != NULL ? node->scope : "",
+                                    .slot = slot_name(node, k),
+                                    .tensor = ONV_NO_TENSOR};
+            if (!onv_vec_push(&l->reads, read)) return onv_fail_memory(l->err);
+        }
+    }
+    if (l->reads.count > 0) qsort(l->reads.at, l->reads.count, sizeof *l->reads.at, by_owner);
+    for (uint32_t i = (uint32_t)l->reads.count; i-- > 0;)
+        l->first_read[l->reads.at[i].value] = i + 1;
+    return ONV_OK;
+}
+
+static const onv_weight_read *end_of_reads(const onv_lowering *l)
+{
+    return l->reads.at + l->reads.count;
+}
+
+static onv_weight_read *reads_of(const onv_lowering *l, uint32_t value)
+{
+    uint32_t first = l->first_read[value];
+    return first > 0 ? &l->reads.at[first - 1] : NULL;
+}
+
+/* --- What a weight is -------------------------------------------------------------------------- */
+
+/* "val_84": what PyTorch's exporter computed itself has no name in the network. */
+bool onv_has_made_up_name(const char *name)
+{
+    size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits > 0 && name[4 + digits] == '\0';
+}
+
+/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
+static bool is_call_of(const char *name, const char *operation)
+{
+    size_t length = strlen(operation);
+    if (strncmp(name, operation, length) != 0) return false;
+    name += length;
+    if (*name == '\0') return true;
+    return *name == '_' && name[1] != '\0' && name[1 + strspn(name + 1, "0123456789")] == '\0';
+}
+
+static bool is_call_of_any(const char *name, const char *const *operations, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_call_of(name, operations[i])) return true;
+    return false;
+}
+
+/* What the forward pass makes anew each time. */
+static bool is_made_in_forward(const char *name)
+{
+    static const char *const makers[] = {
+        "zeros",      "zeros_like", "ones",     "ones_like",   "full",      "full_like", "empty",
+        "empty_like", "new_zeros",  "new_ones", "new_full",    "new_empty", "arange",    "eye",
+        "linspace",   "tril",       "triu",     "masked_fill", "where",
+    };
+    return is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
+}
+
+static bool is_lookup(const char *name)
+{
+    return is_call_of(name, "embedding");
+}
+
+/* `path` against the first path inside the module `scope`. */
+static int against_inside(const char *path, const char *scope, size_t length)
+{
+    int head = strncmp(path, scope, length);
+    return head != 0 ? head : (int)(unsigned char)path[length] - '.';
+}
+
+/* A module without modules in it. */
+static bool is_leaf(const onv_lowering *l, const char *scope)
+{
+    size_t length = strlen(scope), low = 0, high = l->n_scopes;
+    if (length == 0) return false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (against_inside(l->scopes[middle], scope, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == l->n_scopes || against_inside(l->scopes[low], scope, length) != 0;
+}
+
+/* Classes of torch.nn that train nothing of their own, and those that hold what is computed. */
+static bool may_learn(const char *module_class)
+{
+    static const char *const none[] = {"torch.nn.modules.activation.",
+                                       "torch.nn.modules.dropout.",
+                                       "torch.nn.modules.pooling.",
+                                       "torch.nn.modules.padding.",
+                                       "torch.nn.modules.upsampling.",
+                                       "Rotary",
+                                       "Sinusoidal"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (strstr(module_class, none[i]) != NULL) return false;
+    return module_class[0] != '\0';
+}
+
+typedef struct verdict {
+    onv_weight_use use;
+    bool is_sure;
+    const onv_weight_read *read; /* what told, or the first one */
+} verdict;
+
+static uint64_t spread_dims(const onv_value *value)
+{
+    uint64_t n = 0;
+    for (int32_t i = 0; i < value->type.rank; i++) n += !onv_dim_is(value->type.dims[i], 1);
+    return n;
+}
+
+/* A float weight without a note, in an export that has them. */
+static verdict judge_folded(const onv_lowering *l, uint32_t index)
+{
+    const onv_value *value = &l->model->values.at[index];
+    const onv_weight_read *first = reads_of(l, index);
+    verdict v = {ONV_WEIGHT_CONSTANT, false, first};
+    if (first == NULL) {
+        v.use = strchr(value->name, '.') != NULL ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
+        return v;
+    }
+    bool made = true;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
+        place p = place_of(&l->model->nodes.at[at->node], at->k);
+        if (p == PLACE_WEIGHT) return (verdict){ONV_WEIGHT_TRAINED, true, at};
+        made &= p == PLACE_MADE;
+    }
+    /* "conv1.weight_bias": derived from a parameter's name. */
+    if (strchr(value->name, '.') != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, first};
+    if (made || is_made_in_forward(value->name)) return (verdict){ONV_WEIGHT_MADE, true, first};
+    if (is_lookup(value->name)) return (verdict){ONV_WEIGHT_TRAINED, false, first};
+    const onv_node *node = &l->model->nodes.at[first->node];
+    const char *class = node->module_class != NULL ? node->module_class : "";
+    if (!is_noted(node)) { /* nothing is known of the reader: as an older export */
+        v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
+        return v;
+    }
+    if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
+        return (verdict){ONV_WEIGHT_EXPANDED, false, first};
+    if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
+    if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
+        v.use = ONV_WEIGHT_TRAINED;
+    return v;
+}
+
+/* A result of operations on a parameter, in a layer that would read the parameter itself. */
+static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
+    const onv_node *node = &l->model->nodes.at[read->node];
+    return value->type.rank >= 2 && !onv_has_made_up_name(value->name) &&
+           strchr(value->name, '.') == NULL &&
+           is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+}
+
+onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
+    if (l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER) return ONV_WEIGHT_BUFFER;
+    bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
+    if (value->kind != ONV_VALUE_INITIALIZER) return ONV_WEIGHT_CONSTANT;
+    if (!is_float) {
+        if (noted && is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
+        bool made = noted && is_made_in_forward(value->name);
+        return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
+    }
+    if (!noted) return ONV_WEIGHT_TRAINED;
+    verdict v = judge_folded(l, id.index);
+    if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
+    if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
+}
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
+{
+    size_t length = strlen(module) + 1 + strlen(name) + 1;
+    char *path = onv_arena_alloc(&l->model->arena, length);
+    if (path == NULL) {
+        if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+        return name;
+    }
+    snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
+    return path;
+}
+
+/* Does the pattern match the name, or a module that it is in? */
+static bool matches(const char *pattern, const char *name)
+{
+    char module[1024];
+    if (fnmatch(pattern, name, 0) == 0) return true;
+    if (strlen(name) >= sizeof module) return false;
+    strcpy(module, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
+    for (char *dot; (dot = strrchr(module, '.')) != NULL;) {
+        *dot = '\0';
+        if (fnmatch(pattern, module, 0) == 0) return true;
+    }
+    return false;
+}
+
+static bool matches_any(const char *const *patterns, size_t n, const char *name, const char *file,
+                        bool *used)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        bool match = matches(patterns[i], name) || (file != NULL && matches(patterns[i], file));
+        used[i] |= match;
+        any |= match;
+    }
+    return any;
+}
+
+bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
+{
+    const onv_lower_options *o = l->options;
+    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->freeze_used);
+    bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
+                                                    l->freeze_used + o->n_freeze);
+    return frozen || !only;
+}
+
+/* A pattern without a match is a mistake that would pass for an answer. */
+void onv_check_patterns(onv_lowering *l)
+{
+    const onv_lower_options *o = l->options;
+    for (size_t i = 0; i < o->n_freeze + o->n_train_only && l->status == ONV_OK; i++) {
+        if (l->freeze_used[i]) continue;
+        const char *example = "none";
+        for (size_t s = 0; s < l->eager->storages.count; s++) {
+            const onv_eager_storage *storage = &l->eager->storages.at[s];
+            if (storage->kind != ONV_STORAGE_PARAMETER) continue;
+            example = storage->label;
+            break;
+        }
+        bool is_freeze = i < o->n_freeze;
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
+            is_freeze ? "freeze" : "train-only",
+            is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);
+    }
+}
+
+/* --- Owners ------------------------------------------------------------------------------------ */
+
+/* Are all elements the same? True where they cannot be read. */
+static bool may_be_uniform(const onv_value *value)
+{
+    const onv_payload *data = &value->tensor->payload;
+    uint64_t elems = value->tensor->elems;
+    if (data->kind != ONV_PAYLOAD_RAW || elems < 2 || data->bytes % elems != 0) return true;
+    size_t each = (size_t)(data->bytes / elems);
+    for (uint64_t i = 1; i < elems; i++)
+        if (memcmp(data->data, data->data + i * each, each) != 0) return false;
+    return true;
+}
+
+static bool find_sharing(const onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_weight_read *first = reads_of(l, id.index);
+    if (!l->has_notes || l->options->as_exported || first == NULL) return false;
+    if (value->tensor->elems > MAX_SHARED_ELEMS || !may_be_uniform(value)) return false;
+    bool several = false;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
+        if (!is_noted(&l->model->nodes.at[at->node])) return false;
+        several |= !same_owner(first, at);
+    }
+    return several;
+}
+
+bool onv_weight_is_shared(onv_lowering *l, onv_value_id id)
+{
+    enum { UNKNOWN, ONE, SEVERAL };
+    uint8_t *sharing = &l->sharing[id.index];
+    if (*sharing == UNKNOWN) *sharing = find_sharing(l, id) ? SEVERAL : ONE;
+    return *sharing == SEVERAL;
+}
+
+static bool is_inside(const char *name, const char *scope)
+{
+    size_t length = strlen(scope);
+    return length > 0 && strncmp(name, scope, length) == 0 && name[length] == '.';
+}
+
+const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    if (value->role == ONV_ROLE_PARAMETER &&
+        (!onv_weight_is_shared(l, id) || is_inside(value->name, read->scope)))
+        return value->name;
+    if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)
+        if (read == NULL || !onv_weight_is_shared(l, id)) return value->name;
+    return onv_parameter_name(l, read->scope, read->slot);
+}
+
+/* The first of the sorted reads that is not before this one. */
+static onv_weight_read *lower_bound(const onv_lowering *l, const onv_weight_read *key)
+{
+    size_t low = 0, high = l->reads.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_owner(&l->reads.at[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < l->reads.count ? &l->reads.at[low] : NULL;
+}
+
+onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
+                                  uint32_t k)
+{
+    onv_weight_read key = {.value = id.index, .slot = ""};
+    key.scope = node != NULL && node->scope != NULL ? node->scope : "";
+    if (node != NULL && k != UINT32_MAX) key.slot = slot_name(node, k);
+    onv_weight_read *at = lower_bound(l, &key);
+    if (at != NULL && same_owner(at, &key)) return at;
+    key.slot = "";
+    at = lower_bound(l, &key);
+    bool in_scope = at != NULL && at->value == id.index && strcmp(at->scope, key.scope) == 0;
+    return in_scope ? at : reads_of(l, id.index);
+}
+
+onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read)
+{
+    onv_weight_read *at = &l->reads.at[read - l->reads.at];
+    while (at < end_of_reads(l) && same_owner(at, read)) at++;
+    return at < end_of_reads(l) && at->value == read->value ? at : NULL;
+}
+
+/* --- Preparation ------------------------------------------------------------------------------- */
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+onv_status onv_weights_prepare(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_arena *arena = &l->model->arena;
+    size_t n_patterns = l->options->n_freeze + l->options->n_train_only;
+    l->first_read = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
+    l->scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
+    l->freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
+    l->sharing = ONV_ARENA_ARRAY(arena, uint8_t, model->values.count);
+    if (l->first_read == NULL || l->scopes == NULL || l->freeze_used == NULL || l->sharing == NULL)
+        return onv_fail_memory(l->err);
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        l->has_notes |= is_noted(node);
+        if (node->scope != NULL && node->scope[0] != '\0') l->scopes[l->n_scopes++] = node->scope;
+    }
+    if (l->n_scopes > 0) qsort(l->scopes, l->n_scopes, sizeof *l->scopes, by_text);
+    for (size_t i = 0; i < model->values.count; i++)
+        l->has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
+    return list_reads(l);
+}
+
+/* --- What stays unsure ------------------------------------------------------------------------- */
+
+static void report(onv_lowering *l, const onv_value *value, const verdict *v)
+{
+    const onv_node *node = v->read != NULL ? &l->model->nodes.at[v->read->node] : NULL;
+    bool trained = v->use == ONV_WEIGHT_TRAINED || v->use == ONV_WEIGHT_EXPANDED;
+    const char *class = node != NULL && node->module_class != NULL ? node->module_class : "";
+    const char *note =
+        is_lookup(value->name)
+            ? "; rows of a table that are never looked up are not in the file, nor counted"
+            : "";
+    onv_model_diag(l->model, trained ? ONV_WARNING : ONV_NOTE,
+                   trained ? "assumed-parameter" : "assumed-constant",
+                   node != NULL ? node->name : NULL,
+                   "'%s', %llu bytes, was computed by the export; module '%s'%s%s%s reads it: "
+                   "counted as %s%s",
+                   value->name, (unsigned long long)value->tensor->bytes,
+                   v->read != NULL ? v->read->scope : "", class[0] != '\0' ? " (" : "", class,
+                   class[0] != '\0' ? ")" : "",
+                   trained ? "a trained parameter" : "a constant without gradient", note);
+}
+
+void onv_weights_report(onv_lowering *l)
+{
+    uint64_t left = 0, left_bytes = 0, n = 0;
+    for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (value->kind != ONV_VALUE_INITIALIZER || value->role != ONV_ROLE_NOT_NOTED) continue;
+        if (value->tensor == NULL || value->tensor->elems < 2 || l->is_statistic[i]) continue;
+        if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
+        verdict v = judge_folded(l, i);
+        if (v.is_sure) continue;
+        if (n++ < MAX_REPORTS) {
+            report(l, value, &v);
+        } else {
+            left++;
+            left_bytes += value->tensor->bytes;
+        }
+    }
+    if (left > 0)
+        onv_model_diag(l->model, ONV_NOTE, "assumed-constant", NULL,
+                       "%llu more constants of unsure role, %llu bytes", (unsigned long long)left,
+                       (unsigned long long)left_bytes);
+}
