@@ -216,8 +216,7 @@ static void pass_initial(builder *b, const onv_node *owner, const loop_form *for
         return;
     uint32_t from = b->live->of_value[owner->inputs[in].index];
     uint32_t to = b->live->of_value[body->inputs[at].index];
-    if (from == UINT32_MAX || to == UINT32_MAX || from >= to) return;
-    while (b->rows[from].within != ONV_NO_BUFFER) from = b->rows[from].within;
+    if (from == UINT32_MAX || to == UINT32_MAX) return;
     if (b->rows[to].bytes <= b->rows[from].bytes && b->rows[to].last <= b->rows[from].last)
         b->rows[to].within = from;
 }
@@ -261,6 +260,8 @@ static onv_status sort_rows(builder *b)
         onv_buffer *row = &sorted[place[i]];
         *row = b->rows[i];
         if (row->becomes != ONV_NO_BUFFER) row->becomes = place[row->becomes];
+        while (row->within != ONV_NO_BUFFER && b->rows[row->within].within != ONV_NO_BUFFER)
+            row->within = b->rows[row->within].within; /* an outer body may run once, too */
         if (row->within != ONV_NO_BUFFER) row->within = place[row->within];
         live->of_value[row->value.index] = place[i];
     }

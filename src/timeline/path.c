@@ -8,7 +8,7 @@ typedef struct chooser {
     const onv_timeline *t;
     uint64_t *live;   /* by step */
     uint32_t *chosen; /* by region: of ALTERNATIVES the branch that runs */
-    bool *is_off;     /* by step: in a branch that does not run */
+    uint32_t *off;    /* by step: the end of the branches around it that do not run; 0: it runs */
 } chooser;
 
 static uint64_t peak_of(const chooser *c, const onv_region *r)
@@ -17,6 +17,12 @@ static uint64_t peak_of(const chooser *c, const onv_region *r)
     for (uint32_t s = r->first; s < r->end; s++)
         if (c->live[s] > peak) peak = c->live[s];
     return peak;
+}
+
+/* Made in a branch that does not run: what only begins with it and outlives it was there before. */
+static bool is_off(const chooser *c, const onv_buffer *b)
+{
+    return b->last < c->off[b->first];
 }
 
 /* The first of the branches with the largest peak. The sweep is over all steps, so a nested If
@@ -38,7 +44,8 @@ static void choose(const chooser *c)
         if (r->parent == ONV_NO_REGION ||
             t->regions.at[r->parent].kind != ONV_REGION_ALTERNATIVES || c->chosen[r->parent] == i)
             continue;
-        for (uint32_t s = r->first; s < r->end; s++) c->is_off[s] = true;
+        for (uint32_t s = r->first; s < r->end; s++)
+            if (r->end > c->off[s]) c->off[s] = r->end;
     }
 }
 
@@ -50,7 +57,7 @@ static void join_chains(const chooser *c, uint32_t *head)
     for (uint32_t i = 0; i < t->buffers.count; i++) head[i] = i;
     for (uint32_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
-        if (b->becomes != ONV_NO_BUFFER && !c->is_off[b->first]) head[b->becomes] = i;
+        if (b->becomes != ONV_NO_BUFFER && !is_off(c, b)) head[b->becomes] = i;
     }
     for (uint32_t i = 0; i < t->buffers.count; i++)
         while (head[head[i]] != head[i]) head[i] = head[head[i]];
@@ -64,15 +71,15 @@ static bool copy_buffers(const chooser *c, const uint32_t *head, onv_timeline *p
     for (uint32_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
         of_buffer[i] = ONV_NO_BUFFER;
-        if (c->is_off[b->first] || head[i] != i) continue;
+        if (is_off(c, b) || head[i] != i) continue;
         of_buffer[i] = (uint32_t)path->buffers.count;
         onv_buffer copy = *b;
         copy.becomes = ONV_NO_BUFFER;
-        if (b->within != ONV_NO_BUFFER) copy.within = of_buffer[b->within];
+        if (b->within != ONV_NO_BUFFER) copy.within = of_buffer[head[b->within]];
         path->buffers.at[path->buffers.count++] = copy;
     }
     for (uint32_t i = 0; i < t->buffers.count; i++) {
-        if (c->is_off[t->buffers.at[i].first] || head[i] == i) continue;
+        if (is_off(c, &t->buffers.at[i]) || head[i] == i) continue;
         of_buffer[i] = of_buffer[head[i]];
         onv_buffer *to = &path->buffers.at[of_buffer[i]];
         const onv_buffer *b = &t->buffers.at[i];
@@ -110,10 +117,10 @@ onv_status onv_timeline_path(const onv_timeline *t, onv_timeline *path, uint32_t
     chooser c = {.t = t,
                  .live = onv_heap_calloc(t->steps.count + 1, sizeof *c.live),
                  .chosen = onv_heap_calloc(t->regions.count + 1, sizeof *c.chosen),
-                 .is_off = onv_heap_calloc(t->steps.count + 1, sizeof *c.is_off)};
+                 .off = onv_heap_calloc(t->steps.count + 1, sizeof *c.off)};
     uint32_t *head = onv_heap_calloc(n + 1, sizeof *head);
     uint32_t *map = of_buffer != NULL ? of_buffer : onv_heap_calloc(n + 1, sizeof *map);
-    bool good = c.live != NULL && c.chosen != NULL && c.is_off != NULL && head != NULL &&
+    bool good = c.live != NULL && c.chosen != NULL && c.off != NULL && head != NULL &&
                 map != NULL && copy_rest(t, path);
     onv_status status = good ? onv_timeline_peak(t, &peak, c.live, err) : onv_fail_memory(err);
     if (status == ONV_OK) {
@@ -123,7 +130,7 @@ onv_status onv_timeline_path(const onv_timeline *t, onv_timeline *path, uint32_t
     }
     onv_heap_free(c.live);
     onv_heap_free(c.chosen);
-    onv_heap_free(c.is_off);
+    onv_heap_free(c.off);
     onv_heap_free(head);
     if (map != of_buffer) onv_heap_free(map);
     return status;

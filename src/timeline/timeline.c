@@ -66,7 +66,8 @@ static onv_status check_links(const onv_timeline *t, size_t i, onv_error *err)
     return ONV_OK;
 }
 
-/* A buffer made in a branch ends in it. `end_of` gives, by step, the end of the innermost branch. */
+/* A buffer made in a branch ends in it. `end_of` gives, by step, the end of the innermost branch that
+ * began before it. */
 static onv_status check_buffers(const onv_timeline *t, const uint32_t *end_of, onv_error *err)
 {
     for (size_t i = 0; i < t->buffers.count; i++) {
@@ -96,7 +97,7 @@ onv_status onv_timeline_check(const onv_timeline *t, onv_error *err)
         status = check_region(t, i, err);
         bool is_branch =
             r->parent != ONV_NO_REGION && t->regions.at[r->parent].kind == ONV_REGION_ALTERNATIVES;
-        for (uint32_t s = r->first; s < r->end && is_branch && status == ONV_OK; s++)
+        for (uint32_t s = r->first + 1; s < r->end && is_branch && status == ONV_OK; s++)
             end_of[s] = r->end;
     }
     if (status == ONV_OK) status = check_buffers(t, end_of, err);

@@ -14,14 +14,29 @@ typedef struct buffer {
     size_t size, capacity;
 } buffer;
 
+enum { MAX_DEPTH = 64 };
+
+/* A graph that is being written, and the subgraphs of its next node. */
+typedef struct open_graph {
+    buffer graph, subgraphs;
+    const char *attribute; /* of its owner; NULL: the main graph */
+} open_graph;
+
 struct model {
-    buffer graph, file;
+    open_graph at[MAX_DEPTH];
+    unsigned depth; /* of the graph that is written to */
+    buffer file;
     int64_t opset;
     buffer imports;   /* of other domains */
     char source[256]; /* of the next node */
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
+
+static buffer *current(model *m)
+{
+    return &m->at[m->depth].graph;
+}
 
 static void put(buffer *b, const void *data, size_t size)
 {
@@ -127,17 +142,17 @@ static void put_value_info(buffer *to, unsigned field, const char *name, const c
 
 void model_input(model *m, const char *name, const char *type)
 {
-    put_value_info(&m->graph, 11, name, type);
+    put_value_info(current(m), 11, name, type);
 }
 
 void model_output(model *m, const char *name, const char *type)
 {
-    put_value_info(&m->graph, 12, name, type);
+    put_value_info(current(m), 12, name, type);
 }
 
 void model_value_info(model *m, const char *name, const char *type)
 {
-    put_value_info(&m->graph, 13, name, type);
+    put_value_info(current(m), 13, name, type);
 }
 
 /* --- Tensors ----------------------------------------------------------------------------------- */
@@ -159,27 +174,34 @@ void model_weight(model *m, const char *name, const char *type)
     put_text(&entry, 2, "weights.bin");
     put_message(&tensor, 13, &entry);
     put_number(&tensor, 14, 1);
-    put_message(&m->graph, 5, &tensor);
+    put_message(current(m), 5, &tensor);
 }
 
-static void put_ints(model *m, const char *name, size_t count, const int64_t *values, int rank)
+/* An initializer with its data; the host is little-endian. A scalar where `count` is NULL. */
+static void put_tensor(model *m, const char *name, int64_t dtype, const size_t *count,
+                       const void *data, size_t size)
 {
     buffer tensor = {0};
-    if (rank == 1) put_number(&tensor, 1, (int64_t)count);
-    put_number(&tensor, 2, 7);
+    if (count != NULL) put_number(&tensor, 1, (int64_t)*count);
+    put_number(&tensor, 2, dtype);
     put_text(&tensor, 8, name);
-    put_field(&tensor, 9, values, count * sizeof *values); /* the host is little-endian */
-    put_message(&m->graph, 5, &tensor);
+    put_field(&tensor, 9, data, size);
+    put_message(current(m), 5, &tensor);
 }
 
 void model_ints(model *m, const char *name, size_t count, const int64_t *values)
 {
-    put_ints(m, name, count, values, 1);
+    put_tensor(m, name, 7, &count, values, count * sizeof *values);
 }
 
 void model_int(model *m, const char *name, int64_t value)
 {
-    put_ints(m, name, 1, &value, 0);
+    put_tensor(m, name, 7, NULL, &value, sizeof value);
+}
+
+void model_bool(model *m, const char *name, bool value)
+{
+    put_tensor(m, name, 9, NULL, &value, 1);
 }
 
 /* --- Nodes ------------------------------------------------------------------------------------- */
@@ -241,7 +263,7 @@ void model_role(model *m, const char *name, const char *role)
     buffer info = {0};
     put_text(&info, 1, name);
     put_note(&info, 4, "pkg.torch.export.graph_signature.InputSpec.kind", role);
-    put_message(&m->graph, 13, &info);
+    put_message(current(m), 13, &info);
 }
 
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
@@ -262,9 +284,31 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
         put_message(&node, 5, &attribute);
         while (*attributes == ' ') attributes++;
     }
+    buffer *subgraphs = &m->at[m->depth].subgraphs;
+    put(&node, subgraphs->at, subgraphs->size);
+    subgraphs->size = 0;
     if (m->source[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.name_scopes", m->source);
     m->source[0] = '\0';
-    put_message(&m->graph, 1, &node);
+    put_message(current(m), 1, &node);
+}
+
+void model_begin(model *m, const char *attribute)
+{
+    assert_true(m->depth + 1 < MAX_DEPTH);
+    m->at[++m->depth].attribute = attribute;
+}
+
+void model_end(model *m)
+{
+    assert_true(m->depth > 0);
+    open_graph *done = &m->at[m->depth--];
+    buffer attribute = {0};
+    assert_int_equal(done->subgraphs.size, 0); /* no node owns them */
+    put_text(&done->graph, 2, done->attribute);
+    put_text(&attribute, 1, done->attribute);
+    put_message(&attribute, 6, &done->graph);
+    put_number(&attribute, 20, 5);
+    put_message(&m->at[m->depth].subgraphs, 5, &attribute);
 }
 
 void model_source(model *m, const char *module, const char *operation)
@@ -284,7 +328,10 @@ model *model_new(int64_t opset)
 
 void model_free(model *m)
 {
-    free(m->graph.at);
+    for (unsigned i = 0; i < MAX_DEPTH; i++) {
+        free(m->at[i].graph.at);
+        free(m->at[i].subgraphs.at);
+    }
     free(m->file.at);
     free(m->imports.at);
     free(m);
@@ -301,10 +348,11 @@ void model_import(model *m, const char *domain, int64_t version)
 const unsigned char *model_bytes(model *m, size_t *size)
 {
     buffer opset = {0};
+    assert_int_equal(m->depth, 0);
     m->file.size = 0;
     put_number(&m->file, 1, 8);
     put_text(&m->file, 2, "onnx_writer");
-    put_field(&m->file, 7, m->graph.at, m->graph.size);
+    put_field(&m->file, 7, m->at[0].graph.at, m->at[0].graph.size);
     put_number(&opset, 2, m->opset);
     put_message(&m->file, 8, &opset);
     if (m->imports.size > 0) put(&m->file, m->imports.at, m->imports.size);

@@ -8,12 +8,22 @@
  *     onv_analysis *a = model_analyse(m, &options);   // fails the test where it fails
  *     model_free(m);
  *
+ * A subgraph stands before the node that owns it, between model_begin and model_end:
+ *
+ *     model_begin(m, "then_branch");
+ *     model_node(m, "Relu", "t", "x", "a", "");
+ *     model_output(m, "a", "f32");
+ *     model_end(m);
+ *     model_begin(m, "else_branch"); ... model_end(m);
+ *     model_node(m, "If", "if", "c", "y", "");
+ *
  * Types: f32 f16 f64 i64 i32 i8 u8 bool, then dims: numbers, symbols, ? for none; without brackets
  * there is no shape. In lists of names "-" is an absent optional one.
  */
 #ifndef ONV_TESTS_ONNX_WRITER_H
 #define ONV_TESTS_ONNX_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,9 +41,10 @@ void model_value_info(model *m, const char *name, const char *type);
 /* An initializer whose data is in a file that is not there. */
 void model_weight(model *m, const char *name, const char *type);
 
-/* An int64 vector, inline; a scalar with model_int. */
+/* An int64 vector, inline; a scalar with model_int, a bool with model_bool. */
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);
 void model_int(model *m, const char *name, int64_t value);
+void model_bool(model *m, const char *name, bool value);
 
 /* The opset of another domain than ONNX's. */
 void model_import(model *m, const char *domain, int64_t version);
@@ -42,6 +53,11 @@ void model_import(model *m, const char *domain, int64_t version);
  * pads=[1,1,1,1]"; numbers with a point are floats. */
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes);
+
+/* A subgraph, the named attribute of the next node that is written after its end. What stands between
+ * goes into it; they nest. */
+void model_begin(model *m, const char *attribute);
+void model_end(model *m);
 
 /* Where PyTorch's exporter says that the next node comes from: a module and an operation. */
 void model_source(model *m, const char *module, const char *operation);

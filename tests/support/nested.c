@@ -1,0 +1,587 @@
+#include "support/nested.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- Known ones -------------------------------------------------------------------------------- */
+
+/* A branch of one node. */
+static void branch(model *m, const char *attribute, const char *op, const char *in, const char *out,
+                   const char *type)
+{
+    model_begin(m, attribute);
+    model_node(m, op, out, in, out, "");
+    model_output(m, out, type);
+    model_end(m);
+}
+
+static void filled_branch(model *m, const char *attribute, const char *out)
+{
+    static const int64_t shape[] = {1024, 1024};
+    model_begin(m, attribute);
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "ConstantOfShape", out, "shape", out, "");
+    model_output(m, out, "f32[1024,1024]");
+    model_end(m);
+}
+
+static model *open_if(void)
+{
+    model *m = model_new(17);
+    model_input(m, "c", "bool[]");
+    filled_branch(m, "else_branch", "e");
+    filled_branch(m, "then_branch", "t");
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32[1024,1024]");
+    return m;
+}
+
+/* The largest of `times` copies of x. */
+static void tiled_branch(model *m, const char *attribute, const char *out, int64_t times)
+{
+    char tiled[8];
+    snprintf(tiled, sizeof tiled, "%sb", out);
+    model_begin(m, attribute);
+    model_ints(m, "times", 1, &times);
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "x times");
+    model_node(m, "Tile", tiled, inputs, tiled, "");
+    model_node(m, "ReduceMax", out, tiled, out, "keepdims=0");
+    model_output(m, out, "f32[]");
+    model_end(m);
+}
+
+static model *constant_if(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024]");
+    model_bool(m, "c", true);
+    tiled_branch(m, "else_branch", "e", 100000);
+    tiled_branch(m, "then_branch", "t", 1);
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32[]");
+    return m;
+}
+
+static model *branches_and_more(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_input(m, "c", "bool[]");
+    branch(m, "else_branch", "Neg", "x", "e", "f32");
+    branch(m, "then_branch", "Relu", "x", "t", "f32");
+    model_node(m, "If", "if", "c", "y", "");
+    model_node(m, "Relu", "relu", "y", "z", "");
+    model_output(m, "z", "f32[1024,1024]");
+    return m;
+}
+
+static model *impossible_branch(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,len]");
+    model_input(m, "sr", "i64[]");
+    model_int(m, "k", 16000);
+    model_weight(m, "W8", "f32[8,4]");
+    model_weight(m, "W16", "f32[16,4]");
+    model_node(m, "Equal", "equal", "sr k", "c", "");
+    branch(m, "else_branch", "MatMul", "x W16", "e", "f32");
+    branch(m, "then_branch", "MatMul", "x W8", "t", "f32");
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static model *decided_if(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[n,8]");
+    model_int(m, "i0", 0);
+    model_int(m, "one", 1);
+    model_node(m, "Shape", "shape", "x", "s", "");
+    model_node(m, "Gather", "gather", "s i0", "b", "");
+    model_node(m, "Equal", "equal", "b one", "c", "");
+    branch(m, "else_branch", "Neg", "x", "e", "f32");
+    branch(m, "then_branch", "Relu", "x", "t", "f32");
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32[n,8]");
+    return m;
+}
+
+/* What the TorchScript exporter makes of .squeeze(0) where the batch is dynamic: the file declares the
+ * shape of batch 1. */
+static model *squeezed(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[batch,8]");
+    model_node(m, "Relu", "relu", "x", "r", "");
+    model_node(m, "Constant", "c0", "", "zero", "value_ints=[0]");
+    model_node(m, "Shape", "shape", "r", "s", "");
+    model_node(m, "Gather", "gather", "s zero", "b", "axis=0");
+    model_node(m, "Constant", "c1", "", "one", "value_ints=[1]");
+    model_node(m, "Equal", "equal", "b one", "c", "");
+    model_begin(m, "then_branch");
+    model_node(m, "Constant", "c2", "", "axis", "value_ints=[0]");
+    model_node(m, "Squeeze", "squeeze", "r axis", "t", "");
+    model_output(m, "t", "f32[8]");
+    model_end(m);
+    branch(m, "else_branch", "Identity", "r", "e", "f32[batch,8]");
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32[8]");
+    return m;
+}
+
+static model *scan(void)
+{
+    static const int64_t shape[] = {16, 1024, 1024};
+    model *m = model_new(17);
+    model_input(m, "s0", "f32[]");
+    model_input(m, "X", "f32[16,1024,1024]");
+    model_begin(m, "body");
+    model_input(m, "st", "f32[]");
+    model_input(m, "x", "f32[1024,1024]");
+    model_ints(m, "shp", 3, shape);
+    model_node(m, "Expand", "expand", "x shp", "big", "");
+    model_node(m, "ReduceSum", "sum", "big", "r", "keepdims=0");
+    model_node(m, "Add", "add", "st r", "st2", "");
+    model_node(m, "Identity", "same", "x", "xo", "");
+    model_output(m, "st2", "f32[]");
+    model_output(m, "xo", "f32[1024,1024]");
+    model_end(m);
+    model_node(m, "Scan", "scan", "s0 X", "s Y", "num_scan_inputs=1");
+    model_output(m, "s", "f32[]");
+    model_output(m, "Y", "f32[16,1024,1024]");
+    return m;
+}
+
+/* The beginning of a body that goes on as long as it was told to. */
+static void body_begin(model *m, const char *state, const char *type)
+{
+    model_begin(m, "body");
+    model_input(m, "i", "i64[]");
+    model_input(m, "cc", "bool[]");
+    if (state != NULL) model_input(m, state, type);
+}
+
+static model *loop_stacks(void)
+{
+    model *m = model_new(17);
+    model_input(m, "X", "f32[1024,1024]");
+    model_int(m, "M", 64);
+    body_begin(m, NULL, NULL);
+    model_node(m, "Mul", "mul", "X X", "o", "");
+    model_node(m, "Identity", "same", "cc", "c2", "");
+    model_output(m, "c2", "bool[]");
+    model_output(m, "o", "f32[1024,1024]");
+    model_end(m);
+    model_node(m, "Loop", "loop", "M -", "Y", "");
+    model_node(m, "ReduceSum", "sum", "Y", "s", "keepdims=0");
+    model_output(m, "s", "f32[]");
+    return m;
+}
+
+static model *loop_multiplies(void)
+{
+    model *m = model_new(17);
+    model_input(m, "X", "f32[64,64]");
+    model_int(m, "M", 100);
+    model_weight(m, "W", "f32[64,64]");
+    body_begin(m, "st", "f32[64,64]");
+    model_node(m, "MatMul", "mm", "st W", "st2", "");
+    model_node(m, "Identity", "same", "cc", "c2", "");
+    model_output(m, "c2", "bool[]");
+    model_output(m, "st2", "f32[64,64]");
+    model_end(m);
+    model_node(m, "Loop", "loop", "M - X", "Y", "");
+    model_output(m, "Y", "f32[64,64]");
+    return m;
+}
+
+static model *no_trips(void)
+{
+    static const int64_t times = 10000;
+    model *m = model_new(17);
+    model_input(m, "X", "f32[1024]");
+    model_int(m, "M", 0);
+    body_begin(m, "st", "f32[1024]");
+    model_ints(m, "r", 1, &times);
+    model_node(m, "Tile", "tile", "st r", "big", "");
+    model_node(m, "ReduceMax", "max", "big", "q", "keepdims=0");
+    model_node(m, "Add", "add", "st q", "st2", "");
+    model_node(m, "Identity", "same", "cc", "c2", "");
+    model_output(m, "c2", "bool[]");
+    model_output(m, "st2", "f32[1024]");
+    model_end(m);
+    model_node(m, "Loop", "loop", "M - X", "Y", "");
+    model_output(m, "Y", "f32[1024]");
+    return m;
+}
+
+static model *loop_of_trips(int64_t trips, bool made)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_int(m, "M", trips);
+    if (made) model_node(m, "Neg", "neg", "x", "given", "");
+    body_begin(m, "s_in", "f32[1024,1024]");
+    model_node(m, "Identity", "same", "cc", "c2", "");
+    model_node(m, "Relu", "relu", "s_in", "s_out", "");
+    model_output(m, "c2", "bool[]");
+    model_output(m, "s_out", "f32[1024,1024]");
+    model_end(m);
+    model_node(m, "Loop", "loop", made ? "M - given" : "M - x", "y", "");
+    model_output(m, "y", "f32[1024,1024]");
+    return m;
+}
+
+static model *loop_state(void)
+{
+    return loop_of_trips(4, false);
+}
+
+static model *loop_once(void)
+{
+    return loop_of_trips(1, false);
+}
+
+static model *loop_once_made(void)
+{
+    return loop_of_trips(1, true);
+}
+
+static model *loop_grows(void)
+{
+    model *m = model_new(17);
+    model_input(m, "X", "f32[4]");
+    model_input(m, "c", "bool[]");
+    model_int(m, "M", 3);
+    body_begin(m, "st", "f32");
+    model_node(m, "Concat", "concat", "st st", "st2", "axis=0");
+    model_node(m, "Identity", "same", "cc", "c2", "");
+    model_output(m, "c2", "bool[]");
+    model_output(m, "st2", "f32");
+    model_end(m);
+    model_node(m, "Loop", "loop", "M c X", "Y", "");
+    model_output(m, "Y", "f32[n]");
+    return m;
+}
+
+static model *outer(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[256]");
+    model_input(m, "c", "bool[]");
+    model_node(m, "Relu", "relu", "x", "a", "");
+    for (int i = 0; i < 2; i++) {
+        model_begin(m, i == 0 ? "else_branch" : "then_branch");
+        model_output(m, "a", "f32[256]");
+        model_end(m);
+    }
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32[256]");
+    return m;
+}
+
+static model *weight_out(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4]");
+    model_weight(m, "w", "f32[1024]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32[4]");
+    model_output(m, "w", "f32[1024]");
+    return m;
+}
+
+static model *input_out(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_node(m, "Identity", "same", "x", "y", "");
+    model_output(m, "y", "f32[1024,1024]");
+    model_output(m, "x", "f32[1024,1024]");
+    return m;
+}
+
+static model *sequence(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[64,1024,256]");
+    model_node(m, "SplitToSequence", "split", "x", "s", "axis=0 keepdims=0");
+    model_node(m, "ConcatFromSequence", "concat", "s", "y", "axis=0 new_axis=1");
+    model_output(m, "y", "f32[64,1024,256]");
+    return m;
+}
+
+static model *slice(void)
+{
+    static const int64_t begin = 0, end = 1;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024,1024]");
+    model_ints(m, "s", 1, &begin);
+    model_ints(m, "e", 1, &end);
+    model_node(m, "Relu", "relu", "x", "a", "");
+    model_node(m, "Slice", "slice", "a s e", "b", "");
+    model_node(m, "Neg", "neg", "b", "c", "");
+    model_node(m, "Add", "add", "b c", "y", "");
+    model_output(m, "y", "f32[1,1024]");
+    return m;
+}
+
+static model *split(void)
+{
+    model *m = model_new(11);
+    model_input(m, "x", "f32[1024,1024]");
+    model_node(m, "Split", "split", "x", "a b", "axis=0");
+    model_node(m, "Neg", "neg", "a", "c", "");
+    model_node(m, "Add", "add", "b c", "y", "");
+    model_output(m, "y", "f32[512,1024]");
+    return m;
+}
+
+static model *zero(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[0,4]");
+    model_weight(m, "w", "f32[4,5]");
+    model_node(m, "MatMul", "mm", "x w", "y", "");
+    model_output(m, "y", "f32[0,5]");
+    return m;
+}
+
+const nested_case nested_cases[] = {
+    {"open-if", open_if},
+    {"constant-if", constant_if},
+    {"branches-and-more", branches_and_more},
+    {"impossible-branch", impossible_branch},
+    {"decided-if", decided_if},
+    {"squeezed", squeezed},
+    {"scan", scan},
+    {"loop-stacks", loop_stacks},
+    {"loop-multiplies", loop_multiplies},
+    {"no-trips", no_trips},
+    {"loop-state", loop_state},
+    {"loop-once", loop_once},
+    {"loop-once-made", loop_once_made},
+    {"loop-grows", loop_grows},
+    {"outer", outer},
+    {"weight-out", weight_out},
+    {"input-out", input_out},
+    {"sequence", sequence},
+    {"slice", slice},
+    {"split", split},
+    {"zero", zero},
+    {NULL, NULL},
+};
+
+model *nested_case_model(const char *name)
+{
+    for (const nested_case *c = nested_cases; c->name != NULL; c++)
+        if (strcmp(c->name, name) == 0) return c->build();
+    fail_msg("no case '%s'", name);
+    return NULL;
+}
+
+/* --- Random ones ------------------------------------------------------------------------------- */
+
+enum { MAX_SCOPE = 256, MAX_NESTING = 3 };
+
+typedef struct seen {
+    char name[16];
+    unsigned elems;
+} seen;
+
+typedef struct maker {
+    model *m;
+    uint64_t state;
+    seen scope[MAX_SCOPE]; /* what can be read here, those of outer graphs first */
+    unsigned n_scope, n_names, n_nodes_left;
+} maker;
+
+static unsigned below(maker *k, unsigned n)
+{
+    k->state = k->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(k->state >> 33) % n;
+}
+
+static seen make_name(maker *k, unsigned elems)
+{
+    seen s = {.elems = elems};
+    snprintf(s.name, sizeof s.name, "v%u", k->n_names++);
+    return s;
+}
+
+static void show(maker *k, seen s)
+{
+    if (k->n_scope < MAX_SCOPE) k->scope[k->n_scope++] = s;
+}
+
+static seen any(maker *k)
+{
+    return k->scope[below(k, k->n_scope)];
+}
+
+static const char *type_of(seen s)
+{
+    static char type[32];
+    snprintf(type, sizeof type, "f32[%u]", s.elems);
+    return type;
+}
+
+static void node(maker *k, const char *op, const char *in, const char *out)
+{
+    model_node(k->m, op, "", in, out, "");
+}
+
+/* `elems` elements of some value. */
+static seen gather(maker *k, unsigned elems)
+{
+    char in[64], index[32], type[32];
+    seen out = make_name(k, elems), from = any(k);
+    snprintf(index, sizeof index, "i%s", out.name);
+    snprintf(type, sizeof type, "i64[%u]", elems);
+    model_weight(k->m, index, type);
+    snprintf(in, sizeof in, "%s %s", from.name, index);
+    node(k, "Gather", in, out.name);
+    show(k, out);
+    return out;
+}
+
+static seen concat(maker *k)
+{
+    char in[64];
+    seen a = any(k), b = any(k), out = make_name(k, a.elems + b.elems);
+    if (out.elems > 5000) return gather(k, 1 + below(k, 100));
+    snprintf(in, sizeof in, "%s %s", a.name, b.name);
+    model_node(k->m, "Concat", "", in, out.name, "axis=0");
+    show(k, out);
+    return out;
+}
+
+static void some_nodes(maker *k, unsigned depth);
+
+/* A value of the graph that is open with so many elements: one that is there, perhaps of an outer
+ * graph, or a new one. */
+static seen result(maker *k, unsigned elems)
+{
+    for (unsigned i = k->n_scope; below(k, 2) == 0 && i-- > 0;)
+        if (k->scope[i].elems == elems) return k->scope[i];
+    return gather(k, elems);
+}
+
+static void branches(maker *k, unsigned depth)
+{
+    unsigned n_scope = k->n_scope, elems = 1 + below(k, 100), n_outputs = 1 + below(k, 2);
+    for (int i = 0; i < 2; i++) {
+        model_begin(k->m, i == 0 ? "then_branch" : "else_branch");
+        if (below(k, 4) > 0) some_nodes(k, depth + 1);
+        for (unsigned o = 0; o < n_outputs; o++) {
+            seen out = result(k, elems + o);
+            model_output(k->m, out.name, type_of(out));
+        }
+        model_end(k->m);
+        k->n_scope = n_scope;
+    }
+    seen a = make_name(k, elems), b = make_name(k, elems + 1);
+    char out[40];
+    snprintf(out, sizeof out, n_outputs > 1 ? "%s %s" : "%s", a.name, b.name);
+    node(k, "If", "c", out);
+    show(k, a);
+    if (n_outputs > 1) show(k, b);
+}
+
+static void loop(maker *k, unsigned depth)
+{
+    char in[64], out[64], number[32], trips[32], condition[32];
+    unsigned n_scope = k->n_scope, n_trips = 1 + below(k, 3);
+    seen initial = any(k), state = make_name(k, initial.elems), last = make_name(k, initial.elems);
+    snprintf(trips, sizeof trips, "m%s", last.name);
+    snprintf(number, sizeof number, "n%s", last.name);
+    snprintf(condition, sizeof condition, "c%s", last.name);
+    model_int(k->m, trips, n_trips);
+    model_begin(k->m, "body");
+    model_input(k->m, number, "i64[]");
+    model_input(k->m, condition, "bool[]");
+    model_input(k->m, state.name, type_of(state));
+    show(k, state);
+    some_nodes(k, depth + 1);
+    seen carried = result(k, state.elems), slice = gather(k, 1 + below(k, 50));
+    snprintf(out, sizeof out, "%so", condition);
+    node(k, "Identity", condition, out);
+    model_output(k->m, out, "bool[]");
+    model_output(k->m, carried.name, type_of(carried));
+    model_output(k->m, slice.name, type_of(slice));
+    model_end(k->m);
+    k->n_scope = n_scope;
+    seen stacked = make_name(k, 0);
+    snprintf(in, sizeof in, "%s - %s", trips, initial.name);
+    snprintf(out, sizeof out, "%s %s", last.name, stacked.name);
+    node(k, "Loop", in, out);
+    show(k, last);
+}
+
+/* Over the input "rows", of 5 times 7. */
+static void scanned(maker *k, unsigned depth)
+{
+    char in[64], out[64];
+    unsigned n_scope = k->n_scope;
+    seen initial = any(k), state = make_name(k, initial.elems), last = make_name(k, initial.elems);
+    seen row = make_name(k, 7);
+    model_begin(k->m, "body");
+    model_input(k->m, state.name, type_of(state));
+    show(k, state);
+    model_input(k->m, row.name, type_of(row));
+    show(k, row);
+    some_nodes(k, depth + 1);
+    seen carried = gather(k, state.elems), slice = result(k, 1 + below(k, 50));
+    model_output(k->m, carried.name, type_of(carried));
+    model_output(k->m, slice.name, type_of(slice));
+    model_end(k->m);
+    k->n_scope = n_scope;
+    seen stacked = make_name(k, 0);
+    snprintf(in, sizeof in, "%s rows", initial.name);
+    snprintf(out, sizeof out, "%s %s", last.name, stacked.name);
+    model_node(k->m, "Scan", "", in, out, "num_scan_inputs=1");
+    show(k, last);
+}
+
+/* Recursion is MAX_NESTING deep at most. */
+static void some_nodes(maker *k, unsigned depth)
+{
+    for (unsigned n = 1 + below(k, 5); n > 0 && k->n_nodes_left > 0; n--) {
+        k->n_nodes_left--;
+        unsigned what = below(k, depth < MAX_NESTING ? 8 : 4);
+        if (what < 2)
+            gather(k, 1 + below(k, 200));
+        else if (what < 4)
+            concat(k);
+        else if (what < 6)
+            branches(k, depth);
+        else if (what == 6)
+            loop(k, depth);
+        else
+            scanned(k, depth);
+    }
+}
+
+model *nested_random(uint64_t seed)
+{
+    maker k = {.m = model_new(17), .state = seed, .n_nodes_left = 40};
+    model_input(k.m, "c", "bool[]");
+    model_input(k.m, "rows", "f32[5,7]");
+    for (int i = 0; i < 2; i++) {
+        seen in = make_name(&k, 10 + below(&k, 100));
+        model_input(k.m, in.name, type_of(in));
+        show(&k, in);
+    }
+    some_nodes(&k, 0);
+    some_nodes(&k, 0);
+    seen out = gather(&k, 3);
+    model_output(k.m, out.name, type_of(out));
+    return k.m;
+}
