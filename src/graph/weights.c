@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/op.h"
 
 /* The mean and variance of a BatchNormalization are buffers, which no optimizer trains. */
 static onv_status mark_statistics(onv_model *model, const onv_live *live, bool **result,
@@ -32,6 +33,12 @@ static onv_status sum_weights(onv_model *model, onv_live *live, onv_error *err)
         fits &= onv_u64_add(live->weight_elems, tensor->elems, &live->weight_elems);
         if (onv_dtype_is_float((onv_dtype)tensor->type.dtype) && !is_statistic[i])
             live->trainable_elems += tensor->elems; /* a part of what was just checked */
+    }
+    for (uint32_t s = 0; s < live->n_steps; s++) { /* trees and support vectors */
+        uint64_t bytes, elems;
+        fits &= onv_op_attr_weights(onv_model_node(model, live->steps[s]), &bytes, &elems);
+        fits &= onv_u64_add(live->weight_bytes, bytes, &live->weight_bytes);
+        fits &= onv_u64_add(live->weight_elems, elems, &live->weight_elems);
     }
     if (fits) return ONV_OK;
     return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all weights do not fit 64 bits");
