@@ -196,9 +196,10 @@ const char *onv_deciders_text(onv_driver *driver, onv_value_id value)
     for (uint32_t i = 0; i < w.n_symbols; i++)
         put(&l, "%s'%.60s'", i > 0 ? ", " : "", onv_dim_symbol_name(dims, w.symbols[i]));
     put(&l, "%s %s", w.more ? " and others" : "", n > 1 || w.more ? "decide" : "decides");
-    bool opened = false;
-    for (uint32_t i = 0; i < w.n_inputs; i++) {
-        if (!is_small(driver, w.inputs[i])) continue;
+    /* Where the contents of a large input decide too, the small ones alone settle nothing. */
+    bool all = !w.more, opened = false;
+    for (uint32_t i = 0; i < w.n_inputs; i++) all &= is_small(driver, w.inputs[i]);
+    for (uint32_t i = 0; all && i < w.n_inputs; i++) {
         put(&l, "%s --input-value %.60s=", opened ? "" : "; bind with", w.inputs[i]->name);
         if (n == 1 && compared_with(driver, value, &number))
             put(&l, "%" PRId64, number);
@@ -206,7 +207,7 @@ const char *onv_deciders_text(onv_driver *driver, onv_value_id value)
             put(&l, "VALUE");
         opened = true;
     }
-    for (uint32_t i = 0; i < w.n_symbols; i++) {
+    for (uint32_t i = 0; all && i < w.n_symbols; i++) {
         put(&l, "%s --dim '%.60s=N'", opened ? "" : "; bind with",
             onv_dim_symbol_name(dims, w.symbols[i]));
         opened = true;

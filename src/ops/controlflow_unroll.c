@@ -20,6 +20,7 @@ typedef struct unrolled {
     onv_op_value *stacked;  /* n_out: the same for what the body gives */
     onv_dim most;           /* iterations, unknown where there is no limit */
     int64_t iterations;
+    bool fixed; /* `most` iterations run, whatever the conditions say */
     bool exact; /* each iteration so far surely runs */
 } unrolled;
 
@@ -104,7 +105,7 @@ static onv_status widen_state(onv_op_ctx *c, onv_op_value *all, uint32_t *varies
 static int next_condition(const onv_op_ctx *c, const unrolled *u)
 {
     const onv_known *next = u->out[0].known;
-    if (!onv_op_has_in(c, 1)) return 1;
+    if (u->fixed || !onv_op_has_in(c, 1)) return 1;
     if (next == NULL || next->count != 1 || !onv_dim_is_const(next->elems[0].i)) return -1;
     return next->elems[0].i.raw != 0;
 }
@@ -162,7 +163,7 @@ static onv_status run_all(onv_op_ctx *c, unrolled *u, bool *done)
     const onv_error before = *c->err;
     const uint64_t overflows = c->dims->overflows;
     bool goes_on = true;
-    u->exact = !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
+    u->exact = u->fixed || !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
     while (goes_on && u->iterations < MAX_ITERATIONS && c->unroll->nodes_left > 0) {
         if (!u->exact && !onv_dim_is_known(u->most)) return ONV_OK;
         onv_status status = iterate(c, u, &goes_on);
@@ -200,6 +201,8 @@ static onv_status set_states(onv_op_ctx *c, unrolled *u, onv_dim *trips)
 onv_status onv_loop_unroll(onv_op_ctx *c, onv_loop *loop, onv_dim *trips)
 {
     unrolled u = {.loop = loop, .most = loop->most_trips};
+    u.fixed = onv_dim_is_const(*trips);
+    if (u.fixed) u.most = *trips;
     bool done = false;
     if (!is_worthwhile(c, loop, *trips)) return ONV_OK;
     if (!start(c, &u)) return onv_fail_memory(c->err);
