@@ -37,12 +37,21 @@ static void visit(walk *w, onv_value_id id)
         w->queue[w->count++] = id;
 }
 
+/* Free in an input, or made by inference; a number that changes with the iterations is neither. */
+static bool can_be_bound(const onv_driver *driver, onv_dim symbol)
+{
+    const onv_dims *dims = &driver->model->dims;
+    if (onv_dim_is_bindable(dims, symbol)) return true;
+    const char *name = onv_dim_symbol_name(dims, symbol);
+    for (size_t i = 0; i < driver->info->free_dims.count; i++)
+        if (strcmp(driver->info->free_dims.at[i].name, name) == 0) return true;
+    return false;
+}
+
 static void note_symbol(void *context, onv_dim symbol)
 {
     walk *w = context;
-    const onv_dims *dims = &w->driver->model->dims;
-    /* A number that changes with the iterations is nothing to bind. */
-    if (onv_dim_has_bound(dims, symbol) && !onv_dim_is_bindable(dims, symbol)) return;
+    if (!can_be_bound(w->driver, symbol)) return;
     for (uint32_t i = 0; i < w->n_symbols; i++)
         if (onv_dim_same(w->symbols[i], symbol)) return;
     if (w->n_symbols == MAX_NAMES)
