@@ -37,12 +37,21 @@ static void visit(walk *w, onv_value_id id)
         w->queue[w->count++] = id;
 }
 
+/* Free in an input, or made by inference; a number that changes with the iterations is neither. */
+static bool can_be_bound(const onv_driver *driver, onv_dim symbol)
+{
+    const onv_dims *dims = &driver->model->dims;
+    if (onv_dim_is_bindable(dims, symbol)) return true;
+    const char *name = onv_dim_symbol_name(dims, symbol);
+    for (size_t i = 0; i < driver->info->free_dims.count; i++)
+        if (strcmp(driver->info->free_dims.at[i].name, name) == 0) return true;
+    return false;
+}
+
 static void note_symbol(void *context, onv_dim symbol)
 {
     walk *w = context;
-    const onv_dims *dims = &w->driver->model->dims;
-    /* A number that changes with the iterations is nothing to bind. */
-    if (onv_dim_has_bound(dims, symbol) && !onv_dim_is_bindable(dims, symbol)) return;
+    if (!can_be_bound(w->driver, symbol)) return;
     for (uint32_t i = 0; i < w->n_symbols; i++)
         if (onv_dim_same(w->symbols[i], symbol)) return;
     if (w->n_symbols == MAX_NAMES)
@@ -196,9 +205,10 @@ const char *onv_deciders_text(onv_driver *driver, onv_value_id value)
     for (uint32_t i = 0; i < w.n_symbols; i++)
         put(&l, "%s'%.60s'", i > 0 ? ", " : "", onv_dim_symbol_name(dims, w.symbols[i]));
     put(&l, "%s %s", w.more ? " and others" : "", n > 1 || w.more ? "decide" : "decides");
-    bool opened = false;
-    for (uint32_t i = 0; i < w.n_inputs; i++) {
-        if (!is_small(driver, w.inputs[i])) continue;
+    /* Where the contents of a large input decide too, the small ones alone settle nothing. */
+    bool all = !w.more, opened = false;
+    for (uint32_t i = 0; i < w.n_inputs; i++) all &= is_small(driver, w.inputs[i]);
+    for (uint32_t i = 0; all && i < w.n_inputs; i++) {
         put(&l, "%s --input-value %.60s=", opened ? "" : "; bind with", w.inputs[i]->name);
         if (n == 1 && compared_with(driver, value, &number))
             put(&l, "%" PRId64, number);
@@ -206,7 +216,7 @@ const char *onv_deciders_text(onv_driver *driver, onv_value_id value)
             put(&l, "VALUE");
         opened = true;
     }
-    for (uint32_t i = 0; i < w.n_symbols; i++) {
+    for (uint32_t i = 0; all && i < w.n_symbols; i++) {
         put(&l, "%s --dim '%.60s=N'", opened ? "" : "; bind with",
             onv_dim_symbol_name(dims, w.symbols[i]));
         opened = true;

@@ -293,7 +293,7 @@ static onv_status run_node(onv_driver *driver, onv_node_id id)
 {
     onv_model *model = driver->model;
     onv_node *node = onv_model_node(model, id);
-    if (driver->unroll.active && driver->unroll.nodes_left > 0)
+    if (driver->unroll.depth > 0 && driver->unroll.nodes_left > 0)
         driver->unroll.nodes_left--;
     else if (++driver->runs > driver->max_runs)
         return onv_fail(driver->err, ONV_ERR_LIMIT,

@@ -256,6 +256,11 @@ static onv_status infer_loop(onv_op_ctx *c)
     onv_loop loop = {.n_states = c->n_in > 2 ? c->n_in - 2 : 0, .in_first = 2, .out_first = 1};
     ONV_TRY(start_loop(c, &loop));
     bool starts = !onv_op_has_in(c, 1) || !onv_dim_is(onv_op_in_scalar(c, 1), 0);
+    /* That it never runs may be given by name, where nothing else says that it does. */
+    bool open = onv_op_has_in(c, 1) && !onv_dim_is_known(onv_op_in_scalar(c, 1));
+    open |= onv_op_has_in(c, 0) && !onv_dim_is_known(onv_op_in_scalar(c, 0));
+    if (open && onv_dim_is(onv_dim_given_size(c->dims, "trips"), 0))
+        (void)onv_dim_fresh(c->dims, "trips", ONV_DIM_UNKNOWN);
     if (!starts || onv_dim_is(loop.most_trips, 0)) return skip_loop(c, &loop);
     ONV_TRY(onv_loop_settle(c, &loop));
     onv_dim trips = count_trips(c, &loop);

@@ -6,11 +6,14 @@
  * they end, but there are never more than a few, it gives the largest sizes that there can be. The
  * body then runs once more with sizes that hold for all iterations, so that its values are sized too.
  *
- * The work is bounded: few iterations, not inside a loop that is itself run so, and a number of
- * nodes for the whole model (onv_op_unroll). */
+ * The work is bounded: few iterations, few such loops inside such loops, and a number of nodes for the
+ * whole model (onv_op_unroll). */
 #include "ops/controlflow.h"
 
-enum { MAX_ITERATIONS = 64 };
+enum {
+    MAX_ITERATIONS = 64,
+    MAX_DEPTH = 4, /* of such loops in such loops */
+};
 
 typedef struct unrolled {
     onv_loop *loop;
@@ -20,6 +23,7 @@ typedef struct unrolled {
     onv_op_value *stacked;  /* n_out: the same for what the body gives */
     onv_dim most;           /* iterations, unknown where there is no limit */
     int64_t iterations;
+    bool fixed; /* `most` iterations run, whatever the conditions say */
     bool exact; /* each iteration so far surely runs */
 } unrolled;
 
@@ -44,8 +48,12 @@ static bool has_open_state(onv_op_ctx *c, const onv_loop *loop, onv_dim trips)
 /* Whether there is something to find out, and an end. */
 static bool is_worthwhile(onv_op_ctx *c, const onv_loop *loop, onv_dim trips)
 {
-    if (c->unroll == NULL || c->unroll->active || c->unroll->nodes_left == 0) return false;
+    if (c->unroll == NULL || c->unroll->depth >= MAX_DEPTH || c->unroll->nodes_left == 0)
+        return false;
     onv_dim most = loop->most_trips;
+    /* A limit that is there but not known may end the loop at any time. */
+    bool limited = onv_op_has_in(c, 0) && !onv_dim_is_infinite(onv_op_in_scalar(c, 0));
+    if (limited && !onv_dim_is_known(most)) return false;
     if (onv_dim_is_known(most) && (!onv_dim_is_const(most) || most.raw > MAX_ITERATIONS))
         return false;
     bool starts = onv_op_has_in(c, 1) && onv_dim_is(onv_op_in_scalar(c, 1), 1);
@@ -104,7 +112,7 @@ static onv_status widen_state(onv_op_ctx *c, onv_op_value *all, uint32_t *varies
 static int next_condition(const onv_op_ctx *c, const unrolled *u)
 {
     const onv_known *next = u->out[0].known;
-    if (!onv_op_has_in(c, 1)) return 1;
+    if (u->fixed || !onv_op_has_in(c, 1)) return 1;
     if (next == NULL || next->count != 1 || !onv_dim_is_const(next->elems[0].i)) return -1;
     return next->elems[0].i.raw != 0;
 }
@@ -162,7 +170,7 @@ static onv_status run_all(onv_op_ctx *c, unrolled *u, bool *done)
     const onv_error before = *c->err;
     const uint64_t overflows = c->dims->overflows;
     bool goes_on = true;
-    u->exact = !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
+    u->exact = u->fixed || !onv_op_has_in(c, 1) || onv_dim_is(onv_op_in_scalar(c, 1), 1);
     while (goes_on && u->iterations < MAX_ITERATIONS && c->unroll->nodes_left > 0) {
         if (!u->exact && !onv_dim_is_known(u->most)) return ONV_OK;
         onv_status status = iterate(c, u, &goes_on);
@@ -200,12 +208,14 @@ static onv_status set_states(onv_op_ctx *c, unrolled *u, onv_dim *trips)
 onv_status onv_loop_unroll(onv_op_ctx *c, onv_loop *loop, onv_dim *trips)
 {
     unrolled u = {.loop = loop, .most = loop->most_trips};
+    u.fixed = onv_dim_is_const(*trips);
+    if (u.fixed) u.most = *trips;
     bool done = false;
     if (!is_worthwhile(c, loop, *trips)) return ONV_OK;
     if (!start(c, &u)) return onv_fail_memory(c->err);
-    c->unroll->active = true;
+    c->unroll->depth++;
     onv_status status = run_all(c, &u, &done);
-    c->unroll->active = false;
+    c->unroll->depth--;
     ONV_TRY(status);
     if (done) ONV_TRY(set_states(c, &u, trips));
     /* The values of the body are those of all iterations again. */

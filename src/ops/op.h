@@ -114,10 +114,10 @@ typedef onv_status (*onv_op_run_subgraph)(onv_op_ctx *c, onv_graph_id graph, con
  * where nothing is found. Provided by the floor above. */
 typedef const char *(*onv_op_deciders)(onv_op_ctx *c, uint32_t k);
 
-/* Loops that are run iteration by iteration: whether one is, and how many more nodes such runs may
- * infer, of the whole model. */
+/* Loops that are run iteration by iteration: how many are right now, one inside the other, and how
+ * many more nodes such runs may infer, of the whole model. */
 typedef struct onv_op_unroll {
-    bool active;
+    uint32_t depth;
     uint64_t nodes_left;
 } onv_op_unroll;
 

@@ -133,7 +133,14 @@ static void put_graph(const dump *d, const onv_graph *graph)
     put_values(d, graph->inputs, graph->n_inputs, true);
     onv_write_text(out, ") -> (");
     put_values(d, graph->outputs, graph->n_outputs, false);
-    onv_write_text(out, ")\n");
+    onv_write_char(out, ')');
+    if (graph->never_runs) {
+        onv_write_text(out, ", never runs");
+    } else if (!onv_dim_is(graph->trips, 1)) {
+        onv_write_text(out, ", trips ");
+        put(d, onv_dim_text(&d->view->model->dims, d->job->arena, graph->trips));
+    }
+    onv_write_char(out, '\n');
 }
 
 static onv_status dump_view(const onv_report_job *job, const onv_view *view)

@@ -1,0 +1,202 @@
+/* Branches and loops in inference: what never runs, what cannot run, what decides, and sizes that are
+ * bound by the names that inference gives them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+/* A branch: x[1, len] times a weight of that type. */
+static void product(model *m, const char *branch, const char *weight, const char *type)
+{
+    model_begin(m, branch);
+    model_weight(m, weight, type);
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "x %s", weight);
+    model_node(m, "MatMul", "", inputs, branch, "");
+    model_output(m, branch, "f32");
+    model_end(m);
+}
+
+/* An If over two products, decided by the input sr. */
+static model *rates(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,len]");
+    model_input(m, "sr", "i64[]");
+    model_int(m, "k", 16000);
+    model_node(m, "Equal", "eq", "sr k", "c", "");
+    product(m, "then_branch", "w8", "f32[8,4]");
+    product(m, "else_branch", "w16", "f32[16,4]");
+    model_node(m, "If", "choose", "c", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+/* A loop whose state doubles; `limit` iterations at most, "-" for none. */
+static model *doubling(const char *inputs, int64_t limit)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4]");
+    model_input(m, "c", "bool[]");
+    model_int(m, "m", limit);
+    model_begin(m, "body");
+    model_input(m, "i", "i64[]");
+    model_input(m, "ci", "bool[]");
+    model_input(m, "s", "f32");
+    model_node(m, "Identity", "", "ci", "co", "");
+    model_node(m, "Concat", "", "s s", "so", "axis=0");
+    model_output(m, "co", "bool[]");
+    model_output(m, "so", "f32");
+    model_end(m);
+    model_node(m, "Loop", "grow", inputs, "y", "");
+    model_output(m, "y", "f32[n]");
+    return m;
+}
+
+static model *data_length(void)
+{
+    model *m = model_new(17);
+    model_input(m, "d", "i64[1,20]");
+    model_int(m, "zero", 0);
+    model_int(m, "one", 1);
+    model_node(m, "ReduceSum", "sum", "d", "n", "keepdims=0");
+    model_node(m, "Range", "range", "zero n one", "r", "");
+    model_node(m, "Cast", "cast", "r", "y", "to=1");
+    model_output(m, "y", "f32[audio_length]");
+    return m;
+}
+
+typedef struct expected {
+    const char *dim; /* "NAME=N" for --dim, NULL: none */
+    const char *value;
+    const char *shape;   /* of y; NULL: the model is refused */
+    const char *message; /* part of the error or of a diagnostic of `code` */
+    const char *code;    /* NULL: there are no diagnostics */
+} expected;
+
+static void expect_diag(const onv_analysis *a, const expected *e)
+{
+    onv_diagnostic diag;
+    if (e->code == NULL) {
+        assert_int_equal(onv_analysis_diagnostic_count(a), 0);
+        return;
+    }
+    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diag); i++)
+        if (strcmp(diag.code, e->code) == 0 && strstr(diag.message, e->message) != NULL) return;
+    fail_msg("no %s that says '%s'", e->code, e->message);
+}
+
+static void check(model *m, const expected *e)
+{
+    onv_options options = onv_options_default();
+    char name[64] = "", input[64] = "";
+    long long size = 0;
+    double number = 0;
+    onv_dim_binding dim = {.name = name};
+    onv_input_value value = {.name = input, .numbers = &number, .count = 1};
+    if (e->dim != NULL) {
+        assert_int_equal(sscanf(e->dim, "%63[^=]=%lld", name, &size), 2);
+        dim.size = size;
+        options.dims = &dim;
+        options.n_dims = 1;
+    }
+    if (e->value != NULL) {
+        assert_int_equal(sscanf(e->value, "%63[^=]=%lf", input, &number), 2);
+        options.input_values = &value;
+        options.n_input_values = 1;
+    }
+    onv_analysis *a = NULL;
+    onv_error error = {0};
+    onv_status status = model_try(m, &options, &a, &error);
+    if (e->shape == NULL) {
+        assert_int_not_equal(status, ONV_OK);
+        if (strstr(error.message, e->message) == NULL)
+            fail_msg("'%s' does not say '%s'", error.message, e->message);
+    } else {
+        if (status != ONV_OK) fail_msg("%s", error.message);
+        assert_string_equal(model_shape(a, "y"), e->shape);
+        expect_diag(a, e);
+    }
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+static void branches_that_do_not_fit_are_dropped(void **state)
+{
+    (void)state;
+    static const expected rows[] = {
+        {"len=8", NULL, "[1, 4]", "else_branch cannot run", "impossible-branch"},
+        {"len=16", NULL, "[1, 4]", "then_branch cannot run", "impossible-branch"},
+        {"len=16", NULL, "[1, 4]", "'sr' decides", "impossible-branch"},
+        {"len=7", NULL, NULL, "both branches contradict", NULL},
+        {"len=8", "sr=16000", "[1, 4]", NULL, NULL},
+        {"len=8", "sr=8000", NULL, "inner dims", NULL},
+        {NULL, NULL, "[1, 4]", "--input-value sr=16000", "open-branch"},
+        {NULL, "sr=1", "[1, 4]", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(rates(), &rows[i]);
+}
+
+static void few_iterations_are_run_one_by_one(void **state)
+{
+    (void)state;
+    static const expected rows[] = {
+        {NULL, "c=1", "[32]", NULL, NULL},
+        {NULL, "c=0", "[4]", NULL, NULL},
+        {"trips#0=2", NULL, "[16]", NULL, NULL},
+        {"trips#0=0", NULL, "[4]", NULL, NULL},
+        {"trips#0=4", NULL, NULL, "at most 3", NULL},
+        {"trips#1=2", NULL, NULL, "trips#0", NULL},
+        {NULL, NULL, "[carried#0.2]", "at most 3: input 'c' decides", "open-trips"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(doubling("m c x", 3), &rows[i]);
+    check(doubling("m - x", 5), &(expected){.shape = "[128]"});
+    check(doubling("m - x", 0), &(expected){.shape = "[4]"});
+    check(doubling("m - x", 64), &(expected){.message = "61 bits"});
+    check(doubling("m - x", 65), &(expected){.shape = "[n]"});
+}
+
+static void sizes_of_the_data_are_bound_by_name(void **state)
+{
+    (void)state;
+    static const expected rows[] = {
+        {NULL, NULL, "[range#1]", NULL, NULL},
+        {"range#1=191", NULL, "[191]", NULL, NULL},
+        {"audio_length=191", NULL, "[191]", NULL, NULL},
+        {"range#2=191", NULL, NULL, "range#1", NULL},
+        {"audio=191", NULL, NULL, "no dimension is named 'audio'", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(data_length(), &rows[i]);
+}
+
+/* The name that an output declares for a size that is another. */
+static void a_declared_name_is_never_ignored(void **state)
+{
+    (void)state;
+    for (int64_t size = 3; size <= 4; size++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4]");
+        model_node(m, "Relu", "", "x", "y", "");
+        model_output(m, "y", "f32[n]");
+        check(m, size == 4 ? &(expected){.dim = "n=4", .shape = "[4]"}
+                           : &(expected){.dim = "n=3", .message = "axis 0 of 'y', which is 4"});
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches_that_do_not_fit_are_dropped),
+        cmocka_unit_test(few_iterations_are_run_one_by_one),
+        cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
+        cmocka_unit_test(a_declared_name_is_never_ignored),
+    };
+    return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
+}
