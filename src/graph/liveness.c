@@ -335,6 +335,9 @@ static onv_status compute(builder *b, const onv_node_id *order)
     add_uses(b);
     share(b);
     ONV_TRY(sort_rows(b));
+#ifndef NDEBUG
+    ONV_TRY(onv_timeline_check(&b->live->timeline, b->err));
+#endif
     ONV_TRY(find_peak(b));
     ONV_TRY(find_peak_set(b));
     return onv_graph_sum(model, b->live, b->err);

@@ -118,6 +118,7 @@ typedef struct importer {
     uint32_t *of_value; /* by value of the model */
     uint64_t *inner;    /* by step: bytes of subgraphs' values that are live */
     uint64_t *extra;    /* by place */
+    uint64_t *early;    /* by place: bytes of the first inner step; UINT64_MAX: there is none */
     onv_dag_value *values;
     uint32_t n_values;
     ONV_VEC(onv_dag_read) reads;
@@ -132,9 +133,10 @@ static bool prepare(importer *im)
     im->of_value = onv_heap_alloc(model->values.count * sizeof *im->of_value);
     im->inner = onv_heap_calloc((size_t)im->live->n_steps + 1, sizeof *im->inner);
     im->extra = onv_heap_calloc(graph->n_nodes, sizeof *im->extra);
+    im->early = onv_heap_calloc(graph->n_nodes, sizeof *im->early);
     im->values = onv_heap_alloc(model->values.count * sizeof *im->values);
     if (im->position == NULL || im->step_of == NULL || im->of_value == NULL || im->inner == NULL ||
-        im->extra == NULL || im->values == NULL)
+        im->extra == NULL || im->early == NULL || im->values == NULL)
         return false;
     for (uint32_t s = 0; s < im->live->n_steps; s++) im->step_of[im->live->steps[s].index] = s;
     for (uint32_t i = 0; i < graph->n_nodes; i++) im->position[graph->nodes[i].index] = i;
@@ -219,12 +221,13 @@ static bool add_reads(importer *im)
 static void add_inner_peaks(importer *im)
 {
     const onv_live *live = im->live;
-    uint64_t now = 0, peak = 0;
+    uint64_t now = 0, peak = 0, early = UINT64_MAX;
     for (uint32_t s = 0; s < live->n_steps; s++) {
         const onv_node *node = onv_model_node(im->model, live->steps[s]);
         now += im->inner[s];
         if (node->graph.index != 0) {
             if (now > peak) peak = now;
+            if (early == UINT64_MAX) early = now;
             continue;
         }
         uint64_t results = 0;
@@ -234,9 +237,21 @@ static void add_inner_peaks(importer *im)
             if (v != ONV_DAG_NONE) results += im->values[v].bytes;
         }
         uint64_t extra = peak > results ? peak - results : 0;
-        im->extra[im->position[live->steps[s].index]] = now > extra ? now : extra;
+        uint32_t place = im->position[live->steps[s].index];
+        im->extra[place] = now > extra ? now : extra;
+        im->early[place] = early;
         peak = 0;
+        early = UINT64_MAX;
     }
+}
+
+static onv_status set_early(onv_dag *dag, const importer *im, onv_error *err)
+{
+    dag->early = ONV_ARENA_ARRAY(&dag->arena, uint64_t, dag->n_nodes);
+    if (dag->early == NULL) return onv_fail_memory(err);
+    for (uint32_t n = 0; n < dag->n_nodes; n++)
+        dag->early[n] = im->early[n] != UINT64_MAX ? im->early[n] : dag->need[n];
+    return ONV_OK;
 }
 
 onv_status onv_dag_init_model(onv_dag *dag, const onv_model *model, const onv_live *live,
@@ -253,11 +268,16 @@ onv_status onv_dag_init_model(onv_dag *dag, const onv_model *model, const onv_li
         status = onv_dag_init(dag, onv_model_graph(model, (onv_graph_id){0})->n_nodes, im.extra,
                               im.values, im.n_values, im.reads.at, im.reads.count, err);
     }
+    if (good && status == ONV_OK) {
+        status = set_early(dag, &im, err);
+        if (status != ONV_OK) onv_dag_cleanup(dag);
+    }
     onv_heap_free(im.position);
     onv_heap_free(im.step_of);
     onv_heap_free(im.of_value);
     onv_heap_free(im.inner);
     onv_heap_free(im.extra);
+    onv_heap_free(im.early);
     onv_heap_free(im.values);
     onv_vec_cleanup(&im.reads);
     return good ? status : onv_fail_memory(err);
@@ -274,7 +294,7 @@ onv_status onv_dag_steps(const onv_dag *dag, const uint32_t *order, uint64_t *by
     uint64_t live = dag->start_bytes;
     for (uint32_t s = 0; s < dag->n_nodes; s++) {
         uint32_t node = order[s];
-        bytes[s] = live + dag->need[node] + (s == 0 ? dag->first_bytes : 0);
+        bytes[s] = live + (s == 0 ? onv_dag_first_need(dag, node) : dag->need[node]);
         live += dag->kept[node];
         for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++) {
             const onv_dag_value *value = &dag->values[dag->reads[i]];

@@ -44,8 +44,19 @@ typedef struct onv_dag {
     uint32_t *reader_start, *readers;
     uint64_t start_bytes; /* inputs that are read or outputs: live before the first step */
     uint64_t first_bytes; /* other inputs: live in the first step only */
+    uint64_t *early;      /* by node: its need in the first step of its subgraphs, which is its need
+                             where it has none; NULL: no node has subgraphs */
     onv_arena arena;
 } onv_dag;
+
+/* What a node needs beyond start_bytes where it is the first of the order: inputs that nobody reads are
+ * there in its first step alone. */
+static inline uint64_t onv_dag_first_need(const onv_dag *dag, uint32_t node)
+{
+    uint64_t early = dag->early != NULL ? dag->early[node] : dag->need[node];
+    early += dag->first_bytes;
+    return early > dag->need[node] ? early : dag->need[node];
+}
 
 /* `extra` (by node, NULL: none) are the bytes that exist only while a node runs. A pair of node and
  * value may come twice. Fails where all bytes together do not fit 63 bits. The graph must have no

@@ -103,11 +103,12 @@ static uint64_t simple_bound(const onv_dag *dag)
         bool source = true;
         for (uint32_t i = dag->read_start[n]; i < dag->read_start[n + 1]; i++)
             source &= dag->values[dag->reads[i]].writer == ONV_DAG_NONE;
-        if (source && dag->need[n] < first) first = dag->need[n];
+        uint64_t need = onv_dag_first_need(dag, n);
+        if (source && need < first) first = need;
     }
     for (uint32_t v = 0; v < dag->n_values; v++)
         if (dag->values[v].is_output) last += dag->values[v].bytes;
-    if (dag->n_nodes > 0) first += dag->start_bytes + dag->first_bytes;
+    if (dag->n_nodes > 0) first += dag->start_bytes;
     return dag->n_nodes > 0 && first > last ? first : last;
 }
 

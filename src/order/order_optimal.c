@@ -229,7 +229,7 @@ static uint32_t list_starts(const onv_dag *dag, start *starts)
         bool waits = false;
         for (uint32_t i = dag->read_start[node]; i < dag->read_start[node + 1]; i++)
             waits |= dag->values[dag->reads[i]].writer != ONV_DAG_NONE;
-        uint64_t bytes = dag->start_bytes + dag->first_bytes + dag->need[node];
+        uint64_t bytes = dag->start_bytes + onv_dag_first_need(dag, node);
         if (!waits) starts[n++] = (start){bytes, node};
     }
     qsort(starts, n, sizeof *starts, compare_starts);

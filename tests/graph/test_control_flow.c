@@ -166,6 +166,7 @@ static void hold_orders(flow *f, uint64_t seed)
     static const char *const names[] = {"model", "ort", "greedy", "optimal"};
     onv_error err = {0};
     onv_dag dag;
+    uint64_t peaks[4];
     const onv_graph *graph = onv_model_graph(&f->model, (onv_graph_id){0});
     uint32_t *order = calloc(graph->n_nodes, sizeof *order);
     uint32_t *place = calloc(f->model.nodes.count, sizeof *place);
@@ -186,7 +187,12 @@ static void hold_orders(flow *f, uint64_t seed)
             fail_msg("seed %llu, order %s: %llu in the dag, %llu in the steps",
                      (unsigned long long)seed, names[k], (unsigned long long)peak,
                      (unsigned long long)live.peak_bytes);
+        assert_true(!result.has_bound || result.lower_bound_bytes <= peak);
+        peaks[k] = peak;
     }
+    assert_true(peaks[2] <= peaks[0]);
+    assert_true(peaks[3] <= peaks[1]);
+    assert_true(peaks[3] <= peaks[2]);
     onv_dag_cleanup(&dag);
     free(order);
     free(place);
