@@ -128,6 +128,12 @@ static onv_status bind_named_dims(onv_driver *driver)
             continue;
         }
         if (!onv_dim_is_known(found)) {
+            if (onv_dim_name_is_anonymous(binding->name))
+                return onv_fail(
+                    driver->err, ONV_ERR_USAGE,
+                    "'%s' names no dimension: each axis that it stands on has a size of "
+                    "its own; give the whole shape with --shape INPUT=AxBxC",
+                    binding->name);
             char names[256];
             list_symbols(driver, names, sizeof names);
             return onv_fail(driver->err, ONV_ERR_USAGE,
@@ -160,6 +166,19 @@ static onv_status find_input(const onv_driver *driver, const char *name, onv_val
     return onv_fail(driver->err, ONV_ERR_USAGE, "no input is named '%s' (inputs: %s)", name, names);
 }
 
+static onv_status set_shape(onv_driver *driver, onv_value *input, const onv_shape_binding *binding)
+{
+    onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, binding->rank);
+    if (dims == NULL) return onv_fail_memory(driver->err);
+    for (size_t i = 0; i < binding->rank; i++) dims[i] = onv_dim_const(binding->dims[i]);
+    input->type.kind = ONV_TYPE_TENSOR;
+    input->type.dims = dims;
+    input->type.rank = (int16_t)binding->rank;
+    return ONV_OK;
+}
+
+/* The first half of --shape: what it says of symbols. The type of the input keeps them until the batch
+ * has found its own among them. */
 static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *binding)
 {
     onv_value *input;
@@ -173,24 +192,38 @@ static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *bindin
     if (type->rank >= 0 && (size_t)type->rank != binding->rank)
         return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' has rank %d, --shape gives %zu",
                         input->name, type->rank, binding->rank);
-    onv_dim *dims = ONV_ARENA_ARRAY(&driver->model->arena, onv_dim, binding->rank);
-    if (dims == NULL) return onv_fail_memory(driver->err);
     for (size_t i = 0; i < binding->rank; i++) {
+        onv_dim size = onv_dim_const(binding->dims[i]);
         if (binding->dims[i] < 0)
             return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s': a dimension cannot be %lld",
                             input->name, (long long)binding->dims[i]);
-        dims[i] = onv_dim_const(binding->dims[i]);
         if (type->rank < 0) continue;
         if (onv_dim_is_symbol(&driver->model->dims, type->dims[i]))
             ONV_TRY(bind_symbol(driver, type->dims[i], binding->dims[i]));
-        else if (!onv_dim_same(type->dims[i], dims[i]))
+        else if (!onv_dim_same(type->dims[i], size))
             driver->distrust_declared = true;
     }
-    type->kind = ONV_TYPE_TENSOR;
-    type->dims = dims;
-    type->rank = (int16_t)binding->rank;
     onv_bound bound = {.name = input->name, .size = -1};
-    return onv_vec_push(&driver->info->bounds, bound) ? ONV_OK : onv_fail_memory(driver->err);
+    if (!onv_vec_push(&driver->info->bounds, bound)) return onv_fail_memory(driver->err);
+    return type->rank < 0 ? set_shape(driver, input, binding) : ONV_OK;
+}
+
+/* The second half: the sizes themselves. Where --batch changes a batch that the export fixed, the axis
+ * keeps the old one here, and the rest of the shape is what was given. */
+static onv_status apply_shape(onv_driver *driver, const onv_shape_binding *binding)
+{
+    onv_value *input;
+    ONV_TRY(find_input(driver, binding->name, &input));
+    int64_t old = driver->rebatch.old, batch = driver->options->batch;
+    bool is_batch = old > 0 && input->type.rank > 0 && onv_dim_is(input->type.dims[0], old);
+    if (is_batch && binding->dims[0] != old && binding->dims[0] != batch)
+        return onv_fail(driver->err, ONV_ERR_USAGE,
+                        "input '%s': --shape gives it a batch of %lld, and %s; leave one out",
+                        input->name, (long long)binding->dims[0],
+                        driver->options->max_batch ? "--max-batch is to choose it"
+                                                   : "--batch another");
+    ONV_TRY(set_shape(driver, input, binding));
+    return is_batch ? set_dim(driver, input, 0, onv_dim_const(old)) : ONV_OK;
 }
 
 /* --- The batch --------------------------------------------------------------------------------- */
@@ -268,12 +301,12 @@ static onv_status bind_fixed_batch(onv_driver *driver)
                         "--batch: no input has a first dimension that could be the batch");
     onv_bound bound = {.name = "batch", .size = batch};
     if (!onv_vec_push(&driver->info->bounds, bound)) return onv_fail_memory(driver->err);
+    driver->rebatch.old = old;
     if (old == batch) return ONV_OK;
     if (old == 0)
         return onv_fail(driver->err, ONV_ERR_USAGE, "--batch: the export has an empty batch");
     driver->distrust_declared = true;
     driver->rebatch.needed = true;
-    driver->rebatch.old = old;
     driver->rebatch.symbol = onv_dim_symbol(&driver->model->dims, "batch");
     if (!onv_dim_is_known(driver->rebatch.symbol)) return onv_fail_memory(driver->err);
     return ONV_OK;
@@ -471,6 +504,8 @@ onv_status onv_bind_inputs(onv_driver *driver)
     for (size_t i = 0; i < driver->options->n_shapes; i++)
         ONV_TRY(bind_shape(driver, &driver->options->shapes[i]));
     ONV_TRY(bind_batch(driver));
+    for (size_t i = 0; i < driver->options->n_shapes; i++)
+        ONV_TRY(apply_shape(driver, &driver->options->shapes[i]));
     ONV_TRY(bind_input_values(driver));
     ONV_TRY(bind_meanings(driver));
 

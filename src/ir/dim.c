@@ -1,7 +1,9 @@
 #include "ir/dim.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/heap.h"
 #include "base/strings.h"
@@ -253,6 +255,17 @@ static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim b
     onv_dim symbol = append(pool, &e);
     if (onv_dim_is_known(symbol)) pool->symbols[pool->n_symbols++] = pool->count - 1;
     return symbol;
+}
+
+bool onv_dim_name_is_anonymous(const char *name)
+{
+    static const char *const words[] = {"none", "unk", "unknown"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(name, words[i]) == 0) return true;
+    for (; *name != '\0'; name++)
+        if (isalpha((unsigned char)*name) || *name == '_' || (unsigned char)*name >= 0x80)
+            return false;
+    return true;
 }
 
 onv_dim onv_dim_symbol(onv_dims *pool, const char *name)

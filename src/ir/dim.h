@@ -128,6 +128,10 @@ static inline bool onv_dim_same(onv_dim a, onv_dim b)
     return a.raw == b.raw && onv_dim_is_known(a);
 }
 
+/* Whether a file's name of a dim names nothing: it has no letter ("?", "-1"), or is a word that exporters
+ * write on every free axis ("None", "unk", "unknown"). Then each axis has a size of its own. */
+bool onv_dim_name_is_anonymous(const char *name);
+
 /* The symbol of that name (an interned string), made if new. */
 onv_dim onv_dim_symbol(onv_dims *pool, const char *name);
 

@@ -37,7 +37,7 @@ static onv_status build_dim(onv_builder *b, const Onnx__TensorShapeProto__Dimens
                        pb->dim_value);
     }
     bool has_name = pb->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                    pb->dim_param != NULL && pb->dim_param[0] != '\0';
+                    pb->dim_param != NULL && !onv_dim_name_is_anonymous(pb->dim_param);
     if (has_name && free_dims != ONV_FREE_LOCAL) return named_dim(b, pb->dim_param, dim);
     if (free_dims == ONV_FREE_SYMBOL) return axis_dim(b, name, axis, dim);
     return ONV_OK;

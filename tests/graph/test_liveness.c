@@ -166,8 +166,9 @@ static void text_and_maps_take_no_device_memory(void **state)
     model_node(m, "Relu", "3", "x", "y", "");
     model_output(m, "any", "f32");
     model_output(m, "y", "f32");
-    onv_options options = {.shapes = &(onv_shape_binding){"rows", (int64_t[]){5, 3}, 2},
-                           .n_shapes = 1};
+    onv_options options = onv_options_default();
+    options.shapes = &(onv_shape_binding){"rows", (int64_t[]){5, 3}, 2};
+    options.n_shapes = 1;
     onv_analysis *a = model_analyse(m, &options);
     for (size_t i = 0; i < 3; i++) {
         onv_tensor_info info = tensor(a, ((const char *[]){"some", "any", "words"})[i]);

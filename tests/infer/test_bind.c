@@ -116,6 +116,79 @@ static void shapes_bind_the_symbols_they_meet(void **state)
     expect_shape(symbolic(), &options, "mask", "[5]");
 }
 
+/* Exporters of Paddle call every free axis "?": the name says nothing, and each axis is its own. */
+static model *nameless(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[-1,3,??,??]");
+    model_input(m, "z", "f32[None,4]");
+    model_node(m, "Relu", "r", "x", "y", "");
+    model_node(m, "Relu", "q", "z", "w", "");
+    model_output(m, "y", "f32");
+    model_output(m, "w", "f32");
+    return m;
+}
+
+static void names_that_say_nothing_are_free_axes(void **state)
+{
+    (void)state;
+    expect_shape(nameless(), NULL, "y", "[x.0, 3, x.2, x.3]");
+    onv_options options = onv_options_default();
+    options.shapes = &(onv_shape_binding){"x", (int64_t[]){1, 3, 48, 192}, 4};
+    options.n_shapes = 1;
+    expect_shape(nameless(), &options, "y", "[1, 3, 48, 192]");
+    expect_shape(nameless(), &options, "w", "[z.0, 4]");
+    options = onv_options_default();
+    options.batch = 5;
+    expect_shape(nameless(), &options, "y", "[5, 3, x.2, x.3]");
+    expect_shape(nameless(), &options, "w", "[5, 4]");
+    options.batch = 0;
+    options.dims = &(onv_dim_binding){"??", 3};
+    options.n_dims = 1;
+    expect_failure(nameless(), &options, ONV_ERR_USAGE, "--shape INPUT=AxBxC");
+}
+
+/* --shape and --batch together: what --dim gives, or a refusal; never another figure. */
+static void shapes_of_all_inputs_leave_the_batch_its_place(void **state)
+{
+    (void)state;
+    const onv_shape_binding one[] = {{"x", (int64_t[]){1, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
+    const onv_shape_binding same[] = {{"x", (int64_t[]){4, 8, 9}, 3}, {"mask", (int64_t[]){9}, 1}};
+    onv_options options = onv_options_default();
+    options.batch = 4;
+    options.n_shapes = 2;
+    options.shapes = one;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "bound to both 1 and 4");
+    options.shapes = same;
+    expect_shape(symbolic(), &options, "y", "[4, 9, 8]");
+    options.budget = (uint64_t)1 << 30;
+    options.max_batch = true;
+    options.batch = 0;
+    expect_failure(symbolic(), &options, ONV_ERR_USAGE, "--max-batch is to choose it");
+}
+
+/* Where the export fixed the batch, --shape may change the rest. */
+static void a_shape_of_the_fixed_batch_goes_with_another_batch(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"[4, 8]", "[4, 8]", NULL};
+    for (int64_t rows = 1; rows < 4; rows++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1,8]");
+        model_node(m, "Relu", "r", "x", "y", "");
+        model_output(m, "y", "f32");
+        onv_options options = onv_options_default();
+        options.batch = 4;
+        int64_t dims[] = {rows == 2 ? 4 : rows, 8};
+        options.shapes = &(onv_shape_binding){"x", dims, 2};
+        options.n_shapes = 1;
+        if (expected[rows - 1] != NULL)
+            expect_shape(m, &options, "y", expected[rows - 1]);
+        else
+            expect_failure(m, &options, ONV_ERR_USAGE, "batch of 3");
+    }
+}
+
 static void conflicting_bindings_are_one_clear_line(void **state)
 {
     (void)state;
@@ -311,6 +384,9 @@ int main(void)
         cmocka_unit_test(a_name_that_is_an_expression_is_read_as_one),
         cmocka_unit_test(an_unknown_dim_is_named_with_the_choices),
         cmocka_unit_test(shapes_bind_the_symbols_they_meet),
+        cmocka_unit_test(names_that_say_nothing_are_free_axes),
+        cmocka_unit_test(shapes_of_all_inputs_leave_the_batch_its_place),
+        cmocka_unit_test(a_shape_of_the_fixed_batch_goes_with_another_batch),
         cmocka_unit_test(conflicting_bindings_are_one_clear_line),
         cmocka_unit_test(a_bound_batch_leaves_nothing_to_search),
         cmocka_unit_test(a_shape_of_the_wrong_rank_is_refused),
