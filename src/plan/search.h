@@ -46,7 +46,8 @@ typedef struct onv_search_style {
     onv_order order; /* which buffers are tried first */
     bool reversed;
     onv_choice choice;
-    uint64_t seed; /* 0: the order as it is, else shuffled a little */
+    uint64_t seed;        /* 0: the order as it is, else shuffled a little */
+    const uint64_t *plan; /* offsets by row, in whose order they are tried instead; NULL */
 } onv_search_style;
 
 typedef struct onv_search onv_search;
