@@ -9,8 +9,8 @@
 #include "plan/part.h"
 
 /* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up
- * to 2,000 buffers, and 5 seconds for any more, and no longer than there is hope: once as much work
- * as led to the last improvement, and a third of the default more, brought none. Beyond 2,000 a plan
+ * to 2,000 buffers, but no longer than there is hope: until as much work as led to the last
+ * improvement, and a third of the default more, brought none. 5 seconds for any more; there a plan
  * that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can take
  * most of the time. */
 #define DEFAULT_EFFORT    ((uint64_t)600000000)
@@ -299,7 +299,7 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     uint64_t usual = default_effort(count);
     run r = {.options = options,
              .effort = {.left = options->effort != 0 ? options->effort : usual,
-                        .patience = options->effort != 0 ? 0 : usual / 3,
+                        .patience = options->effort != 0 || count > SMALL_GRAPH ? 0 : usual / 3,
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},
              .plan = plan,

@@ -317,6 +317,8 @@ static bool has_twin(const onv_search_state *state, const frame *f, uint32_t row
     return false;
 }
 
+enum { MOST_STEPS = 2 };
+
 /* How many steps a row at its least offset adds to the line of the floors, -2 to 2: walls that it
  * meets level go, walls that it leaves come. */
 static int32_t steps_added(const onv_search_state *state, uint32_t row)
@@ -338,7 +340,6 @@ static int32_t steps_added(const onv_search_state *state, uint32_t row)
 /* Applies the frame's next option; false if none is left. */
 static bool next_option(onv_search *search, frame *f)
 {
-    enum { MOST_STEPS = 2 };
     onv_search_state *state = &search->state;
     uint64_t floor = state->floor[f->section];
     uint32_t end = state->member_from[f->section + 1];
@@ -353,9 +354,8 @@ static bool next_option(onv_search *search, frame *f)
             applied = waste(state, f->section, floor);
         } else {
             uint32_t row = state->members[f->cursor];
-            if (state->least[row] != floor || steps_added(state, row) != f->steps ||
-                has_twin(state, f, row))
-                continue;
+            if (state->least[row] != floor || has_twin(state, f, row)) continue;
+            if (search->style.smooth && steps_added(state, row) != f->steps) continue;
             onv_state_place(state, row);
         }
         if (onv_state_settle(state) && applied) {
@@ -398,7 +398,11 @@ static bool step(onv_search *search)
     if (!place_free(&search->state)) return retreat(search, p.parent);
     if (!cut_piece(search, &p, &whole)) return false;
     if (!whole) return true;
-    frame f = {.a = p.a, .b = p.b, .parent = p.parent, .rest = p.next, .steps = -2};
+    frame f = {.a = p.a,
+               .b = p.b,
+               .parent = p.parent,
+               .rest = p.next,
+               .steps = search->style.smooth ? -MOST_STEPS : MOST_STEPS};
     if (failed_before(search, p.a, p.b)) return retreat(search, p.parent);
     f.section = choose_section(search, p.a, p.b);
     f.cursor = search->state.member_from[f.section];

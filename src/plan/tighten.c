@@ -52,6 +52,7 @@ static onv_search_style style_of_run(uint32_t run, bool large)
     if (large && run < N_LARGE) return large_styles[run];
     onv_search_style style = styles[run % N_STYLES];
     style.seed = run < 3 ? 0 : run;
+    style.smooth = !large;
     return style;
 }
 
