@@ -1,8 +1,8 @@
 /* Offset planning on given and generated instances: a table of what is reached, and how fast.
  *
- *     bench-plan [--effort N] [--capacity BYTES] [--each] [FILE.csv...]
+ *     bench-plan [--effort N] [--capacity BYTES] [--each] [--perfect SEED] [FILE.csv...]
  *
- * Without files the generated instances are planned. `--each` runs every strategy alone.
+ * Without files the generated instances are planned; `--perfect` plans perfect packings instead. `--each` runs every strategy alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +105,28 @@ static void run_generated(const onv_plan_options *options, bool each)
     }
 }
 
+/* Perfect packings: buffers that are known to fill a rectangle without a gap. */
+static void run_perfect(uint64_t seed, const onv_plan_options *options, bool each)
+{
+    static const uint32_t sizes[] = {50, 100, 200, 300, 500, 700, 1000};
+    char name[64];
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (uint32_t kind = 0; kind < 4; kind++) {
+            instance made = {0};
+            bool fine = kind % 2 == 1; /* many steps: hardly any two buffers end at the same one */
+            uint32_t steps = fine ? 100 * sizes[i] : sizes[i], capacity = fine ? 1 << 20 : 1000;
+            if (kind < 2)
+                make_jigsaw(&made, seed, sizes[i], steps, capacity);
+            else
+                make_pinwheels(&made, seed, sizes[i], steps, capacity);
+            snprintf(name, sizeof name, "%s%s-%u", fine ? "fine-" : "",
+                     kind < 2 ? "guillotine" : "pinwheel", sizes[i]);
+            run_all(name, made.at, made.count, options, each);
+            onv_vec_cleanup(&made);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     onv_plan_options options = {0};
@@ -117,6 +139,8 @@ int main(int argc, char **argv)
             options.effort = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--capacity") == 0 && i + 1 < argc)
             options.capacity = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--perfect") == 0 && i + 1 < argc)
+            run_perfect(strtoull(argv[++i], NULL, 10), &options, each), files++;
         else if (strcmp(argv[i], "--each") == 0)
             each = true;
         else

@@ -117,7 +117,7 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
     if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
     if (status == ONV_OK)
         status = onv_greedy_place(part, rows, (onv_fit)self->fit, &shelf, offsets, &height, err);
-    if (status == ONV_OK) onv_layout_offer(layout, offsets, part->n, height, self->name);
+    if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
     onv_effort_spend(effort, shelf.work);
     onv_shelf_cleanup(&shelf);
     onv_heap_free(offsets);

@@ -39,6 +39,8 @@ onv_status onv_parts_split(const onv_plan_buffer *buffers, const uint64_t *sizes
 typedef struct onv_effort {
     uint64_t left; /* units of work */
     uint64_t spent;
+    uint64_t improved_at; /* value of spent when a plan was last taken over */
+    uint64_t patience;    /* give up when that, and twice improved_at, is spent; 0: never */
     uint64_t nodes;
     uint64_t poll_at; /* value of spent */
     bool (*cancelled)(void *context);
@@ -60,8 +62,8 @@ typedef struct onv_layout {
 } onv_layout;
 
 /* Takes a plan over if it is lower than the layout's. */
-void onv_layout_offer(onv_layout *layout, const uint64_t *offsets, uint32_t n, uint64_t height,
-                      const char *strategy);
+void onv_layout_offer(onv_layout *layout, onv_effort *effort, const uint64_t *offsets, uint32_t n,
+                      uint64_t height, const char *strategy);
 
 struct onv_planner {
     const char *name, *summary;

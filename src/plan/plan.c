@@ -8,10 +8,12 @@
 #include "plan/greedy.h"
 #include "plan/part.h"
 
-/* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most half a second for up to
- * 2,000 buffers, and 5 seconds for any more; and beyond 2,000 a plan that is within 1 / 4096 of the
- * bound (0.024 %) is good enough, since the rest of the way can take most of the time. */
-#define DEFAULT_EFFORT    ((uint64_t)200000000)
+/* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up
+ * to 2,000 buffers, but no longer than there is hope: until as much work as led to the last
+ * improvement, and a third of the default more, brought none. 5 seconds for any more; there a plan
+ * that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can take
+ * most of the time. */
+#define DEFAULT_EFFORT    ((uint64_t)600000000)
 #define EFFORT_PER_BUFFER ((uint64_t)250000) /* of those beyond 2,000 */
 #define MAX_EFFORT        ((uint64_t)4000000000)
 enum { SMALL_GRAPH = 2000, GOOD_ENOUGH_SHIFT = 12, UNITS_BETWEEN_POLLS = 2000000 };
@@ -65,10 +67,17 @@ const char *onv_planner_summary(const onv_planner *planner)
 
 /* --- Effort and layouts ------------------------------------------------------------------------ */
 
+static bool out_of_patience(const onv_effort *effort)
+{
+    return effort->patience != 0 && effort->spent / 2 > effort->improved_at &&
+           effort->spent - 2 * effort->improved_at > effort->patience;
+}
+
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
+    if (out_of_patience(effort)) effort->left = 0;
     if (effort->cancelled != NULL && effort->spent >= effort->poll_at) {
         effort->poll_at = effort->spent + UNITS_BETWEEN_POLLS;
         if (effort->cancelled(effort->context)) {
@@ -79,10 +88,11 @@ bool onv_effort_spend(onv_effort *effort, uint64_t units)
     return effort->left > 0;
 }
 
-void onv_layout_offer(onv_layout *layout, const uint64_t *offsets, uint32_t n, uint64_t height,
-                      const char *strategy)
+void onv_layout_offer(onv_layout *layout, onv_effort *effort, const uint64_t *offsets, uint32_t n,
+                      uint64_t height, const char *strategy)
 {
     if (height >= layout->height) return;
+    effort->improved_at = effort->spent;
     memcpy(layout->offsets, offsets, n * sizeof *offsets);
     layout->height = height;
     layout->strategy = strategy;
@@ -159,21 +169,23 @@ static void set_target(run *r, size_t index)
     r->layouts[index].target = (allowed_height(r) - part->base) / part->unit;
 }
 
-/* Improves the highest part, again and again, with half of the effort that is left each time if
- * other parts are too high as well. */
+/* Improves the highest part, again and again: with all of the effort if it is the only one that is
+ * too high, else with a slice that doubles each time. What is done never depends on how much effort
+ * is left, so more of it never leads elsewhere. */
 static onv_status improve(run *r)
 {
-    for (;;) {
+    enum { FIRST_SLICE = 20000000 };
+    for (uint64_t slice = FIRST_SLICE;; slice += slice < UINT64_MAX / 2 ? slice : 0) {
         size_t highest = take_figures(r), too_high = 0;
         if (r->plan->height <= allowed_height(r) || r->effort.left == 0) return ONV_OK;
         for (size_t i = 0; i < r->parts.list.count; i++)
             if (top_of(r, i) > allowed_height(r)) too_high++;
         uint64_t before = r->effort.spent;
-        uint64_t reserve = too_high > 1 ? r->effort.left / 2 : 0;
+        uint64_t reserve = too_high > 1 && r->effort.left > slice ? r->effort.left - slice : 0;
         r->effort.left -= reserve;
         set_target(r, highest);
         ONV_TRY(plan_part(r, highest, true));
-        if (!r->effort.stopped) r->effort.left += reserve;
+        if (!r->effort.stopped && !out_of_patience(&r->effort)) r->effort.left += reserve;
         bool idle = r->effort.spent == before; /* no strategy takes the part */
         if (idle) return ONV_OK;
     }
@@ -284,8 +296,10 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     plan->offsets = onv_heap_calloc(count, sizeof *plan->offsets);
     if (plan->offsets == NULL) return onv_fail_memory(err);
     plan->count = count;
+    uint64_t usual = default_effort(count);
     run r = {.options = options,
-             .effort = {.left = options->effort != 0 ? options->effort : default_effort(count),
+             .effort = {.left = options->effort != 0 ? options->effort : usual,
+                        .patience = options->effort != 0 || count > SMALL_GRAPH ? 0 : usual / 3,
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},
              .plan = plan,

@@ -13,8 +13,9 @@
  * their highest buffers instead (repair.c). It stops as soon as every part fits under the bound.
  *
  * Results depend on the input and the options alone, never on time: effort is counted in units of
- * work. Cost: a few milliseconds for graphs whose bound a greedy placement meets; at most about
- * a second for 2,000 buffers at the default effort.
+ * work. What is done, and in which order, does not depend on how much there is: a longer run goes on
+ * where a shorter one ends, so more effort is never worse. Cost: a few milliseconds for graphs whose
+ * bound a greedy placement meets; at most about a second for 2,000 buffers at the default effort.
  */
 #ifndef ONV_PLAN_PLAN_H
 #define ONV_PLAN_PLAN_H

@@ -58,7 +58,7 @@ static onv_status repeat(repair *r, const char *name, onv_layout *layout, onv_ef
             onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, &shelf, r->offsets, &height, err);
         if (status != ONV_OK) break;
         onv_effort_spend(effort, shelf.work + r->part->n);
-        onv_layout_offer(layout, r->offsets, r->part->n, height, name);
+        onv_layout_offer(layout, effort, r->offsets, r->part->n, height, name);
         move_forward(r, layout->target + (height - layout->target) / 2);
     }
     onv_shelf_cleanup(&shelf);

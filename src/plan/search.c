@@ -25,6 +25,7 @@ typedef struct frame {
     uint32_t pieces; /* how many there were when it opened */
     uint32_t section;
     uint32_t cursor; /* in members; the section's end: none; beyond: all tried */
+    int32_t steps;   /* of the rows being tried: how many steps they add to the floor */
     size_t trail;
 } frame;
 
@@ -37,6 +38,7 @@ struct onv_search {
     onv_arena arena;
     onv_search_style style;
     uint32_t *rows; /* in the order of the style */
+    uint64_t *salt; /* by row: random, for the memo's keys */
     memo_entry *memo;
     size_t memo_mask;
     bool any_failed; /* the memo is not empty */
@@ -66,7 +68,10 @@ onv_status onv_search_new(const onv_part *part, onv_search **search, onv_error *
     made->memo_mask = entries - 1;
     made->memo = onv_heap_calloc(entries, sizeof *made->memo);
     made->rows = ONV_ARENA_ARRAY(&made->arena, uint32_t, part->n);
-    onv_status status = made->memo == NULL || made->rows == NULL
+    made->salt = ONV_ARENA_ARRAY(&made->arena, uint64_t, part->n);
+    for (uint32_t row = 0; made->salt != NULL && row < part->n; row++)
+        made->salt[row] = onv_hash_u64(row + 1);
+    onv_status status = made->memo == NULL || made->rows == NULL || made->salt == NULL
                             ? onv_fail_memory(err)
                             : onv_state_init(&made->state, part, &made->arena, err);
     if (status == ONV_OK) return ONV_OK;
@@ -172,20 +177,21 @@ static bool cut_piece(onv_search *search, piece *p, bool *whole)
     return true;
 }
 
-/* The state of a piece: what is unplaced in it and where each may go, under this capacity. */
+/* The state of a piece: what is unplaced in it and where each may go, under this capacity. A sum of
+ * products with fixed random numbers, so that it takes no branch; ONV_PLACED is a value like others. */
 static memo_entry entry_of(onv_search *search, uint32_t a, uint32_t b)
 {
     onv_search_state *state = &search->state;
-    state->work += state->row_from[b] - state->row_from[a];
-    memo_entry entry = {.key = {state->capacity, state->capacity}};
-    for (uint32_t row = state->row_from[a]; row < state->row_from[b]; row++) {
-        if (state->least[row] == ONV_PLACED) continue;
-        uint64_t mixed = onv_hash_u64(state->least[row] + (row + 1) * 0x9e3779b97f4a7c15u);
-        entry.key[0] += mixed;
-        entry.key[1] += mixed * (mixed >> 17);
+    const uint64_t *least = state->least, *salt = search->salt;
+    uint32_t from = state->row_from[a], end = state->row_from[b];
+    uint64_t first = 0, second = onv_hash_u64(state->capacity);
+    for (uint32_t row = from; row < end; row++) {
+        first += least[row] * salt[row];
+        second += (least[row] >> 1) * (salt[row] >> 32 | 1);
     }
-    entry.key[0] |= 1; /* an empty entry is 0 */
-    return entry;
+    state->work += (end - from) / 4;
+    /* Each row's place in the sum depends on the row alone, so the range has to be told. */
+    return (memo_entry){.key = {(first ^ onv_hash_u64((uint64_t)a << 32 | b)) | 1, second}};
 }
 
 static void remember_failure(onv_search *search, uint32_t a, uint32_t b)
@@ -234,6 +240,14 @@ static dip look_at(const onv_search *search, uint32_t section, bool lowest)
     return found;
 }
 
+/* Both neighbours are at the same floor. At the ends of a dip there are fewer options: what crosses
+ * the wall cannot lie there. */
+static bool within_dip(const onv_search_state *state, uint32_t s, uint32_t a, uint32_t b)
+{
+    return s > a && s + 1 < b && state->floor[s - 1] == state->floor[s] &&
+           state->floor[s + 1] == state->floor[s];
+}
+
 /* The section to decide. */
 static uint32_t choose_section(onv_search *search, uint32_t a, uint32_t b)
 {
@@ -247,6 +261,7 @@ static uint32_t choose_section(onv_search *search, uint32_t a, uint32_t b)
     for (uint32_t s = a; s < b; s++) {
         if (state->floor[s] == ONV_PLACED) continue;
         if (choice != ONV_CHOICE_ANYWHERE && state->floor[s] != lowest) continue;
+        if (choice != ONV_CHOICE_TIGHTEST && within_dip(state, s, a, b)) continue;
         uint64_t cost, weight = 1;
         if (choice == ONV_CHOICE_TIGHTEST) {
             cost = state->capacity - lowest - state->rest[s];
@@ -302,6 +317,26 @@ static bool has_twin(const onv_search_state *state, const frame *f, uint32_t row
     return false;
 }
 
+enum { MOST_STEPS = 2 };
+
+/* How many steps a row at its least offset adds to the line of the floors, -2 to 2: walls that it
+ * meets level go, walls that it leaves come. */
+static int32_t steps_added(const onv_search_state *state, uint32_t row)
+{
+    const onv_part *part = state->part;
+    uint64_t floor = state->least[row], top = floor + part->size[row];
+    int32_t steps = 0;
+    if (part->lo[row] > 0 && state->floor[part->lo[row] - 1] != ONV_PLACED) {
+        uint64_t wall = state->floor[part->lo[row] - 1];
+        steps += (wall != top) - (wall != floor);
+    }
+    if (part->hi[row] < state->sections && state->floor[part->hi[row]] != ONV_PLACED) {
+        uint64_t wall = state->floor[part->hi[row]];
+        steps += (wall != top) - (wall != floor);
+    }
+    return steps;
+}
+
 /* Applies the frame's next option; false if none is left. */
 static bool next_option(onv_search *search, frame *f)
 {
@@ -310,11 +345,17 @@ static bool next_option(onv_search *search, frame *f)
     uint32_t end = state->member_from[f->section + 1];
     for (; f->cursor <= end; f->cursor++) {
         bool applied = true;
+        if (f->cursor == end && f->steps < MOST_STEPS) {
+            f->steps++;
+            f->cursor = state->member_from[f->section] - 1; /* + 1 */
+            continue;
+        }
         if (f->cursor == end) {
             applied = waste(state, f->section, floor);
         } else {
             uint32_t row = state->members[f->cursor];
             if (state->least[row] != floor || has_twin(state, f, row)) continue;
+            if (search->style.smooth && steps_added(state, row) != f->steps) continue;
             onv_state_place(state, row);
         }
         if (onv_state_settle(state) && applied) {
@@ -357,7 +398,11 @@ static bool step(onv_search *search)
     if (!place_free(&search->state)) return retreat(search, p.parent);
     if (!cut_piece(search, &p, &whole)) return false;
     if (!whole) return true;
-    frame f = {.a = p.a, .b = p.b, .parent = p.parent, .rest = p.next};
+    frame f = {.a = p.a,
+               .b = p.b,
+               .parent = p.parent,
+               .rest = p.next,
+               .steps = search->style.smooth ? -MOST_STEPS : MOST_STEPS};
     if (failed_before(search, p.a, p.b)) return retreat(search, p.parent);
     f.section = choose_section(search, p.a, p.b);
     f.cursor = search->state.member_from[f.section];
@@ -376,27 +421,53 @@ static int compare_keys(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Sorts the rows by keys below 2^44, which are overwritten. */
+static void sort_rows(uint32_t *rows, uint64_t *keys, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) keys[i] = keys[i] << 20 | rows[i];
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (uint32_t i = 0; i < n; i++) rows[i] = (uint32_t)(keys[i] & 0xfffff);
+}
+
+/* The order of the style's plan, its heights in 2^16 steps, each row moved up by a few at random. */
+static void follow_plan(onv_search *search, const onv_search_style *style, uint64_t *keys)
+{
+    enum { STEPS = 1 << 16, NOISE = 1024 };
+    uint32_t n = search->state.n;
+    uint64_t top = 1;
+    for (uint32_t row = 0; row < n; row++)
+        if (style->plan[row] > top) top = style->plan[row];
+    for (uint32_t row = 0; row < n; row++) {
+        search->rows[row] = row;
+        keys[row] = (uint64_t)((double)style->plan[row] / (double)top * STEPS) +
+                    onv_hash_u64(style->seed * 0x9e3779b97f4a7c15u + row) % NOISE;
+    }
+    sort_rows(search->rows, keys, n);
+}
+
 /* The style's order of rows: shuffled by giving each row a key near its rank. */
 static onv_status order_rows(onv_search *search, const onv_search_style *style, onv_error *err)
 {
     uint32_t n = search->state.n, *rows = search->rows;
-    ONV_TRY(onv_order_rows(search->state.part, style->order, rows, err));
-    for (uint32_t i = 0; style->reversed && i < n / 2; i++) {
+    uint64_t *keys = onv_heap_calloc(n, sizeof *keys);
+    if (keys == NULL) return onv_fail_memory(err);
+    if (style->plan != NULL) {
+        follow_plan(search, style, keys);
+        onv_heap_free(keys);
+        return ONV_OK;
+    }
+    onv_status status = onv_order_rows(search->state.part, style->order, rows, err);
+    for (uint32_t i = 0; status == ONV_OK && style->reversed && i < n / 2; i++) {
         uint32_t row = rows[i];
         rows[i] = rows[n - 1 - i];
         rows[n - 1 - i] = row;
     }
-    if (style->seed == 0) return ONV_OK;
-    uint64_t *keys = onv_heap_calloc(n, sizeof *keys);
-    if (keys == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t noise = onv_hash_u64(style->seed * 0x9e3779b97f4a7c15u + i) % 1024;
-        keys[i] = ((i + (uint64_t)8) * (512 + noise)) << 20 | rows[i];
-    }
-    qsort(keys, n, sizeof *keys, compare_keys);
-    for (uint32_t i = 0; i < n; i++) rows[i] = (uint32_t)(keys[i] & 0xfffff);
+    for (uint32_t i = 0; i < n; i++)
+        keys[i] =
+            (i + (uint64_t)8) * (512 + onv_hash_u64(style->seed * 0x9e3779b97f4a7c15u + i) % 1024);
+    if (status == ONV_OK && style->seed != 0) sort_rows(rows, keys, n);
     onv_heap_free(keys);
-    return ONV_OK;
+    return status;
 }
 
 onv_status onv_search_run(onv_search *search, uint64_t capacity, const onv_search_style *style,

@@ -45,8 +45,10 @@ typedef enum onv_choice {
 typedef struct onv_search_style {
     onv_order order; /* which buffers are tried first */
     bool reversed;
+    bool smooth; /* before that, those that leave the fewest steps between floors */
     onv_choice choice;
-    uint64_t seed; /* 0: the order as it is, else shuffled a little */
+    uint64_t seed;        /* 0: the order as it is, else shuffled a little */
+    const uint64_t *plan; /* offsets by row, in whose order they are tried instead; NULL */
 } onv_search_style;
 
 typedef struct onv_search onv_search;

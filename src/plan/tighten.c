@@ -52,6 +52,7 @@ static onv_search_style style_of_run(uint32_t run, bool large)
     if (large && run < N_LARGE) return large_styles[run];
     onv_search_style style = styles[run % N_STYLES];
     style.seed = run < 3 ? 0 : run;
+    style.smooth = !large;
     return style;
 }
 
@@ -67,56 +68,65 @@ static uint64_t length_of_run(uint32_t run)
     return ((uint64_t)k + 1) / 2;
 }
 
-/* Searches for a plan within the capacity, with at most `work` units in all runs. */
-static onv_status probe(tightening *t, uint64_t capacity, uint64_t work, onv_search_result *result)
+/* One run under a capacity, of `length` times the work of the shortest. */
+static onv_status probe(tightening *t, uint64_t capacity, uint64_t length, bool guided,
+                        onv_search_result *result)
 {
-    uint64_t start = t->effort->spent;
-    *result = ONV_SEARCH_SPENT;
-    for (uint32_t run = 0; *result == ONV_SEARCH_SPENT; run++) {
-        uint64_t used = t->effort->spent - start;
-        if (used >= work || t->effort->left == 0) return ONV_OK;
-        onv_search_style style = style_of_run(t->layout->runs++, t->large);
-        uint64_t share = t->first_work * length_of_run(run);
-        if (share > work - used) share = work - used;
-        ONV_TRY(onv_search_run(t->search, capacity, &style, share, t->effort, t->offsets, result,
-                               t->err));
+    onv_search_style style = style_of_run(t->layout->runs++, t->large);
+    if (guided) {
+        style.plan = t->layout->offsets;
+        style.seed = t->layout->runs;
     }
-    if (*result == ONV_SEARCH_NONE) {
-        t->layout->lower = capacity + 1;
-        return ONV_OK;
-    }
+    ONV_TRY(onv_search_run(t->search, capacity, &style, t->first_work * length, t->effort,
+                           t->offsets, result, t->err));
+    if (*result == ONV_SEARCH_NONE) t->layout->lower = capacity + 1;
+    if (*result != ONV_SEARCH_FOUND) return ONV_OK;
     uint64_t height = 0;
     for (uint32_t row = 0; row < t->part->n; row++) {
         uint64_t end = t->offsets[row] + t->part->size[row];
         if (end > height) height = end;
     }
-    onv_layout_offer(t->layout, t->offsets, t->part->n, height, t->name);
+    onv_layout_offer(t->layout, t->effort, t->offsets, t->part->n, height, t->name);
     return ONV_OK;
 }
 
-/* Halves what lies between the heights that seem out of reach and the best plan. */
-static onv_status bisect(tightening *t)
-{
-    uint64_t low = t->layout->lower;
-    while (t->effort->left > 0 && t->layout->height > t->layout->target &&
-           t->layout->height > low) {
-        uint64_t capacity = low + (t->layout->height - 1 - low) / 2;
-        onv_search_result result;
-        ONV_TRY(probe(t, capacity, t->effort->left / 4 + t->first_work, &result));
-        if (result != ONV_SEARCH_FOUND) low = capacity + 1;
-    }
-    return ONV_OK;
-}
-
+/* Two lines of runs that take turns, so that neither uses more work than the other. One goes for
+ * the target itself: mostly it is the load, and a plan of that height exists. The other goes down
+ * in steps: of half the way to the bound at first, and of half of that after some runs that failed,
+ * down to a unit; then from the start again with longer runs. What a run does never depends on
+ * how much effort is left: more of it only adds runs. */
 static onv_status tighten(tightening *t)
 {
+    enum { TRIES = 3 };
     onv_layout *layout = t->layout;
-    onv_search_result result;
-    /* Mostly the target is the load, and a plan of that height exists. */
-    ONV_TRY(probe(t, layout->target, t->effort->left / 3, &result));
-    ONV_TRY(bisect(t));
-    while (t->effort->left > 0 && layout->height > layout->target && layout->height > layout->lower)
-        ONV_TRY(probe(t, layout->height - 1, UINT64_MAX, &result));
+    uint64_t direct = 0, stepwise = 0, length = 1;
+    uint32_t n_direct = 0, tries = 0, shift = 1;
+    while (t->effort->left > 0 && layout->height > layout->target &&
+           layout->height > layout->lower) {
+        onv_search_result result;
+        uint64_t start = t->effort->spent;
+        uint64_t goal = layout->target > layout->lower ? layout->target : layout->lower;
+        if (direct <= stepwise) {
+            ONV_TRY(probe(t, goal, length_of_run(n_direct++), false, &result));
+            direct += t->effort->spent - start;
+            continue;
+        }
+        uint64_t step = (layout->height - goal) >> shift;
+        if (step == 0) step = 1;
+        bool guided = layout->strategy == t->name && layout->runs % 2 == 1;
+        ONV_TRY(probe(t, layout->height - step, length, guided, &result));
+        stepwise += t->effort->spent - start;
+        if (result == ONV_SEARCH_FOUND) {
+            tries = 0;
+            continue;
+        }
+        if (++tries < TRIES) continue;
+        tries = 0;
+        shift++;
+        if (step > 1 && step > (layout->height >> 12)) continue;
+        shift = 1;
+        length *= 2;
+    }
     return ONV_OK;
 }
 

@@ -70,6 +70,46 @@ void make_jigsaw(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint3
     shuffle(out, &random);
 }
 
+/* Four pieces around a fifth, so that no straight cut goes through all of `whole`; false if it is
+ * too small for that. */
+static bool cut_pinwheel(instance *out, size_t whole, uint64_t *random)
+{
+    onv_plan_buffer r = out->at[whole];
+    uint64_t width = r.upper - r.lower;
+    if (width < 3 || r.size < 3) return false;
+    uint64_t x1 = 1 + below(random, width - 2), x2 = x1 + 1 + below(random, width - x1 - 1);
+    uint64_t y1 = 1 + below(random, r.size - 2), y2 = y1 + 1 + below(random, r.size - y1 - 1);
+    out->at[whole] = (onv_plan_buffer){r.lower + x1, r.lower + x2, y2 - y1};
+    if (below(random, 2) == 0) {
+        add(out, r.lower, r.lower + x2, y1);
+        add(out, r.lower + x2, r.upper, y2);
+        add(out, r.lower + x1, r.upper, r.size - y2);
+        add(out, r.lower, r.lower + x1, r.size - y1);
+    } else {
+        add(out, r.lower + x1, r.upper, y1);
+        add(out, r.lower + x2, r.upper, r.size - y1);
+        add(out, r.lower, r.lower + x2, r.size - y2);
+        add(out, r.lower, r.lower + x1, y2);
+    }
+    return true;
+}
+
+void make_pinwheels(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint32_t capacity)
+{
+    uint64_t random = seed;
+    add(out, 0, steps, capacity);
+    for (uint32_t tries = 0; out->count + 4 <= n && tries < 20 * n; tries++) {
+        size_t best = (size_t)below(&random, out->count);
+        for (int i = 0; i < 2; i++) {
+            size_t other = (size_t)below(&random, out->count);
+            onv_plan_buffer *a = &out->at[other], *b = &out->at[best];
+            if ((a->upper - a->lower) * a->size > (b->upper - b->lower) * b->size) best = other;
+        }
+        cut_pinwheel(out, best, &random);
+    }
+    shuffle(out, &random);
+}
+
 void make_full(instance *out, uint64_t seed, uint32_t steps, uint32_t capacity)
 {
     uint64_t random = seed;

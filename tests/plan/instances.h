@@ -15,6 +15,9 @@ void make_uniform(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint
  * exists and has no gap, which greedy placement does not find. */
 void make_jigsaw(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint32_t capacity);
 
+/* The same, cut into pinwheels within pinwheels, which no straight cuts take apart. */
+void make_pinwheels(instance *out, uint64_t seed, uint32_t n, uint32_t steps, uint32_t capacity);
+
 /* Every step exactly full, but cut without looking at offsets, so that often no plan of height
  * `capacity` exists. */
 void make_full(instance *out, uint64_t seed, uint32_t steps, uint32_t capacity);

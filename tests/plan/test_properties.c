@@ -113,6 +113,64 @@ static void full_rectangles_have_no_gap(void **state)
     }
 }
 
+static void perfect_packings_are_found(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        for (uint32_t n = 50; n <= 300; n += 50) {
+            instance in = {0};
+            if (seed % 2 == 0)
+                make_jigsaw(&in, seed, n, 100 * n, 1 << 20);
+            else
+                make_pinwheels(&in, seed, n, 100 * n, 1 << 20);
+            onv_plan plan = plan_of(&in, NULL);
+            assert_int_equal(plan.height, 1 << 20);
+            assert_true(plan.optimal);
+            onv_plan_cleanup(&plan);
+            onv_vec_cleanup(&in);
+        }
+    }
+}
+
+/* One after another in time, so that two parts share the effort. */
+static void append_later(instance *in, const instance *other, uint64_t by)
+{
+    for (size_t i = 0; i < other->count; i++) {
+        onv_plan_buffer moved = other->at[i];
+        moved.lower += by;
+        moved.upper += by;
+        assert_true(onv_vec_push(in, moved));
+    }
+}
+
+static void more_effort_is_never_worse(void **state)
+{
+    (void)state;
+    int improved = 0;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        instance in = {0}, other = {0};
+        uint32_t n = 60 + 10 * (uint32_t)seed;
+        if (seed % 4 == 0) make_uniform(&in, seed, n, 40, 12, 1000);
+        if (seed % 4 == 1) make_pinwheels(&in, seed, n, n, 1000);
+        if (seed % 4 == 2) make_jigsaw(&in, seed, n, n, 1000);
+        if (seed % 4 == 3) make_full(&in, seed, 40, 500);
+        make_pinwheels(&other, seed + 100, n, n, 1000);
+        if (seed % 3 == 0) append_later(&in, &other, 1000);
+        uint64_t last = UINT64_MAX, first = 0;
+        for (uint64_t effort = 1; effort <= 10000000; effort = effort * 7 + 1000) {
+            onv_plan plan = plan_of(&in, &(onv_plan_options){.effort = effort});
+            assert_true(plan.height <= last);
+            last = plan.height;
+            if (effort == 1) first = last;
+            onv_plan_cleanup(&plan);
+        }
+        improved += last < first;
+        onv_vec_cleanup(&other);
+        onv_vec_cleanup(&in);
+    }
+    assert_true(improved > 8); /* else the comparison says nothing */
+}
+
 static void a_capacity_below_the_load_cannot_be_met(void **state)
 {
     (void)state;
@@ -174,6 +232,8 @@ int main(void)
         cmocka_unit_test(random_plans_are_valid_and_repeatable),
         cmocka_unit_test(small_plans_equal_brute_force),
         cmocka_unit_test(full_rectangles_have_no_gap),
+        cmocka_unit_test(perfect_packings_are_found),
+        cmocka_unit_test(more_effort_is_never_worse),
         cmocka_unit_test(a_capacity_below_the_load_cannot_be_met),
         cmocka_unit_test(large_training_graphs_come_close_to_the_bound),
         cmocka_unit_test(what_becomes_another_buffer_has_its_place),
