@@ -499,13 +499,12 @@ static void publish_attention(onv_finder *s, const attention *a)
     onv_find_publish(s, &g, fusion);
 }
 
-static void mark_lost_dropout(onv_finder *s, const attention *a)
+static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
 {
+    static const char call[] = "aten.scaled_dot_product_attention";
     const char *op = a->last->aten_op;
-    if (a->dropout != NULL || op == NULL ||
-        strncmp(op, "aten.scaled_dot_product_attention",
-                strlen("aten.scaled_dot_product_attention")) != 0)
-        return;
+    bool noted = op != NULL && op[0] != '\0';
+    if (a->dropout != NULL || !(noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts)) return;
     const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
     s->f->lost_dropout[onv_find_id(s, last).index] = true;
     s->f->n_lost_dropouts++;
@@ -520,7 +519,8 @@ static void match_attention(onv_finder *s, const onv_node *softmax)
         publish_attention(s, &a);
         return;
     }
-    mark_lost_dropout(s, &a);
+    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL;
+    mark_lost_dropout(s, &a, by_parts && a.cast == NULL && a.cast_back == NULL);
     /* A network that multiplies by hand scales once. */
     if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
     if (a.cast != NULL || a.cast_back != NULL) return;

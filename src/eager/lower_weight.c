@@ -304,6 +304,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
+    else if (!is_call_of(value->name, "slice") && !is_call_of(value->name, "select"))
+        v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
 
@@ -574,7 +576,10 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
                    value->name, (unsigned long long)value->tensor->bytes,
                    v->read != NULL ? v->read->scope : "", class[0] != '\0' ? " (" : "", class,
                    class[0] != '\0' ? ")" : "",
-                   trained ? "a trained parameter" : "a constant without gradient", note);
+                   trained                     ? "a trained parameter"
+                   : v->use == ONV_WEIGHT_MADE ? "made in each forward pass, without gradient"
+                                               : "a constant without gradient",
+                   note);
 }
 
 void onv_weights_report(onv_lowering *l)
