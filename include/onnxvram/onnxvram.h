@@ -139,10 +139,16 @@ typedef struct onv_options {
     const char *train;          /* an optimizer of onv_optimizer_name(): size training; NULL: not */
     const char *loss;           /* "cross-entropy", "mse", "none"; NULL: as the output suggests */
     onv_precision amp;          /* ONV_PRECISION_FP16, ONV_PRECISION_BF16: under autocast */
-    const char *const *freeze;  /* patterns (* and ?) of names of parameters that are not trained */
+    const char *const *freeze;  /* patterns (* and ?) of parameters and modules: not trained */
     size_t n_freeze;
-    unsigned accumulate; /* batches whose gradients are added up before a step; 0: 1 */
-    unsigned zero_stage; /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
+    const char *const *train_only; /* likewise: all others are not trained */
+    size_t n_train_only;
+    const char *const *inplace; /* likewise: modules whose activations overwrite their input */
+    size_t n_inplace;
+    double attention_dropout; /* of scaled_dot_product_attention, which exports leave out; below 0:
+                                 not told */
+    unsigned accumulate;      /* batches whose gradients are added up before a step; 0: 1 */
+    unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
     const char *attention;      /* "math", "flash", "efficient"; NULL: the first */
@@ -163,6 +169,7 @@ static inline onv_options onv_options_default(void)
     onv_options options;
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
+    options.attention_dropout = -1;
     return options;
 }
 

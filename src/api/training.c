@@ -56,6 +56,11 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .freeze = options->freeze,
                                            .n_freeze = options->n_freeze,
+                                           .train_only = options->train_only,
+                                           .n_train_only = options->n_train_only,
+                                           .inplace = options->inplace,
+                                           .n_inplace = options->n_inplace,
+                                           .attention_dropout = options->attention_dropout,
                                            .reports = options->train != NULL,
                                            .loss = (onv_loss)loss,
                                            .attention = (onv_attention_kernel)kernel};

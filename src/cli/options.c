@@ -29,6 +29,9 @@ enum {
     OPT_AMP,
     OPT_LOSS,
     OPT_FREEZE,
+    OPT_TRAIN_ONLY,
+    OPT_INPLACE,
+    OPT_ATTENTION_DROPOUT,
     OPT_ACCUMULATE,
     OPT_ZERO,
     OPT_WORLD,
@@ -71,7 +74,13 @@ static const option_row rows[] = {
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME", "cross-entropy, mse or none"},
     {OPT_FREEZE, "freeze", required_argument, "PATTERN",
-     "parameters that are not trained (* and ?); repeatable"},
+     "parameters or modules that are not trained (* and ?); repeatable"},
+    {OPT_TRAIN_ONLY, "train-only", required_argument, "PATTERN",
+     "parameters or modules that are trained, no others; repeatable"},
+    {OPT_INPLACE, "inplace", optional_argument, "[=PATTERN]",
+     "activations that overwrite their input: all, or those of modules; repeatable"},
+    {OPT_ATTENTION_DROPOUT, "attention-dropout", required_argument, "P",
+     "dropout inside scaled_dot_product_attention, which exports leave out"},
     {OPT_ACCUMULATE, "accumulate", required_argument, "N", "batches per optimizer step"},
     {OPT_ZERO, "zero", required_argument, "STAGE", "ZeRO 1, 2 or 3; with --world"},
     {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
@@ -196,6 +205,11 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
     case OPT_FREEZE: cli->freeze[cli->analysis.n_freeze++] = arg; return ONV_CLI_RUN;
+    case OPT_TRAIN_ONLY: cli->train_only[cli->analysis.n_train_only++] = arg; return ONV_CLI_RUN;
+    case OPT_INPLACE:
+        cli->inplace[cli->analysis.n_inplace++] = arg != NULL ? arg : "*";
+        return ONV_CLI_RUN;
+    case OPT_ATTENTION_DROPOUT: return onv_cli_set_attention_dropout(cli, arg);
     case OPT_ACCUMULATE:
         return onv_cli_set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
     case OPT_ZERO: return onv_cli_set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
@@ -291,9 +305,12 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->shapes = calloc(most, sizeof *cli->shapes);
     cli->input_values = calloc(most, sizeof *cli->input_values);
     cli->freeze = calloc(most, sizeof *cli->freeze);
+    cli->train_only = calloc(most, sizeof *cli->train_only);
+    cli->inplace = calloc(most, sizeof *cli->inplace);
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
-        cli->input_values == NULL || cli->freeze == NULL)
+        cli->input_values == NULL || cli->freeze == NULL || cli->train_only == NULL ||
+        cli->inplace == NULL)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
@@ -301,6 +318,8 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->analysis.shapes = cli->shapes;
     cli->analysis.input_values = cli->input_values;
     cli->analysis.freeze = cli->freeze;
+    cli->analysis.train_only = cli->train_only;
+    cli->analysis.inplace = cli->inplace;
     return verdict;
 }
 
@@ -326,4 +345,6 @@ void onv_cli_cleanup(onv_cli *cli)
     free(cli->shapes);
     free(cli->input_values);
     free(cli->freeze);
+    free(cli->train_only);
+    free(cli->inplace);
 }

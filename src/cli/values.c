@@ -263,6 +263,17 @@ onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
                           count > MAX_CANDIDATES ? " and more" : "");
 }
 
+onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0 && value < 1))
+        return onv_cli_reject("--attention-dropout takes a probability from 0 to below 1, not '%s'",
+                              text);
+    cli->analysis.attention_dropout = value;
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
 {
     const char *end;

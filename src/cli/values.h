@@ -25,6 +25,7 @@ onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text);
 
 /* For options that share a kind of value; which one is for the message. */
 onv_cli_verdict onv_cli_set_precision(onv_precision *to, const char *option, const char *text);

@@ -125,7 +125,10 @@ typedef struct onv_lower_options {
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are frozen */
     size_t n_train_only;
-    bool reports; /* adds diagnostics of what the export hides to the model */
+    const char *const *inplace; /* globs on modules whose activations overwrite; "*": all */
+    size_t n_inplace;
+    double attention_dropout; /* below 0: not told */
+    bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
 /* `order`: the nodes of the main graph in execution order; `is_host` by value index: computed on the

@@ -336,6 +336,24 @@ static void match_recurrent(onv_finder *s, const onv_node *layer)
         onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_RECURRENT, layer->inputs[0], layer));
 }
 
+/* The padding of a pooling, which PyTorch's exporter wrote apart before version 2. */
+static void match_padded_pool(onv_finder *s, const onv_node *pad)
+{
+    onv_group g = {0};
+    const onv_node *pool = onv_find_reader(s, pad->outputs[0], "AveragePool");
+    const onv_attr *mode = onv_node_attr(pad, "mode");
+    bool constant =
+        mode == NULL || (mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "constant") == 0);
+    const char *producer = s->model->producer;
+    if (pool == NULL || !constant || producer == NULL || strstr(producer, "pytorch 1.") == NULL)
+        return;
+    if (!onv_find_take(s, &g, pad) || !onv_find_take(s, &g, pool)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, pad->inputs[0], pool);
+    fusion.name = "avg_pool";
+    fusion.saves = ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}
+
 /* --- Attention --------------------------------------------------------------------------------- */
 
 static bool is_single(const onv_finder *s, onv_value_id value)
@@ -359,7 +377,7 @@ static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
         return false;
     const onv_node *where = onv_find_reader(s, is_nan->outputs[0], "Where");
     if (where == NULL || where->n_inputs != 3 || !same(where->inputs[2], p)) return false;
-    if (!onv_find_is_number(s, where->inputs[1])) return false;
+    if (!is_single(s, where->inputs[1])) return false;
     *g = (guard){is_nan, where};
     return true;
 }
@@ -481,6 +499,17 @@ static void publish_attention(onv_finder *s, const attention *a)
     onv_find_publish(s, &g, fusion);
 }
 
+static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
+{
+    static const char call[] = "aten.scaled_dot_product_attention";
+    const char *op = a->last->aten_op;
+    bool noted = op != NULL && op[0] != '\0';
+    if (a->dropout != NULL || !(noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts)) return;
+    const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
+    s->f->lost_dropout[onv_find_id(s, last).index] = true;
+    s->f->n_lost_dropouts++;
+}
+
 static void match_attention(onv_finder *s, const onv_node *softmax)
 {
     attention a;
@@ -490,6 +519,8 @@ static void match_attention(onv_finder *s, const onv_node *softmax)
         publish_attention(s, &a);
         return;
     }
+    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL;
+    mark_lost_dropout(s, &a, by_parts && a.cast == NULL && a.cast_back == NULL);
     /* A network that multiplies by hand scales once. */
     if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
     if (a.cast != NULL || a.cast_back != NULL) return;
@@ -525,6 +556,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
     if (onv_find_is_op(node, "Softmax")) match_attention(s, node);
     if (onv_find_is_op(node, "Softmax")) match_softmax(s, node);
+    if (onv_find_is_op(node, "Pad")) match_padded_pool(s, node);
     if (onv_find_is_op(node, "LSTM") || onv_find_is_op(node, "GRU") || onv_find_is_op(node, "RNN"))
         match_recurrent(s, node);
 }
@@ -536,11 +568,14 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
     f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
-    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL)
+    f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
+    if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
+        f->lost_dropout == NULL)
         return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
+        f->n_dropouts += onv_find_is_op(node, "Dropout");
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;

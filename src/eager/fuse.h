@@ -59,6 +59,8 @@ typedef struct onv_fusions {
     uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
+    bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
+    uint32_t n_lost_dropouts, n_dropouts; /* the latter: nodes */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
 

@@ -99,7 +99,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->label = value->name;
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
-    if (use == ONV_WEIGHT_VIEW) storage->on_host = true;
+    if (use == ONV_WEIGHT_VIEW) storage->bytes = 0;
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
@@ -465,6 +465,13 @@ static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
     }
 }
 
+/* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
+static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
+{
+    if (l->options->attention_dropout <= 0 || !l->fusions.lost_dropout[l->node.index]) return;
+    onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
+}
+
 /* The nodes of a fusion stand before its last one: their work waits for it. */
 static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs)
 {
@@ -483,6 +490,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs
     if (fusion == 0) {
         lower_node(l, node);
         set_macs(l, first_op, macs);
+        lower_lost_dropout(l, node);
         return;
     }
     uint64_t *sum = &fused_macs[fusion - 1];
@@ -490,6 +498,25 @@ static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs
     if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
+    lower_lost_dropout(l, node);
+}
+
+/* What the export hides. */
+static void report(onv_lowering *l)
+{
+    onv_weights_report(l);
+    uint32_t lost = l->fusions.n_lost_dropouts;
+    if (lost > 0 && l->options->attention_dropout < 0)
+        onv_model_diag(l->model, l->fusions.n_dropouts > 0 ? ONV_WARNING : ONV_NOTE,
+                       "attention-dropout", NULL,
+                       "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
+                       "calls); --attention-dropout P adds it, 0 says that there was none",
+                       lost);
+    if (l->maxima > 0)
+        onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
+                       "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
+                       "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
+                       l->maxima, (unsigned long long)l->maxima_bytes);
 }
 
 static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_order)
@@ -507,7 +534,7 @@ static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_or
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     if (l->status == ONV_OK) onv_check_patterns(l);
-    if (l->status == ONV_OK && l->options->reports) onv_weights_report(l);
+    if (l->status == ONV_OK && l->options->reports) report(l);
 }
 
 static onv_status prepare(onv_lowering *l)

@@ -56,6 +56,7 @@ typedef struct onv_lowering {
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
     const char **scopes;            /* of all nodes, sorted */
     size_t n_scopes;
+    bool *inplace_used;              /* by pattern of `inplace` */
     bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
     bool *is_statistic;              /* by value: running statistics */
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
@@ -69,6 +70,8 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
+    uint32_t maxima;       /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes; /* what they keep more than these */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -142,6 +145,8 @@ const char *onv_parameter_name(onv_lowering *l, const char *module, const char *
 /* `file`: what the file calls it, NULL: nothing. */
 bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
 void onv_check_patterns(onv_lowering *l);
+/* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
+bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 
 /* --- lower.c ----------------------------------------------------------------------------------- */
 
@@ -186,6 +191,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
  * did: the bias may become the norm's. */
 bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
+/* May an operation overwrite its input: an activation that nobody else reads or has kept? */
+bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x);
+/* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
+uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);

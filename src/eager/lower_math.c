@@ -81,8 +81,7 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
     return false;
 }
 
-/* May an operation overwrite its input: an activation that nobody else reads or has kept? */
-static bool may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x)
+bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     if (l->options->no_inplace || x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
@@ -95,13 +94,29 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = may_overwrite(l, node, x)
+    uint32_t out = onv_may_overwrite(l, node, x)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");
     l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* Those that keep their result where they overwrite, their input otherwise. */
+static void lower_leaky(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    bool in_place = onv_is_inplace(l, node, true) && onv_may_overwrite(l, node, x);
+    uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+                            : onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    onv_emit_begin(l, node->op_type);
+    l->op.in_place = in_place;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, in_place ? out : x);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -119,6 +134,34 @@ static void lower_reduce(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, x, sums ? ONV_GRAD_PART : ONV_GRAD_NEW);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
+}
+
+/* amax keeps input and result; max(x, dim) the indices, which no one else may read. */
+static void lower_maximum(onv_lowering *l, const onv_node *node)
+{
+    const char *name = strcmp(node->op_type, "ReduceMax") == 0 ? "max" : "min";
+    uint32_t x = onv_node_in(l, node, 0);
+    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    bool indices = node->aten_op != NULL && strncmp(node->aten_op, "aten.", 5) == 0 &&
+                   strncmp(node->aten_op + 5, name, 3) == 0 &&
+                   strcmp(node->aten_op + 8, ".dim") == 0;
+    bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
+    uint64_t kept = onv_tensor_at(l, x).bytes + onv_tensor_at(l, out).bytes;
+    uint64_t elems = onv_tensor_at(l, out).elems;
+    onv_emit_begin(l, indices ? name : node->op_type);
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    if (indices) {
+        onv_emit_extra(l, elems, sizeof(int64_t), "indices");
+    } else {
+        onv_emit_save(l, x);
+        onv_emit_save(l, out);
+    }
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    if (told || !l->op.has_backward || l->status != ONV_OK || kept / sizeof(int64_t) <= elems)
+        return;
+    l->maxima++;
+    l->maxima_bytes += kept - elems * sizeof(int64_t);
 }
 
 /* --- Matrix products --------------------------------------------------------------------------- */
@@ -295,6 +338,9 @@ onv_lower_fn onv_lower_math(const char *op_type)
         {"Add", lower_sum},           {"Sub", lower_sum},
         {"Sum", lower_sum},           {"Mul", lower_product},
         {"Div", lower_product},       {"Relu", lower_relu},
+        {"LeakyRelu", lower_leaky},   {"Elu", lower_leaky},
+        {"Celu", lower_leaky},        {"Selu", lower_leaky},
+        {"ReduceMax", lower_maximum}, {"ReduceMin", lower_maximum},
         {"MatMul", lower_matmul},     {"Gemm", lower_gemm},
         {"Einsum", onv_lower_einsum}, {"ReduceMean", lower_reduce},
         {"ReduceSum", lower_reduce},  {"GlobalAveragePool", lower_reduce},

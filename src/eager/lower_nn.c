@@ -136,9 +136,35 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Convolution ------------------------------------------------------------------------------- */
 
+/* A convolution pads both ends alike: what does not was padded before it, into a copy. */
+static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    const onv_attr *pads = onv_node_attr(node, "pads");
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
+    uint32_t n = t.rank - 2;
+    int64_t dims[ONV_MAX_RANK];
+    bool uneven = false;
+    if (pads->count != 2 * n || strcmp(node->op_type, "Conv") != 0) return x;
+    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
+    for (uint32_t i = 0; i < n; i++) {
+        uneven |= pads->ints[i] != pads->ints[n + i];
+        if (__builtin_add_overflow(dims[2 + i], pads->ints[i], &dims[2 + i]) ||
+            __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
+            return x;
+    }
+    if (!uneven || l->options->as_exported) return x;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
+    onv_emit_begin(l, "pad");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
 static void lower_conv(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_amp_low(l, onv_node_in(l, node, 0));
+    uint32_t x = onv_amp_low(l, emit_padded(l, node, onv_node_in(l, node, 0)));
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
@@ -173,6 +199,22 @@ static void lower_max_pool(onv_lowering *l, const onv_node *node)
 }
 
 /* CUDA keeps one byte an element; the CPU keeps the factors that it multiplied with. */
+uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return x;
+    int64_t strides[ONV_MAX_RANK];
+    onv_strides_like(&t, strides);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    onv_emit_begin(l, "dropout");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* nn.Dropout(inplace=True) multiplies by factors, which it keeps, everywhere. */
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
@@ -180,11 +222,18 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, 0, x);
         return;
     }
-    uint32_t out = onv_node_new_pointwise(l, node, onv_promoted(l, node));
-    onv_eager_tensor t = onv_tensor_at(l, out);
-    onv_emit_begin(l, "dropout");
+    if (!onv_is_inplace(l, node, false)) {
+        onv_node_set(l, node, 0, onv_emit_dropout(l, x));
+        return;
+    }
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_may_overwrite(l, node, x)
+                       ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+                       : onv_node_new_pointwise(l, node, onv_promoted(l, node));
+    onv_emit_begin(l, "dropout_");
+    l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    onv_emit_extra(l, t.bytes, 1, "factors");
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

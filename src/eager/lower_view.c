@@ -166,6 +166,27 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
 }
 
+/* index_add, which the newer exporter writes as index_put, keeps what it adds. */
+static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
+                strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");
+    if (!adds) {
+        onv_lower_by_traits(l, node);
+        return;
+    }
+    uint32_t out = onv_node_new(l, node, 0, onv_promoted(l, node));
+    onv_emit_begin(l, "index_add");
+    onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_ALIAS);
+    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(l, onv_node_in(l, node, 1));
+    onv_emit_save(l, onv_node_in(l, node, 2));
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 static void lower_concat(onv_lowering *l, const onv_node *node)
 {
     uint32_t out = onv_node_new(l, node, 0, onv_promoted(l, node));
@@ -194,6 +215,7 @@ onv_lower_fn onv_lower_view(const char *op_type)
         {"Split", lower_split},
         {"Gather", lower_gather},
         {"Concat", lower_concat},
+        {"ScatterND", lower_scatter_nd},
         {"SplitToSequence", lower_split_to_sequence},
         {"SequenceAt", lower_sequence_at},
     };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "ir/origin.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -303,6 +304,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
+    else if (!is_call_of(value->name, "slice") && !is_call_of(value->name, "select"))
+        v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
 
@@ -384,10 +387,39 @@ bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
     return frozen || !only;
 }
 
+bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
+{
+    const onv_lower_options *o = l->options;
+    bool any = false;
+    onv_origin origin = onv_node_origin(l->model, node);
+    char path[1024] = "";
+    if (o->n_inplace == 0) return false;
+    if (origin.path != NULL && origin.length < sizeof path) {
+        size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
+        for (size_t i = 0; i < origin.length; i++)
+            if (origin.path[i] != '/' || n > 0)
+                path[n++] = (char)(origin.path[i] == '/' ? '.' : origin.path[i]);
+        path[n] = '\0';
+    }
+    for (size_t i = 0; i < o->n_inplace; i++) {
+        bool every = strcmp(o->inplace[i], "*") == 0;
+        bool match = every ? all : matches(o->inplace[i], path);
+        l->inplace_used[i] |= match || every;
+        any |= match;
+    }
+    return any;
+}
+
 /* A pattern without a match is a mistake that would pass for an answer. */
 void onv_check_patterns(onv_lowering *l)
 {
     const onv_lower_options *o = l->options;
+    for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
+        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0)
+            l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                                 "--inplace '%.200s' matches no module with an activation that can "
+                                 "work in place",
+                                 o->inplace[i]);
     for (size_t i = 0; i < o->n_freeze + o->n_train_only && l->status == ONV_OK; i++) {
         if (l->freeze_used[i]) continue;
         const char *example = "none";
@@ -509,8 +541,10 @@ onv_status onv_weights_prepare(onv_lowering *l)
     l->first_read = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
     l->scopes = ONV_ARENA_ARRAY(arena, const char *, model->nodes.count);
     l->freeze_used = ONV_ARENA_ARRAY(arena, bool, n_patterns);
+    l->inplace_used = ONV_ARENA_ARRAY(arena, bool, l->options->n_inplace);
     l->sharing = ONV_ARENA_ARRAY(arena, uint8_t, model->values.count);
-    if (l->first_read == NULL || l->scopes == NULL || l->freeze_used == NULL || l->sharing == NULL)
+    if (l->first_read == NULL || l->scopes == NULL || l->freeze_used == NULL ||
+        l->sharing == NULL || l->inplace_used == NULL)
         return onv_fail_memory(l->err);
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
@@ -542,7 +576,10 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
                    value->name, (unsigned long long)value->tensor->bytes,
                    v->read != NULL ? v->read->scope : "", class[0] != '\0' ? " (" : "", class,
                    class[0] != '\0' ? ")" : "",
-                   trained ? "a trained parameter" : "a constant without gradient", note);
+                   trained                     ? "a trained parameter"
+                   : v->use == ONV_WEIGHT_MADE ? "made in each forward pass, without gradient"
+                                               : "a constant without gradient",
+                   note);
 }
 
 void onv_weights_report(onv_lowering *l)
