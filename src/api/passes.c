@@ -17,6 +17,9 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_runtime_options how = {
         .plan_effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     how.alloc.torch.expandable_segments = options->expandable_segments;
+    onv_training_options training = {0};
+    ONV_TRY(onv_training_read_options(options, &training, err));
+    how.lower = training.train.lower;
     onv_live reordered;
     const onv_live *live = &analysis->live;
     if (runtime->order != NULL) {

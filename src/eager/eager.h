@@ -13,7 +13,9 @@
 #ifndef ONV_EAGER_EAGER_H
 #define ONV_EAGER_EAGER_H
 
+#include "graph/liveness.h"
 #include "ir/model.h"
+#include "timeline/timeline.h"
 
 typedef enum onv_storage_kind {
     ONV_STORAGE_INPUT,      /* the batch and its targets */
@@ -32,6 +34,11 @@ typedef struct onv_eager_storage {
     bool on_host;   /* scalars and shapes: no device memory */
     bool is_output; /* the caller holds it: the network's outputs, the loss */
     bool is_cached; /* autocast holds it until it ends: after the loss */
+    bool is_bound;  /* `bytes` is an upper bound */
+    /* What a branch or a body gives: it is there until the operation before this one is over (0: until
+     * its last use), and then is the memory of another storage (UINT32_MAX: of none). */
+    uint32_t stays_until, becomes;
+    onv_value_id value; /* the first one that it is of; ONV_NO_VALUE: of none */
     const char *label;
     const int64_t *dims; /* PARAMETER: factored optimizers look at the shape */
     uint32_t rank;
@@ -88,16 +95,17 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;    /* ops from here on are the loss */
-    uint32_t loss;             /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;     /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs; /* tensors that backward starts at without a loss */
-    uint32_t folded_norms;     /* convolutions that look as if a batch norm had been folded in */
-    uint32_t restored_norms;   /* that the export folded, but says so */
-    uint32_t slow_attentions;  /* calls that run as separate operations, where a kernel could */
-    uint32_t recurrent;        /* layers that cuDNN keeps more for than tensors of the graph */
-    uint64_t reserve_bytes;    /* that: an estimate */
-    uint32_t opaque;           /* nodes of which only the results are seen: control flow, unknown */
+    uint32_t first_loss_op;      /* ops from here on are the loss */
+    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;       /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs;   /* tensors that backward starts at without a loss */
+    ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
+    uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;     /* that the export folded, but says so */
+    uint32_t slow_attentions;    /* calls that run as separate operations, where a kernel could */
+    uint32_t recurrent;          /* layers that cuDNN keeps more for than tensors of the graph */
+    uint64_t reserve_bytes;      /* that: an estimate */
+    uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 
 typedef enum onv_loss {
@@ -115,6 +123,7 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
+    bool inference; /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
     onv_loss loss;
     onv_attention_kernel attention;
     bool as_exported; /* no pattern is recognised */
@@ -131,11 +140,11 @@ typedef struct onv_lower_options {
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
-/* `order`: the nodes of the main graph in execution order; `is_host` by value index: computed on the
- * host (shapes). Requires inference. Fails with ONV_ERR_USAGE where a size is no number. */
-onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t n_order,
-                           const bool *is_host, const onv_lower_options *options, onv_eager *eager,
-                           onv_error *err);
+/* In the order of `live`; `is_host` by value index: computed on the host (shapes). Fails with
+ * ONV_ERR_USAGE where a size is no number, and for training where one of several branches or a loop
+ * would run. */
+onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
+                           const onv_lower_options *options, onv_eager *eager, onv_error *err);
 void onv_eager_cleanup(onv_eager *eager);
 
 /* The saved set: bytes that stay allocated between forward and backward beyond parameters and

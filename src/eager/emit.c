@@ -34,16 +34,20 @@ bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor)
 uint32_t onv_storage_new(onv_lowering *l, uint64_t bytes, onv_storage_kind kind, const char *label)
 {
     if (l->status != ONV_OK) return UINT32_MAX;
-    onv_eager_storage storage = {.bytes = bytes, .kind = (uint8_t)kind, .label = label};
+    onv_eager_storage storage = {.bytes = bytes,
+                                 .kind = (uint8_t)kind,
+                                 .label = label,
+                                 .becomes = UINT32_MAX,
+                                 .value = ONV_NO_VALUE};
     if (!onv_vec_push(&l->eager->storages, storage) || !onv_vec_push(&l->saved, false) ||
-        !onv_vec_push(&l->low_precision, ONV_NO_TENSOR)) {
+        !onv_vec_push(&l->low_precision, ONV_NO_TENSOR) || !onv_vec_push(&l->mark, 0)) {
         fail_memory(l);
         return UINT32_MAX;
     }
     return (uint32_t)l->eager->storages.count - 1;
 }
 
-/* Products of any of the dims must fit, those that a dim of 0 hides too: strides are made of them. */
+/* In training, products of any of the dims must fit, those that a dim of 0 hides too. */
 static bool count_elems(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims,
                         uint64_t *elems, uint64_t *bytes)
 {
@@ -52,6 +56,10 @@ static bool count_elems(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
     for (uint32_t i = 0; i < rank; i++) {
         empty |= dims[i] == 0;
         if (dims[i] > 0) fits &= onv_u64_mul(product, (uint64_t)dims[i], &product);
+    }
+    if (empty && l->options->inference) {
+        product = 0;
+        fits = true;
     }
     *elems = empty ? 0 : product;
     if (fits && product <= INT64_MAX && onv_dtype_bytes((onv_dtype)dtype, *elems, bytes))
@@ -75,7 +83,7 @@ uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_
     for (uint32_t i = rank; i-- > 0;) {
         copy[i] = dims[i];
         copy[rank + i] = strides != NULL ? strides[i] : step;
-        step *= dims[i]; /* the product of all dims was checked */
+        step *= t.elems > 0 ? dims[i] : 1; /* the product of all dims was checked */
     }
     t.dims = copy;
     t.strides = copy + rank;
@@ -101,6 +109,7 @@ uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
 bool onv_tensor_is_contiguous(const onv_eager_tensor *t)
 {
     int64_t step = 1;
+    if (t->elems == 0) return true;
     for (uint32_t i = t->rank; i-- > 0;) {
         if (t->dims[i] == 1) continue;
         if (t->strides[i] != step) return false;
@@ -292,7 +301,9 @@ uint32_t onv_amp_low(onv_lowering *l, uint32_t x)
 {
     if (l->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(l, x)) return x;
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool of_parameter = l->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER;
+    /* What a branch casts is not there for others. */
+    bool of_parameter = l->eager->storages.at[t.storage].kind == ONV_STORAGE_PARAMETER &&
+                        l->region == ONV_NO_REGION;
     if (of_parameter && l->low_precision.at[t.storage] != ONV_NO_TENSOR) {
         uint32_t cached = l->low_precision.at[t.storage];
         onv_eager_tensor c = onv_tensor_at(l, cached);

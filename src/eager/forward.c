@@ -17,6 +17,7 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     const onv_eager_storage *storage = &s->eager->storages.at[index];
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
     s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
+    s->made_row[index] = s->row_of[index];
     if (!storage->is_output || again) return;
     /* The name that held the last iteration's output is bound anew. */
     onv_sim_release(s, s->output_row[index]);

@@ -86,6 +86,9 @@ bool onv_find_take(onv_finder *s, onv_group *g, const onv_node *node)
     if (node == NULL || g->count == ONV_MAX_GROUP) return false;
     onv_node_id id = onv_find_id(s, node);
     if (s->f->of_node[id.index] != 0) return false;
+    /* What runs in a branch or a body is not part of what runs outside. */
+    if (g->count > 0 && onv_model_node(s->model, g->nodes[0])->graph.index != node->graph.index)
+        return false;
     g->nodes[g->count++] = id;
     return true;
 }

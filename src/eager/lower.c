@@ -7,10 +7,27 @@
 
 /* --- Values ------------------------------------------------------------------------------------ */
 
+static bool is_tensor(const onv_value *value)
+{
+    return value->type.kind == ONV_TYPE_TENSOR || value->type.kind == ONV_TYPE_SPARSE_TENSOR;
+}
+
+/* Of a sequence or an optional: a list holds its tensors. Maps are on the host. */
+static uint64_t other_bytes(const onv_lowering *l, onv_value_id id)
+{
+    uint32_t row = l->live->of_value[id.index];
+    uint64_t bytes = row != UINT32_MAX ? l->live->intervals[row].bytes : 0;
+    return bytes <= INT64_MAX ? bytes : INT64_MAX;
+}
+
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
 {
     if (l->status != ONV_OK || !onv_is_value(id)) return false;
     const onv_value *value = onv_model_value(l->model, id);
+    if (!is_tensor(value) && l->options->inference) {
+        *shape = (onv_shape){1, {(int64_t)other_bytes(l, id)}};
+        return true;
+    }
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
         l->status =
             onv_fail(l->err, ONV_ERR_USAGE,
@@ -26,7 +43,7 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     }
     if (!known)
         l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                             "the size of '%s' is no number; bind its dims to see training memory",
+                             "the size of '%s' is no number; bind its dims to see PyTorch's memory",
                              value->name);
     return known;
 }
@@ -56,7 +73,7 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, c
     storage->elems = t->elems;
     storage->dims = t->dims;
     storage->rank = t->rank;
-    storage->trained = !onv_is_frozen(l, name, file);
+    storage->trained = !l->options->inference && !onv_is_frozen(l, name, file);
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
@@ -101,6 +118,9 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
     if (use == ONV_WEIGHT_VIEW) storage->bytes = 0;
     if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
+    /* What one branch makes another one could not read. */
+    if (l->region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+        return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
@@ -120,6 +140,10 @@ void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
     if (!onv_is_value(id)) return;
     l->tensor_of[id.index] = tensor;
     l->tensor_known[id.index] = true;
+    if (tensor == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->is_bound |= onv_model_value(l->model, id)->bound_used;
+    if (!onv_is_value(storage->value)) storage->value = id;
 }
 
 static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
@@ -177,18 +201,22 @@ uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
 
 static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
+    if (!is_tensor(onv_model_value(l->model, id))) return ONV_UINT8; /* bytes */
     uint8_t declared = onv_model_value(l->model, id)->type.dtype;
     bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
     return given ? dtype : declared;
 }
 
-uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
+uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype)
 {
     onv_shape shape;
-    if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return ONV_NO_TENSOR;
-    if (!onv_value_shape(l, node->outputs[k], &shape)) return ONV_NO_TENSOR;
-    dtype = result_dtype(l, node->outputs[k], dtype);
-    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+    if (!onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    return onv_tensor_new(l, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
+}
+
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
+{
+    return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
 }
 
 /* The contents of a small constant operand, or NULL. */
@@ -252,7 +280,7 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
     for (uint32_t i = in->rank; i-- > 0;) {
         /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
         strides[order[i]] = step;
-        step *= in->dims[order[i]];
+        step *= in->elems > 0 ? in->dims[order[i]] : 1;
     }
 }
 
@@ -356,9 +384,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint32_t out =
         pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
     onv_emit_begin(l, name_of(l, node));
-    for (uint32_t k = 0; k < n_in; k++) {
-        onv_emit_in(l, in[k], onv_tensor_is_float(l, in[k]) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
-        if ((node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, in[k]);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
+        onv_emit_in(l, x, onv_tensor_is_float(l, x) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, x);
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);
@@ -384,6 +413,10 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
 
 static void lower_node(onv_lowering *l, const onv_node *node)
 {
+    if (onv_node_has_graphs(node)) {
+        onv_lower_flow(l, node);
+        return;
+    }
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
@@ -391,8 +424,7 @@ static void lower_node(onv_lowering *l, const onv_node *node)
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
-    bool opaque = node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0;
-    if (opaque) l->eager->opaque++;
+    if (node->op == NULL) l->eager->opaque++;
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
 }
 
@@ -426,10 +458,9 @@ static void lower_inputs(onv_lowering *l)
     const onv_graph *graph = &l->model->graphs.at[0];
     for (uint32_t i = 0; i < graph->n_inputs && l->status == ONV_OK; i++) {
         const onv_value *value = onv_model_value(l->model, graph->inputs[i]);
-        onv_shape shape;
-        if (value->type.kind != ONV_TYPE_TENSOR || l->is_host[graph->inputs[i].index]) continue;
-        if (!onv_value_shape(l, graph->inputs[i], &shape)) return;
-        uint32_t tensor = onv_tensor_new(l, value->type.dtype, shape.rank, shape.dims, NULL);
+        bool counts = value->type.kind == ONV_TYPE_TENSOR || l->options->inference;
+        if (!counts || l->is_host[graph->inputs[i].index]) continue;
+        uint32_t tensor = onv_value_new(l, graph->inputs[i], ONV_UNDEFINED);
         onv_value_set(l, graph->inputs[i], tensor);
         if (tensor == ONV_NO_TENSOR) return;
         onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
@@ -438,13 +469,15 @@ static void lower_inputs(onv_lowering *l)
     }
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
-        if (l->model->values.at[i].kind == ONV_VALUE_INITIALIZER)
+        if (l->model->values.at[i].kind == ONV_VALUE_INITIALIZER &&
+            onv_value_is_held(&l->model->values.at[i]))
             lower_weight(l, (onv_value_id){i});
 }
 
 static uint64_t macs_of(onv_lowering *l, const onv_node *node)
 {
-    onv_dim macs = onv_dim_substitute_bounds(&l->model->dims, node->macs);
+    onv_dim all = onv_graph_all_runs(l->model, node, node->macs);
+    onv_dim macs = onv_dim_substitute_bounds(&l->model->dims, all);
     return onv_dim_is_const(macs) && macs.raw > 0 ? (uint64_t)macs.raw : 0;
 }
 
@@ -472,8 +505,38 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
     onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
 }
 
+enum { MAX_HOST_ELEMS = 64 };
+
+/* A result of what is on the host, or of a rule that makes none: the caller's, or too large for a
+ * shape. It is on the device all the same. */
+static void make_missing(onv_lowering *l, const onv_node *node)
+{
+    for (uint32_t k = 0; k < node->n_outputs && l->status == ONV_OK; k++) {
+        onv_value_id id = node->outputs[k];
+        if (!onv_is_value(id) || l->is_host[id.index]) continue;
+        const onv_value *value = onv_model_value(l->model, id);
+        if (onv_value_is_weight(value) || onv_value_tensor(l, id) != ONV_NO_TENSOR) continue;
+        uint32_t tensor = ONV_NO_TENSOR;
+        bool is_result = value->is_output && value->graph.index == 0;
+        onv_shape shape;
+        if (!is_result && l->fusions.n_uses[id.index] == 0) continue;
+        if (!onv_value_shape(l, id, &shape)) return;
+        uint64_t elems = 1; /* the product fits where the tensor does, which is looked at below */
+        for (uint32_t i = 0; i < shape.rank && elems <= MAX_HOST_ELEMS; i++)
+            elems *=
+                (uint64_t)(shape.dims[i] < MAX_HOST_ELEMS ? shape.dims[i] : MAX_HOST_ELEMS + 1);
+        if (!is_result && elems <= MAX_HOST_ELEMS) continue;
+        tensor = onv_value_new(l, id, ONV_UNDEFINED);
+        onv_emit_begin(l, node->op_type);
+        for (uint32_t i = 0; i < node->n_inputs; i++)
+            onv_emit_in(l, onv_node_in(l, node, i), ONV_GRAD_NONE);
+        onv_node_set(l, node, k, onv_emit_out(l, tensor));
+        onv_emit_end(l);
+    }
+}
+
 /* The nodes of a fusion stand before its last one: their work waits for it. */
-static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs)
+static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->model, id);
     uint32_t fusion = l->fusions.of_node[id.index];
@@ -489,11 +552,12 @@ static void lower_in_order(onv_lowering *l, onv_node_id id, uint64_t *fused_macs
     first_op = l->eager->ops.count;
     if (fusion == 0) {
         lower_node(l, node);
+        if (l->options->inference) make_missing(l, node);
         set_macs(l, first_op, macs);
         lower_lost_dropout(l, node);
         return;
     }
-    uint64_t *sum = &fused_macs[fusion - 1];
+    uint64_t *sum = &l->fused_macs[fusion - 1];
     if (!onv_u64_add(*sum, macs, sum)) *sum = UINT64_MAX;
     if (l->fusions.at.at[fusion - 1].last.index != id.index) return;
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
@@ -519,18 +583,28 @@ static void report(onv_lowering *l)
                        l->maxima, (unsigned long long)l->maxima_bytes);
 }
 
-static void lower_graph(onv_lowering *l, const onv_node_id *order, uint32_t n_order)
+void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
+{
+    onv_node_id outer = l->node;
+    for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
+        lower_in_order(l, nodes[i]);
+        const onv_node *node = onv_model_node(l->model, nodes[i]);
+        if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
+    }
+    l->node = outer;
+}
+
+static void lower_graph(onv_lowering *l)
 {
     l->node = ONV_NO_NODE;
     lower_inputs(l);
-    uint64_t *fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
-    if (fused_macs == NULL) l->status = onv_fail_memory(l->err);
-    for (uint32_t i = 0; i < n_order && l->status == ONV_OK; i++) {
-        lower_in_order(l, order[i], fused_macs);
-        const onv_node *node = onv_model_node(l->model, order[i]);
-        if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
+    l->fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
+    if (l->fused_macs == NULL) l->status = onv_fail_memory(l->err);
+    for (uint32_t i = 0; i < l->live->n_steps && l->status == ONV_OK; i++) {
+        /* Subgraphs are lowered with the node that owns them. */
+        if (onv_model_node(l->model, l->live->steps[i])->graph.index == 0)
+            onv_lower_nodes(l, &l->live->steps[i], 1);
     }
-    l->node = ONV_NO_NODE;
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     if (l->status == ONV_OK) onv_check_patterns(l);
@@ -549,24 +623,29 @@ static onv_status prepare(onv_lowering *l)
     return onv_weights_prepare(l);
 }
 
-onv_status onv_eager_lower(onv_model *model, const onv_node_id *order, uint32_t n_order,
-                           const bool *is_host, const onv_lower_options *options, onv_eager *eager,
-                           onv_error *err)
+onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *is_host,
+                           const onv_lower_options *options, onv_eager *eager, onv_error *err)
 {
     *eager = (onv_eager){.loss = ONV_NO_TENSOR};
-    onv_lowering l = {
-        .model = model, .options = options, .is_host = is_host, .eager = eager, .err = err};
+    onv_lowering l = {.model = model,
+                      .options = options,
+                      .live = live,
+                      .is_host = is_host,
+                      .eager = eager,
+                      .region = ONV_NO_REGION,
+                      .err = err};
     l.status = prepare(&l);
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, order, n_order, fusing, &l.fusions, err);
+        l.status = onv_fusions_find(model, live->steps, live->n_steps, fusing, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
-    if (l.status == ONV_OK) lower_graph(&l, order, n_order);
+    if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);
+    onv_vec_cleanup(&l.mark);
     onv_vec_cleanup(&l.in);
     onv_vec_cleanup(&l.out);
     onv_vec_cleanup(&l.keep);
@@ -581,5 +660,6 @@ void onv_eager_cleanup(onv_eager *eager)
     onv_vec_cleanup(&eager->tensors);
     onv_vec_cleanup(&eager->ops);
     onv_vec_cleanup(&eager->outputs);
+    onv_vec_cleanup(&eager->regions);
     *eager = (onv_eager){.loss = ONV_NO_TENSOR};
 }

@@ -45,6 +45,7 @@ typedef enum onv_weight_use {
 typedef struct onv_lowering {
     onv_model *model;
     const onv_lower_options *options;
+    const onv_live *live;
     const bool *is_host;
     onv_eager *eager;
     onv_fusions fusions;
@@ -61,6 +62,11 @@ typedef struct onv_lowering {
     bool *is_statistic;              /* by value: running statistics */
     ONV_VEC(bool) saved;             /* by storage: an operation so far keeps it */
     ONV_VEC(uint32_t) low_precision; /* by storage of a parameter: its cast under autocast */
+    ONV_VEC(uint32_t) mark;          /* by storage: the last owner of a region that listed it */
+    uint32_t n_marks;
+    uint32_t region;        /* around what is lowered now; ONV_NO_REGION: none */
+    uint32_t first_storage; /* those before were made outside of the region */
+    uint64_t *fused_macs;   /* by fusion */
     onv_node_id node;
     const char *part; /* of it; see onv_eager_op */
     /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
@@ -167,6 +173,10 @@ void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t te
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
 /* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
+/* The same for any value; dtype as it comes. */
+uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
+/* Nodes in their order, those of a subgraph too. */
+void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The memory order in which PyTorch makes a tensor like `in`. */
@@ -180,6 +190,12 @@ int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
 int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
 
+/* --- lower_flow.c ------------------------------------------------------------------------------ */
+
+/* Nodes with subgraphs. */
+bool onv_node_has_graphs(const onv_node *node);
+void onv_lower_flow(onv_lowering *l, const onv_node *node);
+
 /* --- the families: by operator name; NULL: the rule by traits ---------------------------------- */
 
 typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
@@ -191,10 +207,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
  * did: the bias may become the norm's. */
 bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias);
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
-/* May an operation overwrite its input: an activation that nobody else reads or has kept? */
-bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x);
 /* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
 uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
+/* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
+bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);

@@ -81,12 +81,13 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
     return false;
 }
 
-bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t x)
+bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    if (l->options->no_inplace || x == ONV_NO_TENSOR) return false;
+    uint32_t x = onv_node_in(l, node, k);
+    if (x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
     return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
-           has_one_reader(l, node->inputs[0], storage);
+           storage >= l->first_storage && has_one_reader(l, node->inputs[k], storage);
 }
 
 /* Relu keeps its result, whether in place or not. */
@@ -94,7 +95,7 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = onv_may_overwrite(l, node, x)
+    uint32_t out = !l->options->no_inplace && onv_may_overwrite(l, node, 0)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");
@@ -110,7 +111,8 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool in_place = onv_is_inplace(l, node, true) && onv_may_overwrite(l, node, x);
+    bool in_place =
+        onv_is_inplace(l, node, true) && !l->options->no_inplace && onv_may_overwrite(l, node, 0);
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, node->op_type);
@@ -196,8 +198,8 @@ static uint32_t flatten(onv_lowering *l, uint32_t x)
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (t.rank < 2) return x;
     int64_t last = t.dims[t.rank - 1];
-    int64_t rows = 1; /* at most the elements of a tensor, which were counted */
-    for (uint32_t i = 0; i + 1 < t.rank; i++) rows *= t.dims[i];
+    int64_t rows = t.elems > 0; /* at most the elements of a tensor, which were counted */
+    for (uint32_t i = 0; i + 1 < t.rank && rows > 0; i++) rows *= t.dims[i];
     return onv_emit_reshape(l, x, 2, (const int64_t[]){rows, last});
 }
 

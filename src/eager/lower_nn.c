@@ -26,7 +26,8 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     return out;
 }
 
-/* Training mode, whatever the export says: the running statistics are read by nobody else. */
+/* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
+ * else. */
 static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
@@ -218,7 +219,7 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    if (node->traits.view_of != 0) {
+    if (node->traits.view_of != 0 || l->options->inference) {
         onv_node_set(l, node, 0, x);
         return;
     }
@@ -227,7 +228,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         return;
     }
     onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = onv_may_overwrite(l, node, x)
+    uint32_t out = !l->options->no_inplace && onv_may_overwrite(l, node, 0)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "dropout_");
@@ -441,7 +442,7 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
     }
     l->eager->first_loss_op = (uint32_t)l->eager->ops.count;
     l->eager->loss_name = "none";
-    if (first == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    if (first == ONV_NO_TENSOR || l->status != ONV_OK || l->options->inference) return;
     onv_loss loss = l->options->loss;
     if (loss == ONV_LOSS_AUTO)
         loss = onv_tensor_at(l, first).rank >= 2 ? ONV_LOSS_CROSS_ENTROPY : ONV_LOSS_NONE;

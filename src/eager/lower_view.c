@@ -126,6 +126,11 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
     if (x == ONV_NO_TENSOR || !onv_value_shape(l, node->outputs[0], &shape)) return;
     /* Without keepdims the parts have no axis that they were split along. */
     onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    if (!onv_is_node(from) ||
+        strcmp(onv_model_node(l->model, from)->op_type, "SplitToSequence") != 0) {
+        onv_lower_by_traits(l, node); /* a sequence of something else */
+        return;
+    }
     int64_t axis = onv_is_node(from) ? onv_node_int(onv_model_node(l->model, from), "axis", 0) : 0;
     if (axis < 0) axis += t.rank;
     int64_t strides[ONV_MAX_RANK];

@@ -78,14 +78,13 @@ uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
-static void place_permanent(onv_simulation *s)
+void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last)
 {
     static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
                                     ONV_BUFFER_STATISTIC};
     for (uint32_t i = 0; i < s->eager->storages.count; i++) {
         const onv_eager_storage *storage = &s->eager->storages.at[i];
-        s->row_of[i] = s->output_row[i] = s->grad_row[i] = ONV_NO_ROW;
-        if (!onv_sim_is_permanent(s, i) || s->failed) continue;
+        if (storage->kind < first || storage->kind > last || s->failed) continue;
         bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
         uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
         s->row_of[i] =
@@ -111,6 +110,7 @@ static onv_status make_arrays(onv_simulation *s, onv_error *err)
         if (s->eager->ops.at[i].n_in > widest) widest = s->eager->ops.at[i].n_in;
     }
     s->row_of = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    s->made_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->output_row = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->last_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
     s->again_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -122,6 +122,8 @@ static onv_status make_arrays(onv_simulation *s, onv_error *err)
     s->made = ONV_ARENA_ARRAY(arena, onv_pending_grad, widest);
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < n_saved; i++) s->saved_row[i] = ONV_NO_ROW;
+    for (size_t i = 0; i < n; i++)
+        s->row_of[i] = s->made_row[i] = s->output_row[i] = s->grad_row[i] = ONV_NO_ROW;
     return ONV_OK;
 }
 
@@ -157,7 +159,7 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status prepare(onv_simulation *s, onv_error *err)
+onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
@@ -245,8 +247,8 @@ static void iterate(onv_simulation *s)
 
 static onv_status run(onv_simulation *s, onv_error *err)
 {
-    ONV_TRY(prepare(s, err));
-    place_permanent(s);
+    ONV_TRY(onv_sim_prepare(s, err));
+    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_CONSTANT);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

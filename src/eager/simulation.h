@@ -1,6 +1,7 @@
 /* The inside of building a training program: what its files share.
  *
  *     program.c     iterations, what is always there, the optimizer
+ *     inference.c   forward alone
  *     forward.c     one operation forward: first time, or once more
  *     backward.c    autograd
  *     frame.c       checkpoints
@@ -56,6 +57,7 @@ typedef struct onv_simulation {
     bool failed;          /* memory */
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
+    uint32_t *made_row;   /* the last one that was made for it */
     uint32_t *output_row; /* what the caller still holds of the last iteration */
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
@@ -84,6 +86,10 @@ void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
+/* Memory for the tables, and what the tape says of storages and operations. */
+onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
+/* The rows of what is there all the time, of these kinds of storages. */
+void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last);
 /* There before and after every iteration. */
 bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
 uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);

@@ -61,49 +61,11 @@ static bool type_bytes(onv_dims *dims, const onv_type *type, uint64_t *bytes, bo
 
 /* --- Buffers ----------------------------------------------------------------------------------- */
 
-/* The subgraph in a node's attribute `name`; ONV_NO_GRAPH where there is none that runs. */
-static onv_graph_id body_of(const onv_model *model, const onv_node *node, const char *name)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    if (attr == NULL || attr->kind != ONV_ATTR_GRAPH ||
-        onv_model_graph(model, attr->graph)->never_runs)
-        return ONV_NO_GRAPH;
-    return attr->graph;
-}
-
-/* Loops hand on `states` values, and stack the rest: where these are among the inputs and outputs of
- * the body and of the node. */
-typedef struct loop_form {
-    onv_graph_id body;
-    uint32_t node_in, body_in, body_out; /* of the first state */
-    uint32_t n_states;
-} loop_form;
-
-static bool is_loop(const onv_model *model, const onv_node *node, loop_form *form)
-{
-    bool loop = strcmp(node->op_type, "Loop") == 0, scan = strcmp(node->op_type, "Scan") == 0;
-    if ((!loop && !scan) || node->domain[0] != '\0') return false;
-    *form = (loop_form){.body = body_of(model, node, "body")};
-    if (form->body.index == ONV_NO_GRAPH.index) return false;
-    const onv_graph *body = onv_model_graph(model, form->body);
-    if (loop) {
-        form->node_in = form->body_in = 2;
-        form->body_out = 1;
-        form->n_states = body->n_inputs > 2 ? body->n_inputs - 2 : 0;
-        return true;
-    }
-    const onv_attr *scanned = onv_node_attr(node, "num_scan_inputs");
-    int64_t n = scanned != NULL && scanned->kind == ONV_ATTR_INT ? scanned->i : 0;
-    form->node_in = node->version < 9 ? 1 : 0; /* Scan-8 begins with sequence lengths */
-    form->n_states = n >= 0 && n <= (int64_t)body->n_inputs ? body->n_inputs - (uint32_t)n : 0;
-    return true;
-}
-
 /* A result that a loop stacks exists from the first iteration on. */
 static uint32_t first_step(const builder *b, const onv_node *node, uint32_t output, uint32_t step)
 {
-    loop_form form;
-    if (!is_loop(b->model, node, &form) || output < form.n_states) return step;
+    onv_loop_form form;
+    if (!onv_loop_form_of(b->model, node, &form) || output < form.n_states) return step;
     return b->steps.graph_first[form.body.index];
 }
 
@@ -207,7 +169,7 @@ static void hand_on(builder *b, const onv_graph *graph, uint32_t i, const onv_no
 }
 
 /* A body that runs once gets the initial values themselves. */
-static void pass_initial(builder *b, const onv_node *owner, const loop_form *form, uint32_t k)
+static void pass_initial(builder *b, const onv_node *owner, const onv_loop_form *form, uint32_t k)
 {
     const onv_graph *body = onv_model_graph(b->model, form->body);
     uint32_t in = form->node_in + k, at = form->body_in + k;
@@ -225,8 +187,8 @@ static void share(builder *b)
 {
     for (uint32_t s = 0; s < b->live->n_steps; s++) {
         const onv_node *node = onv_model_node(b->model, b->live->steps[s]);
-        loop_form form;
-        if (is_loop(b->model, node, &form)) {
+        onv_loop_form form;
+        if (onv_loop_form_of(b->model, node, &form)) {
             const onv_graph *body = onv_model_graph(b->model, form.body);
             for (uint32_t k = 0; k < form.n_states; k++) {
                 hand_on(b, body, form.body_out + k, node, k);
@@ -236,7 +198,7 @@ static void share(builder *b)
         if (strcmp(node->op_type, "If") != 0 || node->domain[0] != '\0') continue;
         static const char *const branches[] = {"then_branch", "else_branch"};
         for (int i = 0; i < 2; i++) {
-            onv_graph_id branch = body_of(b->model, node, branches[i]);
+            onv_graph_id branch = onv_graph_body(b->model, node, branches[i]);
             if (branch.index == ONV_NO_GRAPH.index) continue;
             for (uint32_t k = 0; k < node->n_outputs; k++)
                 hand_on(b, onv_model_graph(b->model, branch), k, node, k);

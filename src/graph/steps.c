@@ -32,6 +32,37 @@ static uint64_t number(onv_model *model, onv_dim dim, bool *is_bound)
     return onv_dim_is_const(at_most) && at_most.raw > 0 ? (uint64_t)at_most.raw : 0;
 }
 
+/* --- Forms ------------------------------------------------------------------------------------- */
+
+onv_graph_id onv_graph_body(const onv_model *model, const onv_node *node, const char *name)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    if (attr == NULL || attr->kind != ONV_ATTR_GRAPH ||
+        onv_model_graph(model, attr->graph)->never_runs)
+        return ONV_NO_GRAPH;
+    return attr->graph;
+}
+
+bool onv_loop_form_of(const onv_model *model, const onv_node *node, onv_loop_form *form)
+{
+    bool loop = strcmp(node->op_type, "Loop") == 0, scan = strcmp(node->op_type, "Scan") == 0;
+    if ((!loop && !scan) || node->domain[0] != '\0') return false;
+    *form = (onv_loop_form){.body = onv_graph_body(model, node, "body")};
+    if (form->body.index == ONV_NO_GRAPH.index) return false;
+    const onv_graph *body = onv_model_graph(model, form->body);
+    if (loop) {
+        form->node_in = form->body_in = 2;
+        form->body_out = 1;
+        form->n_states = body->n_inputs > 2 ? body->n_inputs - 2 : 0;
+        return true;
+    }
+    const onv_attr *scanned = onv_node_attr(node, "num_scan_inputs");
+    int64_t n = scanned != NULL && scanned->kind == ONV_ATTR_INT ? scanned->i : 0;
+    form->node_in = node->version < 9 ? 1 : 0; /* Scan-8 begins with sequence lengths */
+    form->n_states = n >= 0 && n <= (int64_t)body->n_inputs ? body->n_inputs - (uint32_t)n : 0;
+    return true;
+}
+
 /* --- Steps ------------------------------------------------------------------------------------- */
 
 static void list_graph(lister *l, onv_graph_id id, uint32_t parent);

@@ -17,4 +17,18 @@ typedef struct onv_graph_steps {
 onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_live *live,
                                 onv_graph_steps *steps, onv_error *err);
 
+/* The subgraph in a node's attribute `name`; ONV_NO_GRAPH where there is none that runs. */
+onv_graph_id onv_graph_body(const onv_model *model, const onv_node *node, const char *name);
+
+/* Loops hand on `n_states` values, and stack the rest: where these are among the inputs and outputs
+ * of the body and of the node. */
+typedef struct onv_loop_form {
+    onv_graph_id body;
+    uint32_t node_in, body_in, body_out; /* of the first state */
+    uint32_t n_states;
+} onv_loop_form;
+
+/* False for what is no Loop or Scan, or does not run. */
+bool onv_loop_form_of(const onv_model *model, const onv_node *node, onv_loop_form *form);
+
 #endif

@@ -12,22 +12,16 @@
 #include "graph/liveness.h"
 
 typedef struct onv_storage_rules {
-    bool views;         /* the table's views: Reshape, Squeeze, Unsqueeze, Flatten, Identity ... */
-    bool strided_views; /* also views with strides, as PyTorch makes them: Transpose, Slice, Split,
-                           Expand; a Reshape then copies where no strides give the new shape, and a
-                           batched MatMul copies operands whose batch is not one axis, while it
-                           runs */
-    bool inplace;       /* elementwise operators overwrite an input that dies there */
-    bool skip_host;     /* shapes and what is computed from them alone are not on the device */
-    bool hold_inputs;   /* the caller keeps the graph inputs to the end */
+    bool views;   /* the table's views: Reshape, Squeeze, Unsqueeze, Flatten, Identity ... */
+    bool inplace; /* elementwise operators overwrite an input that dies there */
 } onv_storage_rules;
 
 #define ONV_NO_STORAGE UINT32_MAX
 
 typedef struct onv_storages {
-    onv_buffer *at; /* in order of `first`, hidden copies behind */
+    onv_buffer *at; /* in order of `first` */
     uint32_t count;
-    uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: on the host, or in a weight */
+    uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: in a weight */
     uint64_t peak_bytes;
     uint32_t peak_step;
 } onv_storages;
@@ -37,7 +31,7 @@ onv_status onv_storages_compute(onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err);
 
-/* Whether each value (by index) is on the host under skip_host; in the model's arena. */
+/* Whether each value (by index) is on the host (shapes, and what is computed from them alone); in the model's arena. */
 onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **is_host,
                                 onv_error *err);
 

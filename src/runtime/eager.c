@@ -1,90 +1,78 @@
-/* Eager execution: every value is allocated when it is made and freed after its last use, views
- * share their source's memory, the caller holds the inputs. `torch` serves the requests as PyTorch's
- * caching allocator does, `async` as the device's stream-ordered pool (PyTorch's
- * backend:cudaMallocAsync). */
+/* Eager PyTorch: one forward pass of the tape that training runs, too (eager/inference.h). `torch` serves
+ * the requests as PyTorch's caching allocator does, `async` as the device's stream-ordered pool
+ * (PyTorch's backend:cudaMallocAsync). */
+#include "eager/inference.h"
+#include "graph/storage.h"
 #include "runtime/runtime.h"
 
-typedef struct tracing {
-    onv_trace trace;
-    uint32_t next_id;
-    uint64_t weight_bytes;
-} tracing;
-
-static onv_status add_weight(void *context, const onv_value *value, onv_error *err)
+/* The run that takes most, where branches leave the choice. */
+static onv_status build(onv_model *model, const onv_live *live, const onv_runtime_options *options,
+                        onv_timeline *path, onv_error *err)
 {
-    tracing *t = context;
-    t->weight_bytes += value->tensor->bytes; /* live_compute has checked their sum */
-    if (!onv_trace_alloc(&t->trace, t->next_id++, value->tensor->bytes, 0, value->name))
-        return onv_fail_memory(err);
-    return ONV_OK;
-}
-
-static const onv_storage_rules eager_rules = {
-    .views = true, .strided_views = true, .skip_host = true, .hold_inputs = true};
-
-static onv_status trace_eager(onv_model *model, const onv_live *live, tracing *t, onv_error *err)
-{
-    onv_storages storages;
-    ONV_TRY(onv_storages_compute(model, live, &eager_rules, &storages, err));
-    ONV_TRY(onv_each_device_weight(model, add_weight, t, err));
-    if (!onv_trace_add_intervals(&t->trace, storages.at, storages.count, live->n_steps, t->next_id))
-        return onv_fail_memory(err);
-    return ONV_OK;
-}
-
-/* --- Scripts ----------------------------------------------------------------------------------- */
-
-typedef struct rows {
-    ONV_VEC(onv_buffer) list;
-    uint32_t n_steps;
-} rows;
-
-static onv_status add_weight_row(void *context, const onv_value *value, onv_error *err)
-{
-    rows *r = context;
-    return onv_vec_push(&r->list, onv_weight_row(value, r->n_steps)) ? ONV_OK
-                                                                     : onv_fail_memory(err);
+    bool *is_host;
+    onv_eager eager;
+    onv_timeline timeline;
+    onv_lower_options lower = options->lower;
+    lower.inference = true;
+    lower.reports = false; /* it is training that the export hides things from */
+    *path = (onv_timeline){0};
+    ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
+    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
+    onv_status status = onv_eager_check(&eager, err);
+    if (status == ONV_OK) status = onv_inference_build(model, &eager, &timeline, err);
+    onv_eager_cleanup(&eager);
+    ONV_TRY(status);
+    status = onv_timeline_path(&timeline, path, NULL, err);
+    onv_timeline_cleanup(&timeline);
+    if (status != ONV_OK) onv_timeline_cleanup(path);
+    return status;
 }
 
 static onv_status script_eager(const char *mode, onv_model *model, const onv_live *live,
                                const onv_runtime_options *options, onv_script *script,
                                onv_error *err)
 {
-    rows r = {.n_steps = live->n_steps};
-    onv_storages storages;
-    ONV_TRY(onv_storages_compute(model, live, &eager_rules, &storages, err));
-    onv_status status = onv_each_device_weight(model, add_weight_row, &r, err);
-    if (status == ONV_OK && !onv_vec_reserve(&r.list, storages.count))
-        status = onv_fail_memory(err);
-    for (uint32_t i = 0; i < storages.count && status == ONV_OK; i++)
-        r.list.at[r.list.count++] = storages.at[i];
-    if (status == ONV_OK)
-        status = onv_script_of_rows(script, onv_replay_mode_find(mode), r.list.at,
-                                    (uint32_t)r.list.count, live->n_steps, &options->alloc,
-                                    options->plan_effort, err);
-    onv_vec_cleanup(&r.list);
+    onv_timeline t;
+    ONV_TRY(build(model, live, options, &t, err));
+    onv_status status = onv_script_of_rows(script, onv_replay_mode_find(mode), t.buffers.at,
+                                           (uint32_t)t.buffers.count, (uint32_t)t.steps.count,
+                                           &options->alloc, options->plan_effort, err);
+    onv_timeline_cleanup(&t);
     return status;
 }
 
-/* --- Runtimes ---------------------------------------------------------------------------------- */
+static bool trace_buffers(const onv_timeline *t, onv_trace *trace)
+{
+    return onv_trace_add_intervals(trace, t->buffers.at, (uint32_t)t->buffers.count,
+                                   (uint32_t)t->steps.count, 0);
+}
 
 static onv_status run_eager(const char *allocator, onv_model *model, const onv_live *live,
                             const onv_runtime_options *options, onv_runtime_result *result,
                             onv_error *err)
 {
-    tracing t = {0};
+    onv_timeline t;
+    onv_trace trace = {0};
     onv_alloc_result run = {0};
-    onv_status status = trace_eager(model, live, &t, err);
+    onv_peak peak;
+    ONV_TRY(build(model, live, options, &t, err));
+    onv_status status = onv_timeline_peak(&t, &peak, NULL, err); /* all sums fit */
+    for (size_t i = 0; i < t.buffers.count && status == ONV_OK; i++) {
+        const onv_buffer *b = &t.buffers.at[i];
+        if (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC)
+            result->weight_bytes += b->bytes;
+    }
+    if (status == ONV_OK && !trace_buffers(&t, &trace)) status = onv_fail_memory(err);
     if (status == ONV_OK)
-        status = onv_alloc_simulate(&t.trace, onv_alloc_model_find(allocator), &options->alloc,
-                                    &run, err);
-    onv_trace_cleanup(&t.trace);
+        status =
+            onv_alloc_simulate(&trace, onv_alloc_model_find(allocator), &options->alloc, &run, err);
+    onv_trace_cleanup(&trace);
+    onv_timeline_cleanup(&t);
     ONV_TRY(status);
-    result->weight_bytes = t.weight_bytes;
     result->allocated_peak_bytes = run.allocated_peak;
     result->reserved_peak_bytes = run.reserved_peak;
     result->held_bytes = run.reserved_peak;
-    result->activation_bytes = run.reserved_peak - t.weight_bytes;
+    result->activation_bytes = run.reserved_peak - result->weight_bytes;
     return ONV_OK;
 }
 

@@ -41,6 +41,7 @@ typedef struct onv_runtime_result {
 
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
+    onv_lower_options lower;          /* how eager PyTorch runs the model */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;

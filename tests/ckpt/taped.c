@@ -16,8 +16,8 @@ static void lower(taped *t, onv_dtype amp)
     t->options = (onv_train_options){.optimizer = onv_optimizer_find("momentum"), .lower.amp = amp};
     onv_status status = onv_mark_host_values(&t->flow.model, &t->flow.live, &is_host, &err);
     if (status == ONV_OK)
-        status = onv_eager_lower(&t->flow.model, t->flow.live.steps, t->flow.live.n_steps, is_host,
-                                 &t->options.lower, &t->eager, &err);
+        status = onv_eager_lower(&t->flow.model, &t->flow.live, is_host, &t->options.lower,
+                                 &t->eager, &err);
     if (status == ONV_OK) status = onv_ckpt_units_find(&t->flow.model, &t->eager, &t->units, &err);
     if (status != ONV_OK) fail_msg("%s", err.message);
     t->problem = (onv_ckpt_problem){

@@ -93,8 +93,12 @@ static void use_training(visit *v, flow *f)
         .checkpoint = "sqrt,every=2",
         .take_rows = take_rows,
         .take_context = v};
-    if (onv_training_compute(&f->model, &f->live, &options, &result, &err) != ONV_OK)
-        fail_msg("%s: %s", v->file, err.message);
+    onv_status status = onv_training_compute(&f->model, &f->live, &options, &result, &err);
+    if (status == ONV_ERR_USAGE && strstr(err.message, "training through") != NULL) {
+        assert_int_equal(v->programs, 0);
+        return; /* a loop */
+    }
+    if (status != ONV_OK) fail_msg("%s: %s", v->file, err.message);
     assert_int_equal(v->programs, 3);
 }
 

@@ -22,9 +22,9 @@ static void open_model(flow *f)
     model_input(m, "x", "f32[4,64,32,32]");
     model_weight(m, "w", "f32[64,64,3,3]");
     model_node(m, "Conv", "conv1", "x w", "a", "pads=[1,1,1,1]");
-    model_node(m, "Relu", "relu1", "a", "b", "");
+    model_node(m, "Sigmoid", "gate1", "a", "b", "");
     model_node(m, "Conv", "conv2", "b w", "c", "pads=[1,1,1,1]");
-    model_node(m, "Sigmoid", "gate", "c", "d", "");
+    model_node(m, "Tanh", "gate", "c", "d", "");
     model_node(m, "Mul", "mul", "c d", "e", "");
     model_node(m, "MaxPool", "pool", "e", "y", "kernel_shape=[2,2] strides=[2,2]");
     model_output(m, "y", "f32");

@@ -68,8 +68,7 @@ static uint64_t run(const pattern *p, bool as_exported, char *names, size_t size
     onv_error err = {0};
     onv_eager eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE, .as_exported = as_exported};
-    if (onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host, &options, &eager,
-                        &err) != ONV_OK)
+    if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
         fail_msg("%s: %s", p->nodes[0], err.message);
     size_t length = 0;
     names[0] = '\0';

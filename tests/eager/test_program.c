@@ -86,9 +86,7 @@ static void a_chain_holds_its_intermediates_twice(void **state)
     onv_error err = {0};
     onv_eager eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE};
-    assert_int_equal(
-        onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host, &options, &eager, &err),
-        ONV_OK);
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
     uint64_t intermediates = 0;
     for (size_t i = 0; i < eager.storages.count; i++)
         if (eager.storages.at[i].kind == ONV_STORAGE_ACTIVATION)
@@ -162,8 +160,7 @@ static void gradients_of_readers_add_in_place(void **state)
     onv_train_program program;
     onv_train_options options = with("sgd");
     options.lower.loss = ONV_LOSS_MSE;
-    assert_int_equal(onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host,
-                                     &options.lower, &eager, &err),
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
                      ONV_OK);
     assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
     assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);

@@ -459,9 +459,9 @@ static void free_dims_are_refused(void **state)
     trainer_open_model(&t, m);
     onv_error err = {0};
     onv_eager eager;
-    assert_int_equal(onv_eager_lower(&t.model, t.live.steps, t.live.n_steps, t.is_host,
-                                     &(onv_lower_options){0}, &eager, &err),
-                     ONV_ERR_USAGE);
+    assert_int_equal(
+        onv_eager_lower(&t.model, &t.live, t.is_host, &(onv_lower_options){0}, &eager, &err),
+        ONV_ERR_USAGE);
     assert_non_null(strstr(err.message, "'x'"));
     trainer_close(&t);
     model_free(m);

@@ -68,8 +68,7 @@ uint64_t trainer_saved(trainer *t, const onv_lower_options *options)
     onv_error err = {0};
     onv_eager eager;
     uint64_t bytes = 0;
-    onv_status status = onv_eager_lower(&t->model, t->live.steps, t->live.n_steps, t->is_host,
-                                        options, &eager, &err);
+    onv_status status = onv_eager_lower(&t->model, &t->live, t->is_host, options, &eager, &err);
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
     if (status == ONV_OK) status = onv_eager_saved(&t->model, &eager, &bytes, NULL, &err);
     onv_eager_cleanup(&eager);

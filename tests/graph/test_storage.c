@@ -1,4 +1,4 @@
-/* Which values share memory: views and their strides, in place, the host, hidden copies. */
+/* Which values share memory: views, in place; and what is on the host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,6 @@
 
 static const onv_storage_rules apart = {0};
 static const onv_storage_rules views = {.views = true};
-static const onv_storage_rules strided = {.views = true, .strided_views = true};
 static const onv_storage_rules inplace = {.views = true, .inplace = true};
 
 typedef struct shared {
@@ -112,118 +111,6 @@ static void a_view_of_an_output_is_an_output(void **state)
     drop(&s);
 }
 
-static void a_view_of_a_weight_takes_nothing(void **state)
-{
-    (void)state;
-    shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,2]");
-    model_weight(m, "w", "f32[2,4]");
-    model_node(m, "Transpose", "0", "w", "t", "");
-    model_node(m, "Add", "1", "x t", "y", "");
-    model_output(m, "y", "f32");
-    share(&s, m, &strided);
-    assert_int_equal(storage_of(&s, "t"), ONV_NO_STORAGE);
-    share_again(&s, &views);
-    assert_int_not_equal(storage_of(&s, "t"), ONV_NO_STORAGE);
-    drop(&s);
-}
-
-/* --- Strides ----------------------------------------------------------------------------------- */
-
-/* What is expected here and of the batched products below is what PyTorch 2.15 does: whether a
- * reshape keeps data_ptr(), and what a product allocates beside its result.
- *
- * a (a copy of x) through one node into b, that through a Reshape into c. Whether b shares with a,
- * and c with b. */
-typedef struct strides_case {
-    const char *input, *op, *extra, *attributes;
-    int64_t extra_values[4][4]; /* inputs p q r s, as far as `extra` names them */
-    size_t extra_count;
-    int64_t shape[4];
-    size_t rank;
-    bool b_shares, c_shares;
-} strides_case;
-
-static void expect_strides(const strides_case *c)
-{
-    static const char *const names[] = {"p", "q", "r", "s"};
-    char inputs[64];
-    shared s;
-    model *m = model_new(17);
-    model_input(m, "x", c->input);
-    for (size_t i = 0; i < 4; i++) model_ints(m, names[i], c->extra_count, c->extra_values[i]);
-    model_ints(m, "shape", c->rank, c->shape);
-    model_node(m, "Neg", "0", "x", "a", "");
-    snprintf(inputs, sizeof inputs, "a%s", c->extra);
-    model_node(m, c->op, "1", inputs, "b", c->attributes);
-    model_node(m, "Reshape", "2", "b shape", "c", "");
-    model_node(m, "Neg", "3", "c", "y", "");
-    model_output(m, "y", "f32");
-    share(&s, m, &strided);
-    if (are_shared(&s, "a", "b") != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
-    if (are_shared(&s, "b", "c") != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
-    share_again(&s, &views);
-    assert_false(are_shared(&s, "a", "b"));
-    assert_true(are_shared(&s, "b", "c"));
-    drop(&s);
-}
-
-static void a_reshape_copies_where_no_strides_give_it(void **state)
-{
-    (void)state;
-    static const strides_case cases[] = {
-        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {24}, 1, true, false},
-        /* An axis that is split needs no copy, nor does one that stays. */
-        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {6, 2, 2}, 3, true, true},
-        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {3, 2, 4}, 3, true, true},
-        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {2, 12}, 2, true, false},
-        /* Axes of size 1 may move. */
-        {"f32[1,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {24}, 1, true, true},
-        {"f32[2,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {48}, 1, true, true},
-        {"f32[2,4,3,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {2, 72}, 2, true, false},
-        {"f32[2,4,3,6]", "Transpose", "", "perm=[1,0,2,3]", {{0}}, 1, {4, 2, 18}, 3, true, true},
-        /* A slice along the first axis that is not 1 stays dense. */
-        {"f32[4,6]", "Slice", " p q", "", {{1}, {3}}, 1, {12}, 1, true, true},
-        {"f32[1,4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {12}, 1, true, true},
-        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {8}, 1, true, false},
-        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {-1}}, 1, {4, 2, 1}, 3, true, true},
-        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {1}}, 1, {24}, 1, true, true},
-        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {2}}, 1, {12}, 1, true, false},
-        {"f32[24]", "Slice", " p q r s", "", {{0}, {24}, {0}, {2}}, 1, {3, 4}, 2, true, true},
-        /* Backwards is a copy, and dense. */
-        {"f32[4,6]", "Slice", " p q r s", "", {{3}, {-9}, {0}, {-1}}, 1, {24}, 1, false, true},
-        {"f32[4,1]", "Expand", " p", "", {{4, 6}}, 2, {24}, 1, true, false},
-        {"f32[4,1]", "Expand", " p", "", {{4, 1}}, 2, {2, 2}, 2, true, true},
-        {"f32[4]", "Expand", " p", "", {{6, 4}}, 2, {2, 3, 4}, 3, true, true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_strides(&cases[i]);
-}
-
-static void chunks_are_views(void **state)
-{
-    (void)state;
-    static const int64_t flat[] = {12};
-    shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[4,6]");
-    model_ints(m, "flat", 1, flat);
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Split", "1", "a", "b c", "axis=0");
-    model_node(m, "Split", "2", "a", "d e", "axis=1");
-    model_node(m, "Reshape", "3", "c flat", "c1", "");
-    model_node(m, "Reshape", "4", "e flat", "e1", "");
-    model_node(m, "Sum", "5", "c1 e1", "y", "");
-    model_output(m, "y", "f32");
-    share(&s, m, &strided);
-    assert_true(are_shared(&s, "a", "b"));
-    assert_true(are_shared(&s, "a", "c"));
-    assert_true(are_shared(&s, "a", "e"));
-    assert_true(are_shared(&s, "a", "c1"));
-    assert_false(are_shared(&s, "a", "e1"));
-    drop(&s);
-}
-
 /* --- In place ---------------------------------------------------------------------------------- */
 
 static void in_place_only_where_the_input_dies(void **state)
@@ -286,7 +173,6 @@ static void shape_arithmetic_stays_on_the_host(void **state)
 {
     (void)state;
     static const int64_t zero = 0, minus = -1;
-    static const onv_storage_rules skip = {.skip_host = true};
     shared s;
     model *m = model_new(17);
     model_input(m, "x", "f32[4,6]");
@@ -302,81 +188,15 @@ static void shape_arithmetic_stays_on_the_host(void **state)
     model_output(m, "y", "f32");
     model_output(m, "sum", "i64");
     model_output(m, "given", "i64");
-    share(&s, m, &skip);
-    assert_int_equal(storage_of(&s, "dims"), ONV_NO_STORAGE);
-    assert_int_equal(storage_of(&s, "rows"), ONV_NO_STORAGE);
-    assert_int_equal(storage_of(&s, "shape"), ONV_NO_STORAGE);
-    assert_int_not_equal(storage_of(&s, "sum"), ONV_NO_STORAGE);
-    assert_int_not_equal(storage_of(&s, "given"), ONV_NO_STORAGE);
-    share_again(&s, &apart);
-    assert_int_not_equal(storage_of(&s, "shape"), ONV_NO_STORAGE);
+    share(&s, m, &apart);
+    bool *is_host;
+    assert_int_equal(onv_mark_host_values(&s.f.model, &s.f.live, &is_host, NULL), ONV_OK);
+    static const char *const host[] = {"dims", "rows", "shape"};
+    for (size_t i = 0; i < 3; i++)
+        assert_true(is_host[s.f.live.intervals[flow_row(&s.f, host[i])].value.index]);
+    assert_false(is_host[s.f.live.intervals[flow_row(&s.f, "sum")].value.index]);
+    assert_false(is_host[s.f.live.intervals[flow_row(&s.f, "given")].value.index]);
     drop(&s);
-}
-
-static void the_caller_holds_the_inputs(void **state)
-{
-    (void)state;
-    static const onv_storage_rules hold = {.hold_inputs = true};
-    shared s;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[8]");
-    model_node(m, "Neg", "0", "x", "a", "");
-    model_node(m, "Neg", "1", "a", "y", "");
-    model_output(m, "y", "f32");
-    share(&s, m, &hold);
-    assert_int_equal(s.s.at[storage_of(&s, "x")].last, 1);
-    assert_int_equal(s.s.peak_bytes, 96);
-    share_again(&s, &apart);
-    assert_int_equal(s.s.at[storage_of(&s, "x")].last, 0);
-    assert_int_equal(s.s.peak_bytes, 64);
-    drop(&s);
-}
-
-/* q and k come as given, are transposed and multiplied. Returns what the product copies, in floats. */
-static uint64_t copied(const char *q, const char *q_perm, const char *k, const char *k_perm)
-{
-    shared s;
-    uint64_t bytes = 0;
-    model *m = model_new(17);
-    model_input(m, "q", q);
-    model_input(m, "k", k);
-    model_node(m, "Transpose", "0", "q", "qt", q_perm);
-    model_node(m, "Transpose", "1", "k", "kt", k_perm);
-    model_node(m, "MatMul", "2", "qt kt", "y", "");
-    model_output(m, "y", "f32");
-    share(&s, m, &strided);
-    for (uint32_t i = 0; i < s.s.count; i++) {
-        if (s.s.at[i].kind != ONV_BUFFER_WORKSPACE) continue;
-        assert_int_equal(s.s.at[i].first, 2);
-        assert_int_equal(s.s.at[i].last, 2);
-        bytes += s.s.at[i].bytes;
-    }
-    share_again(&s, &views);
-    for (uint32_t i = 0; i < s.s.count; i++)
-        assert_int_not_equal(s.s.at[i].kind, ONV_BUFFER_WORKSPACE);
-    drop(&s);
-    return bytes / 4;
-}
-
-static void batched_products_copy_what_is_no_batch(void **state)
-{
-    (void)state;
-    static const char *const heads = "perm=[0,2,1,3]", *const keys = "perm=[0,2,3,1]";
-    static const char *const same = "perm=[0,1,2,3]", *const last = "perm=[0,1,3,2]";
-    /* [batch, sequence, heads, width] -> heads before the sequence: batch and heads are no longer
-     * one axis. 2 x 3 x 5 x 7 each. */
-    assert_int_equal(copied("f32[2,5,3,7]", heads, "f32[2,5,3,7]", keys), 2 * 210);
-    /* One sample, or one position: they are. */
-    assert_int_equal(copied("f32[1,5,3,7]", heads, "f32[1,5,3,7]", keys), 0);
-    assert_int_equal(copied("f32[2,1,3,7]", heads, "f32[2,1,3,7]", keys), 0);
-    /* The last two axes may be swapped. */
-    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,3,5,7]", last), 0);
-    /* One key for all heads is spread over them. */
-    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,1,5,7]", last), 2 * 3 * 7 * 5);
-    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[1,1,5,7]", last), 0);
-    /* Three axes: the batch is one already. A matrix has none. */
-    assert_int_equal(copied("f32[5,2,7]", "perm=[1,0,2]", "f32[5,2,7]", "perm=[1,2,0]"), 0);
-    assert_int_equal(copied("f32[2,5,7]", "perm=[0,1,2]", "f32[5,7]", "perm=[1,0]"), 0);
 }
 
 /* --- Properties -------------------------------------------------------------------------------- */
@@ -476,9 +296,6 @@ static void sharing_never_costs(void **state)
         check_storages(&s);
         assert_true(s.s.peak_bytes <= with_views && with_views <= ideal);
         saved += (s.s.peak_bytes < with_views) + (with_views < ideal);
-        share_again(&s, &strided);
-        check_storages(&s);
-        assert_true(s.s.peak_bytes <= ideal);
         drop(&s);
     }
     assert_true(saved > 100); /* the graphs have something to share */
@@ -489,14 +306,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views_share_from_first_to_last),
         cmocka_unit_test(a_view_of_an_output_is_an_output),
-        cmocka_unit_test(a_view_of_a_weight_takes_nothing),
-        cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
-        cmocka_unit_test(chunks_are_views),
         cmocka_unit_test(in_place_only_where_the_input_dies),
         cmocka_unit_test(a_view_that_is_read_later_keeps_it),
         cmocka_unit_test(shape_arithmetic_stays_on_the_host),
-        cmocka_unit_test(the_caller_holds_the_inputs),
-        cmocka_unit_test(batched_products_copy_what_is_no_batch),
         cmocka_unit_test(sharing_never_costs),
     };
     return cmocka_run_group_tests_name("graph.storage", tests, NULL, NULL);
