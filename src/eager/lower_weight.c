@@ -420,7 +420,8 @@ void onv_check_patterns(onv_lowering *l)
                                  "--inplace '%.200s' matches no module with an activation that can "
                                  "work in place",
                                  o->inplace[i]);
-    for (size_t i = 0; i < o->n_freeze + o->n_train_only && l->status == ONV_OK; i++) {
+    size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
+    for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
         if (l->freeze_used[i]) continue;
         const char *example = "none";
         for (size_t s = 0; s < l->eager->storages.count; s++) {
