@@ -18,9 +18,10 @@ static void finish_storage(onv_simulation *s, uint32_t index, uint32_t shift)
     onv_buffer *buffer = &s->timeline->buffers.at[row];
     buffer->bound = storage->is_bound;
     buffer->value = storage->value;
-    if (onv_is_value(storage->value))
+    if (onv_is_value(storage->value) && !onv_sim_is_permanent(s, index))
         buffer->label = onv_model_value(s->model, storage->value)->name;
-    if (storage->is_output) buffer->kind = ONV_BUFFER_OUTPUT;
+    if (storage->is_output && buffer->kind == ONV_BUFFER_ACTIVATION)
+        buffer->kind = ONV_BUFFER_OUTPUT;
     if (storage->stays_until > 0) buffer->last = storage->stays_until - 1 + shift;
     if (storage->becomes != UINT32_MAX) buffer->becomes = s->made_row[storage->becomes];
 }

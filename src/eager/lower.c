@@ -501,7 +501,9 @@ static void set_macs(onv_lowering *l, size_t first_op, uint64_t macs)
 /* The dropout inside scaled_dot_product_attention, which the newer exporter leaves out. */
 static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
-    if (l->options->attention_dropout <= 0 || !l->fusions.lost_dropout[l->node.index]) return;
+    if (l->options->inference || l->options->attention_dropout <= 0 ||
+        !l->fusions.lost_dropout[l->node.index])
+        return;
     onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
 }
 
@@ -607,7 +609,7 @@ static void lower_graph(onv_lowering *l)
     }
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
-    if (l->status == ONV_OK) onv_check_patterns(l);
+    if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
     if (l->status == ONV_OK && l->options->reports) report(l);
 }
 

@@ -89,6 +89,7 @@ void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_stor
         uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
         s->row_of[i] =
             onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+        s->made_row[i] = s->row_of[i];
         if (parameter) s->program->parameter_bytes += bytes;
         if (parameter && storage->trained) {
             s->program->trained_elems += storage->elems;

@@ -1,0 +1,465 @@
+/* One forward pass of the tape: views and their strides, copies, what is overwritten, eval mode,
+ * branches and loops. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/inference.h"
+#include "graph/storage.h"
+#include "support/flow.h"
+#include "support/nested.h"
+
+typedef struct pass {
+    model *m;
+    flow f;
+    onv_timeline t;
+    onv_peak peak;
+} pass;
+
+/* Takes the model over. */
+static void run(pass *p, model *m, const onv_lower_options *options)
+{
+    onv_error err = {0};
+    onv_eager eager;
+    bool *is_host;
+    onv_lower_options how = options != NULL ? *options : (onv_lower_options){0};
+    how.inference = true;
+    p->m = m;
+    flow_open_model(&p->f, m, NULL);
+    assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
+    onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
+    if (status == ONV_OK) status = onv_eager_check(&eager, &err);
+    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &p->t, &err);
+    if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
+    onv_eager_cleanup(&eager);
+    if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
+}
+
+static void drop(pass *p)
+{
+    onv_timeline_cleanup(&p->t);
+    flow_close(&p->f);
+    model_free(p->m);
+}
+
+static bool ends_with(const char *path, const char *name)
+{
+    size_t length = strlen(path), n = strlen(name);
+    return length == n
+               ? strcmp(path, name) == 0
+               : length > n && path[length - n - 1] == '/' && strcmp(path + length - n, name) == 0;
+}
+
+/* The buffer of a value; NULL: it has no memory of its own. */
+static const onv_buffer *find(const pass *p, const char *name)
+{
+    for (size_t i = 0; i < p->t.buffers.count; i++)
+        if (onv_is_value(p->t.buffers.at[i].value) && ends_with(p->t.buffers.at[i].label, name))
+            return &p->t.buffers.at[i];
+    return NULL;
+}
+
+static uint64_t peak_of(model *m, const onv_lower_options *options)
+{
+    pass p;
+    run(&p, m, options);
+    drop(&p);
+    return p.peak.bytes;
+}
+
+/* --- Strides ----------------------------------------------------------------------------------- */
+
+/* What is expected here and of the batched products below is what PyTorch 2.15 does: whether a
+ * reshape keeps data_ptr(), and what a product allocates beside its result.
+ *
+ * a (a copy of x) through one node into b, that through a Reshape into c. Whether b shares with a,
+ * and c with b. */
+typedef struct strides_case {
+    const char *input, *op, *extra, *attributes;
+    int64_t extra_values[4][4]; /* inputs p q r s, as far as `extra` names them */
+    size_t extra_count;
+    int64_t shape[4];
+    size_t rank;
+    bool b_shares, c_shares;
+} strides_case;
+
+static void expect_strides(const strides_case *c)
+{
+    static const char *const names[] = {"p", "q", "r", "s"};
+    char inputs[64];
+    pass p;
+    model *m = model_new(17);
+    model_input(m, "x", c->input);
+    for (size_t i = 0; i < 4; i++) model_ints(m, names[i], c->extra_count, c->extra_values[i]);
+    model_ints(m, "shape", c->rank, c->shape);
+    model_node(m, "Neg", "0", "x", "a", "");
+    snprintf(inputs, sizeof inputs, "a%s", c->extra);
+    model_node(m, c->op, "1", inputs, "b", c->attributes);
+    model_node(m, "Reshape", "2", "b shape", "c", "");
+    model_node(m, "Neg", "3", "c", "y", "");
+    model_output(m, "y", "f32");
+    run(&p, m, NULL);
+    if ((find(&p, "b") == NULL) != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
+    if ((find(&p, "c") == NULL) != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
+    drop(&p);
+}
+
+static void a_reshape_copies_where_no_strides_give_it(void **state)
+{
+    (void)state;
+    static const strides_case cases[] = {
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {24}, 1, true, false},
+        /* An axis that is split needs no copy, nor does one that stays. */
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {6, 2, 2}, 3, true, true},
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {3, 2, 4}, 3, true, true},
+        {"f32[4,6]", "Transpose", "", "", {{0}}, 1, {2, 12}, 2, true, false},
+        /* Axes of size 1 may move. */
+        {"f32[1,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {24}, 1, true, true},
+        {"f32[2,4,1,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {48}, 1, true, true},
+        {"f32[2,4,3,6]", "Transpose", "", "perm=[0,2,1,3]", {{0}}, 1, {2, 72}, 2, true, false},
+        {"f32[2,4,3,6]", "Transpose", "", "perm=[1,0,2,3]", {{0}}, 1, {4, 2, 18}, 3, true, true},
+        /* A slice along the first axis that is not 1 stays dense. */
+        {"f32[4,6]", "Slice", " p q", "", {{1}, {3}}, 1, {12}, 1, true, true},
+        {"f32[1,4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {12}, 1, true, true},
+        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {1}}, 1, {8}, 1, true, false},
+        {"f32[4,6]", "Slice", " p q r", "", {{1}, {3}, {-1}}, 1, {4, 2, 1}, 3, true, true},
+        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {1}}, 1, {24}, 1, true, true},
+        {"f32[4,6]", "Slice", " p q r s", "", {{0}, {4}, {0}, {2}}, 1, {12}, 1, true, false},
+        {"f32[24]", "Slice", " p q r s", "", {{0}, {24}, {0}, {2}}, 1, {3, 4}, 2, true, true},
+        /* Backwards is a copy, and dense. */
+        {"f32[4,6]", "Slice", " p q r s", "", {{3}, {-9}, {0}, {-1}}, 1, {24}, 1, false, true},
+        {"f32[4,1]", "Expand", " p", "", {{4, 6}}, 2, {24}, 1, true, false},
+        {"f32[4,1]", "Expand", " p", "", {{4, 1}}, 2, {2, 2}, 2, true, true},
+        {"f32[4]", "Expand", " p", "", {{6, 4}}, 2, {2, 3, 4}, 3, true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_strides(&cases[i]);
+}
+
+static void chunks_are_views(void **state)
+{
+    (void)state;
+    static const int64_t flat[] = {12};
+    pass p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6]");
+    model_ints(m, "flat", 1, flat);
+    model_node(m, "Neg", "0", "x", "a", "");
+    model_node(m, "Split", "1", "a", "b c", "axis=0");
+    model_node(m, "Split", "2", "a", "d e", "axis=1");
+    model_node(m, "Reshape", "3", "c flat", "c1", "");
+    model_node(m, "Reshape", "4", "e flat", "e1", "");
+    model_node(m, "Sum", "5", "c1 e1", "y", "");
+    model_output(m, "y", "f32");
+    run(&p, m, NULL);
+    static const char *const shared[] = {"b", "c", "d", "e", "c1"};
+    for (size_t i = 0; i < 5; i++) assert_null(find(&p, shared[i]));
+    assert_int_equal(find(&p, "e1")->bytes, 48);
+    assert_int_equal(p.peak.bytes, 96 + 96 + 48 + 48); /* x, a, e1, y */
+    drop(&p);
+}
+
+/* q and k come as given, are transposed and multiplied. Returns what the product copies, in floats. */
+static uint64_t copied(const char *q, const char *q_perm, const char *k, const char *k_perm)
+{
+    pass p;
+    uint64_t bytes = 0;
+    model *m = model_new(17);
+    model_input(m, "q", q);
+    model_input(m, "k", k);
+    model_node(m, "Transpose", "0", "q", "qt", q_perm);
+    model_node(m, "Transpose", "1", "k", "kt", k_perm);
+    model_node(m, "MatMul", "2", "qt kt", "y", "");
+    model_output(m, "y", "f32");
+    run(&p, m, NULL);
+    for (size_t i = 0; i < p.t.buffers.count; i++)
+        if (!onv_is_value(p.t.buffers.at[i].value)) bytes += p.t.buffers.at[i].bytes;
+    drop(&p);
+    return bytes / 4;
+}
+
+static void batched_products_copy_what_is_no_batch(void **state)
+{
+    (void)state;
+    static const char *const heads = "perm=[0,2,1,3]", *const keys = "perm=[0,2,3,1]";
+    static const char *const same = "perm=[0,1,2,3]", *const last = "perm=[0,1,3,2]";
+    /* [batch, sequence, heads, width] -> heads before the sequence: batch and heads are no longer
+     * one axis. 2 x 3 x 5 x 7 each. */
+    assert_int_equal(copied("f32[2,5,3,7]", heads, "f32[2,5,3,7]", keys), 2 * 210);
+    /* One sample, or one position: they are. */
+    assert_int_equal(copied("f32[1,5,3,7]", heads, "f32[1,5,3,7]", keys), 0);
+    assert_int_equal(copied("f32[2,1,3,7]", heads, "f32[2,1,3,7]", keys), 0);
+    /* The last two axes may be swapped. */
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,3,5,7]", last), 0);
+    /* One key for all heads is spread over them. */
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[2,1,5,7]", last), 2 * 3 * 7 * 5);
+    assert_int_equal(copied("f32[2,3,5,7]", same, "f32[1,1,5,7]", last), 0);
+    /* Three axes: the batch is one already. A matrix has none. */
+    assert_int_equal(copied("f32[5,2,7]", "perm=[1,0,2]", "f32[5,2,7]", "perm=[1,2,0]"), 0);
+    assert_int_equal(copied("f32[2,5,7]", "perm=[0,1,2]", "f32[5,7]", "perm=[1,0]"), 0);
+}
+
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+static model *chain(const char *first, const char *second)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024]");
+    model_node(m, first, "0", "x", "a", "");
+    model_node(m, second, "1", "a", "b", "");
+    model_node(m, "Exp", "2", "b", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+/* x is the caller's and stays; what a module made may be overwritten. */
+static void relu_overwrites_what_nobody_else_has(void **state)
+{
+    (void)state;
+    const onv_lower_options apart = {.no_inplace = true};
+    assert_int_equal(peak_of(chain("Exp", "Relu"), NULL), 3 * 4096);
+    assert_int_equal(peak_of(chain("Relu", "Relu"), NULL), 3 * 4096);
+    pass p;
+    run(&p, chain("Exp", "Relu"), NULL);
+    assert_null(find(&p, "b"));
+    assert_int_equal(find(&p, "x")->last, 2);
+    assert_int_equal(find(&p, "y")->kind, ONV_BUFFER_OUTPUT);
+    drop(&p);
+    run(&p, chain("Exp", "Relu"), &apart);
+    assert_non_null(find(&p, "b"));
+    drop(&p);
+}
+
+/* Nothing is kept for a backward: no mask, no statistics of a batch; the counter of batches is a
+ * buffer of the module. */
+static void eval_drops_and_keeps_nothing(void **state)
+{
+    (void)state;
+    pass p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,4,4]");
+    static const char *const vectors[] = {"w", "b", "mean", "var"};
+    for (size_t i = 0; i < 4; i++) model_weight(m, vectors[i], "f32[8]");
+    model_node(m, "BatchNormalization", "0", "x w b mean var", "n", "");
+    model_bool(m, "training", true);
+    model_node(m, "Dropout", "1", "n - training", "d mask", "");
+    model_node(m, "Exp", "2", "d", "y", "");
+    model_output(m, "y", "f32");
+    run(&p, m, NULL);
+    assert_null(find(&p, "d"));
+    assert_null(find(&p, "mask"));
+    assert_int_equal(p.peak.bytes, 3 * 1024 + 4 * 32 + 8); /* x, n, y */
+    assert_int_equal(find(&p, "mean")->kind, ONV_BUFFER_STATISTIC);
+    assert_int_equal(find(&p, "w")->kind, ONV_BUFFER_WEIGHT);
+    drop(&p);
+}
+
+/* --- Branches and loops ------------------------------------------------------------------------ */
+
+/* By hand, in the terms of ideal liveness with what PyTorch shares. */
+static void branches_and_bodies_by_hand(void **state)
+{
+    (void)state;
+    const onv_lower_options apart = {.no_inplace = true};
+    pass p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1024]");
+    model_input(m, "c", "bool[]");
+    model_begin(m, "else_branch");
+    model_node(m, "Exp", "e1", "x", "e1", "");
+    model_node(m, "Exp", "e2", "e1", "e", "");
+    model_output(m, "e", "f32");
+    model_end(m);
+    model_begin(m, "then_branch");
+    model_node(m, "Exp", "t", "x", "t", "");
+    model_output(m, "t", "f32");
+    model_end(m);
+    model_node(m, "If", "if", "c", "y", "");
+    model_node(m, "Exp", "after", "y", "z", "");
+    model_output(m, "z", "f32");
+    run(&p, m, &apart);
+    assert_int_equal(p.peak.bytes, 1 + 3 * 4096); /* x and two more, never both branches */
+    assert_int_equal(p.t.regions.count, 3);
+    assert_int_equal(p.t.regions.at[0].kind, ONV_REGION_ALTERNATIVES);
+    const onv_buffer *y = find(&p, "y");
+    uint32_t becoming = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++)
+        becoming += p.t.buffers.at[i].becomes == (uint32_t)(y - p.t.buffers.at);
+    assert_int_equal(becoming, 2);
+    drop(&p);
+}
+
+/* s is carried, y stacked: each iteration has what s comes in as and what it goes out as. */
+static void loops_need_one_iteration_and_what_they_stack(void **state)
+{
+    (void)state;
+    for (int reads_again = 0; reads_again < 2; reads_again++) {
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1024]");
+        model_int(m, "trips", 10);
+        model_bool(m, "go", true);
+        model_node(m, "Exp", "0", "x", "s0", "");
+        model_begin(m, "body");
+        model_input(m, "i", "i64[]");
+        model_input(m, "go_in", "bool[]");
+        model_input(m, "s_in", "f32[1024]");
+        model_node(m, "Identity", "go_on", "go_in", "go_out", "");
+        model_node(m, "Exp", "1", "s_in", "s_out", "");
+        model_node(m, "Exp", "2", "s_out", "slice", "");
+        model_output(m, "go_out", "bool[]");
+        model_output(m, "s_out", "f32[1024]");
+        model_output(m, "slice", "f32[1024]");
+        model_end(m);
+        model_node(m, "Loop", "loop", "trips go s0", "s stacked", "");
+        model_node(m, "Add", "3", reads_again ? "s s0" : "s s", "y", "");
+        model_output(m, "y", "f32");
+        model_output(m, "stacked", "f32");
+        run(&p, m, NULL);
+        assert_int_equal(p.t.regions.count, 1);
+        assert_int_equal(p.t.regions.at[0].trips, 10);
+        assert_int_equal(find(&p, "stacked")->first, p.t.regions.at[0].first);
+        /* x, the stack, the state in (s0 itself, or beside it where that is read later) and out, then
+         * the state out and the slice; after the loop y. */
+        assert_int_equal(p.peak.bytes, 4096 * (1 + 10 + 2 + reads_again));
+        assert_int_equal(find(&p, "s_in") != NULL, reads_again);
+        drop(&p);
+    }
+}
+
+static void scans_read_views(void **state)
+{
+    (void)state;
+    pass p;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[10,1024]");
+    model_input(m, "s0", "f32[1024]");
+    model_begin(m, "body");
+    model_input(m, "s_in", "f32[1024]");
+    model_input(m, "row", "f32[1024]");
+    model_node(m, "Add", "1", "s_in row", "s_out", "");
+    model_node(m, "Exp", "2", "s_out", "slice", "");
+    model_output(m, "s_out", "f32[1024]");
+    model_output(m, "slice", "f32[1024]");
+    model_end(m);
+    model_node(m, "Scan", "scan", "s0 x", "s y", "num_scan_inputs=1");
+    model_output(m, "s", "f32");
+    model_output(m, "y", "f32");
+    run(&p, m, NULL);
+    assert_null(find(&p, "row"));
+    /* x, y, s0 (the caller's), the state of the iteration before, its sum; then sum and slice. */
+    assert_int_equal(p.peak.bytes, 4096 * (10 + 10 + 1 + 2));
+    drop(&p);
+}
+
+/* Whatever nests: the timeline is sound (onv_inference_build checks it), one path through it needs no
+ * more than all of it, and results are there at the end. */
+static void random_nests_are_sound(void **state)
+{
+    (void)state;
+    const onv_lower_options how[] = {
+        {0}, {.no_inplace = true}, {.as_exported = true}, {.amp = ONV_FLOAT16}};
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        pass p;
+        onv_timeline path = {0};
+        onv_peak one;
+        run(&p, nested_random(seed), &how[seed % 4]);
+        assert_int_equal(onv_timeline_path(&p.t, &path, NULL, NULL), ONV_OK);
+        assert_int_equal(onv_timeline_check(&path, NULL), ONV_OK);
+        assert_int_equal(onv_timeline_peak(&path, &one, NULL, NULL), ONV_OK);
+        assert_true(one.bytes <= p.peak.bytes);
+        for (size_t i = 0; i < p.t.buffers.count; i++)
+            if (p.t.buffers.at[i].kind == ONV_BUFFER_OUTPUT)
+                assert_int_equal(p.t.buffers.at[i].last, p.t.steps.count - 1);
+        onv_timeline_cleanup(&path);
+        drop(&p);
+    }
+    for (const nested_case *c = nested_cases; c->name != NULL; c++) {
+        model *m = c->build();
+        onv_analysis_destroy(model_analyse(m, NULL)); /* of its runtimes two are these */
+        model_free(m);
+    }
+}
+
+/* Training takes a branch that is decided, and says where it cannot go on. */
+static void training_refuses_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *message; /* NULL: it is lowered */
+    } cases[] = {{"if", "both branches may run"}, {"loop", "a loop"}, {"constant", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_error err = {0};
+        onv_eager eager;
+        bool *is_host;
+        flow f;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[8,8]");
+        model_weight(m, "w", "f32[8,8]");
+        if (i == 2)
+            model_bool(m, "c", true);
+        else
+            model_input(m, "c", "bool[]");
+        model_int(m, "trips", 3);
+        if (i == 1) {
+            model_begin(m, "body");
+            model_input(m, "i", "i64[]");
+            model_input(m, "go", "bool[]");
+            model_input(m, "s", "f32[8,8]");
+            model_node(m, "Identity", "i0", "go", "go1", "");
+            model_node(m, "MatMul", "mm", "s w", "s1", "");
+            model_output(m, "go1", "bool[]");
+            model_output(m, "s1", "f32[8,8]");
+            model_end(m);
+            model_node(m, "Loop", "loop", "trips c x", "y", "");
+        } else {
+            model_begin(m, "else_branch");
+            model_node(m, "Exp", "e", "x", "e", "");
+            model_output(m, "e", "f32[8,8]");
+            model_end(m);
+            model_begin(m, "then_branch");
+            model_node(m, "MatMul", "mm", "x w", "t", "");
+            model_output(m, "t", "f32[8,8]");
+            model_end(m);
+            model_node(m, "If", cases[i].name, "c", "y", "");
+        }
+        model_output(m, "y", "f32[8,8]");
+        flow_open_model(&f, m, NULL);
+        assert_int_equal(onv_mark_host_values(&f.model, &f.live, &is_host, &err), ONV_OK);
+        onv_status status =
+            onv_eager_lower(&f.model, &f.live, is_host, &(onv_lower_options){0}, &eager, &err);
+        if (cases[i].message == NULL) {
+            assert_int_equal(status, ONV_OK);
+            assert_int_equal(eager.outputs.count, 1); /* backward starts there */
+            onv_eager_cleanup(&eager);
+        } else {
+            assert_int_equal(status, ONV_ERR_USAGE);
+            assert_non_null(strstr(err.message, cases[i].message));
+            assert_string_equal(err.node, cases[i].name);
+        }
+        flow_close(&f);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
+        cmocka_unit_test(chunks_are_views),
+        cmocka_unit_test(batched_products_copy_what_is_no_batch),
+        cmocka_unit_test(relu_overwrites_what_nobody_else_has),
+        cmocka_unit_test(eval_drops_and_keeps_nothing),
+        cmocka_unit_test(branches_and_bodies_by_hand),
+        cmocka_unit_test(loops_need_one_iteration_and_what_they_stack),
+        cmocka_unit_test(scans_read_views),
+        cmocka_unit_test(random_nests_are_sound),
+        cmocka_unit_test(training_refuses_by_name),
+    };
+    return cmocka_run_group_tests_name("eager.inference", tests, NULL, NULL);
+}
