@@ -2,12 +2,13 @@
 """Record what a model's tensors really measure, as ONNX Runtime produced them.
 
 The model runs once on the CPU with graph optimisation off and with every node output exposed as a graph output, so
-each recorded shape is one that a kernel wrote, never one that was inferred.  From these shapes follows the ideal peak:
+each recorded shape is one that a kernel wrote, never one that was inferred.  Models with functions or subgraphs run
+node by node instead (nested.py, which has the definitions for them), so that values inside are recorded, too.  From
+these shapes follows the ideal peak:
 
   * steps are the nodes of the top-level graph in file order;
   * a graph input is live from step 0 through its last use, a node output from its own step through its last use (its
-    own step alone if nothing reads it), a graph output through the last step; a use inside a subgraph counts at the
-    node that holds the subgraph;
+    own step alone if nothing reads it), a graph output through the last step;
   * initializers and the outputs of Constant nodes are weights and are not live bytes;
   * nothing is aliased and nothing is rounded, but for sub-byte types, which round up to a byte once per tensor.
 
@@ -25,6 +26,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+
+import nested
 
 # Bits of one element.  Strings have no size of their own and count as nothing.
 BITS = {
@@ -111,10 +114,37 @@ def is_data_dependent(graph):
     return any(node.op_type in counting for inner in every_graph(graph) for node in inner.node)
 
 
-def initializer_totals(graph):
-    elems = sum(int(np.prod(i.dims, dtype=object)) for i in graph.initializer)
-    size = sum(tensor_bytes(i.data_type, i.dims) for i in graph.initializer)
-    return elems, size
+def constants(graph):
+    """The tensors in Constant nodes."""
+    for node in graph.node:
+        if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+            continue
+        value = helper.get_attribute_value(node.attribute[0])
+        if isinstance(value, TensorProto):
+            yield value
+            continue
+        if node.attribute[0].name == "sparse_value":
+            yield helper.make_tensor("", value.values.data_type, value.dims, [])
+            continue
+        dtype = {"value_f": TensorProto.FLOAT, "value_i": TensorProto.INT64, "value_s": TensorProto.STRING}
+        shape = [len(value)] if node.attribute[0].name.endswith("s") else []
+        yield onnx.TensorProto(dims=shape, data_type=dtype[node.attribute[0].name[:7]])
+
+
+def weight_totals(model):
+    """Elements and bytes of initializers and Constant nodes alike; a function's once for each call."""
+    graphs = list(every_graph(model.graph))
+    functions = {(f.domain, f.name): f for f in model.functions}
+    tensors = []
+    while graphs:
+        graph = graphs.pop()
+        tensors += list(getattr(graph, "initializer", [])) + list(constants(graph))
+        for node in graph.node:
+            function = functions.get((node.domain, node.op_type))
+            if function is not None:
+                graphs += list(every_graph(function))
+    elems = sum(int(np.prod(t.dims, dtype=object)) for t in tensors)
+    return elems, sum(tensor_bytes(t.data_type, t.dims) for t in tensors)
 
 
 # --- loading ----------------------------------------------------------------------------------------------------------
@@ -244,13 +274,15 @@ def record(path, binds, values=None):
     graph = model.graph
     spans = intervals(graph)
     node_count = len(graph.node)
-    elems, weight_bytes = initializer_totals(graph)
+    elems, weight_bytes = weight_totals(model)
     shapes = input_shapes(graph)
     types = {i.name: (i.type.tensor_type.elem_type, shapes[i.name]) for i in graph.input if i.name in shapes}
 
     light = light_copy(model)
     for output in light.graph.output:  # as declared, they may still speak of symbols
         output.type.tensor_type.ClearField("shape")
+    if model.functions or any(True for node in graph.node for _ in subgraphs(node)):
+        return record_nested(path, binds, model, light, feeds_for(graph, values or {}))
     measured = run_everything(model, feeds_for(graph, values or {}))
     types.update(measured)
     sizes = {name: tensor_bytes(*types[name]) if name in types else 0 for name in spans}
@@ -261,10 +293,31 @@ def record(path, binds, values=None):
         "unknown_to_onnx": unsized_by_onnx(light, types),
         "data_dependent": is_data_dependent(light.graph),
         "peak": ideal_peak(light.graph, sizes),
-        "initializer_elems": elems,
-        "initializer_bytes": weight_bytes,
+        "weight_elems": elems,
+        "weight_bytes": weight_bytes,
         "nodes": node_count,
         "source": f"onnxruntime {ort.__version__}, every node output; unknown to onnx {onnx.__version__}",
+    }
+
+
+def record_nested(path, binds, model, light, feeds):
+    """The truth of a model with functions or subgraphs. What has more than one shape, in iterations or branches,
+    is in `bounds`, the largest."""
+    values, peak, steps = nested.measure(model, feeds)
+    elems, weight_bytes = weight_totals(model)
+    top = {name for node in model.graph.node for name in node.output} | {i.name for i in model.graph.input}
+    return {
+        "model": os.path.basename(path),
+        "binds": dict(binds),
+        "shapes": {name: value.shape for name, value in values.items()},
+        "bounds": sorted(name for name, value in values.items() if value.differs),
+        "unknown_to_onnx": unsized_by_onnx(light, [name for name in values if name in top]),
+        "data_dependent": is_data_dependent(light.graph),
+        "peak": peak,
+        "weight_elems": elems,
+        "weight_bytes": weight_bytes,
+        "nodes": steps,
+        "source": f"onnxruntime {ort.__version__}, node by node; unknown to onnx {onnx.__version__}",
     }
 
 

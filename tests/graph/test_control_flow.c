@@ -27,8 +27,8 @@ typedef struct expected {
 
 static const expected table[] = {
     /* One branch runs: its 4 MiB and the condition. Both may run, so both keep a shape of 16 bytes. */
-    {.name = "open-if", .peak = 4 * MIB + 1, .weights = 32},
-    {.name = "branches-and-more", .peak = 8 * MIB + 1},
+    {.name = "open-if", .peak = 4 * MIB + 1, .weights = 32, .warning = "open-branch"},
+    {.name = "branches-and-more", .peak = 8 * MIB + 1, .warning = "open-branch"},
     /* X, Y, a slice and a temporary; s0 and r beside them, and the state once an iteration made it. */
     {.name = "scan", .peak = 196 * MIB + 12, .step = 1, .weights = 24},
     /* What 64 trips stack, X, one slice; the iteration's number and the condition. */
@@ -40,7 +40,7 @@ static const expected table[] = {
     /* The body's input is x itself where no second iteration follows. */
     {.name = "loop-once", .peak = 8 * MIB + 1, .step = 1, .weights = 8},
     {.name = "loop-once-made", .peak = 8 * MIB + 1, .step = 2, .weights = 8},
-    {.name = "outer", .peak = 2049},
+    {.name = "outer", .peak = 2049, .warning = "open-branch"},
     {.name = "weight-out", .peak = 32, .weights = 4096},
     {.name = "input-out", .peak = 8 * MIB},
     {.name = "sequence", .peak = 128 * MIB},
@@ -51,18 +51,18 @@ static const expected table[] = {
     {.name = "constant-if", .peak = 8 * KIB + 4, .step = 1, .weights = 9},
     {.name = "decided-if", .dim = "n", .size = 4, .peak = 257, .step = 3, .weights = 16},
     {.name = "decided-if", .dim = "n", .size = 1, .peak = 65, .step = 3, .weights = 16},
-    /* x, the condition and the result of the one branch that can be: W16 is never multiplied. */
+    /* x, the condition and the result of the one branch that can be: nobody reads W16. */
     {.name = "impossible-branch",
      .dim = "len",
      .size = 8,
      .peak = 49,
      .step = 1,
      .macs = 32,
-     .weights = 8 + 4 * 32 + 4 * 64,
+     .weights = 8 + 4 * 32,
      .warning = "impossible-branch"},
 };
 
-static void check_row(const expected *row)
+static bool check_row(const expected *row)
 {
     onv_options options = onv_options_default();
     onv_dim_binding dim = {row->dim, row->size};
@@ -75,25 +75,27 @@ static void check_row(const expected *row)
     model *m = nested_case_model(row->name);
     onv_analysis *a = model_analyse(m, &options);
     onv_analysis_summary(a, &s);
-    if (!s.sized || s.bounded || s.peak_bytes != row->peak || s.peak_step != row->step ||
-        s.macs != row->macs || s.parameter_bytes != row->weights)
-        fail_msg(
-            "%s: %llu bytes at step %llu, %llu MACs, weights %llu; not %llu at %llu, %llu, %llu",
-            row->name, (unsigned long long)s.peak_bytes, (unsigned long long)s.peak_step,
-            (unsigned long long)s.macs, (unsigned long long)s.parameter_bytes,
-            (unsigned long long)row->peak, (unsigned long long)row->step,
-            (unsigned long long)row->macs, (unsigned long long)row->weights);
+    bool good = s.sized && !s.bounded && s.peak_bytes == row->peak && s.peak_step == row->step &&
+                s.macs == row->macs && s.parameter_bytes == row->weights;
+    if (!good)
+        print_error("%s: %llu bytes at step %llu, %llu MACs, weights %llu\n", row->name,
+                    (unsigned long long)s.peak_bytes, (unsigned long long)s.peak_step,
+                    (unsigned long long)s.macs, (unsigned long long)s.parameter_bytes);
     bool warned = onv_analysis_diagnostic(a, 0, &diagnostic);
-    if (warned != (row->warning != NULL) || (warned && strcmp(diagnostic.code, row->warning) != 0))
-        fail_msg("%s: %s", row->name, warned ? diagnostic.message : "no warning");
+    bool right = !warned;
+    if (row->warning != NULL) right = warned && strcmp(diagnostic.code, row->warning) == 0;
+    if (!right) print_error("%s: %s\n", row->name, warned ? diagnostic.message : "no warning");
     onv_analysis_destroy(a);
     model_free(m);
+    return good && right;
 }
 
 static void known_models_are_as_counted(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) check_row(&table[i]);
+    int failures = 0;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) failures += !check_row(&table[i]);
+    assert_int_equal(failures, 0);
 }
 
 /* The state doubles three times. After the last one 64 bytes went in and 128 came out. */

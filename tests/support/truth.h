@@ -1,8 +1,8 @@
 /* Truth files: what ONNX Runtime measured of a model, as scripts/export/truth.py writes it.
  *
  * `NAME.KEY.truth.json` names a model file and the sizes of its symbols; it holds the shapes of all
- * values of the main graph, the ideal peak, and totals of weights and nodes. Sizes that the data
- * decides need only be bounded. The comparison goes through the public header only.
+ * values, those in functions and subgraphs included, the ideal peak, and totals of weights and nodes.
+ * What the program calls a bound has to be one, of a size and of the peak. The comparison goes through the public header only.
  */
 #ifndef ONV_TESTS_TRUTH_H
 #define ONV_TESTS_TRUTH_H
