@@ -28,8 +28,8 @@ import onnx
 import onnxruntime as ort
 
 import zoo
-from cases import NAMES
-from run import OUTCOMES, judge_shape
+from run import OUTCOMES
+from values import judge, undeclared
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "export"))
@@ -131,35 +131,12 @@ def make(name, variant, path):
 
 # --- comparing --------------------------------------------------------------------------------------------------------
 
-def undeclared(path):
-    """The file with nothing declared but its inputs."""
-    model = onnx.load(path)
-    for graph in truth.every_graph(model.graph):
-        del graph.value_info[:]
-    for output in model.graph.output:
-        output.ClearField("type")
-    return model
-
-
 def rows_of(program, path, binding):
     arguments = [part for name, size in binding.items() for part in ("-d", f"{name}={size}")]
     done = subprocess.run([program, "-q", "--json", *arguments, str(path)], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     return {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
-
-
-def judge(row, dtype, shape):
-    if row is None:
-        return "unknown", "no such tensor"
-    if row["dtype"] != NAMES[dtype]:
-        return ("unknown" if row["dtype"] in ("?", "undefined") else "WRONG"), f"{row['dtype']} for {NAMES[dtype]}"
-    if row.get("bound"):
-        most = truth.tensor_bytes(dtype, shape)
-        if row["bytes"] is None:
-            return "unknown", f"{row['shape']}: no bound"
-        return ("bound", "") if row["bytes"] >= most else ("WRONG", f"at most {row['bytes']} bytes for {shape}")
-    return judge_shape(row["shape"], shape)
 
 
 def used(model, binding):

@@ -119,6 +119,10 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
     if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
+    /* What asks for memory and goes on without it (layouts of views, expressions) leaves a mark: its
+     * figures only look true. */
+    if (status == ONV_OK && (analysis->model.arena.failed || analysis->model.dims.failed))
+        status = onv_fail_memory(err);
     if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
 }

@@ -72,7 +72,7 @@ static onv_status read_attr(onv_op_ctx *c, const onv_taught *t, const onv_shape_
     const onv_attr *attr = onv_op_attr(c, code->name);
     bool list = code->b >= 0;
     if (attr != NULL && attr->kind == (list ? ONV_ATTR_INTS : ONV_ATTR_INT) &&
-        (!list || code->b < (int64_t)attr->count))
+        (!list || (attr->ints != NULL && code->b < (int64_t)attr->count)))
         *out = onv_dim_const(list ? attr->ints[code->b] : attr->i);
     else if (code->has_default && attr == NULL)
         *out = onv_dim_const(code->a);

@@ -91,7 +91,8 @@ typedef enum onv_attr_kind { /* the numbers of onnx.AttributeProto.AttributeType
 typedef struct onv_attr {
     const char *name; /* interned */
     uint8_t kind;     /* onv_attr_kind */
-    uint32_t count;   /* of the plural kinds */
+    uint32_t
+        count; /* of the plural kinds; the lists of ai.onnx.ml may have no elements here: NULL */
     union {
         int64_t i;
         float f;

@@ -23,6 +23,25 @@ static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_
         attr->name, n, site->b->limits->attr_elems);
 }
 
+/* A list of which the scan kept only the beginning (scan.h) has its length and no elements. */
+static onv_status take_count(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr,
+                             bool *cut)
+{
+    uint64_t counts[3];
+    *cut = pb->doc_string != NULL && sscanf(pb->doc_string, "%" SCNu64 " %" SCNu64 " %" SCNu64,
+                                            &counts[0], &counts[1], &counts[2]) == 3;
+    if (!*cut) return ONV_OK;
+    uint64_t n = counts[attr->kind - ONV_ATTR_FLOATS];
+    *cut = n > ONV_LEARNT_KEPT;
+    attr->count = (uint32_t)n;
+    const onv_node *node = onv_model_node(site->b->model, site->node);
+    if (!*cut || strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
+    return onv_fail(site->b->err, ONV_ERR_LIMIT,
+                    "attribute '%s' has %" PRIu64
+                    " elements; a function of ai.onnx.ml takes at most %d, which no option raises",
+                    attr->name, n, ONV_LEARNT_KEPT);
+}
+
 /* Follows references to the attributes of the calls around. *pb is NULL where the call leaves an
  * optional attribute out: then the node does not have it either. */
 static onv_status resolve(onv_builder *b, const Onnx__AttributeProto **pb, const onv_scope **scope)
@@ -146,7 +165,10 @@ static onv_status copy_list(const attr_site *site, const void *list, size_t n, s
 /* The kinds whose value is a message, a list or a string. */
 static onv_status build_value(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr)
 {
-    bool missing = false;
+    bool missing = false, cut = false;
+    if (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_STRINGS)
+        ONV_TRY(take_count(site, pb, attr, &cut));
+    if (cut) return ONV_OK;
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_STRING:
         attr->s =

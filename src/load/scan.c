@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -23,6 +24,10 @@ typedef struct frame {
     size_t first_chunk;
     uint32_t seen; /* ONV_USE_ONE fields that occurred, by number */
     uint8_t message;
+    bool learnt;       /* a node of ai.onnx.ml, or an attribute of one */
+    uint64_t lists[3]; /* of an attribute: elements of floats, ints, strings */
+    const unsigned char *name;
+    uint64_t name_bytes;
 } frame;
 
 typedef struct walk {
@@ -124,6 +129,11 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
                         it->message, field_name(it), bytes, (uint64_t)(it->tag - w->start),
                         w->limits->name_bytes);
     if (!is_text(data, (size_t)bytes)) return damaged(w, it, "is not UTF-8 text");
+    frame *top = &w->stack[w->depth - 1];
+    if (top->message == ONV_MSG_ATTRIBUTE && it->number == 1) {
+        top->name = data;
+        top->name_bytes = bytes;
+    }
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
@@ -146,6 +156,65 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
     return false;
 }
 
+/* --- Lists of attributes ----------------------------------------------------------------------- */
+
+enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9, NODE_DOMAIN = 7 };
+
+/* Whether the node that lies there is of ai.onnx.ml. Its domain stands behind its attributes. */
+static bool is_learnt(const unsigned char *at, const unsigned char *end)
+{
+    static const char domain[] = "ai.onnx.ml";
+    bool found = false;
+    uint64_t tag, value;
+    while (at < end && onv_varint_read(&at, end, &tag)) {
+        if ((tag & 7) == ONV_WIRE_VARINT) {
+            if (!onv_varint_read(&at, end, &value)) return false;
+            continue;
+        }
+        value = (tag & 7) == ONV_WIRE_FIXED32 ? 4 : 8;
+        if ((tag & 7) == ONV_WIRE_BYTES && !onv_varint_read(&at, end, &value)) return false;
+        if (value > (uint64_t)(end - at)) return false;
+        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES))
+            found = value == sizeof domain - 1 && memcmp(at, domain, sizeof domain - 1) == 0;
+        at += value;
+    }
+    return found;
+}
+
+/* Counts `more` elements of a list of an attribute, before anything is made of them; *keep says how many
+ * of them go into the skeleton. Other messages have their numbers counted elsewhere. */
+static onv_status count_list(walk *w, const item *it, uint64_t more, uint64_t *keep)
+{
+    frame *top = &w->stack[w->depth - 1];
+    *keep = more;
+    if (top->message != ONV_MSG_ATTRIBUTE || it->number < ATTR_FLOATS || it->number > ATTR_STRINGS)
+        return ONV_OK;
+    uint64_t *count = &top->lists[it->number - ATTR_FLOATS], before = *count;
+    *count += more; /* each takes a byte of the file at least */
+    uint64_t most = top->learnt ? UINT32_MAX : w->limits->attr_elems;
+    if (*count > most)
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "attribute '%.*s' has more than %" PRIu64
+                        " elements, the limit" ONV_RAISE("attr-elems"),
+                        (int)top->name_bytes, (const char *)top->name, most);
+    if (!top->learnt) return ONV_OK;
+    uint64_t room = before < ONV_LEARNT_KEPT ? ONV_LEARNT_KEPT - before : 0;
+    if (*keep > room) *keep = room;
+    return ONV_OK;
+}
+
+/* Lists that were cut leave their counts where the skeleton has no other use. */
+static onv_status mark_lists(walk *w)
+{
+    const uint64_t *lists = w->stack[w->depth - 1].lists;
+    if (lists[0] <= ONV_LEARNT_KEPT && lists[1] <= ONV_LEARNT_KEPT && lists[2] <= ONV_LEARNT_KEPT)
+        return ONV_OK;
+    char text[3 * 21 + 1];
+    int length = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 " %" PRIu64, lists[0], lists[1],
+                          lists[2]);
+    return put_field(w, ONV_FIELD_LIST_COUNTS, text, (size_t)length);
+}
+
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
 /* Packed varints: the last one must end with the field. */
@@ -153,17 +222,22 @@ static onv_status keep_packed_varints(walk *w, const item *it, const unsigned ch
                                       uint64_t bytes)
 {
     const unsigned char *p = data, *end = data + bytes;
-    uint64_t value;
-    while (p < end)
+    uint64_t value, count = 0, keep;
+    for (; p < end; count++)
         if (!onv_varint_read(&p, end, &value)) return damaged(w, it, "holds a broken number");
-    return put_field(w, it->number, data, (size_t)bytes);
+    ONV_TRY(count_list(w, it, count, &keep));
+    if (keep < count)
+        for (p = data; keep > 0; keep--) (void)onv_varint_read(&p, end, &value);
+    return put_field(w, it->number, data, (size_t)(p - data));
 }
 
 static onv_status keep_packed_floats(walk *w, const item *it, const unsigned char *data,
                                      uint64_t bytes)
 {
+    uint64_t keep;
     if (bytes % 4 != 0) return damaged(w, it, "holds a broken number");
-    return put_field(w, it->number, data, (size_t)bytes);
+    ONV_TRY(count_list(w, it, bytes / 4, &keep));
+    return put_field(w, it->number, data, (size_t)(4 * keep));
 }
 
 /* --- Payloads ---------------------------------------------------------------------------------- */
@@ -229,6 +303,8 @@ static onv_status enter(walk *w, const item *it, uint64_t bytes)
         .end = w->at + bytes,
         .length_at = w->scan->skeleton.count,
         .first_chunk = w->scan->chunks.count,
+        .learnt = it->field->message == ONV_MSG_NODE ? is_learnt(w->at, w->at + bytes)
+                                                     : top->learnt && top->message == ONV_MSG_NODE,
     };
     return put_bytes(w, room, LENGTH_BYTES);
 }
@@ -241,6 +317,7 @@ static onv_status leave(walk *w)
         onv_chunk_mark mark = {top->first_chunk, scan->chunks.count - top->first_chunk};
         ONV_TRY(put_field(w, ONV_FIELD_RAW_DATA, &mark, sizeof mark));
     }
+    if (top->message == ONV_MSG_ATTRIBUTE) ONV_TRY(mark_lists(w));
     w->depth--;
     if (w->depth == 0) return ONV_OK; /* the root stands there without a length */
     size_t length = scan->skeleton.count - top->length_at - LENGTH_BYTES;
@@ -258,6 +335,7 @@ static onv_status leave(walk *w)
 static onv_status take_bytes(walk *w, const item *it, uint64_t bytes)
 {
     const unsigned char *data = w->at;
+    uint64_t keep;
     switch ((onv_field_use)it->field->use) {
     case ONV_USE_DROP: break;
     case ONV_USE_STRING: ONV_TRY(keep_string(w, it, data, bytes)); break;
@@ -265,6 +343,8 @@ static onv_status take_bytes(walk *w, const item *it, uint64_t bytes)
         /* Attributes may carry whole compiled engines as a string. Nothing reads more of one than
          * its head. */
         if (bytes > w->limits->name_bytes) bytes = w->limits->name_bytes;
+        ONV_TRY(count_list(w, it, 1, &keep));
+        if (keep == 0) return ONV_OK;
         return put_field(w, it->number, data, (size_t)bytes);
     case ONV_USE_VARINTS: ONV_TRY(keep_packed_varints(w, it, data, bytes)); break;
     case ONV_USE_FLOATS: ONV_TRY(keep_packed_floats(w, it, data, bytes)); break;
@@ -309,7 +389,9 @@ static onv_status take_number(walk *w, const item *it, const unsigned char *end)
     if (use == ONV_USE_DROP) return ONV_OK;
     if (expected[use].single != it->type) return damaged(w, it, "has the wrong wire type");
     if (expected[use].payload) return add_chunk(w, it, it->tag, (uint64_t)(end - it->tag), true);
-    return put_bytes(w, it->tag, (size_t)(end - it->tag));
+    uint64_t keep;
+    ONV_TRY(count_list(w, it, 1, &keep));
+    return keep == 0 ? ONV_OK : put_bytes(w, it->tag, (size_t)(end - it->tag));
 }
 
 /* Where a field that does not fit its message was cut: a file that simply ends too early is told

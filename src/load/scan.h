@@ -11,6 +11,11 @@
  *     skeleton  ... TensorProto{dims, data_type, raw_data = mark}   ...
  *     chunks    [field 9, pointer into the source, 400 MB]
  *
+ * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
+ * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept, and
+ * how many there are is written into doc_string, which the scan drops from the source. Lists of all
+ * other nodes are counted against their limit before anything is made of them.
+ *
  * Every payload field of every tensor is moved to `chunks`, whatever its size, and raw_data in the
  * skeleton is written by the scan alone: a file cannot forge a mark. Lengths are 64 bits, so files
  * beyond protobuf's own 2 GiB work as long as their skeleton stays below it.
@@ -34,6 +39,10 @@ typedef enum onv_payload_field {
     ONV_FIELD_DOUBLE_DATA = 10,
     ONV_FIELD_UINT64_DATA = 11,
 } onv_payload_field;
+
+/* Elements that are kept of a list in an attribute of ai.onnx.ml, and the field that then tells the counts
+ * of all three lists, as text: AttributeProto.doc_string. */
+enum { ONV_LEARNT_KEPT = 256, ONV_FIELD_LIST_COUNTS = 13 };
 
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */

@@ -94,9 +94,11 @@ static onv_status infer_array_feature_extractor(onv_op_ctx *c)
 static onv_status infer_feature_vectorizer(onv_op_ctx *c)
 {
     uint32_t count;
+    /* NULL also where the list is too long to be kept: then the inputs say the same. */
     const int64_t *sizes = onv_op_attr_ints(c, "inputdimensions", &count);
+    count = count_of(c, "inputdimensions");
     onv_dim total = onv_dim_const(0), batch = ONV_DIM_UNKNOWN;
-    if (sizes != NULL && count != c->n_in)
+    if (count > 0 && count != c->n_in)
         return onv_op_fail(c, "%u inputdimensions for %u inputs", count, c->n_in);
     for (uint32_t k = 0; k < c->n_in; k++) {
         onv_dim size = sizes != NULL ? onv_dim_const(sizes[k]) : onv_op_in_dim(c, k, -1);

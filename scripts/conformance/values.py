@@ -1,0 +1,34 @@
+"""A file without what it declares, and whether a value has the type and the shape that ONNX Runtime gave it."""
+import pathlib
+import sys
+
+import onnx
+
+from cases import NAMES
+from run import judge_shape
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "export"))
+import truth  # noqa: E402
+
+
+def undeclared(path):
+    """The file with nothing declared but its inputs."""
+    model = onnx.load(path)
+    for graph in truth.every_graph(model.graph):
+        del graph.value_info[:]
+    for output in model.graph.output:
+        output.ClearField("type")
+    return model
+
+
+def judge(row, dtype, shape):
+    if row is None:
+        return "unknown", "no such tensor"
+    if row["dtype"] != NAMES[dtype]:
+        return ("unknown" if row["dtype"] in ("?", "undefined") else "WRONG"), f"{row['dtype']} for {NAMES[dtype]}"
+    if row.get("bound"):
+        most = truth.tensor_bytes(dtype, shape)
+        if row["bytes"] is None:
+            return "unknown", f"{row['shape']}: no bound"
+        return ("bound", "") if row["bytes"] >= most else ("WRONG", f"at most {row['bytes']} bytes for {shape}")
+    return judge_shape(row["shape"], shape)
