@@ -265,10 +265,15 @@ void onv_find_batch_norm(onv_finder *s, const onv_node *norm)
     const onv_node *const parts[] = {mean, centre, sub, square, variance, norm};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!onv_find_take(s, &g, parts[i])) return;
-    const onv_node *moved = onv_find_producer(s, sub->inputs[0], "Transpose");
-    bool own = moved != NULL && moved->inputs[0].index == norm->inputs[0].index;
-    if (sub->inputs[0].index != norm->inputs[0].index && !own) return;
-    if (own && !onv_find_take(s, &g, moved)) return;
+    /* The older exporter moves the channels before it sums. */
+    onv_value_id summed = sub->inputs[0];
+    static const char *const moves[] = {"Transpose", "Reshape"};
+    for (size_t i = 0; i < 2 && summed.index != norm->inputs[0].index; i++) {
+        const onv_node *move = onv_find_producer(s, summed, moves[i]);
+        if (move == NULL || !onv_find_take(s, &g, move)) return;
+        summed = move->inputs[0];
+    }
+    if (summed.index != norm->inputs[0].index) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_BATCH_NORM, norm->inputs[0], norm);
     fusion.weight = norm->inputs[1];
     onv_find_publish(s, &g, fusion);
