@@ -507,6 +507,9 @@ static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
     static const char call[] = "aten.scaled_dot_product_attention";
     const char *op = a->last->aten_op;
     bool noted = op != NULL && op[0] != '\0';
+    /* The older exporter does not say that it trains; evaluation has no dropout at all. */
+    if (by_parts && a->dropout != NULL && a->dropout->n_inputs == 2)
+        s->f->live_dropout[onv_find_id(s, a->dropout).index] = true;
     if (a->dropout != NULL || !(noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts)) return;
     const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
     s->f->lost_dropout[onv_find_id(s, last).index] = true;
@@ -547,6 +550,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Pow")) onv_find_rms_norm(s, node);
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
+    if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
     if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
     if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);
     if (onv_find_is_op(node, "Sigmoid")) match_gate(s, node, ONV_FUSION_SILU);
@@ -571,9 +575,10 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
     f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
+    f->live_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
     f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
     if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
-        f->lost_dropout == NULL)
+        f->lost_dropout == NULL || f->live_dropout == NULL)
         return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {

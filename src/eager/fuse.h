@@ -24,6 +24,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
     ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
     ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
+    ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
     ONV_FUSION_POINTWISE,  /* x, key where absent or second; name, saves */
 } onv_fusion_kind;
 
@@ -59,6 +60,7 @@ typedef struct onv_fusions {
     uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
+    bool *live_dropout; /* by node: a Dropout that the export forgot to switch on */
     bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
     uint32_t n_lost_dropouts, n_dropouts; /* the latter: nodes */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */

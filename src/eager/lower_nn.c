@@ -219,7 +219,8 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
 static void lower_dropout(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    if (node->traits.view_of != 0 || l->options->inference) {
+    bool is_live = node->traits.view_of == 0 || l->fusions.live_dropout[node - l->model->nodes.at];
+    if (!is_live || l->options->inference) {
         onv_node_set(l, node, 0, x);
         return;
     }
@@ -348,6 +349,15 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         emit_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
                         f->out);
         break;
+    case ONV_FUSION_BATCH_NORM: {
+        onv_eager_tensor t = onv_tensor_at(l, x);
+        if (x == ONV_NO_TENSOR || t.rank < 2) break;
+        uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+        onv_value_set(l, f->out,
+                      emit_norm(l, "batch_norm", x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR,
+                                (uint64_t)t.dims[1], true, out));
+        break;
+    }
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;

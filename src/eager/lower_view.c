@@ -171,6 +171,27 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
 }
 
+/* The result before the exporter's own Transpose, which only ScatterND needs: what that gives is
+ * contiguous. */
+static uint32_t new_untransposed(onv_lowering *l, const onv_node *node)
+{
+    uint32_t value = node->outputs[0].index;
+    onv_node_id user = l->fusions.user[value];
+    const onv_node *reader = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    const onv_attr *perm = reader != NULL ? onv_node_attr(reader, "perm") : NULL;
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    bool own = perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == shape.rank &&
+               l->fusions.n_uses[value] == 1 && strcmp(reader->op_type, "Transpose") == 0 &&
+               reader->source_op == node->source_op;
+    int64_t strides[ONV_MAX_RANK], step = 1;
+    for (uint32_t i = shape.rank; own && i-- > 0;) {
+        strides[perm->ints[i]] = step; /* inference has checked the permutation */
+        step *= shape.dims[perm->ints[i]];
+    }
+    return onv_tensor_new(l, onv_promoted(l, node), shape.rank, shape.dims, own ? strides : NULL);
+}
+
 /* index_add, which the newer exporter writes as index_put, keeps what it adds. */
 static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
@@ -181,7 +202,7 @@ static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
         onv_lower_by_traits(l, node);
         return;
     }
-    uint32_t out = onv_node_new(l, node, 0, onv_promoted(l, node));
+    uint32_t out = new_untransposed(l, node);
     onv_emit_begin(l, "index_add");
     onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_ALIAS);
     onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);

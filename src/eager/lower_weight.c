@@ -294,6 +294,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     if (made || is_made_in_forward(value->name)) return (verdict){ONV_WEIGHT_MADE, true, first};
     if (is_lookup(value->name)) return (verdict){ONV_WEIGHT_TRAINED, false, first};
     const onv_node *node = &l->model->nodes.at[first->node];
+    static const char *const parts[] = {"slice", "select", "view", "reshape"};
     const char *class = node->module_class != NULL ? node->module_class : "";
     if (!is_noted(node)) { /* nothing is known of the reader: as an older export */
         v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
@@ -304,7 +305,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
-    else if (!is_call_of(value->name, "slice") && !is_call_of(value->name, "select"))
+    else if (!is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }

@@ -16,6 +16,8 @@
 #include "base/heap.h"
 #include "infer/driver.h"
 
+#define REMEDY "dynamic_shapes (dynamo=True) or dynamic_axes"
+
 /* How far upstream of a mismatch a constant is looked for, in nodes. */
 enum { MAX_SEARCH = 4096 };
 
@@ -158,6 +160,7 @@ static int shape_input(const onv_node *node)
     if (strcmp(node->op_type, "Expand") == 0) return 1;
     if (strcmp(node->op_type, "ConstantOfShape") == 0) return 0;
     if (strcmp(node->op_type, "Tile") == 0) return 1;
+    if (strcmp(node->op_type, "Resize") == 0) return 3; /* sizes */
     if (strcmp(node->op_type, "Concat") == 0) return 0; /* of shape vectors */
     return -1;
 }
@@ -226,11 +229,12 @@ static const char *constant_of(const onv_model *model, onv_node_id id)
 static onv_status explain(onv_driver *driver, const onv_error *cause)
 {
     const char *constant = constant_of(driver->model, driver->failed_node);
-    onv_status status = onv_fail(
-        driver->err, ONV_ERR_USAGE,
-        "the export fixed the batch to %lld and it cannot be changed: %.300s%s%.100s%s",
-        (long long)driver->rebatch.old, cause->message, constant != NULL ? " (constant '" : "",
-        constant != NULL ? constant : "", constant != NULL ? "')" : "");
+    onv_status status = onv_fail(driver->err, ONV_ERR_USAGE,
+                                 "the export fixed the batch to %lld and it cannot be changed: "
+                                 "%.300s%s%.100s%s; export with " REMEDY,
+                                 (long long)driver->rebatch.old, cause->message,
+                                 constant != NULL ? " (constant '" : "",
+                                 constant != NULL ? constant : "", constant != NULL ? "')" : "");
     onv_error_at(driver->err, cause->node, cause->op_type);
     return status;
 }
@@ -268,6 +272,100 @@ static onv_status bind_rewrites(onv_driver *driver, onv_dim batch)
     return ONV_OK;
 }
 
+/* --- Proof ------------------------------------------------------------------------------------- */
+
+static bool carries_batch(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
+        if (onv_dim_contains(&driver->model->dims, type->dims[axis], driver->rebatch.symbol))
+            return true;
+    return false;
+}
+
+static bool holds_old_batch(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
+        if (onv_dim_is(type->dims[axis], driver->rebatch.old)) return true;
+    return false;
+}
+
+/* A dim that grows with the batch grows evenly: no constant cuts it off. */
+static bool is_even(const onv_driver *driver, onv_dim d)
+{
+    int64_t at[4], old = driver->rebatch.old;
+    for (int64_t i = 0; i < 4; i++) {
+        int64_t batch;
+        if (__builtin_mul_overflow(old, i + 1, &batch)) return true;
+        onv_dim value = onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
+                                           onv_dim_const(batch));
+        if (!onv_dim_is_const(value)) return true; /* other symbols: not told */
+        at[i] = value.raw;
+    }
+    int64_t step;
+    return !__builtin_sub_overflow(at[1], at[0], &step) && at[2] - at[1] == step &&
+           at[3] - at[2] == step;
+}
+
+/* Operators that take the batch away by what they are for. */
+static bool may_drop_batch(const char *op_type)
+{
+    static const char *const names[] = {"ArgMax", "ArgMin", "MatMul",  "Gemm", "Einsum", "Shape",
+                                        "Size",   "Gather", "NonZero", "Det",  "Conv"};
+    if (strncmp(op_type, "Reduce", strlen("Reduce")) == 0 || strstr(op_type, "Loss") != NULL)
+        return true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(op_type, names[i]) == 0) return true;
+    return false;
+}
+
+typedef struct doubt {
+    onv_node_id node; /* ONV_NO_NODE: none */
+    const char *why;
+} doubt;
+
+/* After a run with the symbol: every constant that carries the old batch was found. What depends on
+ * the batch carries the symbol from the inputs on; where it ends in a result that has the old batch as
+ * a size, or stops growing, a constant held it there. */
+static doubt find_doubt(const onv_driver *driver)
+{
+    const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
+        bool reads = false, gives = false, old = false, host = true;
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k]))
+                reads |=
+                    carries_batch(driver, &onv_model_value(driver->model, node->inputs[k])->type);
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            if (!onv_is_value(node->outputs[k])) continue;
+            const onv_value *value = onv_model_value(driver->model, node->outputs[k]);
+            gives |= carries_batch(driver, &value->type);
+            old |= holds_old_batch(driver, &value->type);
+            host &= value->known != NULL;
+            for (int axis = 0; onv_type_has_rank(&value->type) && axis < value->type.rank; axis++) {
+                onv_dim d = value->type.dims[axis];
+                if (!onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol)) continue;
+                if (!is_even(driver, d))
+                    return (doubt){graph->nodes[i],
+                                   "a size of its result stops growing with the batch"};
+            }
+        }
+        if (reads && !gives && old && !host && !may_drop_batch(node->op_type))
+            return (doubt){graph->nodes[i], "its result keeps the old batch"};
+    }
+    return (doubt){ONV_NO_NODE, NULL};
+}
+
+/* As if inference had failed there, so that a constant upstream is looked for. */
+static onv_status disbelieve(onv_driver *driver, doubt found)
+{
+    const onv_node *node = onv_model_node(driver->model, found.node);
+    driver->failed_node = found.node;
+    onv_status status = onv_fail(driver->err, ONV_ERR_MODEL, "%s", found.why);
+    onv_error_at(driver->err, node->name, node->op_type);
+    return status;
+}
+
 /* One run with the symbol, which finds Reshapes, and one with the number. */
 static onv_status attempt(onv_driver *driver)
 {
@@ -283,11 +381,13 @@ static onv_status attempt(onv_driver *driver)
     driver->model->diags.count = n_diags; /* the run with the number says them again */
     driver->unknown_ops.count = 0;
     if (status == ONV_OK) {
+        doubt found = find_doubt(driver);
         ONV_TRY(set_batch(driver, symbol, batch));
         ONV_TRY(bind_rewrites(driver, batch));
         status = onv_driver_run_graph(driver, main_graph);
         onv_arena_reset(&driver->scratch);
-        if (status == ONV_OK) return ONV_OK;
+        if (status == ONV_OK && !onv_is_node(found.node)) return ONV_OK;
+        if (status == ONV_OK) status = disbelieve(driver, found);
         driver->model->diags.count = n_diags;
         driver->unknown_ops.count = 0;
         ONV_TRY(set_batch(driver, batch, symbol));
