@@ -385,9 +385,13 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < n_in; k++) {
         in[k] = onv_node_in(l, node, k);
         if (fp32) in[k] = onv_amp_fp32(l, in[k]);
+        if (k == 1 && strcmp(node->op_type, "PRelu") == 0 &&
+            onv_tensor_at(l, in[0]).dtype == l->options->amp)
+            in[k] = onv_amp_low(l, in[k]); /* the slope follows */
     }
     bool widens = l->options->amp != ONV_UNDEFINED && (fp32 || gives_fp32(node->op_type));
     uint8_t dtype = widens ? ONV_FLOAT : onv_promoted(l, node);
+    if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
     uint32_t out =
         pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
     onv_emit_begin(l, name_of(l, node));
