@@ -13,7 +13,8 @@ The definitions of the peak:
     the initial value itself; what a loop stacks is live from the first step of its body
   * what a subgraph gives is live through its last step, and is the output of the owner from the owner's step on; what
     a subgraph reads from outside is live through the step of the owner in the value's graph
-  * of two branches one runs: neither is live in the steps of the other
+  * of two branches one runs: neither is live in the steps of the other; a branch that constants and shapes rule out
+    has no steps
 """
 
 import numpy as np
@@ -28,6 +29,8 @@ class Value:
         self.dtype, self.shape, self.size = None, None, 0
         self.differs = False  # not the same shape in every iteration or branch
         self.first = self.last = None
+        # Whether the numbers in inputs, or in which iteration it is, can change its numbers; its shape.
+        self.numbers_vary, self.shape_varies = not weight, False
 
 
 class Graph:
@@ -76,6 +79,7 @@ class Builder:
         for tensor in proto.initializer:
             value = scope[tensor.name] = Value(prefix + tensor.name, graph, True)
             graph.weights[value] = numpy_helper.to_array(tensor)
+            value.shape, value.size = list(tensor.dims), graph.weights[value].nbytes
         for declared in proto.input:
             if declared.name not in {t.name for t in proto.initializer}:
                 scope[declared.name] = Value(prefix + declared.name, graph)
@@ -122,6 +126,12 @@ class Builder:
 
 # --- running ----------------------------------------------------------------------------------------------------------
 
+# The first input whose numbers decide the shape of the output.
+SHAPED = {"NonZero": 0, "NonMaxSuppression": 0, "Unique": 0, "Compress": 1, "Range": 0, "ConstantOfShape": 0,
+          "Reshape": 1, "Expand": 1, "Slice": 1, "Tile": 1, "TopK": 1, "Resize": 1, "Pad": 1, "OneHot": 1, "Split": 1,
+          "Squeeze": 1, "Unsqueeze": 1}
+
+
 class Runner:
     def __init__(self, model):
         self.imports = [helper.make_opsetid(o.domain, o.version) for o in model.opset_import]
@@ -164,8 +174,23 @@ class Runner:
         arrays = [None if v is None else env[v] for v in node.inputs]
         session = self.session(node, arrays)
         results = session.run(None, {f"i{k}": a for k, a in enumerate(arrays) if a is not None})
-        for value, result in zip([o for o in node.outputs if o is not None], results):
+        outputs = [o for o in node.outputs if o is not None]
+        self.trace(node, outputs)
+        for value, result in zip(outputs, results):
             self.keep(value, result, env)
+
+    def trace(self, node, outputs):
+        """What the numbers and shapes of the outputs hang on."""
+        inputs = [v for v in node.inputs if v is not None]
+        kind = node.proto.op_type
+        shape_varies = any(v.shape_varies for v in inputs)
+        if kind in SHAPED:
+            shape_varies |= any(v is not None and v.numbers_vary for v in node.inputs[SHAPED[kind]:])
+        numbers_vary = any(v.numbers_vary or v.shape_varies for v in inputs)
+        if kind in ("Shape", "Size"):
+            numbers_vary = inputs[0].shape_varies
+        for value in outputs:
+            value.numbers_vary, value.shape_varies = numbers_vary, shape_varies
 
     def keep(self, value, result, env):
         env[value] = result
@@ -181,8 +206,8 @@ class Runner:
 
     def graph(self, graph, env):
         graph.ran = True
-        for value, array in graph.weights.items():
-            self.keep(value, array, env)
+        for value in graph.weights:
+            env[value] = graph.weights[value]
         for node in graph.nodes:
             run = {"If": self.branches, "Loop": self.loop, "Scan": self.scan}.get(
                 node.proto.op_type if not node.proto.domain else "", self.one)
@@ -195,11 +220,12 @@ class Runner:
                 self.keep(value, result, env)
 
     def branches(self, node, env):
-        """Both run, the one that is taken last; what cannot run is none."""
+        """Both run, the one that is taken last; but not where constants decide, nor what cannot run."""
         taken = "then_branch" if bool(np.asarray(env[node.inputs[0]]).reshape(())) else "else_branch"
         other = next(name for name in node.bodies if name != taken)
         try:
-            self.give(node, self.graph(node.bodies[other], dict(env)), dict(env))
+            if node.inputs[0].numbers_vary:
+                self.give(node, self.graph(node.bodies[other], dict(env)), dict(env))
         except Exception:  # whatever a kernel says of shapes that do not fit
             node.bodies[other].ran = False
         self.give(node, self.graph(node.bodies[taken], env), env)
@@ -336,12 +362,31 @@ class Lives:
             live += change[s]
             if live > best:
                 best, step = live, s
-        alive = sorted(v.path for v in own if v.first <= step <= v.last)
+        alive = sorted(v.path for v in self.values if v.first <= step <= v.last)
         return {"bytes": best, "step": step, "tensors": alive}
 
 
+def held_weights(main):
+    """Weights but for those of branches that cannot run, and what only such branches read."""
+    read, unread, held = set(), set(), []
+
+    def walk(graph, runs):
+        for node in graph.nodes:
+            (read if runs else unread).update(v for v in node.inputs if v is not None)
+            for body in node.bodies.values():
+                # A loop without trips is no branch: its weights are in the file for more trips.
+                walk(body, runs and (body.ran or node.proto.op_type != "If"))
+        (read if runs else unread).update(graph.outputs)
+        if runs:
+            held.extend(graph.weights)
+            held.extend(o for node in graph.nodes if node.proto.op_type == "Constant" for o in node.outputs)
+
+    walk(main, True)
+    return [v for v in held if v in read or v not in unread]
+
+
 def measure(model, feeds):
-    """Every value (by path), the peak, and how many steps there are."""
+    """Every value (by path), the peak, how many steps there are, and elements and bytes of the weights."""
     builder = Builder(model)
     main = builder.graph(model.graph, None, "", {}, {})
     env = {}
@@ -360,4 +405,6 @@ def measure(model, feeds):
                     yield from every(body)
 
     values = {v.path: v for v in every(main) if v.shape is not None}
-    return values, lives.peak(), len(lives.steps)
+    weights = held_weights(main)
+    elems = sum(int(np.prod(v.shape, dtype=object)) for v in weights)
+    return values, lives.peak(), len(lives.steps), (elems, sum(v.size for v in weights))

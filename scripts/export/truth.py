@@ -131,18 +131,9 @@ def constants(graph):
         yield onnx.TensorProto(dims=shape, data_type=dtype[node.attribute[0].name[:7]])
 
 
-def weight_totals(model):
-    """Elements and bytes of initializers and Constant nodes alike; a function's once for each call."""
-    graphs = list(every_graph(model.graph))
-    functions = {(f.domain, f.name): f for f in model.functions}
-    tensors = []
-    while graphs:
-        graph = graphs.pop()
-        tensors += list(getattr(graph, "initializer", [])) + list(constants(graph))
-        for node in graph.node:
-            function = functions.get((node.domain, node.op_type))
-            if function is not None:
-                graphs += list(every_graph(function))
+def weight_totals(graph):
+    """Elements and bytes of initializers and Constant nodes alike."""
+    tensors = list(graph.initializer) + list(constants(graph))
     elems = sum(int(np.prod(t.dims, dtype=object)) for t in tensors)
     return elems, sum(tensor_bytes(t.data_type, t.dims) for t in tensors)
 
@@ -274,7 +265,7 @@ def record(path, binds, values=None):
     graph = model.graph
     spans = intervals(graph)
     node_count = len(graph.node)
-    elems, weight_bytes = weight_totals(model)
+    elems, weight_bytes = weight_totals(graph)
     shapes = input_shapes(graph)
     types = {i.name: (i.type.tensor_type.elem_type, shapes[i.name]) for i in graph.input if i.name in shapes}
 
@@ -303,8 +294,7 @@ def record(path, binds, values=None):
 def record_nested(path, binds, model, light, feeds):
     """The truth of a model with functions or subgraphs. What has more than one shape, in iterations or branches,
     is in `bounds`, the largest."""
-    values, peak, steps = nested.measure(model, feeds)
-    elems, weight_bytes = weight_totals(model)
+    values, peak, steps, (elems, weight_bytes) = nested.measure(model, feeds)
     top = {name for node in model.graph.node for name in node.output} | {i.name for i in model.graph.input}
     return {
         "model": os.path.basename(path),

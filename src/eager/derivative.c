@@ -4,9 +4,11 @@
  * tensors that it makes, one letter each, in the order in which it makes them:
  *
  *     x X I   like the input that the gradient is of: in its dtype, a mask of bytes, int64
+ *     w       like that input in the result's dtype
+ *     c C     casts of the result's gradient and of the input, where their dtypes differ
  *     y Y     like the other input: in its dtype, a mask of bytes
  *     f m i   like the result: in its dtype, a mask of bytes, int64
- *     s       a single number
+ *     s       a single number in the result's dtype
  *     [...]   a function or a statement of its own: when it ends, all but its last tensor go
  *     (...)   what is gone before the next tensor is made
  *
@@ -38,23 +40,22 @@ static const formula formulas[] = {
     {"Atanh", "ffff", NULL},          /* grad * 1 / (1 - self.pow(2)) */
     {"Cos", "fff", NULL},             /* grad * -self.sin() */
     {"Cosh", "ff", NULL},             /* grad * self.sinh() */
-    {"CumSum", "xxx", NULL},          /* cumsum_backward: flip, cumsum, flip */
+    {"CumSum", "cxxx", NULL},         /* cumsum_backward: to, flip, cumsum, flip */
     {"Erf", "fffff", NULL},           /* 2 / sqrt(pi) * exp(-(self.pow(2))) * grad */
     {"Max", "mfmf", NULL},            /* masked_fill of grad / 2 where equal, 0 where less */
     {"Min", "mfmf", NULL},            /* the same where greater */
-    {"Mod", "f", "fff"},              /* -grad * self.div(other, floor) */
     {"PRelu", "f", "f"},              /* _prelu_kernel_backward */
     {"Reciprocal", "fff", NULL},      /* -grad * (result * result) */
-    {"ReduceL1", "xx", NULL},         /* norm_backward: self.sgn() * grad */
-    {"ReduceL2", "xmx", NULL},        /* self / norm, masked_fill_ where norm is 0, * grad */
+    {"ReduceL1", "xw", NULL},         /* norm_backward: self.sgn() * grad */
+    {"ReduceL2", "wmw", NULL},        /* self / norm, masked_fill_ where norm is 0, * grad */
     {"ReduceLogSumExp", "xxx", NULL}, /* logsumexp_backward: grad * (self - result).exp() */
     {"ReduceMax", "Xi(I)fx", NULL},   /* scale_grad_by_count: self == result, its sum, / and * */
     {"ReduceMin", "Xi(I)fx", NULL},   /* the same */
-    {"ReduceProd", "Xi(I)xx", NULL},  /* prod_backward: zeros counted, grad * (result / self) */
+    {"ReduceProd", "CXi(I)ww", NULL}, /* prod_backward: zeros counted, grad * (result / self) */
     {"Sin", "ff", NULL},              /* grad * self.cos() */
     {"Sinh", "ff", NULL},             /* grad * self.cosh() */
     {"Sqrt", "ff", NULL},             /* grad / (2 * result) */
-    {"Softmax", "xx", NULL},          /* CUDA's kernel takes grad * output */
+    {"Softmax", "fx", NULL},          /* CUDA's kernel takes grad * output */
     {"Tan", "fff", NULL},             /* grad * (1 + result.pow(2)) */
     {"Where", "[sf]", "[sf]"},        /* where(condition, grad, 0) */
     {"atan2", "[fff]f(m)ff", "[fff]f(m)fffff"}, /* atan2_backward: both after one reciprocal */
@@ -71,12 +72,12 @@ static const formula formulas[] = {
     {"pow", "fff", NULL},                       /* grad * (exponent * self.pow(exponent - 1)) */
     {"pow_scalar", "ff", NULL},                 /* grad * (result * log(base)) */
     {"pow_tensor", "yfffsYf", "[mmm]ffsff"},    /* pow_backward_self, pow_backward_exponent */
-    {"softmax", "xx", NULL},
-    {"reciprocal", "fff", NULL},
-    {"rsqrt", "fff", NULL},       /* -0.5 * grad * result.pow(3) */
-    {"std", "[ff(m)]fxfx", NULL}, /* std_backward: grad / (2 * result), then as var */
-    {"sub", "x", "f"},            /* grad; -grad */
-    {"var", "fxfx", NULL},        /* var_backward: a * grad * (self - self.mean()) */
+    {"reciprocal", "fff", NULL},                /* as above */
+    {"rsqrt", "fff", NULL},                     /* -0.5 * grad * result.pow(3) */
+    {"softmax", "fx", NULL},                    /* as above */
+    {"std", "[ff(m)]fxfx", NULL},               /* std_backward: grad / (2 * result), then as var */
+    {"sub", "x", "f"},                          /* grad; -grad */
+    {"var", "fxfx", NULL},                      /* var_backward: a * grad * (self - self.mean()) */
 };
 
 static const formula *find(const char *name)
@@ -111,18 +112,27 @@ typedef struct operands {
     onv_eager_tensor self, other, result;
 } operands;
 
+static uint64_t in_dtype_of_result(const operands *o)
+{
+    uint64_t bytes;
+    return onv_dtype_bytes((onv_dtype)o->result.dtype, o->self.elems, &bytes) ? bytes : UINT64_MAX;
+}
+
 static uint64_t bytes_of(char letter, const operands *o)
 {
     switch (letter) {
     case 'x': return o->self.bytes;
     case 'X': return o->self.elems;
     case 'I': return int64_bytes(o->self.elems);
+    case 'w': return in_dtype_of_result(o);
+    case 'C': return o->self.dtype != o->result.dtype ? in_dtype_of_result(o) : 0;
+    case 'c': return o->self.dtype != o->result.dtype ? o->self.bytes : 0;
     case 'y': return o->other.bytes;
     case 'Y': return o->other.elems;
     case 'f': return o->result.bytes;
     case 'm': return o->result.elems;
     case 'i': return int64_bytes(o->result.elems);
-    default: return sizeof(float);
+    default: return onv_dtype_bits((onv_dtype)o->result.dtype) / 8;
     }
 }
 

@@ -302,22 +302,22 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
     return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
 }
 
-/* Statistics, exponentials and losses run in float32 under autocast. */
+static bool is_among(const char *op_type, const char *const *names, size_t n_names)
+{
+    for (size_t i = 0; i < n_names; i++)
+        if (strcmp(names[i], op_type) == 0) return true;
+    return false;
+}
+
+/* Statistics, exponentials and losses run in float32 under autocast: their operands are cast. */
 static bool is_fp32_op(const char *op_type)
 {
     static const char *const names[] = {
-        "Softmax",
-        "LogSoftmax",
         "Exp",
         "Log",
         "Pow",
         "Reciprocal",
         "Softplus",
-        "ReduceProd",
-        "CumSum",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceSum",
         "Acos",
         "Asin",
         "Cosh",
@@ -328,9 +328,15 @@ static bool is_fp32_op(const char *op_type)
         "InstanceNormalization",
         "GroupNormalization",
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], op_type) == 0) return true;
-    return false;
+    return is_among(op_type, names, sizeof names / sizeof names[0]);
+}
+
+/* Or they take a dtype, and are asked for float32: operands stay as they are. */
+static bool gives_fp32(const char *op_type)
+{
+    static const char *const names[] = {"Softmax", "LogSoftmax", "ReduceProd",
+                                        "CumSum",  "ReduceL1",   "ReduceL2"};
+    return is_among(op_type, names, sizeof names / sizeof names[0]);
 }
 
 static bool is_number(onv_lowering *l, const onv_node *node, uint32_t k, double wanted)
@@ -379,8 +385,13 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < n_in; k++) {
         in[k] = onv_node_in(l, node, k);
         if (fp32) in[k] = onv_amp_fp32(l, in[k]);
+        if (k == 1 && strcmp(node->op_type, "PRelu") == 0 &&
+            onv_tensor_at(l, in[0]).dtype == l->options->amp)
+            in[k] = onv_amp_low(l, in[k]); /* the slope follows */
     }
-    uint8_t dtype = fp32 && l->options->amp != ONV_UNDEFINED ? ONV_FLOAT : onv_promoted(l, node);
+    bool widens = l->options->amp != ONV_UNDEFINED && (fp32 || gives_fp32(node->op_type));
+    uint8_t dtype = widens ? ONV_FLOAT : onv_promoted(l, node);
+    if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
     uint32_t out =
         pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
     onv_emit_begin(l, name_of(l, node));

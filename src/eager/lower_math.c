@@ -125,15 +125,19 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
 
 /* --- Reductions -------------------------------------------------------------------------------- */
 
-/* A sum hands its gradient on, repeated; a mean divides it. Neither keeps anything. */
+/* A sum hands its gradient on, repeated; a mean divides it. Neither keeps anything. Under autocast a sum
+ * of low precision is float32, and its gradient is cast. */
 static void lower_reduce(onv_lowering *l, const onv_node *node)
 {
     bool sums = strcmp(node->op_type, "ReduceSum") == 0;
     uint32_t x = onv_node_in(l, node, 0);
-    if (sums) x = onv_amp_fp32(l, x);
-    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    uint8_t dtype = onv_tensor_at(l, x).dtype;
+    bool widens = sums && l->options->amp != ONV_UNDEFINED && onv_tensor_is_float(l, x);
+    if (widens) dtype = ONV_FLOAT;
+    uint32_t out = onv_node_new(l, node, 0, dtype);
+    bool hands_on = sums && dtype == onv_tensor_at(l, x).dtype;
     onv_emit_begin(l, sums ? "sum" : "mean");
-    onv_emit_in(l, x, sums ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    onv_emit_in(l, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

@@ -100,6 +100,12 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     uint64_t all;
     if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
     onv_value_set(l, result, emit_norm(l, "group_norm", x, w, b, all, true, out));
+    if (l->status != ONV_OK || t.rank < 2) return;
+    /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
+    uint64_t channels = (uint64_t)(t.dims[0] * t.dims[1]) * sizeof(float);
+    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    op->forward_temp_bytes = 2 * channels;
+    op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
 }
 
 static void lower_group_norm(onv_lowering *l, const onv_node *node)
@@ -282,12 +288,12 @@ static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool k
 
 static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
 {
-    x = onv_amp_fp32(l, x);
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR) return x;
+    uint8_t dtype = l->options->amp != ONV_UNDEFINED ? (uint8_t)ONV_FLOAT : t.dtype;
     int64_t strides[ONV_MAX_RANK];
     onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, strides);
+    uint32_t out = onv_tensor_new(l, dtype, t.rank, t.dims, strides);
     onv_emit_begin(l, "softmax");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);

@@ -203,7 +203,7 @@ static const onv_op rows[] = {
     REDUCE_BOTH("ReduceProd", 18, .fold = fold_prod, KEEP_INOUT),
     REDUCE_BOTH("ReduceMax", 18, .fold = fold_max, KEEP_INOUT),
     REDUCE_BOTH("ReduceMin", 18, .fold = fold_min, KEEP_INOUT),
-    REDUCE_BOTH("ReduceL1", 18, KEEP_IN),
+    REDUCE_BOTH("ReduceL1", 18, KEEP_INOUT),
     REDUCE_BOTH("ReduceL2", 18, KEEP_INOUT),
     REDUCE_BOTH("ReduceSumSquare", 18, KEEP_IN),
     /* log(sum(x)) keeps the sum, which has the output's size. */

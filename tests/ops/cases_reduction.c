@@ -11,7 +11,7 @@ const onv_case onv_cases_reduction[] = {
     {"ReduceMean", 17, "f32[2,3]", "axes=[1,-1]", "!given twice"},
     {"ReduceMax", 12, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
     {"ReduceL2", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
-    {"ReduceL1", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out="},
+    {"ReduceL1", 13, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0 save_out=0"},
     {"ReduceSumSquare", 11, "f32[2,3]", "axes=[1]", "f32[2,1]", "0", "save_in=0"},
     {"ReduceLogSum", 11, "f32[2,3]", "axes=[0]", "f32[1,3]"},
     {"ReduceLogSumExp", 11, "f32[2,3]", "axes=[0]", "f32[1,3]"},

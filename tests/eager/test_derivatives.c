@@ -1,0 +1,154 @@
+/* What backward allocates beside gradients, operator by operator: each between a product and the output.
+ * The figures are sums of what the CUDA build of PyTorch 2.15 asked its allocator for in the backward of
+ * that operation, over a substitute for the driver. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* a and b are [3, 512, 4], r is [3, 512, 1]. F: one of the former in float32; H: in float16. */
+enum { ELEMS = 3 * 512 * 4, ROWS = 3 * 512, F = 4 * ELEMS, H = F / 2, MASK = ELEMS };
+
+typedef struct row {
+    const char *op, *inputs, *attributes;
+    uint64_t saved, temps;         /* float32 */
+    uint64_t low_saved, low_temps; /* under autocast to float16; 0, 0: not asked for */
+} row;
+
+static const row rows[] = {
+    {"Abs", "a", "", F, F, H, H},
+    {"Acos", "a", "", F, 5 * F, 0, 0},
+    {"Acosh", "a", "", F, 3 * F, 0, 0},
+    {"Asin", "a", "", F, 4 * F, 0, 0},
+    {"Asinh", "a", "", F, 3 * F, 0, 0},
+    {"Atan", "a", "", F, 2 * F, H, 2 * H},
+    {"Atanh", "a", "", F, 3 * F, 0, 0},
+    {"Cos", "a", "", F, 2 * F, H, 2 * H},
+    {"Cosh", "a", "", F, F, 0, 0},
+    {"CumSum", "a one", "", 0, 2 * F, 0, 3 * H},
+    {"Erf", "a", "", F, 4 * F, H, 4 * H},
+    {"Exp", "a", "", F, 0, 0, 0},
+    {"Log", "a", "", F, 0, 0, 0},
+    {"LogSoftmax", "a", "", F, 0, F, 0},
+    {"Neg", "a", "", 0, 0, 0, 0},
+    {"Reciprocal", "a", "", F, 2 * F, 0, 0},
+    {"Relu", "a", "", F, 0, H, 0},
+    {"Sigmoid", "a", "", F, 0, H, 0},
+    {"Sin", "a", "", F, F, H, H},
+    {"Sinh", "a", "", F, F, 0, 0},
+    {"Softmax", "a", "", F, F, F, F},
+    {"Sqrt", "a", "", F, F, H, H},
+    {"Tan", "a", "", F, 2 * F, 0, 0},
+    {"Tanh", "a", "", F, 0, H, 0},
+    {"LeakyRelu", "a", "", F, 0, H, 0},
+    {"Clip", "a low high", "", F, 2 * MASK + 4, H, 2 * MASK + 2},
+    {"Clip", "a low", "", F, MASK + 4, H, MASK + 2},
+    {"Clip", "a zero six", "", F, 0, H, 0}, /* relu6 */
+    {"Div", "a b", "", 2 * F, 2 * F, 2 * H, 2 * H},
+    {"Div", "a r", "", F + F / 4, 4 * F - F - F / 4, 0, 0},
+    {"Div", "a two", "", 0, 0, 0, 0},
+    {"Max", "a b", "", 2 * F, F + 2 * MASK, 2 * H, H + 2 * MASK},
+    {"Max", "a r", "", F + F / 4, 3 * F + 2 * MASK - F - F / 4, 0, 0},
+    {"Min", "a b", "", 2 * F, F + 2 * MASK, 2 * H, H + 2 * MASK},
+    {"Mul", "a b", "", 2 * F, 0, 2 * H, 0},
+    {"Mul", "a r", "", F + F / 4, F, 0, 0},
+    {"PRelu", "a slope", "", F, F, 0, 0},
+    {"Pow", "a three", "", F, 2 * F, 0, 0},
+    {"Pow", "two a", "", 2 * F, F, 0, 0},
+    {"Pow", "a b", "", 3 * F, 4 * F + MASK + 4, 0, 0},
+    {"ReduceL1", "a last", "", F + F / 4, F, 0, 0},
+    {"ReduceL2", "a last", "", F + F / 4, F + ROWS, H + F / 4, 2 * F + ROWS - H},
+    {"ReduceLogSumExp", "a last", "", F + F / 4, 2 * F, 0, 0},
+    {"ReduceMax", "a last", "", F + F / 4, MASK + 8 * ROWS + F, H + H / 4,
+     MASK + 8 * ROWS + 3 * F / 2},
+    {"ReduceMin", "a last", "", F + F / 4, MASK + 8 * ROWS + F, H + H / 4,
+     MASK + 8 * ROWS + 3 * F / 2},
+    {"ReduceMean", "a last", "", 0, 0, 0, 0},
+    {"ReduceProd", "a last", "", F + F / 4, MASK + 8 * ROWS + F, H + F / 4,
+     F + MASK + 8 * ROWS + 2 * F - H},
+    {"ReduceSum", "a last", "", 0, 0, 0, 0},
+    {"Sub", "a r", "", 0, F, 0, 0},
+    {"Where", "mask a b", "", MASK, 4, MASK, 2},
+    {"Where", "mask a r", "", MASK, F, 0, 0},
+};
+
+static model *build(const row *r)
+{
+    const int64_t last = -1;
+    model *m = model_new(20);
+    model_input(m, "x", "f32[3,512,8]");
+    model_input(m, "mask", "bool[3,512,4]");
+    model_weight(m, "wa", "f32[8,4]");
+    model_weight(m, "wb", "f32[8,4]");
+    model_weight(m, "wr", "f32[8,1]");
+    model_weight(m, "slope", "f32[4]");
+    model_ints(m, "last", 1, &last);
+    model_int(m, "one", 1);
+    model_int(m, "three", 3);
+    model_node(m, "Constant", "low", "", "low", "value_float=-0.5");
+    model_node(m, "Constant", "high", "", "high", "value_float=1.5");
+    model_node(m, "Constant", "zero", "", "zero", "value_float=0.0");
+    model_node(m, "Constant", "six", "", "six", "value_float=6.0");
+    model_node(m, "Constant", "two", "", "two", "value_float=2.0");
+    model_node(m, "MatMul", "pa", "x wa", "a", "");
+    model_node(m, "MatMul", "pb", "x wb", "b", "");
+    model_node(m, "MatMul", "pr", "x wr", "r", "");
+    model_node(m, r->op, "op", r->inputs, "y", r->attributes);
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint64_t temps)
+{
+    onv_error err = {0};
+    onv_eager eager;
+    onv_lower_options options = {.loss = ONV_LOSS_NONE, .amp = amp, .no_inplace = true};
+    if (onv_eager_lower(&t->model, t->live.steps, t->live.n_steps, t->is_host, &options, &eager,
+                        &err) != ONV_OK)
+        fail_msg("%s: %s (%s)", r->op, err.message, err.node);
+    const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
+    assert_int_equal(op->out[0], eager.outputs.at[0]);
+    uint64_t kept = 0;
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        const onv_eager_storage *storage = &eager.storages.at[op->saved[k]];
+        if (storage->kind != ONV_STORAGE_PARAMETER) kept += storage->bytes;
+    }
+    uint64_t made = op->backward_temp_bytes;
+    onv_eager_cleanup(&eager);
+    if (kept == saved && made == temps) return true;
+    print_error("%s of %s, %s: keeps %llu, makes %llu; PyTorch keeps %llu, makes %llu\n", r->op,
+                r->inputs, amp == ONV_UNDEFINED ? "float32" : "float16", (unsigned long long)kept,
+                (unsigned long long)made, (unsigned long long)saved, (unsigned long long)temps);
+    return false;
+}
+
+static void backward_makes_what_formulas_make(void **state)
+{
+    (void)state;
+    bool all = true;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model *m = build(&rows[i]);
+        trainer t;
+        trainer_open_model(&t, m);
+        all &= agrees(&t, &rows[i], ONV_UNDEFINED, rows[i].saved, rows[i].temps);
+        if (rows[i].low_saved + rows[i].low_temps > 0)
+            all &= agrees(&t, &rows[i], ONV_FLOAT16, rows[i].low_saved, rows[i].low_temps);
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_true(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(backward_makes_what_formulas_make),
+    };
+    return cmocka_run_group_tests_name("eager.derivatives", tests, NULL, NULL);
+}
