@@ -109,8 +109,7 @@ static bool agrees(trainer *t, const row *r, onv_dtype amp, uint64_t saved, uint
     onv_error err = {0};
     onv_eager eager;
     onv_lower_options options = {.loss = ONV_LOSS_NONE, .amp = amp, .no_inplace = true};
-    if (onv_eager_lower(&t->model, t->live.steps, t->live.n_steps, t->is_host, &options, &eager,
-                        &err) != ONV_OK)
+    if (onv_eager_lower(&t->model, &t->live, t->is_host, &options, &eager, &err) != ONV_OK)
         fail_msg("%s: %s (%s)", r->op, err.message, err.node);
     const onv_eager_op *op = &eager.ops.at[eager.ops.count - 1];
     assert_int_equal(op->out[0], eager.outputs.at[0]);
