@@ -214,6 +214,36 @@ static void random_nested_graphs_keep_the_rules(void **state)
     }
 }
 
+/* Runtimes keep what is live, and a plan of it is no larger than all of it. */
+static void hold_runtimes(flow *f, uint64_t seed)
+{
+    static const char *const names[] = {"ideal", "arena", "torch", "ort", "async"};
+    onv_runtime_options options = {0};
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < f->live.n_intervals; i++) all += f->live.intervals[i].bytes;
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        onv_runtime_result result = flow_run(f, names[k], &options);
+        if (k < 2 &&
+            (result.activation_bytes < f->live.peak_bytes || result.activation_bytes > all))
+            fail_msg("seed %llu: %s takes %llu, the peak is %llu", (unsigned long long)seed,
+                     names[k], (unsigned long long)result.activation_bytes,
+                     (unsigned long long)f->live.peak_bytes);
+    }
+}
+
+static void runtimes_hold_nested_graphs(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        flow f;
+        model *m = nested_random(seed);
+        flow_open_model(&f, m, NULL);
+        hold_runtimes(&f, seed);
+        flow_close(&f);
+        model_free(m);
+    }
+}
+
 /* What a branch hands out of the graph around it has to be made before the If runs. */
 static void outer_values_are_made_before_the_if(void **state)
 {
@@ -237,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_state_that_grows_is_held_at_its_largest),
         cmocka_unit_test(a_declaration_for_another_batch_gives_way),
         cmocka_unit_test(random_nested_graphs_keep_the_rules),
+        cmocka_unit_test(runtimes_hold_nested_graphs),
         cmocka_unit_test(outer_values_are_made_before_the_if),
     };
     return cmocka_run_group_tests_name("graph.control_flow", tests, NULL, NULL);
