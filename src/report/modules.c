@@ -229,7 +229,9 @@ static void add_step(onv_module *module, const onv_view *view, const onv_footpri
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = view->live->of_value[node->outputs[i].index];
-        if (row != UINT32_MAX) add_activation(&module->activation, view, footprint, row);
+        /* What a branch or a body hands out counts as the output that it becomes. */
+        if (row != UINT32_MAX && view->live->intervals[row].becomes == ONV_NO_BUFFER)
+            add_activation(&module->activation, view, footprint, row);
     }
 }
 

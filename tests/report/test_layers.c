@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "report/capture.h"
-#include "support/onnx_writer.h"
+#include "support/nested.h"
 
 static char *layers_of(model *m, unsigned depth)
 {
@@ -160,13 +160,26 @@ static void depth_is_bounded(void **state)
     free(text);
 }
 
+/* Both branches make 4 MiB, one runs, and what it hands out is the result of the If; Relu makes 4 more. */
+static void what_a_branch_hands_out_counts_once(void **state)
+{
+    (void)state;
+    char *text = layers_of(nested_case_model("branches-and-more"), 0);
+    expect_contains(text, "8.0 MiB  100.0%\n");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scopes_make_a_tree),      cmocka_unit_test(depth_cuts_the_tree),
-        cmocka_unit_test(weights_tell_the_module), cmocka_unit_test(operators_stand_in_for_modules),
-        cmocka_unit_test(free_dims_count_units),   cmocka_unit_test(dots_and_slashes_meet),
+        cmocka_unit_test(scopes_make_a_tree),
+        cmocka_unit_test(depth_cuts_the_tree),
+        cmocka_unit_test(weights_tell_the_module),
+        cmocka_unit_test(operators_stand_in_for_modules),
+        cmocka_unit_test(free_dims_count_units),
+        cmocka_unit_test(dots_and_slashes_meet),
         cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(what_a_branch_hands_out_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
