@@ -1,6 +1,7 @@
 /* The JSON report: one function per part, all of it streamed. */
 #include <string.h>
 
+#include "base/heap.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_replay.h"
@@ -215,6 +216,28 @@ static onv_dim trips_of(const onv_model *model, const onv_node *node, const char
 }
 
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
+/* The node's name, or what stands for it in the names of the values inside. */
+static void put_owner(const part_job *job, const onv_node *node)
+{
+    const onv_model *model = job->view->model;
+    const char *path = node->name;
+    char *text = NULL;
+    for (uint32_t i = 0; path[0] == '\0' && i < node->n_attrs; i++)
+        if (node->attrs[i].kind == ONV_ATTR_GRAPH)
+            path = onv_model_graph(model, node->attrs[i].graph)->name;
+    const char *end = path != node->name ? strrchr(path, '/') : NULL;
+    if (end != NULL) {
+        text = onv_heap_alloc((size_t)(end - path) + 1);
+        if (text == NULL) job->json->out->failed = true;
+    }
+    if (text != NULL) {
+        memcpy(text, path, (size_t)(end - path));
+        text[end - path] = '\0';
+    }
+    onv_json_put_string(job->json, "node", text != NULL ? text : node->name);
+    onv_heap_free(text);
+}
+
 static void write_regions(const part_job *job)
 {
     static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
@@ -231,7 +254,7 @@ static void write_regions(const part_job *job)
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_string(json, "kind", kinds[r->kind]);
-        onv_json_put_string(json, "node", node->name != NULL ? node->name : "");
+        put_owner(job, node);
         onv_json_put_string(json, "attribute", r->label);
         onv_json_put_known(json, "first_step", has_steps, r->first);
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
