@@ -125,7 +125,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         storage->kind = ONV_STORAGE_ACTIVATION;
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
     }
-    make_parameter(l, tensor, onv_weight_name(l, id, read), value->name);
+    make_parameter(l, tensor, onv_weight_name(l, id, read),
+                   onv_weight_is_shared(l, id) ? NULL : value->name);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
