@@ -161,6 +161,32 @@ static void weights_belong_to_their_modules(void **state)
     }
 }
 
+/* A layer that runs twice: the exporter folded its weight twice. */
+static void a_layer_that_runs_twice_has_one_weight(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *class;
+        uint64_t weights;
+    } cases[] = {{"fc", LINEAR, 1}, {"other", LINEAR, 2}, {"fc", "zoo.Pair", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_training result;
+        onv_error err = {0};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight(m, "val_2", "f32[8,8]");
+        add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", cases[i].class,
+                       "aten.linear.default"});
+        add(m, &(step){"MatMul", "a val_2", "y", "", cases[i].module, "linear_1", cases[i].class,
+                       "aten.linear.default"});
+        model_output(m, "y", "f32");
+        assert_int_equal(train(m, &(onv_lower_options){0}, &result, &err), ONV_OK);
+        model_free(m);
+        assert_int_equal(result.figures.parameter_bytes, cases[i].weights * 8 * 8 * 4);
+    }
+}
+
 static void a_pattern_that_matches_nothing_is_refused(void **state)
 {
     (void)state;
@@ -286,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_one_operation),
         cmocka_unit_test(weights_belong_to_their_modules),
+        cmocka_unit_test(a_layer_that_runs_twice_has_one_weight),
         cmocka_unit_test(a_pattern_that_matches_nothing_is_refused),
         cmocka_unit_test(what_the_export_made_is_not_trained),
         cmocka_unit_test(activations_work_in_place_where_told),
