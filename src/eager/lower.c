@@ -101,6 +101,13 @@ static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t paramete
     return out;
 }
 
+static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
+{
+    bool same = t->rank == shape->rank;
+    for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == shape->dims[i];
+    return same;
+}
+
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -109,8 +116,15 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     uint8_t dtype = value->tensor->type.dtype;
     onv_weight_use use = onv_weight_use_of(l, id);
+    const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
+    uint32_t again;
+    if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
+        has_shape(&l->eager->tensors.at[again], &shape))
+        return again;
     whole = shape;
     if (use == ONV_WEIGHT_EXPANDED) shape.dims[0] = 1;
+    /* Positions repeat along the batch. */
+    for (uint32_t i = 0; use == ONV_WEIGHT_LOOKED_UP && i + 2 < shape.rank; i++) shape.dims[i] = 1;
     uint32_t tensor = onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
@@ -125,8 +139,11 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         storage->kind = ONV_STORAGE_ACTIVATION;
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
     }
-    make_parameter(l, tensor, onv_weight_name(l, id, read), value->name);
+    make_parameter(l, tensor, onv_weight_name(l, id, read),
+                   onv_weight_is_shared(l, id) ? NULL : value->name);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
+    if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
     uint64_t row = whole.rank > 0 ? (uint64_t)whole.dims[whole.rank - 1] : 1;
@@ -655,6 +672,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
+    onv_ptr_map_cleanup(&l.layers);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);

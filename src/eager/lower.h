@@ -17,6 +17,7 @@
 
 #include "eager/eager.h"
 #include "eager/fuse.h"
+#include "load/ptr_map.h"
 
 typedef struct onv_extra {
     uint64_t bytes;
@@ -57,6 +58,7 @@ typedef struct onv_lowering {
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
     const char **scopes;            /* of all nodes, sorted */
     size_t n_scopes;
+    onv_ptr_map layers;              /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;              /* by pattern of `inplace` */
     bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
     bool *is_statistic;              /* by value: running statistics */
@@ -146,6 +148,7 @@ bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_node *node,
                                   uint32_t k);
 onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read);
+const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
 const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
 const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name);
 /* `file`: what the file calls it, NULL: nothing. */

@@ -116,7 +116,10 @@ static place place_of(const onv_node *node, uint32_t k)
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
         strstr(node->aten_op, "no_stats") != NULL)
         return k == 1 ? PLACE_WEIGHT : PLACE_MADE;
-    if (is_any_aten(node, layers, sizeof layers / sizeof layers[0])) return PLACE_WEIGHT;
+    if (is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
+        return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
+                   ? PLACE_WEIGHT
+                   : PLACE_MADE; /* the layer's input */
     if (is_any_aten(node, others, sizeof others / sizeof others[0])) return PLACE_MADE;
     return PLACE_UNKNOWN;
 }
@@ -526,6 +529,24 @@ onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_r
     onv_weight_read *at = &l->reads.at[read - l->reads.at];
     while (at < end_of_reads(l) && same_owner(at, read)) at++;
     return at < end_of_reads(l) && at->value == read->value ? at : NULL;
+}
+
+/* A layer that runs several times has its weight folded each time: one parameter. Modules that may have
+ * several of one kind are left alone. The name where this can be, else NULL. */
+const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    static const char linear[] = "torch.nn.modules.linear.Linear",
+                      conv[] = "torch.nn.modules.conv.Conv";
+    const char *name = onv_model_value(l->model, id)->name;
+    if (read == NULL || read->scope[0] == '\0' || !onv_has_made_up_name(name)) return NULL;
+    const char *class = l->model->nodes.at[read->node].module_class;
+    bool single =
+        class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);
+    if (!single) return NULL;
+    name = onv_parameter_name(l, read->scope, read->slot);
+    name = onv_intern_n(&l->model->strings, name, strlen(name));
+    if (name == NULL && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    return name;
 }
 
 /* --- Preparation ------------------------------------------------------------------------------- */

@@ -302,7 +302,7 @@ static bool is_even(const onv_driver *driver, onv_dim d)
         at[i] = value.raw;
     }
     int64_t step;
-    return !__builtin_sub_overflow(at[1], at[0], &step) && at[2] - at[1] == step &&
+    return !__builtin_sub_overflow(at[1], at[0], &step) && step != 0 && at[2] - at[1] == step &&
            at[3] - at[2] == step;
 }
 

@@ -317,6 +317,37 @@ static void an_expand_upstream_is_found_from_the_mismatch(void **state)
     expect_shape(m, &options, "y", "[16, 197, 768]");
 }
 
+static void sizes_of_a_resize_follow_the_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,3,8,8]");
+    model_ints(m, "sizes", 4, (int64_t[]){4, 3, 16, 16});
+    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(64);
+    expect_shape(m, &options, "y", "[64, 3, 16, 16]");
+}
+
+/* What cuts the batch off is no failure of inference; nothing upstream can be changed. */
+static void a_batch_that_stops_growing_is_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    onv_error err = {0};
+    onv_analysis *analysis;
+    model_input(m, "x", "f32[4,8]");
+    model_ints(m, "zero", 1, (int64_t[]){0});
+    model_ints(m, "four", 1, (int64_t[]){4});
+    model_node(m, "Slice", "part", "x zero four zero", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(64);
+    assert_int_equal(model_try(m, &options, &analysis, &err), ONV_ERR_USAGE);
+    assert_string_equal(err.node, "part");
+    assert_non_null(strstr(err.message, "dynamic_shapes"));
+    model_free(m);
+}
+
 static void one_constant_may_mean_different_things(void **state)
 {
     (void)state;
@@ -395,6 +426,8 @@ int main(void)
         cmocka_unit_test(a_reshape_target_carries_the_old_batch),
         cmocka_unit_test(windows_and_heads_carry_a_multiple),
         cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),
+        cmocka_unit_test(sizes_of_a_resize_follow_the_batch),
+        cmocka_unit_test(a_batch_that_stops_growing_is_refused),
         cmocka_unit_test(one_constant_may_mean_different_things),
         cmocka_unit_test(what_cannot_be_carried_names_node_and_constant),
         cmocka_unit_test(the_fixed_sample_becomes_the_free_one),

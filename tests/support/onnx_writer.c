@@ -29,6 +29,7 @@ struct model {
     int64_t opset;
     buffer imports;   /* of other domains */
     char source[256]; /* of the next node */
+    char classes[256];
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -288,7 +289,8 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     put(&node, subgraphs->at, subgraphs->size);
     subgraphs->size = 0;
     if (m->source[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.name_scopes", m->source);
-    m->source[0] = '\0';
+    if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
+    m->source[0] = m->classes[0] = '\0';
     put_message(current(m), 1, &node);
 }
 
@@ -314,6 +316,11 @@ void model_end(model *m)
 void model_source(model *m, const char *module, const char *operation)
 {
     snprintf(m->source, sizeof m->source, "['', '%s', '%s']", module, operation);
+}
+
+void model_class(model *m, const char *module_class, const char *aten)
+{
+    snprintf(m->classes, sizeof m->classes, "['Net', '%s', '%s']", module_class, aten);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */

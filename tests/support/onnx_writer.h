@@ -62,6 +62,9 @@ void model_end(model *m);
 /* Where PyTorch's exporter says that the next node comes from: a module and an operation. */
 void model_source(model *m, const char *module, const char *operation);
 
+/* The same: the module's class and PyTorch's name of the operation, "aten.silu.default". */
+void model_class(model *m, const char *module_class, const char *aten);
+
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
 

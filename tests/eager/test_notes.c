@@ -1,0 +1,324 @@
+/* What PyTorch's exporter notes of nodes: which of them are one operation, which constants are weights, and
+ * whose; and what a user tells of what no export shows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "eager/trainer.h"
+
+enum { H = 4 * 8 * 4, MAX_STEPS = 8 };
+
+#define LINEAR "torch.nn.modules.linear.Linear"
+
+typedef struct step {
+    const char *op, *inputs, *output, *attributes;
+    const char *module, *call, *class, *aten; /* call NULL: not noted */
+} step;
+
+static void add(model *m, const step *s)
+{
+    if (s->call != NULL) {
+        model_source(m, s->module, s->call);
+        model_class(m, s->class, s->aten);
+    }
+    model_node(m, s->op, s->output, s->inputs, s->output, s->attributes);
+}
+
+/* h [4, 8] is a product of the input; two, w8 [8] and a mask [4, 8] are there; the result is y. */
+static model *build(const step *steps)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "w8", "f32[8]");
+    model_role(m, "w", "PARAMETER");
+    model_role(m, "w8", "PARAMETER");
+    model_node(m, "Constant", "c", "", "two", "value_float=2.0");
+    add(m, &(step){"MatMul", "x w", "h", "", "in", "linear", LINEAR, "aten.linear.default"});
+    for (size_t i = 0; i < MAX_STEPS && steps[i].op != NULL; i++) add(m, &steps[i]);
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void expect_kept(const step *steps, uint64_t bytes)
+{
+    uint64_t kept = trainer_kept(build(steps), &(onv_lower_options){.loss = ONV_LOSS_NONE}) - H;
+    if (kept != bytes)
+        fail_msg("%s (%s): keeps %llu bytes, not %llu", steps[0].op, steps[0].aten,
+                 (unsigned long long)kept, (unsigned long long)bytes);
+}
+
+#define SILU               "act", "silu", "torch.nn.modules.activation.SiLU", "aten.silu.default"
+#define SOFTPLUS           "act", "softplus", "torch.nn.modules.activation.Softplus", "aten.softplus.default"
+#define SHRINK(call, aten) "act", call, "torch.nn.modules.activation.Hardshrink", aten
+#define RMS(call, aten)    "norm", call, "zoo.RMS", aten
+#define RMS_NORM(add)                                                                              \
+    {"Pow", "h two", "a", "", RMS("pow_1", "aten.pow.Tensor_Scalar")},                             \
+        {"ReduceMean", "a", "b", "axes=[-1]", RMS("mean", "aten.mean.dim")},                       \
+        {"Add", "b two", "c", "", RMS("add", add)},                                                \
+        {"Sqrt", "c", "d", "", RMS("rsqrt", "aten.rsqrt.default")},                                \
+        {"Reciprocal", "d", "e", "", RMS("rsqrt", "aten.rsqrt.default")},                          \
+        {"Mul", "h e", "f", "", RMS("mul", "aten.mul.Tensor")},                                    \
+    {                                                                                              \
+        "Mul", "f w8", "y", "", RMS("mul_1", "aten.mul.Tensor")                                    \
+    }
+
+static void calls_are_one_operation(void **state)
+{
+    (void)state;
+    const uint64_t rows = 4 * sizeof(float);
+    expect_kept((step[MAX_STEPS]){{"Sigmoid", "h", "a", "", SILU}, {"Mul", "h a", "y", "", SILU}},
+                H);
+    /* Written by hand: what is multiplied and the sigmoid. */
+    expect_kept((step[MAX_STEPS]){{"Sigmoid", "h", "a", "", "m", "sigmoid", "Swish",
+                                   "aten.sigmoid.default"},
+                                  {"Mul", "h a", "y", "", "m", "mul", "Swish", "aten.mul.Tensor"}},
+                2 * H);
+    expect_kept((step[MAX_STEPS]){{"Softplus", "h", "a", "", SOFTPLUS},
+                                  {"Greater", "h two", "b", "", SOFTPLUS},
+                                  {"Where", "b h a", "y", "", SOFTPLUS}},
+                H);
+    expect_kept(
+        (step[MAX_STEPS]){{"Abs", "h", "a", "", SHRINK("abs_1", "aten.abs.default")},
+                          {"LessOrEqual", "a two", "b", "", SHRINK("le", "aten.le.Scalar")},
+                          {"Where", "b two h", "y", "", SHRINK("where", "aten.where.self")}},
+        H);
+    expect_kept((step[MAX_STEPS]){RMS_NORM("aten.add.Scalar")}, H + rows);
+    /* By hand: the input, its product with the root, the root. */
+    expect_kept((step[MAX_STEPS]){RMS_NORM("aten.add.Tensor")}, 2 * H + rows);
+    expect_kept((step[MAX_STEPS]){{"ReduceMax", "h", "y", "axes=[-1]", "m", "max_1", "Net",
+                                   "aten.max.dim"}},
+                4 * sizeof(int64_t));
+    expect_kept((step[MAX_STEPS]){{"ReduceMax", "h", "y", "axes=[-1]", "m", "amax", "Net",
+                                   "aten.amax.default"}},
+                H + rows);
+}
+
+/* --- Weights ----------------------------------------------------------------------------------- */
+
+static onv_status train(model *m, const onv_lower_options *lower, onv_training *result,
+                        onv_error *err)
+{
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_training_options how = {.train = {.optimizer = onv_optimizer_find("sgd"), .lower = *lower}};
+    how.train.lower.loss = ONV_LOSS_NONE;
+    onv_status status = onv_training_compute(&t.model, &t.live, &how, result, err);
+    trainer_close(&t);
+    return status;
+}
+
+/* fc and other are linear; the file has one bias of zeros for both, and weights under made-up names. */
+static model *linears(const char *constant, const step *reads)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "val_1", "f32[8,8]");
+    model_weight(m, "val_2", "f32[8,8]");
+    model_weight(m, "fc.bias", "f32[8]");
+    model_role(m, "fc.bias", "PARAMETER");
+    if (constant != NULL) model_weight(m, constant, "f32[4,8]");
+    add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", LINEAR, "aten.linear.default"});
+    add(m, &(step){"Add", "a fc.bias", "b", "", "fc", "linear", LINEAR, "aten.linear.default"});
+    add(m,
+        &(step){"MatMul", "b val_2", "c", "", "other", "linear_1", LINEAR, "aten.linear.default"});
+    add(m,
+        &(step){"Add", "c fc.bias", "d", "", "other", "linear_1", LINEAR, "aten.linear.default"});
+    if (reads != NULL) add(m, reads);
+    model_output(m, reads != NULL ? "y" : "d", "f32");
+    return m;
+}
+
+static void weights_belong_to_their_modules(void **state)
+{
+    (void)state;
+    const uint64_t layer = (8 * 8 + 8) * 4;
+    static const struct {
+        const char *freeze, *only;
+        uint64_t gradients;
+    } cases[] = {
+        {NULL, NULL, 2 * layer},     {"fc", NULL, layer},    {"other.bias", NULL, 2 * layer - 32},
+        {"val_2", NULL, layer + 32}, {NULL, "other", layer}, {NULL, "*.bias", 64},
+        {"*.weight", "fc", 32},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_lower_options lower = {.freeze = &cases[i].freeze,
+                                   .n_freeze = cases[i].freeze != NULL,
+                                   .train_only = &cases[i].only,
+                                   .n_train_only = cases[i].only != NULL};
+        onv_training result;
+        onv_error err = {0};
+        model *m = linears(NULL, NULL);
+        assert_int_equal(train(m, &lower, &result, &err), ONV_OK);
+        model_free(m);
+        assert_int_equal(result.figures.parameter_bytes, 2 * layer);
+        assert_int_equal(result.figures.gradient_bytes, cases[i].gradients);
+    }
+}
+
+/* A layer that runs twice: the exporter folded its weight twice. */
+static void a_layer_that_runs_twice_has_one_weight(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *class;
+        uint64_t weights;
+    } cases[] = {{"fc", LINEAR, 1}, {"other", LINEAR, 2}, {"fc", "zoo.Pair", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_training result;
+        onv_error err = {0};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight(m, "val_2", "f32[8,8]");
+        add(m, &(step){"MatMul", "x val_1", "a", "", "fc", "linear", cases[i].class,
+                       "aten.linear.default"});
+        add(m, &(step){"MatMul", "a val_2", "y", "", cases[i].module, "linear_1", cases[i].class,
+                       "aten.linear.default"});
+        model_output(m, "y", "f32");
+        assert_int_equal(train(m, &(onv_lower_options){0}, &result, &err), ONV_OK);
+        model_free(m);
+        assert_int_equal(result.figures.parameter_bytes, cases[i].weights * 8 * 8 * 4);
+    }
+}
+
+static void a_pattern_that_matches_nothing_is_refused(void **state)
+{
+    (void)state;
+    const char *pattern = "decoder";
+    const onv_lower_options cases[] = {{.freeze = &pattern, .n_freeze = 1},
+                                       {.train_only = &pattern, .n_train_only = 1},
+                                       {.inplace = &pattern, .n_inplace = 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_training result;
+        onv_error err = {0};
+        model *m = linears(NULL, NULL);
+        assert_int_equal(train(m, &cases[i], &result, &err), ONV_ERR_USAGE);
+        assert_non_null(strstr(err.message, "'decoder'"));
+        model_free(m);
+    }
+}
+
+/* Masks and zeros are made in the forward pass: no parameters, and nothing that stays. */
+static void what_the_export_made_is_not_trained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        step reads;
+        bool trained;
+    } cases[] = {
+        {"val_9",
+         {"Add", "d val_9", "y", "", "at", "sdpa", "Net",
+          "aten.scaled_dot_product_attention.default"},
+         false},
+        {"val_9", {"Add", "d val_9", "y", "", "at", "add", "Net", "aten.add.Tensor"}, false},
+        {"zeros_like_1",
+         {"Add", "d zeros_like_1", "y", "", "at", "add", "Net", "aten.add.Tensor"},
+         false},
+        {"view_3",
+         {"Gemm", "d view_3", "y", "transB=1", "std", "linear_2", "Std", "aten.linear.default"},
+         true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_training result;
+        onv_error err = {0};
+        model *m = linears(cases[i].name, &cases[i].reads);
+        assert_int_equal(train(m, &(onv_lower_options){0}, &result, &err), ONV_OK);
+        model_free(m);
+        assert_int_equal(result.figures.parameter_bytes,
+                         2 * (8 * 8 + 8) * 4 + (cases[i].trained ? H : 0));
+        assert_int_equal(result.figures.buffer_bytes, 0);
+    }
+}
+
+/* --- What no export shows ---------------------------------------------------------------------- */
+
+static void activations_work_in_place_where_told(void **state)
+{
+    (void)state;
+    const step steps[MAX_STEPS] = {
+        {"LeakyRelu", "h", "a", "", "act", "leaky_relu", "LeakyReLU", "aten.leaky_relu.default"},
+        {"MatMul", "a w", "y", "", "out", "linear_1", LINEAR, "aten.linear.default"}};
+    static const char *const patterns[] = {"*", "act", "a?t"};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE};
+    assert_int_equal(trainer_kept(build(steps), &options), 3 * H);
+    for (size_t i = 0; i < 3; i++) {
+        options.inplace = &patterns[i];
+        options.n_inplace = 1;
+        assert_int_equal(trainer_kept(build(steps), &options), 2 * H);
+    }
+}
+
+#define SDPA "at", "sdpa", "Attention", "aten.scaled_dot_product_attention.default"
+
+static void dropout_inside_attention_is_added(void **state)
+{
+    (void)state;
+    const step steps[MAX_STEPS] = {
+        {"Mul", "h two", "q", "", SDPA},        {"Transpose", "h", "t", "perm=[1,0]", SDPA},
+        {"Mul", "t two", "k", "", SDPA},        {"MatMul", "q k", "s", "", SDPA},
+        {"Softmax", "s", "p", "axis=-1", SDPA}, {"MatMul", "p h", "y", "", SDPA}};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE, .attention_dropout = -1};
+    uint64_t without = trainer_kept(build(steps), &options);
+    options.attention_dropout = 0.1;
+    uint64_t with = trainer_kept(build(steps), &options);
+    assert_int_equal(with - without, 4 * 4 * (1 + sizeof(float))); /* a mask, and what it left */
+}
+
+/* Padding that a convolution cannot do was done before it, into a copy, which is kept. */
+static void uneven_padding_makes_a_copy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *attributes;
+        uint64_t bytes;
+    } cases[] = {{"pads=[1,1]", 2 * 4 * 10 * 4}, {"pads=[2,0]", 2 * 4 * 12 * 4}};
+    for (size_t i = 0; i < 2; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,10]");
+        model_weight(m, "w", "f32[4,4,3]");
+        model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         cases[i].bytes);
+    }
+}
+
+/* b is permuted: bmm gets a copy of it, and keeps that; a is only seen in another way. */
+static void einsum_copies_what_it_permutes(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "b", "f32[6,4,8]");
+    model_node(m, "MatMul", "product", "x w", "a", "");
+    model_node(m, "Einsum", "sum", "a b", "y", "equation='bij,kij->bik'");
+    model_output(m, "y", "f32");
+    /* x; a as [i, b, j] and b as [i, j, k], neither of which is a view of three dims' memory. */
+    uint64_t x = 2 * 4 * 8 * 4, b = 6 * 4 * 8 * 4;
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    assert_in_range(kept, 2 * x, 2 * x + b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_one_operation),
+        cmocka_unit_test(weights_belong_to_their_modules),
+        cmocka_unit_test(a_layer_that_runs_twice_has_one_weight),
+        cmocka_unit_test(a_pattern_that_matches_nothing_is_refused),
+        cmocka_unit_test(what_the_export_made_is_not_trained),
+        cmocka_unit_test(activations_work_in_place_where_told),
+        cmocka_unit_test(dropout_inside_attention_is_added),
+        cmocka_unit_test(uneven_padding_makes_a_copy),
+        cmocka_unit_test(einsum_copies_what_it_permutes),
+    };
+    return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);
+}
