@@ -157,7 +157,7 @@ static onv_status list_reads(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = &model->values.at[node->inputs[k].index];
-            if (value->kind != ONV_VALUE_INITIALIZER) continue;
+            if (!onv_value_may_train(model, value)) continue;
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,
@@ -329,7 +329,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
     if (l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER) return ONV_WEIGHT_BUFFER;
     bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
-    if (value->kind != ONV_VALUE_INITIALIZER) return ONV_WEIGHT_CONSTANT;
+    if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
         if (noted && is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
         bool made = noted && is_made_in_forward(value->name);
