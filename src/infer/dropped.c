@@ -1,5 +1,6 @@
-/* Which weights are held, and which may be trained. No run holds those of branches that cannot be taken, and those outside that only such
- * branches read. One that nothing reads at all stays: it is in the file, and runtimes load it. */
+/* Which weights may be trained, and which ones no run holds: those of branches that cannot be taken, and
+ * those outside that only such branches read. One that nothing reads at all stays: it is in the file,
+ * and runtimes load it. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -12,8 +13,8 @@ static void note(uint8_t *reads, onv_value_id id, bool dropped)
     if (onv_is_value(id)) reads[id.index] |= dropped ? READ_IN_DROPPED : READ;
 }
 
-/* One initializer, as the scales of a Resize, does not make the others parameters. */
-enum { MORE_IN_CONSTANTS = 100 };
+/* A few initializers, as the scales of a Resize, do not make Constant nodes numbers in the code. */
+enum { MORE_IN_CONSTANTS = 10 };
 
 /* Where nearly all numbers are in Constant nodes, the parameters are. */
 static void find_parameters(onv_model *model)
