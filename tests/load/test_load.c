@@ -54,13 +54,13 @@ static void compare(const char *file)
     uint64_t elems = 0;
     for (size_t i = 0; i < model.values.count; i++) {
         const onv_value *value = &model.values.at[i];
-        bool counts = value->kind == ONV_VALUE_INITIALIZER && value->graph.index == 0;
+        bool counts = onv_value_is_weight(value) && value->tensor != NULL;
         const onv_known *known;
         if (counts) elems += value->tensor->elems;
         if (value->tensor != NULL && onv_load_known(&model, value->tensor, &known, &err) != ONV_OK)
             fail_msg("%s: %s", path, err.message);
     }
-    assert_int_equal(elems, truth(file, "initializer_elems"));
+    assert_int_equal(elems, truth(file, "weight_elems"));
     if (strstr(file, "functions") == NULL)
         assert_int_equal(model.graphs.at[0].n_nodes, truth(file, "nodes"));
     else
