@@ -258,8 +258,10 @@ static uint64_t peak_by_hand(const shared *s)
     uint64_t peak = 0;
     for (uint32_t step = 0; step < s->f.live.n_steps; step++) {
         uint64_t now = 0;
-        for (uint32_t i = 0; i < s->s.count; i++)
-            if (s->s.at[i].first <= step && step <= s->s.at[i].last) now += s->s.at[i].bytes;
+        for (uint32_t i = 0; i < s->s.timeline.buffers.count; i++)
+            if (s->s.timeline.buffers.at[i].first <= step &&
+                step <= s->s.timeline.buffers.at[i].last)
+                now += s->s.timeline.buffers.at[i].bytes;
         if (now > peak) peak = now;
     }
     return peak;
@@ -270,13 +272,13 @@ static void check_storages(const shared *s)
     const onv_live *live = &s->f.live;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         const onv_buffer *row = &live->intervals[i];
-        assert_true(s->s.of_row[i] < s->s.count);
-        const onv_buffer *storage = &s->s.at[s->s.of_row[i]];
+        assert_true(s->s.of_row[i] < s->s.timeline.buffers.count);
+        const onv_buffer *storage = &s->s.timeline.buffers.at[s->s.of_row[i]];
         assert_true(storage->first <= row->first && row->last <= storage->last);
         assert_true(row->bytes <= storage->bytes);
         assert_true(row->kind != ONV_BUFFER_OUTPUT || storage->kind != ONV_BUFFER_ACTIVATION);
     }
-    assert_int_equal(s->s.peak_bytes, peak_by_hand(s));
+    assert_int_equal(s->s.peak.bytes, peak_by_hand(s));
 }
 
 static void sharing_never_costs(void **state)
