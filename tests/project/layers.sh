@@ -2,7 +2,7 @@
 # The layers of the architecture: a file of src/ includes only its own folder and lower layers.
 # Which layer a folder is in is read from the table in ARCHITECTURE.md: | layer | `src/folder` |
 #
-#     tests/project/floors.sh [ROOT]     checks ROOT (default: $ONV_SOURCE_DIR)
+#     tests/project/layers.sh [ROOT]     checks ROOT (default: $ONV_SOURCE_DIR)
 #
 # Without an argument it also checks itself, on a small tree where every rule is broken once.
 set -euo pipefail
