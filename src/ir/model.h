@@ -125,6 +125,10 @@ typedef struct onv_node {
     const char *source_op; /* PyTorch's call, likewise: "conv2d_1"; one for all nodes it became */
     const char *module_class; /* of `scope`, likewise: "torch.nn.modules.conv.Conv2d" */
     const char *aten_op;      /* PyTorch's operation, likewise: "aten.conv2d.default" */
+    /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
+     * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
+    const char *calls;
+    const char *call_classes; /* of those, likewise */
     onv_graph_id graph;       /* the graph it stands in */
     int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
