@@ -15,7 +15,7 @@
 enum { LAYERS = 400, SCRATCH = 3 };
 
 typedef struct maker {
-    ONV_VEC(onv_event) events;
+    ONV_VEC(onv_trace_event) events;
     size_t wanted;
     uint64_t random;
     uint32_t n_ids;
@@ -29,7 +29,7 @@ static uint64_t next_random(maker *m)
     return m->random;
 }
 
-static void add(maker *m, onv_event event)
+static void add(maker *m, onv_trace_event event)
 {
     if (!onv_vec_push(&m->events, event)) {
         fprintf(stderr, "out of memory\n");
@@ -40,12 +40,12 @@ static void add(maker *m, onv_event event)
 
 static void alloc_id(maker *m, uint32_t id, uint64_t bytes)
 {
-    add(m, (onv_event){.id = id, .bytes = bytes});
+    add(m, (onv_trace_event){.id = id, .bytes = bytes});
 }
 
 static void free_id(maker *m, uint32_t id)
 {
-    add(m, (onv_event){.id = id, .is_free = true});
+    add(m, (onv_trace_event){.id = id, .is_free = true});
 }
 
 /* From some hundred bytes to some ten megabytes. */
@@ -84,59 +84,61 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void time_model(const onv_alloc_model *model, const onv_trace *trace)
-{
-    onv_error err = {0};
-    onv_alloc_result result;
-    double best = 0;
-    for (int round = 0; round < 3; round++) {
-        double start = now();
-        if (onv_alloc_simulate(trace, model, NULL, &result, &err) != ONV_OK) {
-            fprintf(stderr, "%s: %s\n", model->name, err.message);
-            exit(1);
-        }
-        double rate = (double)trace->count / (now() - start);
-        if (rate > best) best = rate;
-    }
-    printf("%-18s %8.2f M events/s  reserved peak %" PRIu64 " in %" PRIu64 " segments\n",
-           model->name, best / 1e6, result.reserved_peak, result.segments_peak);
-}
-
-typedef struct bytes {
+typedef struct text {
     char *at;
     size_t count, capacity;
-} bytes;
+    size_t events;
+} text;
 
-static bool keep(void *context, const char *text, size_t count)
+static text text_of(const maker *m)
 {
-    bytes *b = context;
-    if (!onv_vec_reserve(b, count)) return false;
-    memcpy(b->at + b->count, text, count);
-    b->count += count;
-    return true;
+    text t = {.events = m->events.count};
+    for (size_t i = 0; i < m->events.count; i++) {
+        const onv_trace_event *e = &m->events.at[i];
+        if (!onv_vec_reserve(&t, 64)) exit(1);
+        t.count += (size_t)(e->is_free ? sprintf(t.at + t.count, "free,%" PRIu32 "\n", e->id)
+                                       : sprintf(t.at + t.count, "alloc,%" PRIu32 ",%" PRIu64 "\n",
+                                                 e->id, e->bytes));
+    }
+    return t;
 }
 
-static onv_status ignore(void *context, const onv_event *event, onv_error *err)
+static onv_status ignore(void *context, const onv_trace_event *event, onv_error *err)
 {
     (void)err;
     *(uint64_t *)context += event->bytes;
     return ONV_OK;
 }
 
-static void time_reader(const onv_trace *trace)
+static void time_reader(const text *csv)
 {
-    bytes text = {0};
     uint64_t sum = 0;
     double start = now();
-    if (onv_trace_csv_write(trace, keep, &text, NULL) != ONV_OK) exit(1);
-    double written = now();
-    if (onv_trace_csv_scan(text.at, text.count, ignore, &sum, NULL, NULL) != ONV_OK) exit(1);
-    double read = now();
-    printf("%-18s %8.2f M events/s\n", "csv write", (double)trace->count / (written - start) / 1e6);
-    printf("%-18s %8.2f M events/s, %.0f MB/s\n", "csv read",
-           (double)trace->count / (read - written) / 1e6,
-           (double)text.count / (read - written) / 1e6);
-    onv_vec_cleanup(&text);
+    if (onv_trace_csv_scan(csv->at, csv->count, ignore, &sum, NULL, NULL) != ONV_OK) exit(1);
+    double read = now() - start;
+    printf("%-18s %8.2f M events/s, %.0f MB/s\n", "csv read", (double)csv->events / read / 1e6,
+           (double)csv->count / read / 1e6);
+}
+
+static void time_model(const onv_alloc_model *model, const onv_timeline *t, size_t events)
+{
+    onv_error err = {0};
+    onv_placement p;
+    onv_held_figures figures = {0};
+    double best = 0;
+    for (int round = 0; round < 3; round++) {
+        double start = now();
+        if (onv_alloc_run(t, model, NULL, &p, &err) != ONV_OK) {
+            fprintf(stderr, "%s: %s\n", model->name, err.message);
+            exit(1);
+        }
+        double rate = (double)events / (now() - start);
+        if (rate > best) best = rate;
+        figures = p.figures;
+        onv_placement_cleanup(&p);
+    }
+    printf("%-18s %8.2f M events/s  reserved peak %" PRIu64 " in %" PRIu64 " segments\n",
+           model->name, best / 1e6, figures.reserved_peak, figures.segments_peak);
 }
 
 int main(int argc, char **argv)
@@ -145,10 +147,14 @@ int main(int argc, char **argv)
                .random = 88172645463325252};
     for (uint32_t l = 0; l < LAYERS; l++) alloc_id(&m, l, size_of_layer(&m, l + 3, 16));
     while (m.events.count < m.wanted) one_iteration(&m);
-    onv_trace trace = {.events = m.events.at, .count = m.events.count, .n_ids = m.n_ids};
-    printf("%zu events, %" PRIu32 " ids\n", trace.count, trace.n_ids);
-    for (size_t i = 0; i < onv_n_alloc_models; i++) time_model(onv_alloc_models[i], &trace);
-    time_reader(&trace);
+    text csv = text_of(&m);
+    onv_timeline t;
+    if (onv_trace_csv_read(csv.at, csv.count, &t, NULL) != ONV_OK) return 1;
+    printf("%zu events, %" PRIu32 " ids, %zu steps\n", csv.events, m.n_ids, t.steps.count);
+    for (size_t i = 0; i < onv_n_alloc_models; i++) time_model(onv_alloc_models[i], &t, csv.events);
+    time_reader(&csv);
+    onv_timeline_cleanup(&t);
+    onv_vec_cleanup(&csv);
     onv_vec_cleanup(&m.events);
     return 0;
 }

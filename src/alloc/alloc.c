@@ -54,16 +54,20 @@ void onv_allocator_cleanup(onv_allocator *a)
 
 /* --- What models share ------------------------------------------------------------------------- */
 
-static void tell(const onv_allocator *a, onv_alloc_action action)
+onv_status onv_record_segment(onv_allocator *a, onv_taken_segment segment, uint32_t *index,
+                              onv_error *err)
 {
-    if (a->options.hook == NULL) return;
-    action.event = a->n_events == 0 ? 0 : a->n_events - 1;
-    a->options.hook(a->options.hook_context, &action);
+    onv_placement *p = a->record;
+    if (p == NULL) return ONV_OK;
+    segment.taken = a->n_events - 1;
+    segment.returned = p->events.count;
+    *index = (uint32_t)p->segments.count; /* there are never more segments than blocks were made */
+    return onv_vec_push(&p->segments, segment) ? ONV_OK : onv_fail_memory(err);
 }
 
-void onv_allocator_tell(const onv_allocator *a, onv_alloc_act act, uint64_t address, uint64_t bytes)
+void onv_record_return(onv_allocator *a, uint32_t index)
 {
-    tell(a, (onv_alloc_action){.act = act, .address = address, .bytes = bytes});
+    if (a->record != NULL) a->record->segments.at[index].returned = a->n_events - 1;
 }
 
 onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,
@@ -71,23 +75,26 @@ onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uin
 {
     if (!onv_device_has(a, bytes)) return ONV_OK;
     ONV_TRY(onv_space_add_segment(&a->space, bytes, ONV_BLOCK_FREE, block, err));
-    onv_space_segment_of(&a->space, *block)->pool = (uint8_t)pool;
+    onv_segment *segment = onv_space_segment_of(&a->space, *block);
+    segment->pool = (uint8_t)pool;
+    if (!a->model->is_pooled)
+        ONV_TRY(onv_record_segment(a, (onv_taken_segment){.bytes = bytes, .counted = bytes},
+                                   &segment->recorded, err));
     onv_stats_add(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
     onv_stats_add(&a->stats, ONV_STAT_RESERVED_BYTES, pool, bytes);
     a->stats.device_allocs++;
-    onv_allocator_tell(a, ONV_ACT_SEGMENT_ALLOC, onv_space_block(&a->space, *block)->address,
-                       bytes);
     return ONV_OK;
 }
 
 void onv_device_free(onv_allocator *a, uint32_t block)
 {
     const onv_block *b = onv_space_block(&a->space, block);
-    unsigned pool = onv_space_segment_of(&a->space, block)->pool;
+    const onv_segment *segment = onv_space_segment_of(&a->space, block);
+    unsigned pool = segment->pool;
+    onv_record_return(a, segment->recorded);
     onv_stats_remove(&a->stats, ONV_STAT_SEGMENTS, pool, 1);
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool, b->bytes);
     a->stats.device_frees++;
-    onv_allocator_tell(a, ONV_ACT_SEGMENT_FREE, b->address, b->bytes);
     onv_space_remove_segment(&a->space, block);
 }
 
@@ -128,7 +135,21 @@ static unsigned pool_of(const onv_allocator *a, const onv_block *b)
     return b->segment == ONV_NO_BLOCK ? ONV_POOL_ALL : a->space.segments.at[b->segment].pool;
 }
 
-static void grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block)
+static onv_status record_place(onv_allocator *a, uint32_t id, const onv_block *b, onv_error *err)
+{
+    if (a->record == NULL || b->segment == ONV_NO_BLOCK) return ONV_OK;
+    onv_place *place = &a->record->places.at[id];
+    if (a->model->is_pooled)
+        return onv_record_segment(a,
+                                  (onv_taken_segment){.bytes = b->requested, .counted = b->bytes},
+                                  &place->segment, err);
+    const onv_segment *s = &a->space.segments.at[b->segment];
+    *place = (onv_place){.offset = b->address - s->address, .segment = s->recorded};
+    return ONV_OK;
+}
+
+static onv_status grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block,
+                        onv_error *err)
 {
     onv_block *b = onv_space_block(&a->space, block);
     b->state = ONV_BLOCK_USED;
@@ -139,23 +160,17 @@ static void grant(onv_allocator *a, uint32_t id, uint64_t bytes, uint32_t block)
     onv_stats_add(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
     onv_stats_add(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, bytes);
     onv_stats_add(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
-    tell(a, (onv_alloc_action){.act = ONV_ACT_ALLOC,
-                               .id = id,
-                               .address = b->address,
-                               .bytes = b->bytes,
-                               .requested = bytes});
+    return record_place(a, id, b, err);
 }
 
 static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool reserve,
-                           const char *label, onv_error *err)
+                           onv_error *err)
 {
     size_t event = a->n_events++;
     if (a->out_of_memory) return ONV_OK;
     if (bytes > ONV_ALLOC_MAX_BYTES)
-        return onv_fail(err, ONV_ERR_LIMIT,
-                        "event %zu: %" PRIu64 " bytes are more than any device%s%s%s", event, bytes,
-                        label != NULL ? " ('" : "", label != NULL ? label : "",
-                        label != NULL ? "')" : "");
+        return onv_fail(err, ONV_ERR_LIMIT, "event %zu: %" PRIu64 " bytes are more than any device",
+                        event, bytes);
     ONV_TRY(know_id(a, id, err));
     if (a->owned.at[id] != ONV_OWNS_NOTHING)
         return onv_fail(err, ONV_ERR_USAGE, "event %zu: id %" PRIu32 " is allocated already", event,
@@ -172,12 +187,10 @@ static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool r
     if (block == ONV_NO_BLOCK) {
         a->out_of_memory = true;
         a->oom_event = event;
-        a->oom_id = id;
         a->oom_bytes = bytes;
-        tell(a, (onv_alloc_action){.act = ONV_ACT_OUT_OF_MEMORY, .id = id, .bytes = bytes});
         return ONV_OK;
     }
-    grant(a, id, bytes, block);
+    ONV_TRY(grant(a, id, bytes, block, err));
     if (a->stats.overflow)
         return onv_fail(err, ONV_ERR_OVERFLOW, "event %zu: the sum of all sizes passes 64 bits",
                         event);
@@ -186,12 +199,12 @@ static onv_status allocate(onv_allocator *a, uint32_t id, uint64_t bytes, bool r
 
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, false, NULL, err);
+    return allocate(a, id, bytes, false, err);
 }
 
 onv_status onv_allocator_reserve(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err)
 {
-    return allocate(a, id, bytes, true, NULL, err);
+    return allocate(a, id, bytes, true, err);
 }
 
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
@@ -209,20 +222,11 @@ onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err)
     onv_stats_remove(&a->stats, ONV_STAT_ALLOCATED_BYTES, pool, counted_bytes(a, b));
     onv_stats_remove(&a->stats, ONV_STAT_REQUESTED_BYTES, pool, b->requested);
     onv_stats_remove(&a->stats, ONV_STAT_ALLOCATIONS, pool, 1);
-    tell(a, (onv_alloc_action){.act = ONV_ACT_FREE,
-                               .id = id,
-                               .address = b->address,
-                               .bytes = b->bytes,
-                               .requested = b->requested});
+    if (a->record != NULL && a->model->is_pooled)
+        onv_record_return(a, a->record->places.at[id].segment);
     b->state = ONV_BLOCK_FREE;
     a->model->free(a, block);
     return ONV_OK;
-}
-
-onv_status onv_allocator_feed(onv_allocator *a, const onv_event *event, onv_error *err)
-{
-    return event->is_free ? onv_allocator_free(a, event->id, err)
-                          : allocate(a, event->id, event->bytes, false, event->label, err);
 }
 
 onv_status onv_allocator_release_cached(onv_allocator *a, onv_error *err)
@@ -252,38 +256,23 @@ const onv_block *onv_allocator_next_block(const onv_allocator *a, const onv_segm
     return next == ONV_NO_BLOCK ? NULL : onv_space_block(&a->space, next);
 }
 
-void onv_allocator_result(const onv_allocator *a, onv_alloc_result *result)
+void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures)
 {
     const onv_stat *allocated = &a->stats.of[ONV_STAT_ALLOCATED_BYTES][ONV_POOL_ALL];
     const onv_stat *reserved = &a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL];
     const onv_stat *requested = &a->stats.of[ONV_STAT_REQUESTED_BYTES][ONV_POOL_ALL];
     const onv_stat *segments = &a->stats.of[ONV_STAT_SEGMENTS][ONV_POOL_ALL];
-    *result = (onv_alloc_result){.runtime = a->model->name,
-                                 .allocated_peak = allocated->peak,
-                                 .reserved_peak = reserved->peak,
-                                 .requested_peak = requested->peak,
-                                 .allocated_end = allocated->current,
-                                 .reserved_end = reserved->current,
-                                 .requested_end = requested->current,
-                                 .segments = segments->current,
-                                 .segments_peak = segments->peak,
-                                 .out_of_memory = a->out_of_memory,
-                                 .oom_event = a->oom_event,
-                                 .oom_bytes = a->oom_bytes};
-}
-
-onv_status onv_alloc_simulate(const onv_trace *trace, const onv_alloc_model *model,
-                              const onv_alloc_options *options, onv_alloc_result *result,
-                              onv_error *err)
-{
-    onv_allocator a;
-    ONV_TRY(onv_allocator_init(&a, model, options, err));
-    onv_status status = ONV_OK;
-    for (size_t i = 0; i < trace->count && status == ONV_OK && !a.out_of_memory; i++)
-        status = onv_allocator_feed(&a, &trace->events[i], err);
-    if (status == ONV_OK) onv_allocator_result(&a, result);
-    onv_allocator_cleanup(&a);
-    return status;
+    *figures = (onv_held_figures){.allocated_peak = allocated->peak,
+                                  .reserved_peak = reserved->peak,
+                                  .requested_peak = requested->peak,
+                                  .allocated_end = allocated->current,
+                                  .reserved_end = reserved->current,
+                                  .requested_end = requested->current,
+                                  .segments = segments->current,
+                                  .segments_peak = segments->peak,
+                                  .out_of_memory = a->out_of_memory,
+                                  .oom_event = a->oom_event,
+                                  .oom_bytes = a->oom_bytes};
 }
 
 /* --- Check ------------------------------------------------------------------------------------- */

@@ -1,14 +1,13 @@
-/* Allocator models: what a runtime's allocator would hold while a trace runs.
+/* Allocator models: what a runtime's allocator would hold while a timeline runs.
  *
  * An onv_allocator is one simulated allocator: an image of its memory (segments and blocks), its
- * statistics, and for every live id of the trace the block it owns. A model is the policy: how a
- * request is rounded, which free block it takes, what is split, when the device is asked for more.
+ * statistics, and for every live id the block it owns. A model is the policy: how a request is
+ * rounded, which free block it takes, what is split, when the device is asked for more.
  *
- *     onv_allocator a;
- *     ONV_TRY(onv_allocator_init(&a, onv_alloc_model_find("torch"), NULL, err));
- *     for (...) status = onv_allocator_feed(&a, &events[i], err);
- *     onv_allocator_result(&a, &result);
- *     onv_allocator_cleanup(&a);
+ *     onv_placement p;
+ *     ONV_TRY(onv_alloc_run(&timeline, onv_alloc_model_find("torch"), NULL, &p, err));
+ *     ... p.figures.reserved_peak, p.places.at[buffer] ...
+ *     onv_placement_cleanup(&p);
  *
  * All models assume one stream, so freed memory can be used again at once, and a device that gives
  * out increasing addresses: a real driver may not, which can change the pick among free blocks of
@@ -19,7 +18,7 @@
 #define ONV_ALLOC_ALLOC_H
 
 #include "alloc/space.h"
-#include "timeline/trace.h"
+#include "timeline/placement.h"
 
 /* A single request beyond this is no size but a mistake: ONV_ERR_LIMIT. */
 #define ONV_ALLOC_MAX_BYTES (UINT64_C(1) << 56)
@@ -93,28 +92,6 @@ typedef struct onv_async_options {
     uint64_t align_bytes; /* 512 */
 } onv_async_options;
 
-typedef enum onv_alloc_act {
-    ONV_ACT_SEGMENT_ALLOC, /* the device gives memory ... */
-    ONV_ACT_SEGMENT_FREE,
-    ONV_ACT_SEGMENT_MAP, /* ... in pages of an address space */
-    ONV_ACT_SEGMENT_UNMAP,
-    ONV_ACT_ALLOC,
-    ONV_ACT_FREE,
-    ONV_ACT_OUT_OF_MEMORY,
-} onv_alloc_act;
-
-/* Something that happened, in the order in which a runtime would report it. */
-typedef struct onv_alloc_action {
-    onv_alloc_act act;
-    size_t event;       /* position in the trace of the event that led to it */
-    uint32_t id;        /* ALLOC, FREE, OUT_OF_MEMORY */
-    uint64_t address;   /* OUT_OF_MEMORY: 0 */
-    uint64_t bytes;     /* of the block or the segment; OUT_OF_MEMORY: requested */
-    uint64_t requested; /* ALLOC, FREE */
-} onv_alloc_action;
-
-typedef void (*onv_alloc_hook)(void *context, const onv_alloc_action *action);
-
 typedef struct onv_alloc_options {
     uint64_t capacity_bytes; /* of device memory for this allocator; 0: no limit */
     onv_torch_options torch;
@@ -122,8 +99,6 @@ typedef struct onv_alloc_options {
     onv_async_options async;
     uint64_t raw_granularity_bytes; /* 2 MiB */
     uint64_t pattern_align_bytes;   /* 256 */
-    onv_alloc_hook hook;            /* told of everything; may be NULL */
-    void *hook_context;
 } onv_alloc_options;
 
 /* --- Models ------------------------------------------------------------------------------------ */
@@ -137,6 +112,7 @@ typedef struct onv_alloc_model {
     size_t state_bytes;    /* of the model's own state; zeroed before init */
     bool counts_requested; /* "allocated" sums what was asked for, not the sizes of blocks */
     bool counts_inactive;  /* keeps ONV_STAT_INACTIVE_* */
+    bool is_pooled; /* stands for a pool of the device's own, which is asked for each buffer */
 
     /* Sets the options by which a variant differs from the model it shares its functions with. */
     void (*preset)(onv_alloc_options *options);
@@ -168,10 +144,10 @@ struct onv_allocator {
     onv_alloc_stats stats;
     onv_space space;
     ONV_VEC(uint32_t) owned; /* by id: its block, ONV_OWNS_NOTHING, or ONV_OWNS_ZERO_BYTES */
+    onv_placement *record;   /* what happens is written there; ids are buffers. NULL: nowhere */
     size_t n_events;         /* fed so far */
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
-    uint32_t oom_id;
     uint64_t oom_bytes;
     void *state; /* of the model */
 };
@@ -186,7 +162,6 @@ void onv_allocator_cleanup(onv_allocator *a);
 
 /* One event: an id must not be allocated twice, nor freed while it is not (ONV_ERR_USAGE). A table
  * by id is kept, so ids should be dense. After a failure only cleanup is of use. */
-onv_status onv_allocator_feed(onv_allocator *a, const onv_event *event, onv_error *err);
 onv_status onv_allocator_alloc(onv_allocator *a, uint32_t id, uint64_t bytes, onv_error *err);
 onv_status onv_allocator_free(onv_allocator *a, uint32_t id, onv_error *err);
 
@@ -217,28 +192,20 @@ bool onv_allocator_dump(const onv_allocator *a, onv_write_fn write, void *contex
  * torch.cuda.memory_summary(). */
 bool onv_allocator_summary(const onv_allocator *a, onv_write_fn write, void *context);
 
-/* --- Whole traces ------------------------------------------------------------------------------ */
+void onv_allocator_figures(const onv_allocator *a, onv_held_figures *figures);
 
-typedef struct onv_alloc_result {
-    const char *runtime; /* the model's name */
-    uint64_t allocated_peak, reserved_peak, requested_peak;
-    uint64_t allocated_end, reserved_end, requested_end;
-    uint64_t segments; /* at the end, as the runtime counts them */
-    uint64_t segments_peak;
-    bool out_of_memory; /* the run ended there; the sizes are those it left */
-    size_t oom_event;
-    uint64_t oom_bytes;
-} onv_alloc_result;
+/* --- Whole timelines --------------------------------------------------------------------------- */
 
-void onv_allocator_result(const onv_allocator *a, onv_alloc_result *result);
-
-/* All of the above for one trace. */
-onv_status onv_alloc_simulate(const onv_trace *trace, const onv_alloc_model *model,
-                              const onv_alloc_options *options, onv_alloc_result *result,
-                              onv_error *err);
+/* Serves a timeline that was checked and has no alternatives (onv_timeline_path). A container is one
+ * allocation, and what lies within it has its place there; what bypasses the pools is reserved. On
+ * failure there is nothing to clean up. `options` may be NULL. */
+onv_status onv_alloc_run(const onv_timeline *t, const onv_alloc_model *model,
+                         const onv_alloc_options *options, onv_placement *placement,
+                         onv_error *err);
 
 /* "runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments" */
 extern const char onv_alloc_csv_header[];
-bool onv_alloc_result_write_csv(const onv_alloc_result *result, onv_write_fn write, void *context);
+bool onv_alloc_write_csv(const char *runtime, const onv_held_figures *figures, onv_write_fn write,
+                         void *context);
 
 #endif

@@ -43,8 +43,10 @@ static inline bool onv_device_has(const onv_allocator *a, uint64_t bytes)
            (reserved <= a->options.capacity_bytes && bytes <= a->options.capacity_bytes - reserved);
 }
 
-void onv_allocator_tell(const onv_allocator *a, onv_alloc_act act, uint64_t address,
-                        uint64_t bytes);
+/* A segment that the event being served takes, or gives back: nothing where nobody records. */
+onv_status onv_record_segment(onv_allocator *a, onv_taken_segment segment, uint32_t *index,
+                              onv_error *err);
+void onv_record_return(onv_allocator *a, uint32_t index);
 
 /* A new segment of one free block; *block is ONV_NO_BLOCK if the device has no room for it. */
 onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,

@@ -5,7 +5,8 @@
  * range, and grows by whole steps of 32 MiB. Documented: addresses are aligned to 256 bytes or
  * more; 512 was observed, and is assumed to be the unit of sizes as well. "Allocated" is what the
  * pool counts as used, "reserved" what it holds. A pool can remap pages, this model cannot: where
- * memory is fragmented, reserved is an upper bound.
+ * memory is fragmented, reserved is an upper bound. A placement has one request to the pool for each
+ * buffer; the segments below are the pool's own.
  */
 #include "alloc/alloc_model.h"
 
@@ -57,6 +58,7 @@ const onv_alloc_model onv_alloc_async = {
     .name = "async",
     .summary = "CUDA's stream-ordered pool, cudaMallocAsync",
     .state_bytes = sizeof(async_state),
+    .is_pooled = true,
     .init = async_init,
     .alloc = async_alloc,
     .free = async_free,

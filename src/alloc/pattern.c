@@ -36,7 +36,9 @@ static onv_status grow_tail(onv_allocator *a, uint64_t bytes, uint32_t *block, o
     pattern_state *p = a->state;
     if (p->segment == ONV_NO_BLOCK) {
         ONV_TRY(onv_device_alloc(a, bytes, ONV_POOL_ALL, block, err));
-        if (*block != ONV_NO_BLOCK) p->segment = onv_space_block(&a->space, *block)->segment;
+        if (*block == ONV_NO_BLOCK) return ONV_OK;
+        p->segment = onv_space_block(&a->space, *block)->segment;
+        if (a->record != NULL) a->record->segments.at[0].grows = true;
         return ONV_OK;
     }
     uint32_t last = a->space.segments.at[p->segment].last;
@@ -49,6 +51,7 @@ static onv_status grow_tail(onv_allocator *a, uint64_t bytes, uint32_t *block, o
         uint32_t added;
         ONV_TRY(onv_space_extend(&a->space, p->segment, missing, ONV_BLOCK_FREE, &added, err));
         onv_stats_add(&a->stats, ONV_STAT_RESERVED_BYTES, ONV_POOL_ALL, missing);
+        if (a->record != NULL) a->record->segments.at[0].bytes += missing;
         if (is_free)
             onv_space_merge(&a->space, last);
         else

@@ -45,6 +45,7 @@ typedef struct onv_segment {
     uint64_t address, bytes;
     uint32_t first, last; /* blocks */
     uint32_t prev, next;  /* neighbours by address */
+    uint32_t recorded;    /* its number in a placement */
     uint8_t pool;         /* onv_alloc_pool */
     bool expandable;      /* address space whose pages are mapped one by one */
     bool direct;          /* goes back to the device when its block is freed */

@@ -126,10 +126,11 @@ bool onv_allocator_dump(const onv_allocator *a, onv_write_fn write, void *contex
 const char onv_alloc_csv_header[] =
     "runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,segments";
 
-bool onv_alloc_result_write_csv(const onv_alloc_result *r, onv_write_fn write, void *context)
+bool onv_alloc_write_csv(const char *runtime, const onv_held_figures *r, onv_write_fn write,
+                         void *context)
 {
     out o = {write, context, true};
-    put(&o, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", r->runtime,
+    put(&o, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", runtime,
         r->allocated_peak, r->reserved_peak, r->allocated_end, r->reserved_end, r->segments);
     return o.ok;
 }

@@ -29,6 +29,8 @@ static onv_status add_space(onv_allocator *a, onv_torch_pool *pool, uint64_t byt
     onv_segment *s = onv_space_segment_of(&a->space, *block);
     s->pool = (uint8_t)pool->which;
     s->expandable = true;
+    ONV_TRY(onv_record_segment(a, (onv_taken_segment){.bytes = space, .grows = true}, &s->recorded,
+                               err));
     onv_block_set_insert(&pool->unmapped, &a->space, *block);
     return ONV_OK;
 }
@@ -68,7 +70,6 @@ static onv_status map(onv_allocator *a, onv_torch_pool *pool, uint64_t bytes, ui
     uint32_t at = *block;
     *block = ONV_NO_BLOCK;
     if (!onv_device_has(a, mapped)) return ONV_OK;
-    uint64_t address = onv_space_block(&a->space, at)->address;
     onv_block_set_remove(&pool->unmapped, &a->space, at);
     if (mapped < onv_space_block(&a->space, at)->bytes) {
         uint32_t rest;
@@ -80,7 +81,6 @@ static onv_status map(onv_allocator *a, onv_torch_pool *pool, uint64_t bytes, ui
     onv_torch_cache(a, pool, at);
     onv_stats_add(&a->stats, ONV_STAT_RESERVED_BYTES, pool->which, mapped);
     a->stats.device_allocs++;
-    onv_allocator_tell(a, ONV_ACT_SEGMENT_MAP, address, mapped);
     *block = at;
     return ONV_OK;
 }
@@ -134,11 +134,12 @@ onv_status onv_torch_unmap(onv_allocator *a, onv_torch_pool *pool, uint32_t bloc
     freed->state = ONV_BLOCK_UNMAPPED;
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool->which, unmapped);
     a->stats.device_frees++;
-    onv_allocator_tell(a, ONV_ACT_SEGMENT_UNMAP, freed->address, unmapped);
     block = onv_coalesce(a, &pool->unmapped, block);
-    if (onv_space_is_whole(&a->space, block))
+    if (onv_space_is_whole(&a->space, block)) {
+        onv_record_return(a, onv_space_segment_of(&a->space, block)->recorded);
         onv_space_remove_segment(&a->space, block);
-    else
+    } else {
         onv_block_set_insert(&pool->unmapped, &a->space, block);
+    }
     return ONV_OK;
 }

@@ -211,7 +211,7 @@ static onv_status read_label(reader *r, field f, const char **label, onv_error *
     return ONV_OK;
 }
 
-static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_event *event,
+static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_trace_event *event,
                              onv_error *err)
 {
     if (count < 3) return bad(r, err, "expected alloc,ID,BYTES");
@@ -235,7 +235,7 @@ static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_e
     return ONV_OK;
 }
 
-static onv_status read_free(reader *r, const field *fields, size_t count, onv_event *event,
+static onv_status read_free(reader *r, const field *fields, size_t count, onv_trace_event *event,
                             onv_error *err)
 {
     if (count != 2) return bad(r, err, "expected free,ID");
@@ -260,7 +260,7 @@ static onv_status read_event(reader *r, onv_error *err)
     size_t count;
     ONV_TRY(read_row(r, fields, &count, err));
     if (count == 1 && fields[0].bytes == 0) return bad(r, err, "an empty line");
-    onv_event event = {0};
+    onv_trace_event event = {0};
     bool is_alloc = field_is(fields[0], "alloc");
     if (!is_alloc && !field_is(fields[0], "free"))
         return bad_field(r, err, "expected alloc or free, not", fields[0]);

@@ -14,15 +14,22 @@
 #define ONV_ALLOC_TRACE_CSV_H
 
 #include "alloc/alloc.h"
-#include "base/arena.h"
 
 /* Limits on traces held in memory and on text that cannot be mapped (pipes). */
-#define ONV_TRACE_MAX_EVENTS      (UINT64_C(1) << 25)
-#define ONV_TRACE_MAX_LABEL_BYTES (UINT64_C(1) << 28)
-#define ONV_TRACE_MAX_TEXT_BYTES  (UINT64_C(1) << 30)
+#define ONV_TRACE_MAX_EVENTS     (UINT64_C(1) << 25)
+#define ONV_TRACE_MAX_TEXT_BYTES (UINT64_C(1) << 30)
+
+/* A line. */
+typedef struct onv_trace_event {
+    uint64_t bytes; /* of an alloc: requested */
+    uint32_t id;
+    uint32_t step;
+    bool is_free;
+    const char *label; /* of an alloc; may be NULL */
+} onv_trace_event;
 
 /* Takes one event; its label lives until the call returns. A failure ends the reading. */
-typedef onv_status (*onv_trace_take)(void *context, const onv_event *event, onv_error *err);
+typedef onv_status (*onv_trace_take)(void *context, const onv_trace_event *event, onv_error *err);
 
 /* Reads events one by one. Without a STEP an event has the step of the one before it (0 at first).
  * `n_ids` (may be NULL) is set to the number of ids in use at one time. */
@@ -31,26 +38,16 @@ onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take tak
 onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *context,
                                    uint32_t *n_ids, onv_error *err);
 
-/* A trace in memory: the events on the heap, labels in the arena (equal ones are one pointer). */
-typedef struct onv_trace_csv {
-    onv_trace trace;
-    onv_arena arena;
-} onv_trace_csv;
+/* A trace as a timeline: each allocation is a buffer, up to its free or the end. A new step begins
+ * where its order (timeline.h) would not be that of the trace; the steps of the file are not kept. On
+ * failure there is nothing to clean up. */
+onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err);
+onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err);
 
-/* On failure there is nothing to clean up. */
-onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_trace_csv *csv, onv_error *err);
-onv_status onv_trace_csv_read_file(const char *path, onv_trace_csv *csv, onv_error *err);
-void onv_trace_csv_cleanup(onv_trace_csv *csv);
-
-/* Ids are written as their numbers, steps always, labels where there are any. */
-onv_status onv_trace_csv_write(const onv_trace *trace, onv_write_fn write, void *context,
-                               onv_error *err);
-
-/* What `onnxvram simulate` does: reads the trace once, feeds it to each of the models, fills
- * results[0..count). With `write`, the summary of each is written at the end. */
-onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *const *models,
-                                   size_t count, const onv_alloc_options *options,
-                                   onv_alloc_result *results, onv_write_fn write, void *context,
-                                   onv_error *err);
+/* What `onnxvram simulate` does: serves the events while it reads them, so that the trace may be of
+ * any length. With `write`, the summary is written at the end. */
+onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *model,
+                                   const onv_alloc_options *options, onv_held_figures *figures,
+                                   onv_write_fn write, void *context, onv_error *err);
 
 #endif

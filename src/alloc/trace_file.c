@@ -1,8 +1,7 @@
-/* Traces from files and to files, and simulation straight from a file. */
+/* Traces from files: as timelines, or served while they are read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,7 +9,6 @@
 
 #include "alloc/trace_csv.h"
 #include "base/heap.h"
-#include "base/strings.h"
 
 /* --- The text of a file ------------------------------------------------------------------------ */
 
@@ -83,179 +81,99 @@ onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *
     return status;
 }
 
-/* --- A trace in memory ------------------------------------------------------------------------- */
+/* --- A trace as a timeline --------------------------------------------------------------------- */
 
-typedef struct builder {
-    ONV_VEC(onv_event) events;
-    onv_strings labels;
-} builder;
+typedef struct recording {
+    onv_timeline *t;
+    ONV_VEC(uint32_t) open; /* by id: its buffer */
+    uint64_t n_events;
+    uint32_t last_freed; /* in this step; ONV_NO_BUFFER: nothing was freed yet */
+} recording;
 
-static onv_status keep_event(void *context, const onv_event *event, onv_error *err)
+/* Within a step allocations come first, then frees in the order of the allocations. */
+static bool begin_step(recording *r)
 {
-    builder *b = context;
-    if (b->events.count >= ONV_TRACE_MAX_EVENTS)
-        return onv_fail(err, ONV_ERR_LIMIT, "the trace has more than %" PRIu64 " events",
-                        ONV_TRACE_MAX_EVENTS);
-    onv_event kept = *event;
-    if (event->label != NULL) {
-        kept.label = onv_intern(&b->labels, event->label);
-        if (kept.label == NULL) return onv_fail_memory(err);
-    }
-    return onv_vec_push(&b->events, kept) ? ONV_OK : onv_fail_memory(err);
+    onv_step step = {.node = ONV_NO_NODE};
+    r->last_freed = ONV_NO_BUFFER;
+    return onv_vec_push(&r->t->steps, step);
 }
 
-/* Text, or the file at `path` where that is not NULL. */
-static onv_status read_trace(const char *path, const char *text, size_t bytes, onv_trace_csv *csv,
-                             onv_error *err)
+static onv_status record_alloc(recording *r, const onv_trace_event *e, onv_error *err)
 {
-    builder b = {0};
-    onv_arena_init(&csv->arena, ONV_TRACE_MAX_LABEL_BYTES);
-    onv_strings_init(&b.labels, &csv->arena);
-    uint32_t n_ids = 0;
-    onv_status status;
-    if (path != NULL)
-        status = onv_trace_csv_scan_file(path, keep_event, &b, &n_ids, err);
-    else
-        status = onv_trace_csv_scan(text, bytes, keep_event, &b, &n_ids, err);
-    onv_strings_cleanup(&b.labels);
-    if (status != ONV_OK) {
-        onv_vec_cleanup(&b.events);
-        onv_arena_cleanup(&csv->arena);
-        return status;
-    }
-    csv->trace = (onv_trace){.events = b.events.at, .count = b.events.count, .n_ids = n_ids};
+    onv_timeline *t = r->t;
+    if (r->last_freed != ONV_NO_BUFFER && !begin_step(r)) return onv_fail_memory(err);
+    uint32_t buffer = (uint32_t)t->buffers.count, step = (uint32_t)t->steps.count - 1;
+    while (r->open.count <= e->id)
+        if (!onv_vec_push(&r->open, ONV_NO_BUFFER)) return onv_fail_memory(err);
+    r->open.at[e->id] = buffer;
+    onv_buffer b = onv_buffer_new(ONV_BUFFER_ACTIVATION, e->bytes, step, UINT32_MAX, NULL);
+    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+}
+
+static onv_status record(void *context, const onv_trace_event *e, onv_error *err)
+{
+    recording *r = context;
+    if (r->n_events++ >= ONV_TRACE_MAX_EVENTS)
+        return onv_fail(err, ONV_ERR_LIMIT, "the trace has more than %" PRIu64 " events",
+                        ONV_TRACE_MAX_EVENTS);
+    if (!e->is_free) return record_alloc(r, e, err);
+    uint32_t buffer = r->open.at[e->id];
+    bool in_order = r->last_freed == ONV_NO_BUFFER || r->last_freed < buffer;
+    if (!in_order && !begin_step(r)) return onv_fail_memory(err);
+    r->last_freed = buffer;
+    r->t->buffers.at[buffer].last = (uint32_t)r->t->steps.count - 1;
     return ONV_OK;
 }
 
-onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_trace_csv *csv, onv_error *err)
+/* Text, or the file at `path` where that is not NULL. */
+static onv_status read_trace(const char *path, const char *text, size_t bytes, onv_timeline *t,
+                             onv_error *err)
 {
-    return read_trace(NULL, text, bytes, csv, err);
+    recording r = {.t = t};
+    *t = (onv_timeline){0};
+    onv_status status = begin_step(&r) ? ONV_OK : onv_fail_memory(err);
+    if (status == ONV_OK)
+        status = path != NULL ? onv_trace_csv_scan_file(path, record, &r, NULL, err)
+                              : onv_trace_csv_scan(text, bytes, record, &r, NULL, err);
+    /* What was never freed is there behind the last event. */
+    if (status == ONV_OK && r.last_freed != ONV_NO_BUFFER && !begin_step(&r))
+        status = onv_fail_memory(err);
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (t->buffers.at[i].last == UINT32_MAX)
+            t->buffers.at[i].last = (uint32_t)t->steps.count - 1;
+    onv_vec_cleanup(&r.open);
+    if (status != ONV_OK) onv_timeline_cleanup(t);
+    return status;
 }
 
-onv_status onv_trace_csv_read_file(const char *path, onv_trace_csv *csv, onv_error *err)
+onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err)
 {
-    return read_trace(path, NULL, 0, csv, err);
+    return read_trace(NULL, text, bytes, t, err);
 }
 
-void onv_trace_csv_cleanup(onv_trace_csv *csv)
+onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err)
 {
-    onv_vec_free(csv->trace.events);
-    onv_arena_cleanup(&csv->arena);
-    csv->trace = (onv_trace){0};
-}
-
-/* --- Writing ----------------------------------------------------------------------------------- */
-
-enum { OUT_BYTES = 1 << 16 };
-
-typedef struct out {
-    char buffer[OUT_BYTES];
-    size_t used;
-    onv_write_fn write;
-    void *context;
-    bool ok;
-} out;
-
-static void flush(out *o)
-{
-    if (o->ok && o->used > 0) o->ok = o->write(o->context, o->buffer, o->used);
-    o->used = 0;
-}
-
-static void put(out *o, const char *characters, size_t bytes)
-{
-    if (bytes > sizeof o->buffer - o->used) flush(o);
-    if (bytes > sizeof o->buffer) {
-        if (o->ok) o->ok = o->write(o->context, characters, bytes);
-        return;
-    }
-    memcpy(o->buffer + o->used, characters, bytes);
-    o->used += bytes;
-}
-
-static void put_label(out *o, const char *label)
-{
-    size_t length = strlen(label);
-    put(o, ",", 1);
-    if (strpbrk(label, ",\"\r\n") == NULL) {
-        put(o, label, length);
-        return;
-    }
-    put(o, "\"", 1);
-    for (const char *quote; (quote = strchr(label, '"')) != NULL; label = quote + 1) {
-        put(o, label, (size_t)(quote + 1 - label));
-        put(o, "\"", 1);
-    }
-    put(o, label, strlen(label));
-    put(o, "\"", 1);
-}
-
-static void put_event(out *o, const onv_event *event)
-{
-    char line[64];
-    int n;
-    if (event->is_free)
-        n = snprintf(line, sizeof line, "free,%" PRIu32, event->id);
-    else
-        n = snprintf(line, sizeof line, "alloc,%" PRIu32 ",%" PRIu64 ",%" PRIu32, event->id,
-                     event->bytes, event->step);
-    put(o, line, (size_t)n);
-    if (!event->is_free && event->label != NULL) put_label(o, event->label);
-    put(o, "\n", 1);
-}
-
-onv_status onv_trace_csv_write(const onv_trace *trace, onv_write_fn write, void *context,
-                               onv_error *err)
-{
-    out *o = onv_heap_alloc(sizeof *o);
-    if (o == NULL) return onv_fail_memory(err);
-    o->used = 0;
-    o->write = write;
-    o->context = context;
-    o->ok = true;
-    for (size_t i = 0; i < trace->count && o->ok; i++) put_event(o, &trace->events[i]);
-    flush(o);
-    bool ok = o->ok;
-    onv_heap_free(o);
-    return ok ? ONV_OK : onv_fail(err, ONV_ERR_IO, "the trace could not be written");
+    return read_trace(path, NULL, 0, t, err);
 }
 
 /* --- Simulation -------------------------------------------------------------------------------- */
 
-typedef struct fleet {
-    onv_allocator *allocators;
-    size_t count;
-} fleet;
-
-static onv_status feed_all(void *context, const onv_event *event, onv_error *err)
+static onv_status serve(void *context, const onv_trace_event *event, onv_error *err)
 {
-    fleet *f = context;
-    for (size_t i = 0; i < f->count; i++)
-        ONV_TRY(onv_allocator_feed(&f->allocators[i], event, err));
-    return ONV_OK;
+    return event->is_free ? onv_allocator_free(context, event->id, err)
+                          : onv_allocator_alloc(context, event->id, event->bytes, err);
 }
 
-onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *const *models,
-                                   size_t count, const onv_alloc_options *options,
-                                   onv_alloc_result *results, onv_write_fn write, void *context,
-                                   onv_error *err)
+onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *model,
+                                   const onv_alloc_options *options, onv_held_figures *figures,
+                                   onv_write_fn write, void *context, onv_error *err)
 {
-    fleet f = {.allocators = onv_heap_calloc(count, sizeof *f.allocators)};
-    if (f.allocators == NULL) return onv_fail_memory(err);
-    onv_status status = ONV_OK;
-    for (; f.count < count; f.count++) {
-        status = onv_allocator_init(&f.allocators[f.count], models[f.count], options, err);
-        if (status != ONV_OK) break;
-    }
-    if (status == ONV_OK) status = onv_trace_csv_scan_file(path, feed_all, &f, NULL, err);
-    for (size_t i = 0; i < f.count; i++) {
-        if (status == ONV_OK) {
-            onv_allocator_result(&f.allocators[i], &results[i]);
-            if (write != NULL && !onv_allocator_summary(&f.allocators[i], write, context))
-                status = onv_fail(err, ONV_ERR_IO, "the summary could not be written");
-        }
-        onv_allocator_cleanup(&f.allocators[i]);
-    }
-    onv_heap_free(f.allocators);
+    onv_allocator a;
+    ONV_TRY(onv_allocator_init(&a, model, options, err));
+    onv_status status = onv_trace_csv_scan_file(path, serve, &a, NULL, err);
+    onv_allocator_figures(&a, figures);
+    if (status == ONV_OK && write != NULL && !onv_allocator_summary(&a, write, context))
+        status = onv_fail(err, ONV_ERR_IO, "the summary could not be written");
+    onv_allocator_cleanup(&a);
     return status;
 }

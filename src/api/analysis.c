@@ -22,8 +22,8 @@ typedef struct other_batch {
     onv_options options;
 } other_batch;
 
-/* The scripts of another batch; they refer to names of the analysis that made them, which go. */
-static onv_status scripts_at(void *context, int64_t batch, onv_replays *replays, onv_error *err)
+/* The replays of another batch; they refer to names of the analysis that made them, which go. */
+static onv_status replays_at(void *context, int64_t batch, onv_replays *replays, onv_error *err)
 {
     other_batch *other = context;
     onv_analysis *analysis;
@@ -31,8 +31,7 @@ static onv_status scripts_at(void *context, int64_t batch, onv_replays *replays,
     ONV_TRY(onv_analysis_create(other->from, &other->options, &analysis, err));
     *replays = analysis->replays;
     analysis->replays = (onv_replays){0};
-    for (size_t i = 0; i < replays->scripts.count; i++)
-        onv_script_forget_labels(&replays->scripts.at[i]);
+    for (size_t i = 0; i < replays->list.count; i++) onv_replay_forget_labels(&replays->list.at[i]);
     onv_analysis_destroy(analysis);
     return ONV_OK;
 }
@@ -42,7 +41,7 @@ static onv_status replay(const onv_request *from, const onv_options *options,
 {
     other_batch other = {from, *options};
     if (analysis->replays.kind == NULL) return ONV_OK;
-    return onv_replay_all(&analysis->replays, options, options->max_batch ? scripts_at : NULL,
+    return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
                           &other, err);
 }
 

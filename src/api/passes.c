@@ -30,11 +30,12 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         live = &reordered;
     }
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
-    ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
-    if (analysis->replays.kind == NULL) return ONV_OK;
-    onv_script script;
-    ONV_TRY(onv_runtime_script(result, &analysis->model, live, &how, &script, err));
-    return onv_replays_add(&analysis->replays, &script, err);
+    if (analysis->replays.kind == NULL)
+        return onv_runtime_compute(runtime, &analysis->model, live, &how, result, err);
+    onv_execution made;
+    ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
+    uint64_t figure = onv_runtime_figure(result, &made.placement);
+    return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
 }
 
 /* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
@@ -59,9 +60,10 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
-    onv_replay_training shown = {&analysis->replays, options->runtimes, &how.alloc,
-                                 options->effort};
-    how.take_rows = analysis->replays.kind != NULL ? onv_replay_take_rows : NULL;
+    onv_replay_training shown = {&analysis->replays,
+                                 options->runtimes,
+                                 {.alloc = how.alloc, .plan_effort = options->effort}};
+    how.take = analysis->replays.kind != NULL ? onv_replay_take_training : NULL;
     how.take_context = &shown;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));

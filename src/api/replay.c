@@ -14,20 +14,39 @@ onv_status onv_replay_choose(onv_replays *replays, const char *name, onv_error *
                     "there is no device '%s' to replay on: it is cuda (a GPU) or host", name);
 }
 
-onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, onv_error *err)
+onv_status onv_replay_take(onv_replays *replays, const onv_runtime *mode, const char *runtime,
+                           const char *plan, uint64_t figure, onv_execution *made, onv_error *err)
 {
-    const onv_replay_training *t = context;
-    for (size_t i = 0; i < onv_n_replay_modes; i++) {
-        const onv_replay_mode *mode = onv_replay_modes[i];
-        onv_script script;
-        if (!onv_is_listed(t->runtimes != NULL ? t->runtimes : "torch", mode->runtime)) continue;
-        ONV_TRY(onv_script_of_rows(
-            &script, mode, rows->timeline->buffers.at, (uint32_t)rows->timeline->buffers.count,
-            (uint32_t)rows->timeline->steps.count, t->alloc, t->plan_effort, err));
-        script.runtime = "train";
-        script.plan = rows->plan;
-        if (strcmp(mode->name, "torch") == 0) script.figure = rows->reserved_peak_bytes;
-        ONV_TRY(onv_replays_add(t->replays, &script, err));
+    onv_replay replay = {.mode = mode->mode,
+                         .runtime = runtime,
+                         .plan = plan,
+                         .timeline = made->timeline,
+                         .placement = made->placement,
+                         .figure = figure};
+    made->timeline = (onv_timeline){0};
+    made->placement = (onv_placement){0};
+    onv_execution_cleanup(made);
+    return onv_replays_add(replays, &replay, err);
+}
+
+onv_status onv_replay_take_training(void *context, const onv_timeline *t,
+                                    const onv_placement *placement, const char *plan,
+                                    onv_error *err)
+{
+    const onv_replay_training *training = context;
+    const char *list = training->runtimes != NULL ? training->runtimes : "torch";
+    for (size_t i = 0; i < onv_n_runtimes; i++) {
+        const onv_runtime *mode = onv_runtimes[i];
+        if (!onv_is_listed(list, mode->name)) continue;
+        onv_execution made = {0};
+        onv_status status = onv_timeline_path(t, &made.timeline, NULL, err);
+        if (status == ONV_OK) status = onv_runtime_place(mode, &training->options, &made, err);
+        if (status != ONV_OK) {
+            onv_execution_cleanup(&made);
+            return status;
+        }
+        uint64_t figure = strcmp(mode->name, "torch") == 0 ? placement->figures.reserved_peak : 0;
+        ONV_TRY(onv_replay_take(training->replays, mode, "train", plan, figure, &made, err));
     }
     return ONV_OK;
 }
@@ -37,13 +56,13 @@ onv_status onv_replay_take_rows(void *context, const onv_training_rows *rows, on
 static onv_status check_host(const onv_replays *replays, const onv_device *device, onv_error *err)
 {
     if (strcmp(device->kind->name, "host") != 0) return ONV_OK;
-    for (size_t i = 0; i < replays->scripts.count; i++) {
-        const onv_script *script = &replays->scripts.at[i];
-        if (onv_script_needs(script) > device->info.free_bytes)
+    for (size_t i = 0; i < replays->list.count; i++) {
+        const onv_replay *replay = &replays->list.at[i];
+        if (onv_replay_needs(replay) > device->info.free_bytes)
             return onv_fail(err, ONV_ERR_DEVICE,
                             "the replay of %s (%s) needs %" PRIu64 " MiB, host memory has %" PRIu64
                             " MiB to spare: a smaller batch may do",
-                            script->runtime, script->mode, onv_script_needs(script) >> 20,
+                            replay->runtime, replay->mode, onv_replay_needs(replay) >> 20,
                             device->info.free_bytes >> 20);
     }
     return ONV_OK;

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "alloc/trace_csv.h"
-#include "base/heap.h"
 #include "plan/plan_csv.h"
 
 onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, onv_write_fn write,
@@ -24,44 +23,18 @@ onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, o
 
 /* --- The arena: a trace planned as a whole ----------------------------------------------------- */
 
-/* Time is counted in events: a buffer lives from its allocation up to its release. */
-static onv_status intervals_of(const onv_trace *trace, onv_plan_buffer *buffers, size_t *count,
-                               onv_alloc_result *result, onv_error *err)
+static onv_status simulate_arena(const char *path, onv_held_figures *figures, onv_error *err)
 {
-    size_t *open = onv_heap_calloc((size_t)trace->n_ids + 1, sizeof *open);
-    if (open == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < trace->count; i++) {
-        const onv_event *event = &trace->events[i];
-        if (event->is_free) {
-            buffers[open[event->id]].upper = i;
-            result->allocated_end -= buffers[open[event->id]].size;
-            continue;
-        }
-        open[event->id] = *count;
-        buffers[(*count)++] = (onv_plan_buffer){i, trace->count, event->bytes};
-        result->allocated_end += event->bytes; /* each below 2^56, at most 2^25 of them: checked */
+    onv_timeline t;
+    onv_plan plan;
+    onv_placement placement;
+    ONV_TRY(onv_trace_csv_read_file(path, &t, err));
+    onv_status status = onv_plan_timeline(&t, NULL, &plan, &placement, err);
+    if (status == ONV_OK) {
+        *figures = placement.figures;
+        onv_placement_cleanup(&placement);
     }
-    onv_heap_free(open);
-    return ONV_OK;
-}
-
-static onv_status simulate_arena(const char *path, onv_alloc_result *result, onv_error *err)
-{
-    onv_trace_csv csv;
-    onv_plan plan = {0};
-    size_t count = 0;
-    *result = (onv_alloc_result){.runtime = "arena"};
-    ONV_TRY(onv_trace_csv_read_file(path, &csv, err));
-    onv_plan_buffer *buffers = onv_heap_calloc(csv.trace.count + 1, sizeof *buffers);
-    onv_status status = buffers == NULL ? onv_fail_memory(err) : ONV_OK;
-    if (status == ONV_OK) status = intervals_of(&csv.trace, buffers, &count, result, err);
-    if (status == ONV_OK) status = onv_plan_compute(buffers, count, NULL, &plan, err);
-    result->allocated_peak = plan.max_load;
-    result->reserved_peak = result->reserved_end = plan.height;
-    result->segments = plan.height > 0;
-    onv_plan_cleanup(&plan);
-    onv_heap_free(buffers);
-    onv_trace_csv_cleanup(&csv);
+    onv_timeline_cleanup(&t);
     return status;
 }
 
@@ -71,7 +44,7 @@ static onv_status simulate_one(const char *path, const char *name,
                                const onv_simulate_options *options, onv_write_fn write,
                                void *context, onv_error *err)
 {
-    onv_alloc_result result;
+    onv_held_figures result;
     if (strcmp(name, "arena") == 0) {
         if (options->summary)
             return onv_fail(err, ONV_ERR_USAGE, "an arena has no allocator to summarise");
@@ -85,11 +58,11 @@ static onv_status simulate_one(const char *path, const char *name,
         if (model == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%s'", name);
         onv_alloc_options how = {.capacity_bytes = options->capacity};
         how.torch.expandable_segments = options->expandable_segments;
-        ONV_TRY(onv_alloc_simulate_file(path, &model, 1, &how, &result,
-                                        options->summary ? write : NULL, context, err));
+        ONV_TRY(onv_alloc_simulate_file(path, model, &how, &result, options->summary ? write : NULL,
+                                        context, err));
     }
-    result.runtime = name; /* as it was asked for: models have two names */
-    if (!options->summary && !onv_alloc_result_write_csv(&result, write, context))
+    /* By the name that was asked for: models have two. */
+    if (!options->summary && !onv_alloc_write_csv(name, &result, write, context))
         return onv_fail(err, ONV_ERR_IO, "the result could not be written");
     if (result.out_of_memory)
         return onv_fail(err, ONV_ERR_DEVICE,

@@ -31,24 +31,14 @@ static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figure
 static onv_status serve(const onv_timeline *t, const onv_training_options *options,
                         const char *plan, onv_training_figures *figures, onv_error *err)
 {
-    onv_trace trace = {0};
-    onv_alloc_result run = {0};
+    onv_placement placement;
+    ONV_TRY(onv_alloc_run(t, onv_alloc_model_find("torch"), &options->alloc, &placement, err));
+    figures->allocated_peak_bytes = placement.figures.allocated_peak;
+    figures->reserved_peak_bytes = placement.figures.reserved_peak;
     onv_status status = ONV_OK;
-    if (!onv_trace_add_intervals(&trace, t->buffers.at, (uint32_t)t->buffers.count,
-                                 (uint32_t)t->steps.count, 0))
-        status = onv_fail_memory(err);
-    if (status == ONV_OK)
-        status =
-            onv_alloc_simulate(&trace, onv_alloc_model_find("torch"), &options->alloc, &run, err);
-    onv_trace_cleanup(&trace);
-    figures->allocated_peak_bytes = run.allocated_peak;
-    figures->reserved_peak_bytes = run.reserved_peak;
-    onv_training_rows shown = {.timeline = t,
-                               .train = &options->train,
-                               .plan = plan,
-                               .reserved_peak_bytes = run.reserved_peak};
-    if (status == ONV_OK && options->take_rows != NULL)
-        status = options->take_rows(options->take_context, &shown, err);
+    if (options->take != NULL)
+        status = options->take(options->take_context, t, &placement, plan, err);
+    onv_placement_cleanup(&placement);
     return status;
 }
 

@@ -65,21 +65,15 @@ typedef struct onv_training {
 
 #define ONV_NO_PLAN UINT32_MAX
 
-/* A training program; it and the labels live until the call returns, the labels' text as long as the
- * model. */
-typedef struct onv_training_rows {
-    const onv_timeline *timeline;
-    const onv_train_options *train;
-    const char *plan;             /* its name; NULL: none */
-    uint64_t reserved_peak_bytes; /* as torch.cuda counts */
-} onv_training_rows;
-
 typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
-    /* Shown every program once it was measured; NULL: nobody asks. */
-    onv_status (*take_rows)(void *context, const onv_training_rows *rows, onv_error *err);
+    /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
+     * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
+     * NULL: nobody asks. */
+    onv_status (*take)(void *context, const onv_timeline *t, const onv_placement *placement,
+                       const char *plan, onv_error *err);
     void *take_context;
 } onv_training_options;
 

@@ -13,8 +13,7 @@ const char *onv_fault_name(onv_fault_kind kind)
         [ONV_FAULT_OVERLAP] = "overlap",           [ONV_FAULT_LOST] = "lost-write",
         [ONV_FAULT_OUTSIDE] = "outside-segment",   [ONV_FAULT_NO_SEGMENT] = "no-segment",
         [ONV_FAULT_BORN_TWICE] = "born-twice",     [ONV_FAULT_USE_BEFORE] = "use-before-birth",
-        [ONV_FAULT_USE_AFTER] = "use-after-free",  [ONV_FAULT_FREED_TWICE] = "freed-twice",
-        [ONV_FAULT_UNREAD] = "freed-unread",       [ONV_FAULT_PULLED_AWAY] = "segment-freed-in-use",
+        [ONV_FAULT_FREED_TWICE] = "freed-twice",   [ONV_FAULT_PULLED_AWAY] = "segment-freed-in-use",
         [ONV_FAULT_NEVER_FREED] = "never-freed",   [ONV_FAULT_UNKNOWN] = "unknown-event",
         [ONV_FAULT_LIVE_DIFFERS] = "live-differs", [ONV_FAULT_HELD_DIFFERS] = "held-differs",
         [ONV_FAULT_FIGURE] = "figure-differs",     [ONV_FAULT_NOT_BACK] = "not-given-back",
@@ -43,28 +42,30 @@ enum { ENOUGH_BYTES = 16 }; /* to know a pattern by */
 static onv_status holds(onv_runner *r, uint32_t other, uint64_t place, uint64_t segment_bytes,
                         bool *result, onv_error *err)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[other];
+    const onv_place *at = &r->placement->places.at[other];
+    uint64_t bytes = r->timeline->buffers.at[other].bytes;
     *result = false;
-    if (place < b->offset || place - b->offset >= b->bytes) return ONV_OK;
-    uint64_t left = b->bytes - (place - b->offset), wrong;
+    if (place < at->offset || place - at->offset >= bytes) return ONV_OK;
+    uint64_t left = bytes - (place - at->offset), wrong;
     if (left > segment_bytes - place) left = segment_bytes - place;
     if (left > ENOUGH_BYTES) left = ENOUGH_BYTES;
-    ONV_TRY(r->device->kind->check(r->device, r->segments[b->segment].address + place,
-                                   onv_pattern_seed(other), place - b->offset, left, &wrong, err));
+    ONV_TRY(r->device->kind->check(r->device, r->segments[at->segment].address + place,
+                                   onv_pattern_seed(other), place - at->offset, left, &wrong, err));
     *result = wrong == left;
     return ONV_OK;
 }
 
 onv_status onv_runner_blame(onv_runner *r, uint32_t buffer, uint64_t offset, onv_error *err)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[buffer];
-    uint64_t place = b->offset + offset, size = r->script->segments.at[b->segment].bytes;
+    const onv_place *places = r->placement->places.at, *at = &places[buffer];
+    const char *label = onv_runner_label(r, buffer);
+    uint64_t place = at->offset + offset, size = r->placement->segments.at[at->segment].bytes;
     uint32_t step = r->buffers[buffer].born, found = UINT32_MAX;
     /* The one born last wrote last. */
-    for (uint32_t i = (uint32_t)r->script->buffers.count; i-- > 0 && found == UINT32_MAX;) {
+    for (uint32_t i = (uint32_t)r->timeline->buffers.count; i-- > 0;) {
         bool result;
-        if (i == buffer || r->script->buffers.at[i].segment != b->segment ||
-            !r->buffers[i].has_content)
+        if (i == buffer || places[i].segment != at->segment || !r->buffers[i].has_content ||
+            (found != UINT32_MAX && r->buffers[i].born <= r->buffers[found].born))
             continue;
         ONV_TRY(holds(r, i, place, size, &result, err));
         if (result) found = i;
@@ -73,12 +74,12 @@ onv_status onv_runner_blame(onv_runner *r, uint32_t buffer, uint64_t offset, onv
         onv_runner_fault(r, ONV_FAULT_LOST, buffer,
                          "'%s', written in step %" PRIu32 ", does not hold it any more in step "
                          "%" PRIu32 ", from byte %" PRIu64 " on",
-                         b->label, step, r->step, offset);
+                         label, step, r->step, offset);
     } else {
         onv_runner_fault(r, ONV_FAULT_OVERLAP, buffer,
                          "'%s', written in step %" PRIu32 ", holds in step %" PRIu32
                          " from byte %" PRIu64 " on what '%s' wrote in step %" PRIu32,
-                         b->label, step, r->step, offset, r->script->buffers.at[found].label,
+                         label, step, r->step, offset, onv_runner_label(r, found),
                          r->buffers[found].born);
     }
     if (r->result->n_faults <= ONV_REPLAY_MAX_FAULTS) {
@@ -101,7 +102,7 @@ static void compare(onv_runner *r, const uint64_t *predicted, const uint64_t *me
 {
     uint64_t count = 0;
     uint32_t first = 0;
-    for (uint32_t s = 0; s < r->script->n_steps; s++) {
+    for (uint32_t s = 0; s < r->result->n_steps; s++) {
         if (distance(predicted[s], measured[s]) <= allowed) continue;
         if (count++ == 0) first = s;
     }
@@ -110,7 +111,7 @@ static void compare(onv_runner *r, const uint64_t *predicted, const uint64_t *me
     onv_runner_fault(r, kind, UINT32_MAX,
                      "step %" PRIu32 ": %s %" PRIu64 " bytes, predicted are %" PRIu64 "; %" PRIu64
                      " of %" PRIu32 " steps differ",
-                     first, what, measured[first], predicted[first], count, r->script->n_steps);
+                     first, what, measured[first], predicted[first], count, r->result->n_steps);
 }
 
 static void judge_memory(onv_runner *r)
@@ -126,7 +127,7 @@ static void judge_memory(onv_runner *r)
                      to->oom_step, to->oom_bytes, to->oom_free, to->predicted_bytes);
 }
 
-void onv_runner_judge(onv_runner *r, bool complete)
+void onv_runner_judge(onv_runner *r, uint64_t figure, bool complete)
 {
     onv_replay_result *to = r->result;
     /* An allocation ends somewhere in its last granule. */
@@ -141,13 +142,17 @@ void onv_runner_judge(onv_runner *r, bool complete)
         compare(r, to->predicted_live_at, to->measured_live_at, 0, ONV_FAULT_LIVE_DIFFERS,
                 "the buffers take");
     }
-    if (r->script->figure > 0 && r->script->figure != r->script->held_peak)
+    if (figure > 0 && figure != to->predicted_bytes)
         onv_runner_fault(r, ONV_FAULT_FIGURE, UINT32_MAX,
-                         "the script holds %" PRIu64 " bytes, the prediction says %" PRIu64,
-                         r->script->held_peak, r->script->figure);
+                         "the placement holds %" PRIu64 " bytes, the prediction says %" PRIu64,
+                         to->predicted_bytes, figure);
     if (!complete) judge_memory(r);
-    /* A driver that hands out whole granules may keep one for what comes next. */
-    uint64_t spare = !to->has_pool && to->granularity_bytes > 1 ? to->granularity_bytes : 0;
+    /* A driver that hands out whole granules may keep those of small allocations for what comes
+     * next: at most as many as there were. */
+    uint64_t spare = 0;
+    if (!to->has_pool && to->granularity_bytes > 1 &&
+        !onv_u64_mul(to->granularity_bytes, to->most_allocations, &spare))
+        spare = UINT64_MAX;
     uint64_t kept = r->held + r->pool_used; /* wraps where more came back than was taken */
     if ((kept > INT64_MAX ? -kept : kept) > spare && to->foreign_bytes == 0)
         onv_runner_fault(r, ONV_FAULT_NOT_BACK, UINT32_MAX,

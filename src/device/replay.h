@@ -1,11 +1,15 @@
-/* Replay: a script run on a device, and what it shows.
+/* Replay: a timeline and its placement run on a device, and what that shows.
  *
- * Every buffer is filled at its birth and checked at its last read, so two live buffers on the same
- * bytes, memory used after it was freed, or a write that never arrived are found and named. Memory
- * that no buffer covers is written too: all that is claimed is touched.
+ * What is executed are the events of the placement, at its places. What should be there is computed
+ * from the buffers of the timeline alone, so a placement that lost or bent something contradicts the
+ * timeline when it is replayed.
+ *
+ * Every buffer but containers is filled when it is allocated and checked before it is freed, so two
+ * live buffers on the same bytes, memory used after it was freed, or a write that never arrived are
+ * found and named. Memory that no buffer covers is written too: all that is claimed is touched.
  *
  * Held memory is measured around each allocation: what the device's free memory dropped by belongs
- * to the script, what it changes between two allocations to somebody else. A pool says itself what
+ * to the replay, what it changes between two allocations to somebody else. A pool says itself what
  * it has in use. An allocation may take up to one granule more than was asked for, so the tolerance
  * is the granularity times the most allocations that there are at a time.
  *
@@ -15,7 +19,25 @@
 #define ONV_DEVICE_REPLAY_H
 
 #include "device/device.h"
-#include "device/script.h"
+#include "timeline/placement.h"
+
+/* What is tried. */
+typedef struct onv_replay {
+    const char *mode; /* what the placement stands for: "arena", "torch", "ort", "async", "raw" */
+    const char *runtime; /* whose figure is tried: "torch", "train" ... */
+    const char *plan;    /* of checkpoints; NULL: none */
+    onv_timeline timeline;
+    onv_placement placement;
+    uint64_t figure; /* what the runtime said is held at most; 0: nothing to compare */
+} onv_replay;
+
+void onv_replay_cleanup(onv_replay *replay);
+
+/* Labels and the plan are text of a model; this drops them, so that the replay can outlive it. */
+void onv_replay_forget_labels(onv_replay *replay);
+
+/* What a device must have free for it. */
+uint64_t onv_replay_needs(const onv_replay *replay);
 
 typedef struct onv_replay_options {
     bool allocate_only;               /* no patterns: does the memory suffice? */
@@ -29,16 +51,14 @@ typedef enum onv_fault_kind {
     ONV_FAULT_OUTSIDE,      /* it reaches beyond its segment */
     ONV_FAULT_NO_SEGMENT,   /* it is born in memory that is not there */
     ONV_FAULT_BORN_TWICE,   /* also: born again after its death */
-    ONV_FAULT_USE_BEFORE,   /* read or freed before it was born */
-    ONV_FAULT_USE_AFTER,    /* read after it was freed */
-    ONV_FAULT_FREED_TWICE,  /* a buffer or a segment */
-    ONV_FAULT_UNREAD,       /* freed without having been read: nothing was proved of it */
+    ONV_FAULT_USE_BEFORE,   /* freed before it was born */
+    ONV_FAULT_FREED_TWICE,  /* a buffer, or a segment that is not there */
     ONV_FAULT_PULLED_AWAY,  /* its segment is freed while it lives */
     ONV_FAULT_NEVER_FREED,  /* a buffer or a segment */
-    ONV_FAULT_UNKNOWN,      /* an event about a buffer, a segment or a step that there is not */
-    ONV_FAULT_LIVE_DIFFERS, /* the buffers of a step are not those of the prediction */
+    ONV_FAULT_UNKNOWN,      /* an event about a buffer or a step that there is not */
+    ONV_FAULT_LIVE_DIFFERS, /* the buffers of a step are not those of the timeline */
     ONV_FAULT_HELD_DIFFERS, /* the device holds more or less than the prediction and the tolerance */
-    ONV_FAULT_FIGURE,       /* the script is not what the runtime's figure says */
+    ONV_FAULT_FIGURE,       /* the placement is not what the runtime's figure says */
     ONV_FAULT_NOT_BACK,     /* memory that was freed did not come back */
     ONV_FAULT_NO_MEMORY,    /* the device has no memory where it should */
     ONV_N_FAULTS
@@ -47,7 +67,7 @@ typedef enum onv_fault_kind {
 typedef struct onv_fault {
     onv_fault_kind kind;
     uint32_t step;
-    uint32_t buffer, other; /* of the script; UINT32_MAX: none */
+    uint32_t buffer, other; /* of the timeline; UINT32_MAX: none */
     uint64_t offset;        /* in the buffer */
     char text[320];         /* one line, for people; names come from the model */
 } onv_fault;
@@ -55,7 +75,7 @@ typedef struct onv_fault {
 enum { ONV_REPLAY_MAX_FAULTS = 20 }; /* more are only counted */
 
 typedef struct onv_replay_result {
-    const char *mode, *runtime, *plan; /* as in the script */
+    const char *mode, *runtime, *plan; /* as in the replay */
     bool agrees;
     bool allocate_only;
     uint64_t predicted_bytes, measured_bytes; /* peaks of what is held */
@@ -76,12 +96,12 @@ typedef struct onv_replay_result {
     onv_fault faults[ONV_REPLAY_MAX_FAULTS];
 } onv_replay_result;
 
-/* Errors are those of the device, and ONV_ERR_CANCELLED; what the replay finds is in the result.
- * Cleanup in either case. */
-onv_status onv_replay_run(const onv_script *script, onv_device *device,
+/* The timeline was checked (onv_timeline_check); the placement may be wrong. Errors are those of the
+ * device, and ONV_ERR_CANCELLED; what the replay finds is in the result. Cleanup in either case. */
+onv_status onv_replay_run(const onv_replay *replay, onv_device *device,
                           const onv_replay_options *options, onv_replay_result *result,
                           onv_error *err);
-void onv_replay_cleanup(onv_replay_result *result);
+void onv_replay_result_cleanup(onv_replay_result *result);
 
 const char *onv_fault_name(onv_fault_kind kind);
 

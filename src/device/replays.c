@@ -2,19 +2,45 @@
 
 #include "base/heap.h"
 
+/* --- One replay -------------------------------------------------------------------------------- */
+
+void onv_replay_cleanup(onv_replay *replay)
+{
+    onv_timeline_cleanup(&replay->timeline);
+    onv_placement_cleanup(&replay->placement);
+}
+
+void onv_replay_forget_labels(onv_replay *replay)
+{
+    onv_timeline *t = &replay->timeline;
+    for (size_t i = 0; i < t->steps.count; i++) t->steps.at[i].label = NULL;
+    for (size_t i = 0; i < t->regions.count; i++) t->regions.at[i].label = NULL;
+    for (size_t i = 0; i < t->buffers.count; i++) t->buffers.at[i].label = NULL;
+    replay->plan = NULL;
+}
+
+uint64_t onv_replay_needs(const onv_replay *replay)
+{
+    uint64_t held = onv_placement_held_peak(&replay->placement);
+    uint64_t reserved = replay->placement.figures.reserved_peak;
+    return reserved > held ? reserved : held;
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
 void onv_replays_cleanup(onv_replays *r)
 {
-    for (size_t i = 0; i < r->scripts.count; i++) onv_script_cleanup(&r->scripts.at[i]);
-    for (size_t i = 0; i < r->results.count; i++) onv_replay_cleanup(&r->results.at[i]);
-    onv_vec_cleanup(&r->scripts);
+    for (size_t i = 0; i < r->list.count; i++) onv_replay_cleanup(&r->list.at[i]);
+    for (size_t i = 0; i < r->results.count; i++) onv_replay_result_cleanup(&r->results.at[i]);
+    onv_vec_cleanup(&r->list);
     onv_vec_cleanup(&r->results);
     onv_vec_cleanup(&r->walls);
 }
 
-onv_status onv_replays_add(onv_replays *r, onv_script *script, onv_error *err)
+onv_status onv_replays_add(onv_replays *r, onv_replay *replay, onv_error *err)
 {
-    if (onv_vec_push(&r->scripts, *script)) return ONV_OK;
-    onv_script_cleanup(script);
+    if (onv_vec_push(&r->list, *replay)) return ONV_OK;
+    onv_replay_cleanup(replay);
     return onv_fail_memory(err);
 }
 
@@ -23,10 +49,10 @@ onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_
 {
     r->device = device->info;
     r->agrees = true;
-    for (size_t i = 0; i < r->scripts.count; i++) {
+    for (size_t i = 0; i < r->list.count; i++) {
         if (!onv_vec_reserve(&r->results, 1)) return onv_fail_memory(err);
         onv_replay_result *result = &r->results.at[r->results.count++];
-        ONV_TRY(onv_replay_run(&r->scripts.at[i], device, options, result, err));
+        ONV_TRY(onv_replay_run(&r->list.at[i], device, options, result, err));
         r->agrees &= result->agrees;
         r->out_of_memory |= result->out_of_memory;
     }
@@ -48,11 +74,6 @@ void onv_replays_info(const onv_replays *r, onv_replay_info *info)
     }
 }
 
-uint64_t onv_script_needs(const onv_script *script)
-{
-    return script->pool_reserved > script->held_peak ? script->pool_reserved : script->held_peak;
-}
-
 /* --- Walls ------------------------------------------------------------------------------------- */
 
 enum { MAX_PROBES = 192 };
@@ -70,20 +91,20 @@ typedef struct search {
     void *context;
     onv_replay_options options;
     uint64_t capacity;
-    size_t n_scripts, count;
+    size_t n_replays, count;
     int64_t batches[MAX_PROBES];
-    probe *probes; /* MAX_PROBES rows of n_scripts */
+    probe *probes; /* MAX_PROBES rows of n_replays */
 } search;
 
-/* Scripts at a batch, once; what is asked of the device is decided by whoever looks. */
-static onv_status look(search *s, int64_t batch, size_t script, bool try_it, probe **result,
+/* Replays at a batch, once; what is asked of the device is decided by whoever looks. */
+static onv_status look(search *s, int64_t batch, size_t which, bool try_it, probe **result,
                        onv_error *err)
 {
     size_t i = 0;
     while (i < s->count && s->batches[i] != batch) i++;
-    probe *row = &s->probes[i * s->n_scripts];
-    *result = &row[script];
-    if (i < s->count && (!try_it || row[script].is_tried)) return ONV_OK;
+    probe *row = &s->probes[i * s->n_replays];
+    *result = &row[which];
+    if (i < s->count && (!try_it || row[which].is_tried)) return ONV_OK;
     if (i == MAX_PROBES)
         return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
                         MAX_PROBES);
@@ -93,19 +114,18 @@ static onv_status look(search *s, int64_t batch, size_t script, bool try_it, pro
     bool too_large = status == ONV_ERR_OVERFLOW || (status == ONV_ERR_LIMIT && batch > 1);
     if (i == s->count) {
         s->batches[s->count++] = batch;
-        for (size_t k = 0; k < s->n_scripts; k++) {
+        for (size_t k = 0; k < s->n_replays; k++) {
             row[k] = (probe){.needs = UINT64_MAX, .is_tried = too_large};
-            if (!too_large && k < at.scripts.count)
-                row[k].needs = onv_script_needs(&at.scripts.at[k]);
+            if (!too_large && k < at.list.count) row[k].needs = onv_replay_needs(&at.list.at[k]);
         }
     }
-    if (status == ONV_OK && try_it && script < at.scripts.count) {
+    if (status == ONV_OK && try_it && which < at.list.count) {
         onv_replay_result run;
-        status = onv_replay_run(&at.scripts.at[script], s->device, &s->options, &run, &local);
-        row[script].is_tried = true;
-        row[script].fits = !run.out_of_memory;
-        row[script].tolerance = run.tolerance_bytes;
-        onv_replay_cleanup(&run);
+        status = onv_replay_run(&at.list.at[which], s->device, &s->options, &run, &local);
+        row[which].is_tried = true;
+        row[which].fits = !run.out_of_memory;
+        row[which].tolerance = run.tolerance_bytes;
+        onv_replay_result_cleanup(&run);
     }
     onv_replays_cleanup(&at);
     if (too_large || status == ONV_OK) return ONV_OK;
@@ -113,23 +133,23 @@ static onv_status look(search *s, int64_t batch, size_t script, bool try_it, pro
     return status;
 }
 
-static onv_status fits(search *s, int64_t batch, size_t script, bool really, bool *result,
+static onv_status fits(search *s, int64_t batch, size_t which, bool really, bool *result,
                        onv_error *err)
 {
     probe *at;
-    ONV_TRY(look(s, batch, script, really, &at, err));
+    ONV_TRY(look(s, batch, which, really, &at, err));
     *result = really ? at->fits : at->needs <= s->capacity;
     return ONV_OK;
 }
 
 /* Starts where the other search ended, if it did: mostly that is the answer. */
-static onv_status find_largest(search *s, size_t script, bool really, int64_t start,
+static onv_status find_largest(search *s, size_t which, bool really, int64_t start,
                                int64_t *largest, onv_error *err)
 {
     int64_t good = 0, bad = start > 0 ? start : 1, jump = 1;
     bool fitting;
     for (;;) {
-        ONV_TRY(fits(s, bad, script, really, &fitting, err));
+        ONV_TRY(fits(s, bad, which, really, &fitting, err));
         if (!fitting) break;
         good = bad;
         if (good >= MAX_BATCH) break;
@@ -138,7 +158,7 @@ static onv_status find_largest(search *s, size_t script, bool really, int64_t st
     }
     while (good < MAX_BATCH && bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        ONV_TRY(fits(s, middle, script, really, &fitting, err));
+        ONV_TRY(fits(s, middle, which, really, &fitting, err));
         if (fitting)
             good = middle;
         else
@@ -150,13 +170,13 @@ static onv_status find_largest(search *s, size_t script, bool really, int64_t st
 
 /* Apart they may be where the last batch that fitted, or the first that did not, needs about all that
  * is free. */
-static onv_status judge(search *s, size_t script, onv_replay_wall *wall, onv_error *err)
+static onv_status judge(search *s, size_t which, onv_replay_wall *wall, onv_error *err)
 {
     bool over = wall->predicted_batch < wall->measured_batch;
     wall->agrees = wall->predicted_batch == wall->measured_batch || (over && wall->is_least);
     if (wall->agrees) return ONV_OK;
     probe *at;
-    ONV_TRY(look(s, wall->measured_batch + (over ? 0 : 1), script, true, &at, err));
+    ONV_TRY(look(s, wall->measured_batch + (over ? 0 : 1), which, true, &at, err));
     uint64_t apart = at->needs > s->capacity ? at->needs - s->capacity : s->capacity - at->needs;
     wall->agrees = apart <= at->tolerance;
     return ONV_OK;
@@ -164,11 +184,11 @@ static onv_status judge(search *s, size_t script, onv_replay_wall *wall, onv_err
 
 static onv_status find_walls(onv_replays *r, search *s, onv_error *err)
 {
-    for (size_t i = 0; i < s->n_scripts; i++) {
-        onv_replay_wall wall = {.mode = r->scripts.at[i].mode,
-                                .runtime = r->scripts.at[i].runtime,
-                                .plan = r->scripts.at[i].plan,
-                                .is_least = r->scripts.at[i].pool_reserved > 0};
+    for (size_t i = 0; i < s->n_replays; i++) {
+        onv_replay_wall wall = {.mode = r->list.at[i].mode,
+                                .runtime = r->list.at[i].runtime,
+                                .plan = r->list.at[i].plan,
+                                .is_least = r->list.at[i].placement.is_pooled};
         ONV_TRY(find_largest(s, i, false, 0, &wall.predicted_batch, err));
         ONV_TRY(find_largest(s, i, true, wall.predicted_batch, &wall.measured_batch, err));
         ONV_TRY(judge(s, i, &wall, err));
@@ -189,8 +209,8 @@ onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replay
     s->context = context;
     s->options = *options;
     s->options.allocate_only = true;
-    s->n_scripts = r->scripts.count;
-    s->probes = onv_heap_calloc((size_t)MAX_PROBES * s->n_scripts, sizeof *s->probes);
+    s->n_replays = r->list.count;
+    s->probes = onv_heap_calloc((size_t)MAX_PROBES * s->n_replays, sizeof *s->probes);
     onv_status status = s->probes != NULL ? ONV_OK : onv_fail_memory(err);
     if (status == ONV_OK) status = device->kind->memory(device, &s->capacity, &total, err);
     if (s->capacity > device->limit_bytes) s->capacity = device->limit_bytes;

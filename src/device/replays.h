@@ -1,13 +1,13 @@
-/* All replays of one analysis: its scripts, the device they ran on, what each found, and the largest
- * batch where that was asked for. */
+/* All replays of one analysis, the device they ran on, what each found, and the largest batch where that
+ * was asked for. */
 #ifndef ONV_DEVICE_REPLAYS_H
 #define ONV_DEVICE_REPLAYS_H
 
 #include "device/replay.h"
 
-/* The wall of one script: the largest batch that the prediction and the device allow. */
+/* The wall of one replay: the largest batch that the prediction and the device allow. */
 typedef struct onv_replay_wall {
-    const char *mode, *runtime, *plan;       /* as in the script */
+    const char *mode, *runtime, *plan;       /* as in the replay */
     int64_t predicted_batch, measured_batch; /* 0: not even one */
     bool is_least; /* predicted_batch is a lower limit: a pool may remap what lies in pieces */
     bool agrees;   /* the same, or apart by less than the tolerance */
@@ -16,17 +16,17 @@ typedef struct onv_replay_wall {
 typedef struct onv_replays {
     const onv_device_kind *kind; /* NULL: nothing was asked for */
     onv_device_info device;
-    ONV_VEC(onv_script) scripts;
-    ONV_VEC(onv_replay_result) results; /* of the scripts, in their order */
+    ONV_VEC(onv_replay) list;
+    ONV_VEC(onv_replay_result) results; /* of the list, in its order */
     ONV_VEC(onv_replay_wall) walls;     /* none: not asked for */
     bool agrees;                        /* every result and every wall does */
-    bool out_of_memory;                 /* some script did not fit */
+    bool out_of_memory;                 /* some replay did not fit */
 } onv_replays;
 
 void onv_replays_cleanup(onv_replays *r);
 
-/* Takes the script over, also in case of failure. */
-onv_status onv_replays_add(onv_replays *r, onv_script *script, onv_error *err);
+/* Takes the replay over, also in case of failure. */
+onv_status onv_replays_add(onv_replays *r, onv_replay *replay, onv_error *err);
 
 /* Runs all of them, one after the other. */
 onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_options *options,
@@ -35,14 +35,11 @@ onv_status onv_replays_run(onv_replays *r, onv_device *device, const onv_replay_
 /* Of all results the largest figures. */
 void onv_replays_info(const onv_replays *r, onv_replay_info *info);
 
-/* What a device must have free for the script. */
-uint64_t onv_script_needs(const onv_script *script);
-
-/* Scripts at another batch, into `r`, which is empty; ONV_ERR_OVERFLOW and ONV_ERR_LIMIT count as
+/* Replays at another batch, into `r`, which is empty; ONV_ERR_OVERFLOW and ONV_ERR_LIMIT count as
  * more than any device. */
 typedef onv_status (*onv_replays_at)(void *context, int64_t batch, onv_replays *r, onv_error *err);
 
-/* Finds the wall of every script by doubling and halving; nothing is filled. */
+/* Finds the wall of every replay by doubling and halving; nothing is filled. */
 onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replays_at at,
                                   void *context, const onv_replay_options *options, onv_error *err);
 

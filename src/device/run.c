@@ -1,5 +1,6 @@
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "device/pattern.h"
@@ -104,19 +105,27 @@ static onv_status check(onv_runner *r, onv_device_address from, uint64_t seed, u
 
 /* --- Segments ---------------------------------------------------------------------------------- */
 
-static onv_status segment_alloc(onv_runner *r, uint32_t index, bool *refused, onv_error *err)
+/* A buffer that fills its segment writes all of it. */
+static bool is_covered(const onv_runner *r, size_t event)
 {
-    const onv_script_segment *s = &r->script->segments.at[index];
+    const onv_timeline_event *e = &r->placement->events.at[event];
+    if (e->buffer >= r->placement->places.count || e->is_free) return false;
+    const onv_buffer *b = &r->timeline->buffers.at[e->buffer];
+    const onv_place *place = &r->placement->places.at[e->buffer];
+    return onv_buffer_has_content(r->timeline, b) &&
+           place->segment < r->placement->segments.count &&
+           r->placement->segments.at[place->segment].taken == event &&
+           r->placement->segments.at[place->segment].bytes == b->bytes;
+}
+
+static onv_status take_segment(onv_runner *r, uint32_t index, bool *refused, onv_error *err)
+{
+    const onv_taken_segment *s = &r->placement->segments.at[index];
     onv_runner_segment *at = &r->segments[index];
-    const onv_device_kind *kind = r->device->kind;
+    bool pooled = r->placement->is_pooled;
     uint64_t before;
-    if (at->life != ONV_LIFE_NONE) {
-        onv_runner_fault(r, ONV_FAULT_BORN_TWICE, UINT32_MAX,
-                         "segment %" PRIu32 " is allocated twice", index);
-        return ONV_OK;
-    }
     ONV_TRY(look(r, &before, err));
-    onv_status status = kind->alloc(r->device, s->bytes, s->pooled, &at->address, err);
+    onv_status status = r->device->kind->alloc(r->device, s->bytes, pooled, &at->address, err);
     if (at->address != 0) {
         at->life = ONV_LIFE_THERE; /* also after a failure: it is there to be freed */
         r->allocations++;
@@ -128,42 +137,41 @@ static onv_status segment_alloc(onv_runner *r, uint32_t index, bool *refused, on
         *refused = true;
         return ONV_OK;
     }
-    ONV_TRY(book(r, s->pooled, before, err));
-    if (r->allocations > r->result->most_allocations) r->result->most_allocations = r->allocations;
+    ONV_TRY(book(r, pooled, before, err));
     note(r);
     /* Also what no buffer will ever cover is written, so that it is really there. */
-    if (s->is_whole || r->options->allocate_only) return ONV_OK;
+    if (r->options->allocate_only || is_covered(r, s->taken)) return ONV_OK;
     return fill(r, at->address, onv_pattern_seed(SEGMENT_SEEDS + index), s->bytes, err);
 }
 
 static void find_orphan(onv_runner *r, uint32_t segment)
 {
-    for (uint32_t b = 0; b < r->script->buffers.count; b++) {
-        const onv_script_buffer *buffer = &r->script->buffers.at[b];
-        if (buffer->segment != segment || r->buffers[b].life != ONV_LIFE_THERE) continue;
+    for (uint32_t b = 0; b < r->timeline->buffers.count; b++) {
+        if (r->placement->places.at[b].segment != segment || r->buffers[b].life != ONV_LIFE_THERE)
+            continue;
         onv_runner_fault(r, ONV_FAULT_PULLED_AWAY, b,
                          "segment %" PRIu32 " is freed in step %" PRIu32 " while '%s' lives in it",
-                         segment, r->step, buffer->label);
+                         segment, r->step, onv_runner_label(r, b));
         r->buffers[b].has_content = false;
     }
 }
 
 static onv_status give_back(onv_runner *r, uint32_t index, onv_error *err)
 {
-    const onv_script_segment *s = &r->script->segments.at[index];
     onv_runner_segment *at = &r->segments[index];
-    uint64_t before = 0;
+    uint64_t before = 0, bytes = r->placement->segments.at[index].bytes;
+    bool pooled = r->placement->is_pooled;
     at->life = ONV_LIFE_OVER;
     r->allocations--;
     onv_status looked = look(r, &before, err); /* whatever comes of it, the memory goes back */
-    onv_status freed = r->device->kind->free(r->device, at->address, s->bytes, s->pooled,
-                                             looked == ONV_OK ? err : NULL);
+    onv_status freed =
+        r->device->kind->free(r->device, at->address, bytes, pooled, looked == ONV_OK ? err : NULL);
     ONV_TRY(looked);
     ONV_TRY(freed);
-    return book(r, s->pooled, before, err);
+    return book(r, pooled, before, err);
 }
 
-static onv_status segment_free(onv_runner *r, uint32_t index, onv_error *err)
+static onv_status return_segment(onv_runner *r, uint32_t index, onv_error *err)
 {
     if (r->segments[index].life != ONV_LIFE_THERE) {
         onv_runner_fault(r, ONV_FAULT_FREED_TWICE, UINT32_MAX,
@@ -175,137 +183,132 @@ static onv_status segment_free(onv_runner *r, uint32_t index, onv_error *err)
     return give_back(r, index, err);
 }
 
+/* Those that change at an event; what goes back makes room first. */
+static onv_status change_segments(onv_runner *r, size_t event, bool *refused, onv_error *err)
+{
+    const onv_taken_segment *s = r->placement->segments.at;
+    size_t n = r->placement->segments.count;
+    for (; r->n_returned < n && s[r->returned[r->n_returned]].returned == event; r->n_returned++)
+        ONV_TRY(return_segment(r, r->returned[r->n_returned], err));
+    for (; r->n_taken < n && s[r->taken[r->n_taken]].taken == event && !*refused; r->n_taken++)
+        ONV_TRY(take_segment(r, r->taken[r->n_taken], refused, err));
+    return ONV_OK;
+}
+
 /* --- Buffers ----------------------------------------------------------------------------------- */
 
 /* Whether its bytes may be touched. */
 static bool has_place(onv_runner *r, uint32_t index)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[index];
-    if (b->segment >= r->script->segments.count || r->segments[b->segment].life != ONV_LIFE_THERE) {
+    const onv_place *place = &r->placement->places.at[index];
+    uint64_t bytes = r->timeline->buffers.at[index].bytes;
+    if (place->segment >= r->placement->segments.count ||
+        r->segments[place->segment].life != ONV_LIFE_THERE) {
         onv_runner_fault(r, ONV_FAULT_NO_SEGMENT, index,
                          "'%s' is born in step %" PRIu32 " in segment %" PRIu32
                          ", which is not there",
-                         b->label, r->step, b->segment);
+                         onv_runner_label(r, index), r->step, place->segment);
         return false;
     }
-    uint64_t size = r->script->segments.at[b->segment].bytes;
-    if (b->offset <= size && b->bytes <= size - b->offset) return true;
+    uint64_t size = r->placement->segments.at[place->segment].bytes;
+    if (place->offset <= size && bytes <= size - place->offset) return true;
     onv_runner_fault(r, ONV_FAULT_OUTSIDE, index,
                      "'%s' (%" PRIu64 " bytes at offset %" PRIu64 ") reaches in step %" PRIu32
                      " beyond segment %" PRIu32 " of %" PRIu64 " bytes",
-                     b->label, b->bytes, b->offset, r->step, b->segment, size);
+                     onv_runner_label(r, index), bytes, place->offset, r->step, place->segment,
+                     size);
     return false;
 }
 
 static onv_device_address address_of(const onv_runner *r, uint32_t index)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[index];
-    return r->segments[b->segment].address + b->offset;
+    const onv_place *place = &r->placement->places.at[index];
+    return r->segments[place->segment].address + place->offset;
 }
 
 static onv_status birth(onv_runner *r, uint32_t index, onv_error *err)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[index];
+    uint64_t bytes = r->timeline->buffers.at[index].bytes;
     onv_runner_buffer *at = &r->buffers[index];
     if (at->life != ONV_LIFE_NONE) {
         onv_runner_fault(r, ONV_FAULT_BORN_TWICE, index,
                          "'%s' is born in step %" PRIu32 ", but was born in step %" PRIu32
                          " already",
-                         b->label, r->step, at->born);
+                         onv_runner_label(r, index), r->step, at->born);
         return ONV_OK;
     }
     at->life = ONV_LIFE_THERE;
     at->born = r->step;
     at->has_content = has_place(r, index);
-    r->live += b->bytes;
+    r->live += bytes;
     r->result->n_buffers++;
     note(r);
     if (!at->has_content) return ONV_OK;
-    r->segments[b->segment].n_live++;
+    r->segments[r->placement->places.at[index].segment].n_live++;
     if (r->options->allocate_only) return ONV_OK;
-    return fill(r, address_of(r, index), onv_pattern_seed(index), b->bytes, err);
+    return fill(r, address_of(r, index), onv_pattern_seed(index), bytes, err);
 }
 
-/* An event of a buffer that is not there. */
-static void misuse(onv_runner *r, uint32_t index, bool is_read)
+/* Looks for the pattern, for the last time. */
+static onv_status read_last(onv_runner *r, uint32_t index, onv_error *err)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[index];
-    const onv_runner_buffer *at = &r->buffers[index];
-    onv_fault_kind kind = ONV_FAULT_USE_BEFORE;
-    if (at->life == ONV_LIFE_OVER) kind = is_read ? ONV_FAULT_USE_AFTER : ONV_FAULT_FREED_TWICE;
-    onv_runner_fault(r, kind, index, "'%s' is %s in step %" PRIu32 " %s", b->label,
-                     is_read ? "read" : "freed", r->step,
-                     at->life == ONV_LIFE_OVER ? "after it was freed" : "before it is born");
+    uint64_t wrong, bytes = r->timeline->buffers.at[index].bytes;
+    if (!r->buffers[index].has_content || r->options->allocate_only) return ONV_OK;
+    ONV_TRY(check(r, address_of(r, index), onv_pattern_seed(index), bytes, &wrong, err));
+    r->result->n_checked++;
+    return wrong < bytes ? onv_runner_blame(r, index, wrong, err) : ONV_OK;
 }
 
-static onv_status last_read(onv_runner *r, uint32_t index, onv_error *err)
+static onv_status death(onv_runner *r, uint32_t index, onv_error *err)
 {
-    const onv_script_buffer *b = &r->script->buffers.at[index];
     onv_runner_buffer *at = &r->buffers[index];
     if (at->life != ONV_LIFE_THERE) {
-        misuse(r, index, true);
+        bool over = at->life == ONV_LIFE_OVER;
+        onv_runner_fault(r, over ? ONV_FAULT_FREED_TWICE : ONV_FAULT_USE_BEFORE, index,
+                         "'%s' is freed in step %" PRIu32 " %s", onv_runner_label(r, index),
+                         r->step, over ? "after it was freed" : "before it is born");
         return ONV_OK;
     }
-    at->is_read = true;
-    if (!at->has_content || r->options->allocate_only) return ONV_OK;
-    uint64_t wrong;
-    ONV_TRY(check(r, address_of(r, index), onv_pattern_seed(index), b->bytes, &wrong, err));
-    r->result->n_checked++;
-    return wrong < b->bytes ? onv_runner_blame(r, index, wrong, err) : ONV_OK;
-}
-
-static void death(onv_runner *r, uint32_t index)
-{
-    const onv_script_buffer *b = &r->script->buffers.at[index];
-    onv_runner_buffer *at = &r->buffers[index];
-    if (at->life != ONV_LIFE_THERE) {
-        misuse(r, index, false);
-        return;
-    }
-    if (!at->is_read)
-        onv_runner_fault(r, ONV_FAULT_UNREAD, index,
-                         "'%s' is freed in step %" PRIu32 " without having been read", b->label,
-                         r->step);
+    ONV_TRY(read_last(r, index, err));
     at->life = ONV_LIFE_OVER;
-    r->live -= b->bytes;
-    if (at->has_content) r->segments[b->segment].n_live--;
+    r->live -= r->timeline->buffers.at[index].bytes;
+    if (at->has_content) r->segments[r->placement->places.at[index].segment].n_live--;
+    return ONV_OK;
 }
 
 /* --- Events ------------------------------------------------------------------------------------ */
 
-static onv_status handle(onv_runner *r, const onv_script_event *e, bool *refused, onv_error *err)
+static onv_status handle(onv_runner *r, size_t i, bool *refused, onv_error *err)
 {
-    bool of_segment = e->act == ONV_SCRIPT_SEGMENT_ALLOC || e->act == ONV_SCRIPT_SEGMENT_FREE;
-    size_t count = of_segment ? r->script->segments.count : r->script->buffers.count;
-    if (e->index >= count || e->step >= r->script->n_steps || e->step < r->step) {
+    const onv_timeline_event *e = &r->placement->events.at[i];
+    const onv_timeline *t = r->timeline;
+    bool is_known = e->buffer < t->buffers.count && e->step < t->steps.count && e->step >= r->step;
+    if (is_known)
+        advance(r, e->step);
+    else
         onv_runner_fault(r, ONV_FAULT_UNKNOWN, UINT32_MAX,
-                         "an event in step %" PRIu32 " is about %s %" PRIu32 " in step %" PRIu32,
-                         r->step, of_segment ? "segment" : "buffer", e->index, e->step);
-        return ONV_OK;
-    }
-    advance(r, e->step);
-    switch ((onv_script_act)e->act) {
-    case ONV_SCRIPT_SEGMENT_ALLOC: return segment_alloc(r, e->index, refused, err);
-    case ONV_SCRIPT_SEGMENT_FREE: return segment_free(r, e->index, err);
-    case ONV_SCRIPT_BIRTH: return birth(r, e->index, err);
-    case ONV_SCRIPT_READ: return last_read(r, e->index, err);
-    case ONV_SCRIPT_DEATH: death(r, e->index); break;
-    }
-    return ONV_OK;
+                         "an event in step %" PRIu32 " is about buffer %" PRIu32
+                         " in step %" PRIu32,
+                         r->step, e->buffer, e->step);
+    bool has_content = is_known && onv_buffer_has_content(t, &t->buffers.at[e->buffer]);
+    if (has_content && e->is_free) ONV_TRY(death(r, e->buffer, err));
+    ONV_TRY(change_segments(r, i, refused, err));
+    return has_content && !e->is_free && !*refused ? birth(r, e->buffer, err) : ONV_OK;
 }
 
 static onv_status walk(onv_runner *r, bool *complete, onv_error *err)
 {
-    const onv_script *script = r->script;
     bool refused = false;
-    for (size_t i = 0; i < script->events.count && !refused; i++) {
+    size_t n = r->placement->events.count;
+    for (size_t i = 0; i < n && !refused; i++) {
         ONV_TRY(stop_if_asked(r, err));
-        ONV_TRY(handle(r, &script->events.at[i], &refused, err));
+        ONV_TRY(handle(r, i, &refused, err));
     }
     *complete = !refused;
     r->result->out_of_memory = refused;
     r->result->oom_step = r->step;
-    if (!refused) advance(r, script->n_steps - 1);
+    if (!refused && r->result->n_steps > 0) advance(r, r->result->n_steps - 1);
+    if (!refused) ONV_TRY(change_segments(r, n, &refused, err));
     return r->device->kind->sync(r->device, err);
 }
 
@@ -313,12 +316,12 @@ static onv_status walk(onv_runner *r, bool *complete, onv_error *err)
 static onv_status release_all(onv_runner *r, bool complete, onv_error *err)
 {
     onv_status status = ONV_OK;
-    for (uint32_t b = 0; complete && b < r->script->buffers.count; b++)
+    for (uint32_t b = 0; complete && b < r->timeline->buffers.count; b++)
         if (r->buffers[b].life == ONV_LIFE_THERE)
             onv_runner_fault(r, ONV_FAULT_NEVER_FREED, b,
                              "'%s', born in step %" PRIu32 ", is never freed",
-                             r->script->buffers.at[b].label, r->buffers[b].born);
-    for (uint32_t s = 0; s < r->script->segments.count; s++) {
+                             onv_runner_label(r, b), r->buffers[b].born);
+    for (uint32_t s = 0; s < r->placement->segments.count; s++) {
         if (r->segments[s].life != ONV_LIFE_THERE) continue;
         if (complete)
             onv_runner_fault(r, ONV_FAULT_NEVER_FREED, UINT32_MAX,
@@ -329,39 +332,110 @@ static onv_status release_all(onv_runner *r, bool complete, onv_error *err)
     return status;
 }
 
+/* --- What should be there ---------------------------------------------------------------------- */
+
+/* By step, the most that the buffers take while it runs: what is there before it, what begins in it,
+ * in the order of the list, and each transient one while it is there. From the buffers alone: events
+ * are what is tried. */
+static onv_status expect_live(const onv_timeline *t, uint64_t *live, uint64_t *peak, onv_error *err)
+{
+    size_t n = t->steps.count;
+    uint64_t *now = onv_heap_calloc(n + 1, sizeof *now);
+    if (now == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!onv_buffer_has_content(t, b) || b->first == b->last) continue;
+        now[b->first + 1] += b->bytes; /* differences wrap, sums do not */
+        now[b->last + 1] -= b->bytes;
+    }
+    for (size_t s = 0; s < n; s++) {
+        if (s > 0) now[s] += now[s - 1];
+        live[s] = now[s];
+    }
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!onv_buffer_has_content(t, b)) continue;
+        uint64_t with = now[b->first] + b->bytes;
+        if (!b->is_transient) now[b->first] = with;
+        if (with > live[b->first]) live[b->first] = with;
+        if (with > *peak) *peak = with;
+    }
+    onv_heap_free(now);
+    return ONV_OK;
+}
+
+static const onv_taken_segment *segments_of(const onv_runner *r, uint32_t index)
+{
+    return &r->placement->segments.at[index];
+}
+
+/* Order of two segments by an event; of one event, that of the list. */
+static int compare_taken(const void *a, const void *b, void *runner)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    size_t at = segments_of(runner, x)->taken, other = segments_of(runner, y)->taken;
+    return at != other ? (at < other ? -1 : 1) : (x > y) - (x < y);
+}
+
+static int compare_returned(const void *a, const void *b, void *runner)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    size_t at = segments_of(runner, x)->returned, other = segments_of(runner, y)->returned;
+    return at != other ? (at < other ? -1 : 1) : (x > y) - (x < y);
+}
+
+/* The most segments at a time. */
+static uint32_t count_most(const onv_runner *r)
+{
+    size_t n = r->placement->segments.count, back = 0;
+    uint32_t now = 0, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t event = segments_of(r, r->taken[i])->taken;
+        while (back < n && segments_of(r, r->returned[back])->returned <= event) {
+            back++;
+            if (now > 0) now--;
+        }
+        if (++now > most) most = now;
+    }
+    return most;
+}
+
 /* --- All together ------------------------------------------------------------------------------ */
 
-static bool prepare(onv_runner *r)
+static onv_status prepare(onv_runner *r, onv_error *err)
 {
-    const onv_script *script = r->script;
+    const onv_placement *p = r->placement;
     onv_replay_result *to = r->result;
-    size_t n = script->n_steps;
-    r->segments = onv_heap_calloc(script->segments.count, sizeof *r->segments);
-    r->buffers = onv_heap_calloc(script->buffers.count, sizeof *r->buffers);
+    size_t n = to->n_steps, n_segments = p->segments.count;
+    r->segments = onv_heap_calloc(n_segments, sizeof *r->segments);
+    r->buffers = onv_heap_calloc(r->timeline->buffers.count, sizeof *r->buffers);
+    r->taken = onv_heap_calloc(n_segments, sizeof *r->taken);
+    r->returned = onv_heap_calloc(n_segments, sizeof *r->returned);
     to->predicted_held_at = onv_heap_calloc(n, sizeof(uint64_t));
     to->measured_held_at = onv_heap_calloc(n, sizeof(uint64_t));
     to->predicted_live_at = onv_heap_calloc(n, sizeof(uint64_t));
     to->measured_live_at = onv_heap_calloc(n, sizeof(uint64_t));
-    if (r->segments == NULL || r->buffers == NULL || to->predicted_held_at == NULL ||
-        to->measured_held_at == NULL || to->predicted_live_at == NULL ||
-        to->measured_live_at == NULL)
-        return false;
-    for (size_t s = 0; s < n; s++) {
-        to->predicted_held_at[s] = script->held[s];
-        to->predicted_live_at[s] = script->live[s];
-    }
-    return true;
-}
-
-static bool uses_pool(const onv_script *script)
-{
-    return script->segments.count > 0 && script->segments.at[0].pooled;
+    if (r->segments == NULL || r->buffers == NULL || r->taken == NULL || r->returned == NULL ||
+        to->predicted_held_at == NULL || to->measured_held_at == NULL ||
+        to->predicted_live_at == NULL || to->measured_live_at == NULL)
+        return onv_fail_memory(err);
+    for (uint32_t s = 0; s < n_segments; s++) r->taken[s] = r->returned[s] = s;
+    qsort_r(r->taken, n_segments, sizeof *r->taken, compare_taken, r);
+    qsort_r(r->returned, n_segments, sizeof *r->returned, compare_returned, r);
+    to->most_allocations = count_most(r);
+    if (n > 0) memcpy(to->predicted_held_at, onv_placement_held_at(p), n * sizeof(uint64_t));
+    return expect_live(r->timeline, to->predicted_live_at, &to->predicted_live, err);
 }
 
 static onv_status begin(onv_runner *r, onv_error *err)
 {
     onv_replay_result *to = r->result;
     onv_device *d = r->device;
+    for (size_t i = 0; i < r->placement->segments.count; i++)
+        if (r->placement->segments.at[i].grows)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "segments that grow page by page (expandable segments) are not "
+                            "replayed");
     if (to->has_pool && d->info.pool_granularity_bytes == 0)
         return onv_fail(err, ONV_ERR_DEVICE, "%s has no stream-ordered pool", d->info.name);
     if (to->has_pool) ONV_TRY(d->kind->pool_reset(d, err));
@@ -370,10 +444,14 @@ static onv_status begin(onv_runner *r, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status run(onv_runner *r, onv_error *err)
+static onv_status run(onv_runner *r, uint64_t figure, onv_error *err)
 {
     onv_device *d = r->device;
     bool complete = false;
+    if (r->placement->places.count != r->timeline->buffers.count ||
+        r->placement->n_steps != r->timeline->steps.count)
+        return onv_fail(err, ONV_ERR_MODEL, "the placement is one of another timeline");
+    ONV_TRY(prepare(r, err));
     ONV_TRY(begin(r, err));
     onv_status status = walk(r, &complete, err);
     onv_status released = release_all(r, complete, status == ONV_OK ? err : NULL);
@@ -383,39 +461,41 @@ static onv_status run(onv_runner *r, onv_error *err)
     if (r->result->has_pool) ONV_TRY(d->kind->pool_reset(d, err));
     uint64_t total;
     ONV_TRY(d->kind->memory(d, &r->result->free_after, &total, err));
-    onv_runner_judge(r, complete);
+    onv_runner_judge(r, figure, complete);
     return ONV_OK;
 }
 
-onv_status onv_replay_run(const onv_script *script, onv_device *device,
+onv_status onv_replay_run(const onv_replay *replay, onv_device *device,
                           const onv_replay_options *options, onv_replay_result *result,
                           onv_error *err)
 {
     static const onv_replay_options defaults = {0};
-    bool pooled = uses_pool(script);
-    *result = (onv_replay_result){.mode = script->mode,
-                                  .runtime = script->runtime,
-                                  .plan = script->plan,
-                                  .predicted_bytes = script->held_peak,
-                                  .predicted_live = script->live_peak,
-                                  .has_pool = pooled,
-                                  .predicted_pool_reserved = script->pool_reserved,
-                                  .granularity_bytes = pooled ? device->info.pool_granularity_bytes
-                                                              : device->info.granularity_bytes,
-                                  .most_allocations = script->most_segments,
-                                  .n_steps = script->n_steps};
-    onv_runner r = {.script = script,
+    const onv_placement *p = &replay->placement;
+    const onv_device_info *info = &device->info;
+    *result = (onv_replay_result){
+        .mode = replay->mode,
+        .runtime = replay->runtime,
+        .plan = replay->plan,
+        .predicted_bytes = onv_placement_held_peak(p),
+        .has_pool = p->is_pooled,
+        .predicted_pool_reserved = p->is_pooled ? p->figures.reserved_peak : 0,
+        .granularity_bytes = p->is_pooled ? info->pool_granularity_bytes : info->granularity_bytes,
+        .n_steps = p->n_steps};
+    onv_runner r = {.timeline = &replay->timeline,
+                    .placement = p,
                     .device = device,
                     .options = options != NULL ? options : &defaults,
                     .result = result};
     result->allocate_only = r.options->allocate_only;
-    onv_status status = prepare(&r) ? run(&r, err) : onv_fail_memory(err);
+    onv_status status = run(&r, replay->figure, err);
     onv_heap_free(r.segments);
     onv_heap_free(r.buffers);
+    onv_heap_free(r.taken);
+    onv_heap_free(r.returned);
     return status;
 }
 
-void onv_replay_cleanup(onv_replay_result *result)
+void onv_replay_result_cleanup(onv_replay_result *result)
 {
     onv_heap_free(result->predicted_held_at);
     onv_heap_free(result->measured_held_at);

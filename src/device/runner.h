@@ -16,17 +16,19 @@ typedef struct onv_runner_segment {
 typedef struct onv_runner_buffer {
     uint32_t born;    /* step */
     uint8_t life;     /* onv_runner_life */
-    bool is_read;     /* for the last time */
     bool has_content; /* it was filled: its memory was there */
 } onv_runner_buffer;
 
 typedef struct onv_runner {
-    const onv_script *script;
+    const onv_timeline *timeline;
+    const onv_placement *placement;
     onv_device *device;
     const onv_replay_options *options;
     onv_replay_result *result;
     onv_runner_segment *segments;
     onv_runner_buffer *buffers;
+    uint32_t *taken, *returned; /* segments, in the order of these events */
+    uint32_t n_taken, n_returned;
     uint32_t step;
     uint64_t held;        /* plain allocations, as the device's free memory shows them */
     uint64_t pool_used;   /* as the pool says */
@@ -34,6 +36,13 @@ typedef struct onv_runner {
     uint32_t allocations; /* at this time */
     uint64_t free_seen;   /* when the last call of ours was over */
 } onv_runner;
+
+/* The name of a buffer, for messages. */
+static inline const char *onv_runner_label(const onv_runner *r, uint32_t buffer)
+{
+    const char *label = r->timeline->buffers.at[buffer].label;
+    return label != NULL ? label : "";
+}
 
 /* Counts a fault, and keeps it while there is room. */
 void onv_runner_fault(onv_runner *r, onv_fault_kind kind, uint32_t buffer, const char *format, ...)
@@ -43,6 +52,6 @@ void onv_runner_fault(onv_runner *r, onv_fault_kind kind, uint32_t buffer, const
 onv_status onv_runner_blame(onv_runner *r, uint32_t buffer, uint64_t offset, onv_error *err);
 
 /* The verdict, once all events are over (`complete`) or memory ran out. */
-void onv_runner_judge(onv_runner *r, bool complete);
+void onv_runner_judge(onv_runner *r, uint64_t figure, bool complete);
 
 #endif

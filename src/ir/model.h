@@ -108,7 +108,7 @@ typedef struct onv_attr {
 } onv_attr;
 
 /* Memory semantics of a node; what the runtimes and autograd make of them is decided on later
- * floors. Bit k of a mask: input or output k; those beyond 31 share bit 31. */
+ * layers. Bit k of a mask: input or output k; those beyond 31 share bit 31. */
 typedef struct onv_traits {
     uint8_t view_of;   /* 1 + the input whose buffer output 0 may share unchanged; 0: none */
     uint32_t inplace;  /* inputs that output 0 may overwrite when they die here (elementwise) */

@@ -21,7 +21,6 @@
 
 #include "alloc/alloc.h"
 #include "graph/liveness.h"
-#include "timeline/trace.h"
 
 typedef enum onv_ort_provider {
     ONV_ORT_CUDA, /* shape arithmetic and small integers stay on the host; inputs are copied in */
@@ -46,14 +45,11 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
 onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **is_known,
                                 onv_error *err);
 
-/* The temporaries of a run in one block: how many bytes, packed as the first run traced them. */
-onv_status onv_ort_pattern_bytes(onv_model *model, const onv_live *live, const onv_ort_plan *plan,
-                                 const onv_alloc_options *options, uint64_t *bytes, onv_error *err);
-
-/* What one run asks of the arena, ids from 1 on. With a pattern (not 0 bytes) that block comes
- * after the inputs and takes in the temporaries. Inputs and fetched outputs are given back when the
- * run is over. The caller cleans the trace up, also after a failure. */
-onv_status onv_ort_run_trace(onv_model *model, const onv_live *live, const onv_ort_plan *plan,
-                             uint64_t pattern, onv_trace *trace, onv_error *err);
+/* Appends what runs of `n_steps` steps each ask of the arena, the first one from step 0 on; the steps
+ * are there already. From the second run on the temporaries lie in one container, which comes after
+ * the inputs, packed as the first run traced them. Inputs and fetched outputs are given back when
+ * their run is over. */
+onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_steps, uint32_t n_runs,
+                            const onv_alloc_options *options, onv_timeline *t, onv_error *err);
 
 #endif

@@ -21,7 +21,7 @@
 #define ONV_PLAN_PLAN_H
 
 #include "base/status.h"
-#include "timeline/timeline.h"
+#include "timeline/placement.h"
 
 enum { ONV_PLAN_MAX_BUFFERS = 1 << 22 };
 
@@ -60,10 +60,12 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
                             const onv_plan_options *options, onv_plan *plan, onv_error *err);
 void onv_plan_cleanup(onv_plan *plan);
 
-/* The same for intervals. A row that aliases another one gets that row's offset; the buffer they
- * share lives from the first to the last step of all its rows and is as large as the largest. */
-onv_status onv_plan_intervals(const onv_buffer *intervals, size_t count,
-                              const onv_plan_options *options, onv_plan *plan, onv_error *err);
+/* The same for a timeline that was checked: one segment, and in it a place for every buffer. Weights
+ * that are there all the time lie at the bottom in their order; the plan and its figures are of what
+ * lies above. A buffer and the one that it becomes have one place, from the first to the last step of
+ * both; what is within a container lies where its producer put it. On failure both are empty. */
+onv_status onv_plan_timeline(const onv_timeline *t, const onv_plan_options *options, onv_plan *plan,
+                             onv_placement *placement, onv_error *err);
 
 /* Verifies that no two buffers overlap, that offsets are aligned and that the figures are right.
  * Independent of the planner; a sweep, O(n log n). */

@@ -1,11 +1,9 @@
 /* What stands between the passes, as text that other programs take: intervals, offsets, trace. */
 #include <string.h>
 
-#include "plan/plan.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/value.h"
-#include "timeline/trace.h"
 
 /* Intervals and traces are input to planners and simulators, which a missing size would mislead:
  * without every size there is no dump. */
@@ -65,17 +63,20 @@ const onv_report_format onv_format_dump_intervals = {
 
 static onv_status write_plan(const onv_report_job *job)
 {
-    ONV_TRY(need_sizes(job, &job->views[0], "plan"));
-    const onv_live *live = job->views[0].live;
     onv_plan plan;
-    ONV_TRY(onv_plan_intervals(live->intervals, live->n_intervals, NULL, &plan, job->err));
+    onv_placement placement;
+    ONV_TRY(need_sizes(job, &job->views[0], "plan"));
+    const onv_timeline *t = &job->views[0].live->timeline;
+    ONV_TRY(onv_plan_timeline(t, NULL, &plan, &placement, job->err));
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
-    for (uint32_t r = 0; r < live->n_intervals && !job->out->failed; r++) {
-        const onv_buffer *row = &live->intervals[r];
-        onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)r,
-                         (unsigned long)row->first, (unsigned long)row->last + 1,
-                         (unsigned long long)row->bytes, (unsigned long long)plan.offsets[r]);
+    for (size_t i = 0; i < t->buffers.count && !job->out->failed; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)i,
+                         (unsigned long)b->first, (unsigned long)b->last + 1,
+                         (unsigned long long)b->bytes,
+                         (unsigned long long)placement.places.at[i].offset);
     }
+    onv_placement_cleanup(&placement);
     onv_plan_cleanup(&plan);
     return ONV_OK;
 }
@@ -89,28 +90,29 @@ const onv_report_format onv_format_dump_plan = {
 
 /* --- Trace ------------------------------------------------------------------------------------- */
 
+static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeline_event *e)
+{
+    const onv_buffer *b = &t->buffers.at[e->buffer];
+    if (e->is_free) {
+        onv_write_format(out, "free,%lu\n", (unsigned long)e->buffer);
+        return;
+    }
+    onv_write_format(out, "alloc,%lu,%llu,%lu,", (unsigned long)e->buffer,
+                     (unsigned long long)b->bytes, (unsigned long)e->step);
+    onv_csv_field(out, b->label != NULL ? b->label : "");
+    onv_write_char(out, '\n');
+}
+
 static onv_status write_trace(const onv_report_job *job)
 {
+    onv_timeline_events events = {0};
     ONV_TRY(need_sizes(job, &job->views[0], "trace"));
-    const onv_live *live = job->views[0].live;
-    onv_trace trace = {0};
-    if (!onv_trace_add_intervals(&trace, live->intervals, live->n_intervals, live->n_steps, 0)) {
-        onv_trace_cleanup(&trace);
-        return onv_fail_memory(job->err);
-    }
-    for (size_t i = 0; i < trace.count && !job->out->failed; i++) {
-        const onv_event *event = &trace.events[i];
-        if (event->is_free) {
-            onv_write_format(job->out, "free,%lu\n", (unsigned long)event->id);
-            continue;
-        }
-        onv_write_format(job->out, "alloc,%lu,%llu,%lu,", (unsigned long)event->id,
-                         (unsigned long long)event->bytes, (unsigned long)event->step);
-        onv_csv_field(job->out, event->label != NULL ? event->label : "");
-        onv_write_char(job->out, '\n');
-    }
-    onv_trace_cleanup(&trace);
-    return ONV_OK;
+    const onv_timeline *t = &job->views[0].live->timeline;
+    onv_status status = onv_timeline_list_events(t, &events, job->err);
+    for (size_t i = 0; status == ONV_OK && i < events.count && !job->out->failed; i++)
+        write_event(job->out, t, &events.at[i]);
+    onv_vec_cleanup(&events);
+    return status;
 }
 
 const onv_report_format onv_format_dump_trace = {

@@ -10,123 +10,106 @@
  */
 #include "ort/ort.h"
 
-#include "base/checked.h"
-#include "runtime/ort_script.h"
+#include "base/heap.h"
+#include "runtime/runtime.h"
 
-#define ALIGN UINT64_C(256)
+enum { N_RUNS = 3 };
 
 static bool is_temporary(const onv_ort_plan *plan, uint32_t i)
 {
     return plan->buffers[i].kind == ONV_BUFFER_ACTIVATION && !plan->is_fetched[i];
 }
 
-onv_status onv_ort_pattern_bytes(onv_model *model, const onv_live *live, const onv_ort_plan *plan,
-                                 const onv_alloc_options *options, uint64_t *bytes, onv_error *err)
+/* --- The memory pattern ------------------------------------------------------------------------ */
+
+typedef struct pattern {
+    uint64_t bytes;
+    uint64_t *offsets; /* by buffer of the plan */
+} pattern;
+
+static onv_status pack(const onv_ort_plan *plan, uint32_t n_steps, const onv_alloc_options *options,
+                       pattern *to, onv_error *err)
 {
-    onv_trace trace = {0};
-    onv_alloc_result result = {0};
-    onv_buffer *rows = ONV_ARENA_ARRAY(&model->arena, onv_buffer, plan->count);
-    if (rows == NULL) return onv_fail_memory(err);
+    onv_timeline t = {0};
+    onv_placement packed;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->count; i++)
-        if (is_temporary(plan, i)) rows[n++] = plan->buffers[i];
-    onv_status status =
-        onv_trace_add_intervals(&trace, rows, n, live->n_steps, 0) ? ONV_OK : onv_fail_memory(err);
+    onv_status status = ONV_OK;
+    to->offsets = onv_heap_calloc(plan->count, sizeof *to->offsets);
+    if (to->offsets == NULL || !onv_vec_reserve(&t.steps, n_steps) ||
+        !onv_vec_reserve(&t.buffers, plan->count))
+        status = onv_fail_memory(err);
+    for (uint32_t i = 0; i < n_steps && status == ONV_OK; i++)
+        t.steps.at[t.steps.count++] = (onv_step){.node = ONV_NO_NODE};
+    for (uint32_t i = 0; i < plan->count && status == ONV_OK; i++)
+        if (is_temporary(plan, i)) {
+            t.buffers.at[t.buffers.count] = plan->buffers[i];
+            t.buffers.at[t.buffers.count].becomes = ONV_NO_BUFFER;
+            t.buffers.at[t.buffers.count++].within = ONV_NO_BUFFER;
+        }
     if (status == ONV_OK)
-        status = onv_alloc_simulate(&trace, onv_alloc_model_find("pattern"), options, &result, err);
-    onv_trace_cleanup(&trace);
-    *bytes = result.reserved_peak;
-    return status;
-}
-
-/* Fetched outputs of inner graphs die with what they are handed to, those of the main graph and the
- * copies of the inputs with the run. */
-static onv_buffer row_of(const onv_ort_plan *plan, uint32_t i, uint32_t end)
-{
-    onv_buffer row = plan->buffers[i];
-    if (row.kind != ONV_BUFFER_ACTIVATION) row.last = end;
-    return row;
-}
-
-onv_status onv_ort_run_trace(onv_model *model, const onv_live *live, const onv_ort_plan *plan,
-                             uint64_t pattern, onv_trace *trace, onv_error *err)
-{
-    *trace = (onv_trace){0};
-    onv_buffer *rows = ONV_ARENA_ARRAY(&model->arena, onv_buffer, (size_t)plan->count + 1);
-    if (rows == NULL) return onv_fail_memory(err);
-    uint32_t n = 0, end = live->n_steps - 1;
-    for (uint32_t i = 0; i < plan->count; i++)
-        if (plan->buffers[i].kind == ONV_BUFFER_INPUT) rows[n++] = row_of(plan, i, end);
-    if (pattern > 0) rows[n++] = onv_buffer_new(ONV_BUFFER_POOL, pattern, 0, end, "pattern");
-    for (uint32_t i = 0; i < plan->count; i++) {
-        bool in_pattern = pattern > 0 && is_temporary(plan, i);
-        if (plan->buffers[i].kind != ONV_BUFFER_INPUT && !in_pattern)
-            rows[n++] = row_of(plan, i, end);
+        status = onv_alloc_run(&t, onv_alloc_model_find("pattern"), options, &packed, err);
+    if (status == ONV_OK) {
+        to->bytes = packed.figures.reserved_peak;
+        for (uint32_t i = 0; i < plan->count; i++)
+            if (is_temporary(plan, i)) to->offsets[i] = packed.places.at[n++].offset;
+        onv_placement_cleanup(&packed);
     }
-    return onv_trace_add_intervals(trace, rows, n, live->n_steps, 1) ? ONV_OK
-                                                                     : onv_fail_memory(err);
+    onv_timeline_cleanup(&t);
+    return status;
 }
 
-/* --- A session --------------------------------------------------------------------------------- */
+/* --- Runs -------------------------------------------------------------------------------------- */
 
-static onv_status add_initializer(void *context, const onv_value *value, onv_error *err)
+/* Buffers of a run: inputs, the block of the pattern, what else there is. Fetched outputs of inner
+ * graphs die with what they are handed to, those of the main graph and the copies of the inputs with
+ * the run. */
+static void add_run(const onv_ort_plan *plan, uint32_t first, uint32_t n_steps, const pattern *in,
+                    onv_timeline *t)
 {
-    uint64_t *bytes = context, rounded;
-    if (!onv_u64_round_up(value->tensor->bytes, ALIGN, &rounded) ||
-        !onv_u64_add(*bytes, rounded, bytes))
-        return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all weights do not fit 64 bits");
-    return ONV_OK;
+    uint32_t block = ONV_NO_BUFFER, last = first + n_steps - 1;
+    for (int is_input = 1; is_input >= 0; is_input--) {
+        for (uint32_t i = 0; i < plan->count; i++) {
+            onv_buffer b = plan->buffers[i];
+            if ((b.kind == ONV_BUFFER_INPUT) != (is_input == 1)) continue;
+            b.becomes = b.within = ONV_NO_BUFFER; /* the plan says who shares memory */
+            b.first += first;
+            b.last = b.kind == ONV_BUFFER_ACTIVATION ? b.last + first : last;
+            if (block != ONV_NO_BUFFER && is_temporary(plan, i)) {
+                b.within = block;
+                b.offset = in->offsets[i];
+            }
+            t->buffers.at[t->buffers.count++] = b;
+        }
+        if (is_input == 0 || in == NULL || in->bytes == 0) continue;
+        block = (uint32_t)t->buffers.count;
+        t->buffers.at[t->buffers.count++] =
+            onv_buffer_new(ONV_BUFFER_POOL, in->bytes, first, last, "pattern");
+    }
 }
 
-typedef struct session {
-    onv_model *model;
-    const onv_live *live;
+onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_steps, uint32_t n_runs,
+                            const onv_alloc_options *options, onv_timeline *t, onv_error *err)
+{
+    pattern in = {0};
+    if (!onv_vec_reserve(&t->buffers, ((size_t)plan->count + 1) * n_runs))
+        return onv_fail_memory(err);
+    onv_status status = n_runs > 1 ? pack(plan, n_steps, options, &in, err) : ONV_OK;
+    for (uint32_t run = 0; run < n_runs && status == ONV_OK; run++)
+        add_run(plan, run * n_steps, n_steps, run > 0 ? &in : NULL, t);
+    onv_heap_free(in.offsets);
+    return status;
+}
+
+static onv_status produce_session(onv_model *model, const onv_live *live,
+                                  const onv_runtime_options *options, onv_execution *made,
+                                  onv_error *err)
+{
     onv_ort_plan plan;
-    onv_allocator arena;
-} session;
-
-static onv_status run_once(session *s, uint64_t pattern, onv_error *err)
-{
-    onv_trace trace;
-    onv_status status = onv_ort_run_trace(s->model, s->live, &s->plan, pattern, &trace, err);
-    for (size_t i = 0; i < trace.count && status == ONV_OK; i++)
-        status = onv_allocator_feed(&s->arena, &trace.events[i], err);
-    onv_trace_cleanup(&trace);
-    return status;
-}
-
-static onv_status run_session(session *s, const onv_runtime_options *options,
-                              onv_runtime_result *result, onv_error *err)
-{
-    uint64_t pattern;
-    onv_alloc_result at;
-    ONV_TRY(onv_allocator_reserve(&s->arena, 0, result->weight_bytes, err));
-    ONV_TRY(run_once(s, 0, err));
-    onv_allocator_result(&s->arena, &at);
-    result->first_run_bytes = at.reserved_end;
-    ONV_TRY(onv_ort_pattern_bytes(s->model, s->live, &s->plan, &options->alloc, &pattern, err));
-    for (int run = 0; run < 2; run++) ONV_TRY(run_once(s, pattern, err));
-    onv_allocator_result(&s->arena, &at);
-    result->steady_bytes = at.reserved_end;
-    result->allocated_peak_bytes = at.allocated_peak;
-    result->reserved_peak_bytes = at.reserved_peak;
-    result->held_bytes = at.reserved_peak;
-    result->activation_bytes = at.reserved_peak - result->weight_bytes;
-    result->reused_values = s->plan.reused;
-    return ONV_OK;
-}
-
-static onv_status compute_ort(onv_model *model, const onv_live *live,
-                              const onv_runtime_options *options, onv_runtime_result *result,
-                              onv_error *err)
-{
-    session s = {.model = model, .live = live};
-    ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, &s.plan, err));
-    ONV_TRY(onv_each_device_weight(model, add_initializer, &result->weight_bytes, err));
-    ONV_TRY(onv_allocator_init(&s.arena, onv_alloc_model_find("bfc"), &options->alloc, err));
-    onv_status status = run_session(&s, options, result, err);
-    onv_allocator_cleanup(&s.arena);
-    return status;
+    ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, &plan, err));
+    made->reused_values = plan.reused;
+    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
+    ONV_TRY(onv_each_device_weight(model, onv_execution_add_weight, made, err));
+    return onv_ort_add_runs(&plan, live->n_steps, N_RUNS, &options->alloc, &made->timeline, err);
 }
 
 const onv_runtime onv_runtime_ort = {
@@ -134,7 +117,9 @@ const onv_runtime onv_runtime_ort = {
     .summary = "ONNX Runtime's CUDA provider: buffer reuse, memory pattern, BFC arena",
     .order = "ort",
     .has_context = true,
-    .compute = compute_ort,
+    .consumer = ONV_SERVED_BY_ALLOCATOR,
     .mode = "ort",
-    .script = onv_ort_script,
+    .allocator = "bfc",
+    .pack_bytes = 256, /* ONNX Runtime's alignment of packed initializers */
+    .produce = produce_session,
 };

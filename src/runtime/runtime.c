@@ -82,38 +82,159 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
     return ONV_OK;
 }
 
-/* --- Scripts ----------------------------------------------------------------------------------- */
+/* --- Executions -------------------------------------------------------------------------------- */
 
-onv_buffer onv_weight_row(const onv_value *value, uint32_t n_steps)
+void onv_execution_cleanup(onv_execution *e)
 {
-    return (onv_buffer){.bytes = value->tensor->bytes,
-                        .last = n_steps - 1,
-                        .becomes = ONV_NO_BUFFER,
-                        .within = ONV_NO_BUFFER,
-                        .kind = ONV_BUFFER_WEIGHT,
-                        .sized = true,
-                        .value = ONV_NO_VALUE,
-                        .label = value->name};
+    onv_timeline_cleanup(&e->timeline);
+    onv_placement_cleanup(&e->placement);
+    onv_plan_cleanup(&e->plan);
 }
 
-onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,
-                              const onv_live *live, const onv_runtime_options *options,
-                              onv_script *script, onv_error *err)
+onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32_t runs,
+                               onv_error *err)
 {
-    onv_runtime_options defaults = {0};
-    const onv_runtime *runtime = result->runtime;
-    ONV_TRY(runtime->script(runtime->mode, model, live, options != NULL ? options : &defaults,
-                            script, err));
-    script->runtime = runtime->name;
-    /* A pool is asked what it has in use; everything else is what was taken from the device. */
-    script->figure = script->pool_reserved > 0 ? result->allocated_peak_bytes : result->held_bytes;
+    onv_timeline *t = &made->timeline;
+    if (live->n_steps > UINT32_MAX / 2 / runs)
+        return onv_fail(err, ONV_ERR_LIMIT, "the runtime would take too many steps");
+    if (!onv_vec_reserve(&t->steps, (size_t)runs * live->n_steps)) return onv_fail_memory(err);
+    for (uint32_t run = 0; run < runs; run++) {
+        for (uint32_t s = 0; s < live->n_steps; s++) {
+            onv_step step = live->timeline.steps.at[s];
+            step.iteration = run;
+            t->steps.at[t->steps.count++] = step;
+        }
+    }
     return ONV_OK;
+}
+
+onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err)
+{
+    onv_timeline *t = &((onv_execution *)made)->timeline;
+    onv_buffer b = onv_buffer_new(ONV_BUFFER_WEIGHT, value->tensor->bytes, 0,
+                                  (uint32_t)t->steps.count - 1, value->name);
+    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+}
+
+onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
+                             onv_error *err)
+{
+    onv_timeline *t = &made->timeline;
+    uint32_t before = (uint32_t)t->buffers.count;
+    if (!onv_vec_reserve(&t->buffers, count)) return onv_fail_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        onv_buffer b = buffers[i];
+        if (b.becomes != ONV_NO_BUFFER) b.becomes += before;
+        if (b.within != ONV_NO_BUFFER) b.within += before;
+        t->buffers.at[t->buffers.count++] = b;
+    }
+    return ONV_OK;
+}
+
+/* --- Serving ----------------------------------------------------------------------------------- */
+
+static onv_status take_one_path(onv_timeline *t, onv_error *err)
+{
+    bool branches = false;
+    for (size_t i = 0; i < t->regions.count && !branches; i++)
+        branches = t->regions.at[i].kind == ONV_REGION_ALTERNATIVES;
+    if (!branches) return ONV_OK;
+    onv_timeline path = {0};
+    onv_status status = onv_timeline_path(t, &path, NULL, err);
+    onv_timeline_cleanup(status == ONV_OK ? t : &path);
+    if (status == ONV_OK) *t = path;
+    return status;
+}
+
+static onv_status plan_all(const onv_runtime_options *options, onv_execution *made, onv_error *err)
+{
+    onv_plan_options how = {.effort = options->plan_effort,
+                            .cancelled = options->cancelled,
+                            .cancel_context = options->cancel_context};
+    ONV_TRY(onv_plan_timeline(&made->timeline, &how, &made->plan, &made->placement, err));
+    if (!made->plan.stopped) return ONV_OK;
+    return onv_fail(err, ONV_ERR_CANCELLED, "the search for a plan was cancelled");
+}
+
+onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
+                             onv_execution *made, onv_error *err)
+{
+    onv_alloc_options how = options->alloc;
+    if (runtime->pack_bytes > 0)
+        ONV_TRY(onv_timeline_pack_weights(&made->timeline, runtime->pack_bytes, err));
+    if (runtime->allocator == NULL) return plan_all(options, made, err);
+    ONV_TRY(take_one_path(&made->timeline, err));
+    /* Where nobody serves, nothing is rounded: granules are the device's own affair. */
+    if (runtime->consumer == ONV_SERVED_BY_NOBODY) how.raw_granularity_bytes = 1;
+    return onv_alloc_run(&made->timeline, onv_alloc_model_find(runtime->allocator), &how,
+                         &made->placement, err);
+}
+
+/* --- Figures ----------------------------------------------------------------------------------- */
+
+/* Weights as they are stored: each by itself, or in one block. */
+static uint64_t sum_weights(const onv_timeline *t)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        bool is_weight = b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC;
+        if (b->bypasses_pool || (is_weight && b->within == ONV_NO_BUFFER)) bytes += b->bytes;
+    }
+    return bytes; /* less than the peak of all, which fits */
+}
+
+/* What the first run took, and what all of them did: nobody gives memory back between runs. */
+static void take_runs(const onv_execution *made, onv_runtime_result *result)
+{
+    const onv_timeline *t = &made->timeline;
+    if (t->steps.at[t->steps.count - 1].iteration == 0) return;
+    for (size_t s = 0; s < t->steps.count && t->steps.at[s].iteration == 0; s++)
+        result->first_run_bytes = made->placement.reserved_at[s];
+    result->steady_bytes = made->placement.reserved_at[t->steps.count - 1];
+}
+
+static onv_status take_figures(const onv_execution *made, onv_runtime_result *result,
+                               onv_error *err)
+{
+    const onv_held_figures *figures = &made->placement.figures;
+    onv_peak peak;
+    result->reused_values = made->reused_values;
+    result->weight_bytes = sum_weights(&made->timeline);
+    result->held_bytes = figures->reserved_peak;
+    switch ((onv_runtime_consumer)result->runtime->consumer) {
+    case ONV_SERVED_BY_NOBODY:
+        ONV_TRY(onv_timeline_peak(&made->timeline, &peak, NULL, err));
+        result->held_bytes = peak.bytes;
+        break;
+    case ONV_SERVED_BY_PLAN:
+        result->lower_bound_bytes = made->plan.lower_bound;
+        result->optimal = made->plan.optimal;
+        break;
+    case ONV_SERVED_BY_ALLOCATOR:
+        result->allocated_peak_bytes = figures->allocated_peak;
+        result->reserved_peak_bytes = figures->reserved_peak;
+        take_runs(made, result);
+        break;
+    }
+    result->activation_bytes = result->held_bytes - result->weight_bytes;
+    return ONV_OK;
+}
+
+uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement)
+{
+    return placement->is_pooled ? result->allocated_peak_bytes : result->held_bytes;
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
 
-static onv_status add_up(onv_runtime_result *r, onv_error *err)
+onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
+                              onv_error *err)
 {
+    if (r->runtime->has_context) {
+        r->workspace_bytes = estimate_workspace(model, live);
+        r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
+    }
     uint64_t low = r->held_bytes, high = low;
     bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
@@ -124,16 +245,43 @@ static onv_status add_up(onv_runtime_result *r, onv_error *err)
     return ONV_OK;
 }
 
+static onv_status execute(onv_model *model, const onv_live *live,
+                          const onv_runtime_options *options, bool is_placed,
+                          onv_runtime_result *result, onv_execution *made, onv_error *err)
+{
+    const onv_runtime *runtime = result->runtime;
+    ONV_TRY(runtime->produce(model, live, options, made, err));
+    ONV_TRY(onv_timeline_check(&made->timeline, err));
+    if (is_placed || runtime->consumer != ONV_SERVED_BY_NOBODY)
+        ONV_TRY(onv_runtime_place(runtime, options, made, err));
+    ONV_TRY(take_figures(made, result, err));
+    return onv_runtime_add_up(model, live, result, err);
+}
+
+static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_live *live,
+                      const onv_runtime_options *options, bool is_placed,
+                      onv_runtime_result *result, onv_execution *made, onv_error *err)
+{
+    onv_runtime_options defaults = {0};
+    *result = (onv_runtime_result){.runtime = runtime};
+    *made = (onv_execution){0};
+    onv_status status =
+        execute(model, live, options != NULL ? options : &defaults, is_placed, result, made, err);
+    if (status != ONV_OK || !is_placed) onv_execution_cleanup(made);
+    return status;
+}
+
 onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err)
 {
-    onv_runtime_options defaults = {0};
-    *result = (onv_runtime_result){.runtime = runtime};
-    ONV_TRY(runtime->compute(model, live, options != NULL ? options : &defaults, result, err));
-    if (runtime->has_context) {
-        result->workspace_bytes = estimate_workspace(model, live);
-        result->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
-    }
-    return add_up(result, err);
+    onv_execution made;
+    return run(runtime, model, live, options, false, result, &made, err);
+}
+
+onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_runtime_result *result,
+                               onv_execution *made, onv_error *err)
+{
+    return run(runtime, model, live, options, true, result, made, err);
 }

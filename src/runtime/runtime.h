@@ -1,18 +1,18 @@
 /* Runtimes: what each would hold on the device to run the model.
  *
- * A runtime is a strategy (a row of onv_runtimes): it decides which values share memory, in which
- * order nodes run, which allocator serves them, and how weights are stored. What it computes is
- * exact under its rules; what no graph tells (workspaces of libraries, the CUDA context) is a range
- * with its reason.
+ * A runtime is a strategy (a row of onv_runtimes): it makes the timeline of what it executes, and
+ * names who serves it. The figures, and the placement that a device can be asked to live through,
+ * follow from these two for all runtimes alike. They are exact under the runtime's rules; what no
+ * graph tells (workspaces of libraries, the CUDA context) is a range with its reason.
  */
 #ifndef ONV_RUNTIME_RUNTIME_H
 #define ONV_RUNTIME_RUNTIME_H
 
 #include "alloc/alloc.h"
 #include "ckpt/training.h"
-#include "device/script.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
+#include "plan/plan.h"
 
 typedef struct onv_range {
     uint64_t low, high;
@@ -47,18 +47,34 @@ typedef struct onv_runtime_options {
     void *cancel_context;
 } onv_runtime_options;
 
+/* What a runtime executes, and, once served, where it lies. */
+typedef struct onv_execution {
+    onv_timeline timeline;
+    onv_placement placement;
+    onv_plan plan;          /* arena */
+    uint64_t reused_values; /* ort */
+} onv_execution;
+
+void onv_execution_cleanup(onv_execution *e);
+
+typedef enum onv_runtime_consumer {
+    ONV_SERVED_BY_NOBODY, /* the sum of what is live */
+    ONV_SERVED_BY_PLAN,
+    ONV_SERVED_BY_ALLOCATOR,
+} onv_runtime_consumer;
+
 struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
     bool has_context;    /* total counts a CUDA context and workspaces */
-    onv_status (*compute)(onv_model *model, const onv_live *live,
-                          const onv_runtime_options *options, onv_runtime_result *result,
-                          onv_error *err);
-    /* What a device is told to do to prove the figures, in that mode; NULL: nothing can be tried. */
-    const char *mode;
-    onv_status (*script)(const char *mode, onv_model *model, const onv_live *live,
-                         const onv_runtime_options *options, onv_script *script, onv_error *err);
+    uint8_t consumer;    /* onv_runtime_consumer */
+    /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
+    const char *mode, *allocator;
+    uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */
+    /* Fills the timeline of an execution of zeros, which the caller cleans up. */
+    onv_status (*produce)(onv_model *model, const onv_live *live,
+                          const onv_runtime_options *options, onv_execution *made, onv_error *err);
 };
 
 extern const onv_runtime *const onv_runtimes[];
@@ -73,19 +89,36 @@ onv_status onv_runtime_compute(const onv_runtime *runtime, onv_model *model, con
                                const onv_runtime_options *options, onv_runtime_result *result,
                                onv_error *err);
 
-/* The script that proves `result`, which was computed from the same. `script` is initialised; the
- * caller cleans it up after a success. */
-onv_status onv_runtime_script(const onv_runtime_result *result, onv_model *model,
-                              const onv_live *live, const onv_runtime_options *options,
-                              onv_script *script, onv_error *err);
+/* The same, and what it was computed from: a timeline of one run, and its placement. The caller
+ * cleans up after a success. */
+onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, onv_runtime_result *result,
+                               onv_execution *made, onv_error *err);
+
+/* Any timeline as that runtime's allocator, plan or device would place it. The timeline becomes that
+ * of one run, with its weights packed where the runtime does so. Nothing is cleaned up. */
+onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
+                             onv_execution *made, onv_error *err);
+
+/* What a replay of the placement must hold at most, as the result has it. */
+uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
+
+/* Adds the estimates to what is held. */
+onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
+                              onv_error *err);
 
 /* Training as one more runtime, so that tables and budgets apply to it. */
 onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
                                    const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err);
 
-/* Rows for a script: a weight is there through all steps. */
-onv_buffer onv_weight_row(const onv_value *value, uint32_t n_steps);
+/* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context
+ * is the execution); buffers of the first run. */
+onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32_t runs,
+                               onv_error *err);
+onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err);
+onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
+                             onv_error *err);
 
 /* Bytes of the weights that the device holds (initializers and constants that are no mere shape
  * arithmetic), each handed to `add`. */

@@ -11,28 +11,20 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { MAX_REGIONS = 64 };
-
+/* What the arena takes from the device, and in which order. */
 typedef struct regions {
-    uint64_t bytes[MAX_REGIONS];
-    size_t count;
+    onv_placement noted;
 } regions;
-
-static void note_region(void *context, const onv_alloc_action *action)
-{
-    regions *r = context;
-    if (action->act != ONV_ACT_SEGMENT_ALLOC || r->count == MAX_REGIONS) return;
-    r->bytes[r->count++] = action->bytes;
-}
 
 static void start(onv_allocator *a, const char *model, onv_alloc_options options, regions *noted)
 {
+    enum { MAX_IDS = 20000 };
     *noted = (regions){0};
-    options.hook = note_region;
-    options.hook_context = noted;
     onv_error err = {0};
     if (onv_allocator_init(a, onv_alloc_model_find(model), &options, &err) != ONV_OK)
         fail_msg("%s", err.message);
+    assert_true(onv_vec_reserve(&noted->noted.places, MAX_IDS));
+    a->record = &noted->noted;
 }
 
 static void take(onv_allocator *a, uint32_t id, uint64_t bytes)
@@ -45,13 +37,15 @@ static void end(onv_allocator *a)
 {
     onv_error err = {0};
     if (onv_allocator_check(a, &err) != ONV_OK) fail_msg("%s", err.message);
+    onv_placement_cleanup(a->record);
     onv_allocator_cleanup(a);
 }
 
 static void expect_regions(const regions *got, const uint64_t *want_mib, size_t count)
 {
-    assert_int_equal(got->count, count);
-    for (size_t i = 0; i < count; i++) assert_int_equal(got->bytes[i], want_mib[i] * MIB);
+    assert_int_equal(got->noted.segments.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(got->noted.segments.at[i].bytes, want_mib[i] * MIB);
 }
 
 /* Measured: requests of 100 MB grow the arena like this. */
@@ -62,7 +56,7 @@ static void growth(void **state)
     onv_allocator a;
     regions got;
     start(&a, "bfc", (onv_alloc_options){0}, &got);
-    for (uint32_t i = 0; got.count < 7; i++) take(&a, i, 100 * 1000 * 1000);
+    for (uint32_t i = 0; got.noted.segments.count < 7; i++) take(&a, i, 100 * 1000 * 1000);
     expect_regions(&got, want, 7);
     end(&a);
 }
@@ -101,20 +95,20 @@ static void placement(void **state)
 {
     (void)state;
     trace_shape shape = {20, 20000, 21, 48, 2000000000};
-    onv_trace trace = random_trace(shape);
+    test_trace trace = random_trace(shape);
     onv_allocator a;
     regions got;
     onv_error err = {0};
     start(&a, "bfc", (onv_alloc_options){0}, &got);
     uint64_t hash = HASH_START, n = 0;
     for (size_t i = 0; i < trace.count; i++) {
-        const onv_event *e = &trace.events[i];
-        if (onv_allocator_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
+        const onv_trace_event *e = &trace.events[i];
+        if (trace_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
         if (e->is_free) continue;
         hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
         n++;
     }
-    assert_int_equal(got.count, 1);
+    assert_int_equal(got.noted.segments.count, 1);
     assert_int_equal(n, 10325);
     assert_int_equal(hash, 0xc5c99956307004fb);
     end(&a);
@@ -129,9 +123,9 @@ static void same_as_requested(void **state)
     start(&a, "bfc-same", (onv_alloc_options){0}, &got);
     take(&a, 0, 1000);
     take(&a, 1, 5 * MIB + 1);
-    assert_int_equal(got.count, 2);
-    assert_int_equal(got.bytes[0], 1024);
-    assert_int_equal(got.bytes[1], 5 * MIB + 256);
+    assert_int_equal(got.noted.segments.count, 2);
+    assert_int_equal(got.noted.segments.at[0].bytes, 1024);
+    assert_int_equal(got.noted.segments.at[1].bytes, 5 * MIB + 256);
     end(&a);
 }
 
@@ -182,10 +176,10 @@ static void backpedal(void **state)
     regions got;
     start(&a, "bfc", (onv_alloc_options){.capacity_bytes = 100 * MIB}, &got);
     take(&a, 0, 70 * MIB);
-    assert_int_equal(got.count, 1);
+    assert_int_equal(got.noted.segments.count, 1);
     /* 128, 115.2, 103.7, 93.3 MiB, each rounded up to 256 bytes */
-    assert_in_range(got.bytes[0], 93 * MIB, 94 * MIB);
-    assert_int_equal(got.bytes[0] % 256, 0);
+    assert_in_range(got.noted.segments.at[0].bytes, 93 * MIB, 94 * MIB);
+    assert_int_equal(got.noted.segments.at[0].bytes % 256, 0);
     end(&a);
 }
 

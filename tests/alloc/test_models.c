@@ -7,15 +7,16 @@
 
 #include <cmocka.h>
 
-#include "alloc/alloc.h"
+#include <stdlib.h>
+
+#include "alloc/traces.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 /* Sizes to allocate; a negative number frees the allocation of that position, counted from -1. */
-static onv_alloc_result run(const char *model, const onv_alloc_options *options,
-                            const int64_t *steps, size_t count)
+static test_trace make_trace(const int64_t *steps, size_t count)
 {
-    onv_event events[64] = {0};
+    static onv_trace_event events[64];
     uint32_t next = 0;
     assert_true(count <= 64);
     for (size_t i = 0; i < count; i++) {
@@ -23,10 +24,16 @@ static onv_alloc_result run(const char *model, const onv_alloc_options *options,
         events[i].id = steps[i] < 0 ? (uint32_t)(-steps[i] - 1) : next++;
         events[i].bytes = steps[i] < 0 ? 0 : (uint64_t)steps[i];
     }
-    onv_trace trace = {.events = events, .count = count, .n_ids = next};
-    onv_alloc_result result;
+    return (test_trace){.events = events, .count = count, .n_ids = next};
+}
+
+static onv_held_figures run(const char *model, const onv_alloc_options *options,
+                            const int64_t *steps, size_t count)
+{
+    test_trace made = make_trace(steps, count);
+    onv_held_figures result;
     onv_error err = {0};
-    if (onv_alloc_simulate(&trace, onv_alloc_model_find(model), options, &result, &err) != ONV_OK)
+    if (trace_serve(&made, onv_alloc_model_find(model), options, &result, &err) != ONV_OK)
         fail_msg("%s: %s", model, err.message);
     return result;
 }
@@ -41,7 +48,7 @@ static onv_alloc_result run(const char *model, const onv_alloc_options *options,
 static void pattern_peak(void **state)
 {
     (void)state;
-    onv_alloc_result r = RUN("pattern", NULL, 38400, 89600, -1, 12800);
+    onv_held_figures r = RUN("pattern", NULL, 38400, 89600, -1, 12800);
     assert_int_equal(r.reserved_peak, 128000);
     assert_int_equal(r.allocated_peak, 128000);
     assert_int_equal(r.allocated_end, 102400);
@@ -85,7 +92,7 @@ static void pattern_gaps(void **state)
 static void async_pool(void **state)
 {
     (void)state;
-    onv_alloc_result r = RUN("async", NULL, 1, 513, 40 * (int64_t)MIB, -3, 20 * (int64_t)MIB);
+    onv_held_figures r = RUN("async", NULL, 1, 513, 40 * (int64_t)MIB, -3, 20 * (int64_t)MIB);
     assert_int_equal(r.allocated_peak, 512 + 1024 + 40 * MIB);
     assert_int_equal(r.allocated_end, 512 + 1024 + 20 * MIB);
     assert_int_equal(r.reserved_peak, 96 * MIB); /* 32 and 64: whole steps, kept */
@@ -99,7 +106,7 @@ static void async_pool(void **state)
 static void raw_rounds_to_pages(void **state)
 {
     (void)state;
-    onv_alloc_result r = RUN("raw", NULL, 1, 2 * (int64_t)MIB, 2 * (int64_t)MIB + 1, -1);
+    onv_held_figures r = RUN("raw", NULL, 1, 2 * (int64_t)MIB, 2 * (int64_t)MIB + 1, -1);
     assert_int_equal(r.allocated_peak, 4 * MIB + 2);
     assert_int_equal(r.reserved_peak, 8 * MIB);
     assert_int_equal(r.reserved_end, 6 * MIB);
@@ -111,7 +118,7 @@ static void raw_rounds_to_pages(void **state)
 static void ideal_sums(void **state)
 {
     (void)state;
-    onv_alloc_result r = RUN("ideal", NULL, 7, 5, -1, 3, 0, -2, -4);
+    onv_held_figures r = RUN("ideal", NULL, 7, 5, -1, 3, 0, -2, -4);
     assert_int_equal(r.allocated_peak, 12);
     assert_int_equal(r.reserved_peak, 12);
     assert_int_equal(r.allocated_end, 3);
@@ -185,7 +192,7 @@ static void capacity(void **state)
     onv_alloc_options options = {.capacity_bytes = 64 * MIB};
     for (size_t i = 0; i < onv_n_alloc_models; i++) {
         const char *name = onv_alloc_models[i]->name;
-        onv_alloc_result r =
+        onv_held_figures r =
             RUN(name, &options, 30 * (int64_t)MIB, 30 * (int64_t)MIB, -1, 100 * (int64_t)MIB, 1);
         assert_true(r.out_of_memory);
         assert_true(r.oom_event == 3 || r.oom_event == 1); /* async and bfc take whole steps */
@@ -193,7 +200,7 @@ static void capacity(void **state)
     }
 }
 
-/* --- Hook and text ----------------------------------------------------------------------------- */
+/* --- Placements and text ----------------------------------------------------------------------------- */
 
 typedef struct log {
     char text[512];
@@ -210,31 +217,44 @@ static bool append(void *context, const char *text, size_t bytes)
     return true;
 }
 
-static void note(void *context, const onv_alloc_action *action)
-{
-    static const char letters[] = "SsMmAFO";
-    char text[3] = {letters[action->act], (char)('0' + action->event), '\0'};
-    append(context, text, 2);
-}
-
-static void hook_order(void **state)
+/* What a placement says of the device: the second segment goes back to make room for the third one,
+ * and memory runs out at the last allocation. */
+static void segments_by_event(void **state)
 {
     (void)state;
-    log_text l = {0};
-    onv_alloc_options options = {.capacity_bytes = 24 * MIB, .hook = note, .hook_context = &l};
-    RUN("torch", &options, 100, 2 * (int64_t)MIB, -2, 22 * (int64_t)MIB, 0, 30 * (int64_t)MIB);
-    assert_string_equal(l.text, "S0A0S1A1F2s3S3A3O5");
-    l = (log_text){0};
-    RUN("torch-expandable", &options, 100, -1, 22 * (int64_t)MIB, 23 * (int64_t)MIB);
-    assert_string_equal(l.text, "M0A0F1m2O2");
+    static const int64_t steps[] = {100, 2 * (int64_t)MIB, -2, 22 * (int64_t)MIB,
+                                    0,   30 * (int64_t)MIB};
+    test_trace made = make_trace(steps, sizeof steps / sizeof steps[0]);
+    char *text = trace_text(&made);
+    onv_alloc_options options = {.capacity_bytes = 24 * MIB};
+    onv_timeline t;
+    onv_placement p;
+    onv_error err = {0};
+    assert_int_equal(onv_trace_csv_read(text, strlen(text), &t, &err), ONV_OK);
+    assert_int_equal(onv_alloc_run(&t, onv_alloc_model_find("torch"), &options, &p, &err), ONV_OK);
+    static const size_t taken[] = {0, 1, 3}, returned[] = {10, 3, 10};
+    assert_int_equal(p.events.count, 10);
+    assert_int_equal(p.segments.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(p.segments.at[i].taken, taken[i]);
+        assert_int_equal(p.segments.at[i].returned, returned[i]);
+    }
+    assert_int_equal(p.segments.at[2].bytes, 22 * MIB);
+    assert_true(p.figures.out_of_memory);
+    assert_int_equal(p.figures.oom_event, 5);
+    assert_int_equal(p.figures.oom_bytes, 30 * MIB);
+    assert_int_equal(p.places.at[2].segment, 2);
+    onv_placement_cleanup(&p);
+    onv_timeline_cleanup(&t);
+    free(text);
 }
 
 static void csv_row(void **state)
 {
     (void)state;
-    onv_alloc_result r = RUN("torch", NULL, 100, 3000000, -1);
+    onv_held_figures r = RUN("torch", NULL, 100, 3000000, -1);
     log_text l = {0};
-    assert_true(onv_alloc_result_write_csv(&r, append, &l));
+    assert_true(onv_alloc_write_csv("torch", &r, append, &l));
     assert_string_equal(l.text, "torch,3000832,23068672,3000320,23068672,2\n");
     assert_string_equal(onv_alloc_csv_header, "runtime,allocated_peak,reserved_peak,allocated_end,"
                                               "reserved_end,segments");
@@ -263,7 +283,7 @@ int main(void)
         cmocka_unit_test(async_pool),   cmocka_unit_test(raw_rounds_to_pages),
         cmocka_unit_test(ideal_sums),   cmocka_unit_test(names),
         cmocka_unit_test(wrong_events), cmocka_unit_test(overflow),
-        cmocka_unit_test(capacity),     cmocka_unit_test(hook_order),
+        cmocka_unit_test(capacity),     cmocka_unit_test(segments_by_event),
         cmocka_unit_test(csv_row),      cmocka_unit_test(dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

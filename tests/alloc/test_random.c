@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,10 +22,10 @@ static void open_model(onv_allocator *a, const onv_alloc_model *model,
     if (onv_allocator_init(a, model, options, &err) != ONV_OK) fail_msg("%s", err.message);
 }
 
-static void feed(onv_allocator *a, const onv_event *event)
+static void feed(onv_allocator *a, const onv_trace_event *event)
 {
     onv_error err = {0};
-    if (onv_allocator_feed(a, event, &err) != ONV_OK) fail_msg("%s", err.message);
+    if (trace_feed(a, event, &err) != ONV_OK) fail_msg("%s", err.message);
 }
 
 static void check(const onv_allocator *a)
@@ -56,10 +57,10 @@ typedef uint64_t (*naive_alloc)(naive *n, uint32_t id, uint64_t bytes);
 static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape shape,
                      bool inactive)
 {
-    onv_trace trace = random_trace(shape);
+    test_trace trace = random_trace(shape);
     bool out = false;
     for (size_t i = 0; i < trace.count && !out; i++) {
-        const onv_event *e = &trace.events[i];
+        const onv_trace_event *e = &trace.events[i];
         feed(a, e);
         if (e->is_free) {
             naive_free(n, e->id);
@@ -126,9 +127,9 @@ static void pattern_like_naive(void **state)
         naive n;
         naive_init(&n);
         open_model(&a, onv_alloc_model_find("pattern"), NULL);
-        onv_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0});
+        test_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0});
         for (size_t i = 0; i < trace.count; i++) {
-            const onv_event *e = &trace.events[i];
+            const onv_trace_event *e = &trace.events[i];
             feed(&a, e);
             if (e->is_free) {
                 naive_pattern_free(&n, e->id);
@@ -155,11 +156,11 @@ static void invariants(void **state)
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
-        onv_trace trace = random_trace((trace_shape){(uint32_t)m + 400, 4000, 25, 48, 0});
+        test_trace trace = random_trace((trace_shape){(uint32_t)m + 400, 4000, 25, 48, 0});
         uint64_t live = 0;
         uint64_t *sizes = onv_heap_calloc(trace.n_ids, sizeof *sizes);
         for (size_t i = 0; i < trace.count; i++) {
-            const onv_event *e = &trace.events[i];
+            const onv_trace_event *e = &trace.events[i];
             feed(&a, e);
             if (e->is_free) {
                 live -= sizes[e->id];
@@ -188,11 +189,11 @@ static void all_freed(void **state)
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
-        onv_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0});
+        test_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0});
         for (size_t i = 0; i < trace.count; i++) feed(&a, &trace.events[i]);
         for (uint32_t id = 0; id < trace.n_ids; id++) {
             if (onv_allocator_block(&a, id) != NULL)
-                feed(&a, &(onv_event){.id = id, .is_free = true});
+                feed(&a, &(onv_trace_event){.id = id, .is_free = true});
         }
         check(&a);
         assert_int_equal(now(&a, ONV_STAT_ALLOCATED_BYTES), 0);
@@ -220,65 +221,47 @@ static void all_freed(void **state)
 static void deterministic(void **state)
 {
     (void)state;
-    onv_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0});
+    test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0});
     onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
-        onv_alloc_result first, second;
+        onv_held_figures first, second;
         memset(&first, 0, sizeof first);
         memset(&second, 0, sizeof second);
         onv_error err = {0};
         const onv_alloc_model *model = onv_alloc_models[m];
-        assert_int_equal(onv_alloc_simulate(&trace, model, &options, &first, &err), ONV_OK);
-        assert_int_equal(onv_alloc_simulate(&trace, model, &options, &second, &err), ONV_OK);
+        assert_int_equal(trace_serve(&trace, model, &options, &first, &err), ONV_OK);
+        assert_int_equal(trace_serve(&trace, model, &options, &second, &err), ONV_OK);
         assert_memory_equal(&first, &second, sizeof first);
     }
     random_trace_free(&trace);
 }
 
-/* What the hook is told adds up to what the statistics say. */
-typedef struct ledger {
-    uint64_t reserved, allocated, n_live;
-} ledger;
-
-static void book(void *context, const onv_alloc_action *action)
-{
-    ledger *l = context;
-    switch (action->act) {
-    case ONV_ACT_SEGMENT_ALLOC:
-    case ONV_ACT_SEGMENT_MAP: l->reserved += action->bytes; break;
-    case ONV_ACT_SEGMENT_FREE:
-    case ONV_ACT_SEGMENT_UNMAP: l->reserved -= action->bytes; break;
-    case ONV_ACT_ALLOC:
-        l->allocated += action->bytes;
-        l->n_live++;
-        break;
-    case ONV_ACT_FREE:
-        l->allocated -= action->bytes;
-        l->n_live--;
-        break;
-    case ONV_ACT_OUT_OF_MEMORY: break;
-    }
-}
-
-static void hook_adds_up(void **state)
+/* A placement is one of its timeline, and its figures are those of the events one by one. */
+static void placements_add_up(void **state)
 {
     (void)state;
-    static const char *const names[] = {"torch", "torch-expandable", "bfc", "async"};
-    onv_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0});
-    for (size_t m = 0; m < sizeof names / sizeof names[0]; m++) {
-        ledger l = {0};
-        onv_alloc_options options = {.capacity_bytes = 300 * MIB, .hook = book, .hook_context = &l};
-        onv_allocator a;
-        open_model(&a, onv_alloc_model_find(names[m]), &options);
-        for (size_t i = 0; i < trace.count; i++) {
-            feed(&a, &trace.events[i]);
-            assert_int_equal(l.reserved, now(&a, ONV_STAT_RESERVED_BYTES));
-            assert_int_equal(l.allocated, now(&a, ONV_STAT_ALLOCATED_BYTES));
-            assert_int_equal(l.n_live, now(&a, ONV_STAT_ALLOCATIONS));
-        }
-        assert_true(a.out_of_memory);
-        onv_allocator_cleanup(&a);
+    test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0});
+    char *text = trace_text(&trace);
+    onv_timeline t;
+    onv_error err = {0};
+    assert_int_equal(onv_trace_csv_read(text, strlen(text), &t, &err), ONV_OK);
+    assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);
+    for (size_t m = 0; m < onv_n_alloc_models; m++) {
+        onv_placement p;
+        onv_held_figures figures;
+        const char *name = onv_alloc_models[m]->name;
+        assert_int_equal(onv_alloc_run(&t, onv_alloc_models[m], NULL, &p, &err), ONV_OK);
+        assert_int_equal(trace_serve(&trace, onv_alloc_models[m], NULL, &figures, &err), ONV_OK);
+        assert_int_equal(p.figures.reserved_peak, figures.reserved_peak);
+        assert_int_equal(p.figures.allocated_peak, figures.allocated_peak);
+        assert_int_equal(p.figures.segments_peak, figures.segments_peak);
+        bool has_places = strcmp(name, "ideal") != 0;
+        if (has_places && onv_placement_check(&p, &t, &err) != ONV_OK)
+            fail_msg("%s: %s", name, err.message);
+        onv_placement_cleanup(&p);
     }
+    onv_timeline_cleanup(&t);
+    free(text);
     random_trace_free(&trace);
 }
 
@@ -287,15 +270,14 @@ static void hook_adds_up(void **state)
 static void memory_failures(void **state)
 {
     (void)state;
-    onv_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0});
+    test_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0});
     onv_alloc_options options = {.capacity_bytes = 300 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         for (long n = 0;; n++) {
-            onv_alloc_result result;
+            onv_held_figures result;
             onv_error err = {0};
             onv_heap_fail_after(n);
-            onv_status status =
-                onv_alloc_simulate(&trace, onv_alloc_models[m], &options, &result, &err);
+            onv_status status = trace_serve(&trace, onv_alloc_models[m], &options, &result, &err);
             onv_heap_fail_after(-1);
             if (status == ONV_OK) break;
             assert_int_equal(status, ONV_ERR_MEMORY);
@@ -313,7 +295,7 @@ int main(void)
         cmocka_unit_test(torch_like_naive),   cmocka_unit_test(bfc_like_naive),
         cmocka_unit_test(pattern_like_naive), cmocka_unit_test(invariants),
         cmocka_unit_test(all_freed),          cmocka_unit_test(deterministic),
-        cmocka_unit_test(hook_adds_up),
+        cmocka_unit_test(placements_add_up),
 #ifdef ONV_FAULT_INJECTION
         cmocka_unit_test(memory_failures),
 #endif

@@ -311,8 +311,8 @@ static void retry_releases_cached_segments(void **state)
     assert_int_equal(a.oom_event, 6);
     assert_int_equal(a.oom_bytes, 21 * MIB);
     drop(&a, 999); /* ignored after the end */
-    onv_alloc_result result;
-    onv_allocator_result(&a, &result);
+    onv_held_figures result;
+    onv_allocator_figures(&a, &result);
     assert_true(result.out_of_memory);
     assert_int_equal(result.reserved_peak, 80 * MIB);
     end(&a);
@@ -430,14 +430,14 @@ static void same_as_pytorch(void **state)
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         const measured *m = &rows[r];
-        onv_trace trace = random_trace(m->shape);
+        test_trace trace = random_trace(m->shape);
         onv_allocator a;
         onv_error err = {0};
         start(&a, &m->options);
         uint64_t hash = HASH_START;
         for (size_t i = 0; i < trace.count && !a.out_of_memory; i++) {
-            const onv_event *e = &trace.events[i];
-            if (onv_allocator_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
+            const onv_trace_event *e = &trace.events[i];
+            if (trace_feed(&a, e, &err) != ONV_OK) fail_msg("%s", err.message);
             if (!e->is_free && !a.out_of_memory)
                 hash = hash_add(hash, onv_allocator_block(&a, e->id)->address - ONV_SPACE_BASE);
         }

@@ -1,4 +1,4 @@
-/* Traces as CSV: what is read, what is refused and how, and writing. */
+/* Traces as CSV: what is read, as events and as timelines, what is refused and how. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,20 +14,45 @@
 #include "alloc/traces.h"
 #include "base/heap.h"
 
-static void read_text(const char *text, onv_trace_csv *csv)
+/* What was read; labels are copies. */
+typedef struct lines {
+    ONV_VEC(onv_trace_event) at;
+    uint32_t n_ids;
+} lines;
+
+static onv_status keep_line(void *context, const onv_trace_event *event, onv_error *err)
+{
+    lines *l = context;
+    onv_trace_event kept = *event;
+    (void)err;
+    if (kept.label != NULL) kept.label = strdup(kept.label);
+    assert_true(onv_vec_push(&l->at, kept));
+    return ONV_OK;
+}
+
+static void read_text(const char *text, lines *l)
 {
     onv_error err = {0};
-    if (onv_trace_csv_read(text, strlen(text), csv, &err) != ONV_OK) fail_msg("%s", err.message);
+    *l = (lines){0};
+    if (onv_trace_csv_scan(text, text != NULL ? strlen(text) : 0, keep_line, l, &l->n_ids, &err) !=
+        ONV_OK)
+        fail_msg("%s", err.message);
+}
+
+static void drop_lines(lines *l)
+{
+    for (size_t i = 0; i < l->at.count; i++) free((char *)(uintptr_t)l->at.at[i].label);
+    onv_vec_cleanup(&l->at);
 }
 
 static void plain(void **state)
 {
     (void)state;
-    onv_trace_csv csv;
-    read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9\nfree,y\nfree,x", &csv);
-    const onv_event *e = csv.trace.events;
-    assert_int_equal(csv.trace.count, 6);
-    assert_int_equal(csv.trace.n_ids, 2);
+    lines l;
+    read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9\nfree,y\nfree,x", &l);
+    const onv_trace_event *e = l.at.at;
+    assert_int_equal(l.at.count, 6);
+    assert_int_equal(l.n_ids, 2);
     assert_int_equal(e[0].id, 0);
     assert_int_equal(e[0].bytes, 100);
     assert_int_equal(e[0].step, 0);
@@ -42,43 +67,40 @@ static void plain(void **state)
     assert_int_equal(e[3].id, 0); /* its number is free again */
     assert_int_equal(e[3].step, 9);
     assert_true(e[5].is_free);
-    onv_trace_csv_cleanup(&csv);
-}
-
-static void nothing(void **state)
-{
-    (void)state;
-    onv_trace_csv csv;
-    read_text("", &csv);
-    assert_int_equal(csv.trace.count, 0);
-    onv_trace_csv_cleanup(&csv);
+    drop_lines(&l);
 }
 
 static void quotes(void **state)
 {
     (void)state;
-    onv_trace_csv csv;
+    lines l;
     read_text("alloc,\"a\",1,0,\"x,\"\"y\"\"\n z\"\n\"free\",a\nalloc,\"q\"\"q\",2,,\"\"\"\"\n"
               "free,\"q\"\"q\"\nalloc,b,\"3\",4,\"\"\n",
-              &csv);
-    assert_int_equal(csv.trace.count, 5);
-    assert_string_equal(csv.trace.events[0].label, "x,\"y\"\n z");
-    assert_true(csv.trace.events[1].is_free);
-    assert_string_equal(csv.trace.events[2].label, "\"");
-    assert_true(csv.trace.events[3].is_free);
-    assert_int_equal(csv.trace.events[4].bytes, 3);
-    assert_null(csv.trace.events[4].label);
-    onv_trace_csv_cleanup(&csv);
+              &l);
+    assert_int_equal(l.at.count, 5);
+    assert_string_equal(l.at.at[0].label, "x,\"y\"\n z");
+    assert_true(l.at.at[1].is_free);
+    assert_string_equal(l.at.at[2].label, "\"");
+    assert_true(l.at.at[3].is_free);
+    assert_int_equal(l.at.at[4].bytes, 3);
+    assert_null(l.at.at[4].label);
+    drop_lines(&l);
 }
 
 static void nothing_is_an_empty_trace(void **state)
 {
     (void)state;
-    onv_trace_csv csv;
-    onv_error err = {0};
-    assert_int_equal(onv_trace_csv_read(NULL, 0, &csv, &err), ONV_OK);
-    assert_int_equal(csv.trace.count, 0);
-    onv_trace_csv_cleanup(&csv);
+    static const char *const texts[] = {NULL, ""};
+    for (size_t i = 0; i < 2; i++) {
+        lines l;
+        onv_timeline t;
+        onv_error err = {0};
+        read_text(texts[i], &l);
+        assert_int_equal(l.at.count, 0);
+        assert_int_equal(onv_trace_csv_read(texts[i], 0, &t, &err), ONV_OK);
+        assert_int_equal(t.buffers.count, 0);
+        onv_timeline_cleanup(&t);
+    }
 }
 
 static void refused(void **state)
@@ -130,13 +152,13 @@ static void refused(void **state)
          "line 2: freed but not allocated: id '0123456789012345678901234567890123456789'..."},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        onv_trace_csv csv;
+        onv_timeline t;
         onv_error err = {0};
         size_t bytes = cases[i].bytes > 0 ? cases[i].bytes : strlen(cases[i].text);
         /* A copy without slack, so that the sanitizer sees a read beyond the end. */
         char *copy = onv_heap_alloc(bytes);
         memcpy(copy, cases[i].text, bytes);
-        assert_int_equal(onv_trace_csv_read(copy, bytes, &csv, &err), cases[i].status);
+        assert_int_equal(onv_trace_csv_read(copy, bytes, &t, &err), cases[i].status);
         assert_string_equal(err.message, cases[i].message);
         onv_heap_free(copy);
     }
@@ -154,25 +176,25 @@ static void damaged(void **state)
         for (size_t k = 0; k < sizeof bytes - 1; k++) {
             memcpy(text, good, length);
             text[at] = bytes[k];
-            onv_trace_csv csv;
+            onv_timeline t;
             onv_error err = {0};
-            onv_status status = onv_trace_csv_read(text, length, &csv, &err);
+            onv_status status = onv_trace_csv_read(text, length, &t, &err);
             if (status == ONV_OK)
-                onv_trace_csv_cleanup(&csv);
+                onv_timeline_cleanup(&t);
             else
                 assert_string_not_equal(err.message, "");
         }
         char *prefix = onv_heap_alloc(at);
         memcpy(prefix, good, at);
-        onv_trace_csv csv;
+        onv_timeline t;
         onv_error err = {0};
-        if (onv_trace_csv_read(prefix, at, &csv, &err) == ONV_OK) onv_trace_csv_cleanup(&csv);
+        if (onv_trace_csv_read(prefix, at, &t, &err) == ONV_OK) onv_timeline_cleanup(&t);
         onv_heap_free(prefix);
     }
     onv_heap_free(text);
 }
 
-/* --- Writing ----------------------------------------------------------------------------------- */
+/* --- Timelines ----------------------------------------------------------------------------------- */
 
 typedef struct text {
     char *at;
@@ -195,50 +217,34 @@ static bool refuse(void *context, const char *characters, size_t bytes)
     return false;
 }
 
-static void written(void **state)
+/* The events of the timeline are those of the trace, whatever is freed in whatever order. */
+static void a_timeline_has_the_same_events(void **state)
 {
     (void)state;
-    onv_event events[] = {
-        {.id = 4, .bytes = 10, .step = 2, .label = "plain"},
-        {.id = 5, .bytes = 0, .label = "a,\"b\"\nc"},
-        {.id = 4, .is_free = true},
-        {.id = 6, .bytes = 7},
-    };
-    onv_trace trace = {.events = events, .count = 4, .n_ids = 7};
-    text t = {0};
+    enum { MOST = 20000 };
+    static uint32_t buffer_of[MOST];
+    test_trace trace = random_trace((trace_shape){1, MOST, 30, 48, 0});
+    char *csv = trace_text(&trace);
+    onv_timeline t;
+    onv_timeline_events events = {0};
     onv_error err = {0};
-    assert_int_equal(onv_trace_csv_write(&trace, keep, &t, &err), ONV_OK);
-    assert_string_equal(t.at, "alloc,4,10,2,plain\nalloc,5,0,0,\"a,\"\"b\"\"\nc\"\nfree,4\n"
-                              "alloc,6,7,0\n");
-    assert_int_equal(onv_trace_csv_write(&trace, refuse, NULL, &err), ONV_ERR_IO);
-    onv_vec_cleanup(&t);
-}
-
-/* Writing and reading gives the same trace, whatever the size. */
-static void round_trip(void **state)
-{
-    (void)state;
-    onv_trace trace = random_trace((trace_shape){1, 20000, 30, 48, 0});
-    for (size_t i = 0; i < trace.count; i++)
-        if (!trace.events[i].is_free && i % 3 == 0) trace.events[i].label = i % 2 ? "\"" : "x,y";
-    text t = {0};
-    onv_error err = {0};
-    assert_int_equal(onv_trace_csv_write(&trace, keep, &t, &err), ONV_OK);
-    onv_trace_csv csv;
-    assert_int_equal(onv_trace_csv_read(t.at, t.count, &csv, &err), ONV_OK);
-    assert_int_equal(csv.trace.count, trace.count);
-    assert_true(csv.trace.n_ids <= trace.n_ids);
+    uint32_t n = 0;
+    assert_int_equal(onv_trace_csv_read(csv, strlen(csv), &t, &err), ONV_OK);
+    assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);
+    assert_int_equal(onv_timeline_list_events(&t, &events, &err), ONV_OK);
+    assert_true(events.count >= trace.count);
     for (size_t i = 0; i < trace.count; i++) {
-        const onv_event *want = &trace.events[i], *got = &csv.trace.events[i];
+        const onv_trace_event *want = &trace.events[i];
+        const onv_timeline_event *got = &events.at[i];
+        if (!want->is_free) buffer_of[want->id] = n++;
         assert_int_equal(got->is_free, want->is_free);
-        assert_int_equal(got->bytes, want->bytes);
-        if (want->label == NULL)
-            assert_null(got->label);
-        else
-            assert_string_equal(got->label, want->label);
+        assert_int_equal(got->buffer, buffer_of[want->id]);
+        if (!want->is_free) assert_int_equal(t.buffers.at[got->buffer].bytes, want->bytes);
     }
-    onv_trace_csv_cleanup(&csv);
-    onv_vec_cleanup(&t);
+    for (size_t i = trace.count; i < events.count; i++) assert_true(events.at[i].is_free);
+    onv_vec_cleanup(&events);
+    onv_timeline_cleanup(&t);
+    free(csv);
     random_trace_free(&trace);
 }
 
@@ -260,38 +266,38 @@ static void simulate_file(void **state)
     assert_true(fd >= 0);
     close(fd);
     write_file(path, "alloc,w,3000000,0,weight\nalloc,a,100\nfree,a\nalloc,b,600\n");
-    const onv_alloc_model *models[] = {onv_alloc_model_find("torch"),
-                                       onv_alloc_model_find("ideal")};
-    onv_alloc_result results[2];
+    const onv_alloc_model *torch = onv_alloc_model_find("torch");
+    const onv_alloc_model *ideal = onv_alloc_model_find("ideal");
+    onv_held_figures figures;
     onv_error err = {0};
     text t = {0};
-    assert_int_equal(onv_alloc_simulate_file(path, models, 2, NULL, results, keep, &t, &err),
+    assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, &err),
                      ONV_OK);
-    assert_string_equal(results[0].runtime, "torch");
-    assert_int_equal(results[0].allocated_end, 3000320 + 1024);
-    assert_int_equal(results[0].reserved_peak, 22 << 20);
-    assert_int_equal(results[1].allocated_peak, 3000600);
-    assert_non_null(strstr(t.at, "\nideal: "));
-    assert_int_equal(onv_alloc_simulate_file(path, models, 2, NULL, results, refuse, NULL, &err),
+    assert_int_equal(figures.allocated_end, 3000320 + 1024);
+    assert_int_equal(figures.reserved_peak, 22 << 20);
+    assert_int_equal(onv_alloc_simulate_file(path, ideal, NULL, &figures, keep, &t, &err), ONV_OK);
+    assert_int_equal(figures.allocated_peak, 3000600);
+    assert_non_null(strstr(t.at, "ideal: "));
+    assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, refuse, NULL, &err),
                      ONV_ERR_IO);
     onv_vec_cleanup(&t);
 
     err = (onv_error){0};
     write_file(path, "alloc,w,3\nfree,x\n");
-    assert_int_equal(onv_alloc_simulate_file(path, models, 2, NULL, results, NULL, NULL, &err),
+    assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, &err),
                      ONV_ERR_FORMAT);
     assert_non_null(strstr(err.message, "line 2"));
     write_file(path, "");
-    assert_int_equal(onv_alloc_simulate_file(path, models, 2, NULL, results, NULL, NULL, NULL),
+    assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, NULL),
                      ONV_OK);
-    assert_int_equal(results[0].reserved_peak, 0);
+    assert_int_equal(figures.reserved_peak, 0);
     unlink(path);
     err = (onv_error){0};
-    assert_int_equal(onv_alloc_simulate_file(path, models, 2, NULL, results, NULL, NULL, &err),
+    assert_int_equal(onv_alloc_simulate_file(path, torch, NULL, &figures, NULL, NULL, &err),
                      ONV_ERR_IO);
     assert_non_null(strstr(err.message, path));
     err = (onv_error){0};
-    assert_int_equal(onv_alloc_simulate_file("/", models, 2, NULL, results, NULL, NULL, &err),
+    assert_int_equal(onv_alloc_simulate_file("/", torch, NULL, &figures, NULL, NULL, &err),
                      ONV_ERR_IO);
 }
 
@@ -326,24 +332,22 @@ static void summary(void **state)
 static void memory_failures(void **state)
 {
     (void)state;
-    onv_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0});
-    for (size_t i = 0; i < trace.count; i++) trace.events[i].label = i % 2 ? "a" : "b";
-    text t = {0};
-    assert_int_equal(onv_trace_csv_write(&trace, keep, &t, NULL), ONV_OK);
+    test_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0});
+    char *csv = trace_text(&trace);
     for (long n = 0;; n++) {
-        onv_trace_csv csv;
+        onv_timeline t;
         onv_error err = {0};
         onv_heap_fail_after(n);
-        onv_status status = onv_trace_csv_read(t.at, t.count, &csv, &err);
+        onv_status status = onv_trace_csv_read(csv, strlen(csv), &t, &err);
         onv_heap_fail_after(-1);
         if (status == ONV_OK) {
-            onv_trace_csv_cleanup(&csv);
+            onv_timeline_cleanup(&t);
             break;
         }
         assert_int_equal(status, ONV_ERR_MEMORY);
         assert_true(n < 1000);
     }
-    onv_vec_cleanup(&t);
+    free(csv);
     random_trace_free(&trace);
 }
 #endif
@@ -351,11 +355,14 @@ static void memory_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),           cmocka_unit_test(nothing),
-        cmocka_unit_test(quotes),          cmocka_unit_test(nothing_is_an_empty_trace),
-        cmocka_unit_test(refused),         cmocka_unit_test(damaged),
-        cmocka_unit_test(written),         cmocka_unit_test(round_trip),
-        cmocka_unit_test(simulate_file),   cmocka_unit_test(summary),
+        cmocka_unit_test(plain),
+        cmocka_unit_test(quotes),
+        cmocka_unit_test(nothing_is_an_empty_trace),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(a_timeline_has_the_same_events),
+        cmocka_unit_test(simulate_file),
+        cmocka_unit_test(summary),
 #ifdef ONV_FAULT_INJECTION
         cmocka_unit_test(memory_failures),
 #endif

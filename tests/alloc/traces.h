@@ -2,8 +2,7 @@
 #ifndef ONV_TESTS_ALLOC_TRACES_H
 #define ONV_TESTS_ALLOC_TRACES_H
 
-#include "base/vec.h"
-#include "timeline/trace.h"
+#include "alloc/trace_csv.h"
 
 typedef struct trace_shape {
     uint32_t seed;
@@ -13,9 +12,23 @@ typedef struct trace_shape {
     uint64_t first_bytes;  /* not 0: the trace starts with an allocation of this and its free */
 } trace_shape;
 
-/* Ids are used again after their free. Free events->at with onv_vec_free. */
-onv_trace random_trace(trace_shape shape);
-void random_trace_free(onv_trace *trace);
+typedef struct test_trace {
+    onv_trace_event *events;
+    size_t count;
+    uint32_t n_ids; /* every id is below */
+} test_trace;
+
+/* Ids are used again after their free. */
+test_trace random_trace(trace_shape shape);
+void random_trace_free(test_trace *trace);
+
+/* To an allocator, event by event. */
+onv_status trace_feed(onv_allocator *a, const onv_trace_event *event, onv_error *err);
+onv_status trace_serve(const test_trace *trace, const onv_alloc_model *model,
+                       const onv_alloc_options *options, onv_held_figures *figures, onv_error *err);
+
+/* As text, in the form of trace_csv.h; free() it. */
+char *trace_text(const test_trace *trace);
 
 /* FNV-1a over 64-bit numbers, to compare long results with measured ones. */
 #define HASH_START UINT64_C(0xcbf29ce484222325)

@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/replay.h"
 #include "ckpt/training.h"
+#include "device/make_replay.h"
 #include "runtime/runtime.h"
-#include "support/flow.h"
 
 /* "NAME.batch1_past0.truth.json": the name, and "batch=1 past=0". False for other files. */
 static bool read_name(const char *file, char *name, char *dims)
@@ -32,54 +33,49 @@ static bool read_name(const char *file, char *name, char *dims)
     return true;
 }
 
-/* Counts scripts; which of them are used. */
+/* Counts replays; which of them are used. */
 typedef struct visit {
     const char *file;
     each_use use;
     void *context;
     bool all;
-    unsigned of;                /* scripts there are */
-    unsigned scripts, programs; /* of the sample, so far */
+    unsigned of;                /* replays there are */
+    unsigned replays, programs; /* of the sample, so far */
     unsigned sample;
 } visit;
 
-static void offer(visit *v, const onv_script *script)
+static void offer(visit *v, const onv_replay *replay)
 {
-    if (v->all || (v->scripts + 4 * v->sample) % v->of == 0) v->use(script, v->file, v->context);
-    v->scripts++;
+    if (v->all || (v->replays + 4 * v->sample) % v->of == 0) v->use(replay, v->file, v->context);
+    v->replays++;
 }
 
 static void use_runtimes(visit *v, const char *dims)
 {
     for (size_t k = 0; k < onv_n_runtimes; k++) {
         flow f;
-        onv_script script;
+        onv_replay replay;
         onv_error err = {0};
         flow_open(&f, flow_sample(v->file), dims, onv_runtimes[k]->order);
-        onv_runtime_result result = flow_run(&f, onv_runtimes[k]->name, NULL);
-        if (onv_runtime_script(&result, &f.model, &f.live, NULL, &script, &err) != ONV_OK)
+        if (make_replay(&f, onv_runtimes[k]->name, &replay, &err) != ONV_OK)
             fail_msg("%s: %s", v->file, err.message);
-        offer(v, &script);
-        onv_script_cleanup(&script);
+        offer(v, &replay);
+        onv_replay_cleanup(&replay);
         flow_close(&f);
     }
 }
 
-static onv_status take_rows(void *context, const onv_training_rows *rows, onv_error *err)
+static onv_status take(void *context, const onv_timeline *t, const onv_placement *placement,
+                       const char *plan, onv_error *err)
 {
     visit *v = context;
+    onv_replays replays = {0};
+    onv_replay_training training = {.replays = &replays, .runtimes = "ideal,arena,torch,ort,async"};
     v->programs++;
-    for (size_t k = 0; k < onv_n_replay_modes; k++) {
-        onv_script script;
-        ONV_TRY(onv_script_of_rows(&script, onv_replay_modes[k], rows->timeline->buffers.at,
-                                   (uint32_t)rows->timeline->buffers.count,
-                                   (uint32_t)rows->timeline->steps.count, NULL, 0, err));
-        script.runtime = "train";
-        script.plan = rows->plan;
-        if (strcmp(script.mode, "torch") == 0) script.figure = rows->reserved_peak_bytes;
-        offer(v, &script);
-        onv_script_cleanup(&script);
-    }
+    ONV_TRY(onv_replay_take_training(&training, t, placement, plan, err));
+    assert_int_equal(replays.list.count, onv_n_runtimes);
+    for (size_t i = 0; i < replays.list.count; i++) offer(v, &replays.list.at[i]);
+    onv_replays_cleanup(&replays);
     return ONV_OK;
 }
 
@@ -91,7 +87,7 @@ static void use_training(visit *v, flow *f)
     onv_training_options options = {
         .train = {.optimizer = onv_optimizer_find("momentum"), .iterations = 2},
         .checkpoint = "sqrt,every=2",
-        .take_rows = take_rows,
+        .take = take,
         .take_context = v};
     onv_status status = onv_training_compute(&f->model, &f->live, &options, &result, &err);
     if (status == ONV_ERR_USAGE && strstr(err.message, "training through") != NULL) {

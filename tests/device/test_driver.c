@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "device/cuda_kernels.h"
+#include "device/make_replay.h"
 #include "device/replays.h"
 #include "runtime/runtime.h"
-#include "support/flow.h"
 
 static const char *const settings[] = {
     "ONNXVRAM_FAKE_BYTES", "ONNXVRAM_FAKE_GRANULARITY", "ONNXVRAM_FAKE_DEVICES",
@@ -40,8 +40,8 @@ static void set(const char *name, uint64_t value)
     setenv(name, text, 1);
 }
 
-/* A small model's script: 1.25 MiB in all, some ten buffers. */
-static void make_script(const char *runtime, onv_script *script, flow *f)
+/* A small model's replay: 1.25 MiB in all, some ten buffers. */
+static void make_small(const char *runtime, onv_replay *made, flow *f)
 {
     onv_error err = {0};
     model *m = model_new(17);
@@ -54,9 +54,7 @@ static void make_script(const char *runtime, onv_script *script, flow *f)
     model_output(m, "y", "f32");
     flow_open_model(f, m, onv_runtime_find(runtime)->order);
     model_free(m);
-    onv_runtime_result result = flow_run(f, runtime, NULL);
-    if (onv_runtime_script(&result, &f->model, &f->live, NULL, script, &err) != ONV_OK)
-        fail_msg("%s", err.message);
+    if (make_replay(f, runtime, made, &err) != ONV_OK) fail_msg("%s", err.message);
 }
 
 /* One replay from opening the driver to unloading it. The timeline is gone when this returns. */
@@ -64,18 +62,18 @@ static onv_status replay(const char *runtime, onv_device_info *info, onv_replay_
                          onv_error *err)
 {
     flow f;
-    onv_script script;
+    onv_replay made;
     onv_device device;
     *r = (onv_replay_result){0};
-    make_script(runtime, &script, &f);
+    make_small(runtime, &made, &f);
     onv_status status = onv_device_open(&device, onv_device_kind_find("cuda"), NULL, err);
     if (status == ONV_OK) {
-        status = onv_replay_run(&script, &device, NULL, r, err);
-        onv_replay_cleanup(r);
+        status = onv_replay_run(&made, &device, NULL, r, err);
+        onv_replay_result_cleanup(r);
         if (info != NULL) *info = device.info;
         onv_device_close(&device);
     }
-    onv_script_cleanup(&script);
+    onv_replay_cleanup(&made);
     flow_close(&f);
     return status;
 }
@@ -255,20 +253,20 @@ static void no_memory_where_it_should_suffice_is_a_fault(void **state)
 {
     (void)state;
     flow f;
-    onv_script script;
+    onv_replay made;
     onv_device device;
     onv_error err = {0};
     onv_replay_result r;
     onv_device_options half = {.limit_bytes = 300000};
-    make_script("ideal", &script, &f);
+    make_small("ideal", &made, &f);
     assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), &half, &err), ONV_OK);
-    assert_int_equal(onv_replay_run(&script, &device, NULL, &r, &err), ONV_OK);
+    assert_int_equal(onv_replay_run(&made, &device, NULL, &r, &err), ONV_OK);
     assert_true(r.out_of_memory);
     assert_false(r.agrees);
     assert_int_equal(r.faults[0].kind, ONV_FAULT_NO_MEMORY);
-    onv_replay_cleanup(&r);
+    onv_replay_result_cleanup(&r);
     onv_device_close(&device);
-    onv_script_cleanup(&script);
+    onv_replay_cleanup(&made);
     flow_close(&f);
 }
 
@@ -351,10 +349,10 @@ static void without_host_memory_nothing_stays_behind(void **state)
 {
     (void)state;
     flow f;
-    onv_script script;
+    onv_replay made;
     onv_error err = {0};
     onv_status status = ONV_ERR_MEMORY;
-    make_script("torch", &script, &f);
+    make_small("torch", &made, &f);
     for (long n = 0; status != ONV_OK; n++) {
         onv_device device;
         onv_replay_result r;
@@ -362,37 +360,36 @@ static void without_host_memory_nothing_stays_behind(void **state)
         onv_heap_fail_after(n);
         status = onv_device_open(&device, onv_device_kind_find("cuda"), NULL, &err);
         if (status == ONV_OK) {
-            status = onv_replay_run(&script, &device, NULL, &r, &err);
-            onv_replay_cleanup(&r);
+            status = onv_replay_run(&made, &device, NULL, &r, &err);
+            onv_replay_result_cleanup(&r);
             onv_device_close(&device);
         }
         onv_heap_fail_after(-1);
         assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
     }
-    onv_script_cleanup(&script);
+    onv_replay_cleanup(&made);
     flow_close(&f);
 }
 
-/* The same for the making of scripts. */
-static void scripts_survive_missing_memory(void **state)
+/* The same for the making of replays. */
+static void replays_survive_missing_memory(void **state)
 {
     (void)state;
     for (size_t i = 0; i < onv_n_runtimes; i++) {
         flow f;
-        onv_script script;
+        onv_replay made;
         onv_status status = ONV_ERR_MEMORY;
-        make_script(onv_runtimes[i]->name, &script, &f);
-        onv_script_cleanup(&script);
-        onv_runtime_result result = flow_run(&f, onv_runtimes[i]->name, NULL);
+        make_small(onv_runtimes[i]->name, &made, &f);
+        onv_replay_cleanup(&made);
         for (long n = 0; status != ONV_OK; n++) {
             onv_error err = {0};
             assert_true(n < 10000);
             onv_heap_fail_after(n);
-            status = onv_runtime_script(&result, &f.model, &f.live, NULL, &script, &err);
+            status = make_replay(&f, onv_runtimes[i]->name, &made, &err);
             onv_heap_fail_after(-1);
             assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
         }
-        onv_script_cleanup(&script);
+        onv_replay_cleanup(&made);
         flow_close(&f);
     }
 }
@@ -410,9 +407,9 @@ static void a_request_to_stop_leaves_nothing_behind(void **state)
 {
     (void)state;
     flow f;
-    onv_script script;
+    onv_replay made;
     onv_status status = ONV_ERR_CANCELLED;
-    make_script("torch", &script, &f);
+    make_small("torch", &made, &f);
     for (int n = 0; status != ONV_OK; n++) {
         int left = n;
         onv_error err = {0};
@@ -421,13 +418,13 @@ static void a_request_to_stop_leaves_nothing_behind(void **state)
         onv_replay_options options = {.cancelled = count_down, .cancel_context = &left};
         assert_int_equal(onv_device_open(&device, onv_device_kind_find("cuda"), NULL, &err),
                          ONV_OK);
-        status = onv_replay_run(&script, &device, &options, &r, &err);
+        status = onv_replay_run(&made, &device, &options, &r, &err);
         assert_true(status == ONV_OK || status == ONV_ERR_CANCELLED);
-        assert_true(status == ONV_OK || n < (int)script.events.count);
-        onv_replay_cleanup(&r);
+        assert_true(status == ONV_OK || n < (int)made.placement.events.count);
+        onv_replay_result_cleanup(&r);
         onv_device_close(&device);
     }
-    onv_script_cleanup(&script);
+    onv_replay_cleanup(&made);
     flow_close(&f);
 }
 
@@ -450,7 +447,7 @@ int main(void)
         cmocka_unit_test_setup(no_memory_at_an_allocation_is_named, reset),
 #ifdef ONV_FAULT_INJECTION
         cmocka_unit_test_setup(without_host_memory_nothing_stays_behind, reset),
-        cmocka_unit_test_setup(scripts_survive_missing_memory, reset),
+        cmocka_unit_test_setup(replays_survive_missing_memory, reset),
 #endif
         cmocka_unit_test_setup(a_request_to_stop_leaves_nothing_behind, reset),
     };

@@ -68,7 +68,7 @@ static void every_report_has_it(void **state)
     assert_non_null(strstr(text, "\narena,,arena,0,"));
     expect("", "-b 1 --replay=host --train sgd --runtime arena,torch --checkpoint sqrt", 0,
            "train sqrt");
-    expect("", "-b 1 --replay=host -q", 0, "; replay on host memory (no GPU): agrees\n");
+    expect("", "-b 1 --replay=host -q", 0, "; self-check on host memory (no GPU): agrees\n");
     assert_null(strstr(text, "Replay"));
     expect(FAKE "ONNXVRAM_FAKE_LOSE=3", "-b 1 --replay --runtime ideal -q", 4,
            "; replay on fake driver (no GPU): contradicts the prediction\n");

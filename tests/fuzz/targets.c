@@ -290,53 +290,68 @@ static void run_plan(const uint8_t *data, size_t size)
     onv_plan_table_cleanup(&table);
 }
 
-static void simulate(const onv_trace *trace, const onv_alloc_model *model,
-                     const onv_alloc_options *options)
+typedef struct feeding {
+    onv_allocator allocator;
+    size_t allocs;
+} feeding;
+
+static onv_status feed(void *context, const onv_trace_event *event, onv_error *error)
 {
-    onv_allocator a;
+    feeding *f = context;
+    f->allocs += !event->is_free;
+    return event->is_free ? onv_allocator_free(&f->allocator, event->id, error)
+                          : onv_allocator_alloc(&f->allocator, event->id, event->bytes, error);
+}
+
+/* Event by event, and as a timeline: the same figures, and a placement that is sound. */
+static void simulate(const uint8_t *data, size_t size, const onv_timeline *t,
+                     const onv_alloc_model *model, const onv_alloc_options *options)
+{
+    feeding f = {0};
     onv_error error = {0};
-    onv_status status = onv_allocator_init(&a, model, options, &error);
+    onv_placement p;
+    onv_status status = onv_allocator_init(&f.allocator, model, options, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
         return;
     }
-    for (size_t i = 0; i < trace->count && status == ONV_OK; i++)
-        status = onv_allocator_feed(&a, &trace->events[i], &error);
+    status = onv_trace_csv_scan((const char *)data, size, feed, &f, NULL, &error);
     if (status == ONV_OK) {
-        onv_alloc_result result;
-        onv_allocator_result(&a, &result);
-        hold(onv_allocator_check(&a, &error) == ONV_OK);
-        hold(result.allocated_end <= result.allocated_peak);
-        hold(result.reserved_end <= result.reserved_peak);
-        hold(onv_allocator_summary(&a, drop, NULL) && onv_allocator_dump(&a, drop, NULL));
+        onv_held_figures figures;
+        onv_allocator_figures(&f.allocator, &figures);
+        hold(onv_allocator_check(&f.allocator, &error) == ONV_OK);
+        hold(figures.allocated_end <= figures.allocated_peak);
+        hold(figures.reserved_end <= figures.reserved_peak);
+        hold(onv_allocator_summary(&f.allocator, drop, NULL) &&
+             onv_allocator_dump(&f.allocator, drop, NULL));
+        hold(f.allocs == t->buffers.count);
+        hold(onv_alloc_run(t, model, options, &p, &error) == ONV_OK);
+        hold(p.figures.reserved_peak == figures.reserved_peak);
+        hold(p.figures.out_of_memory || model->counts_requested ||
+             onv_placement_check(&p, t, &error) == ONV_OK);
+        onv_placement_cleanup(&p);
     } else {
         check_failure(status, &error);
     }
-    onv_allocator_cleanup(&a);
+    onv_allocator_cleanup(&f.allocator);
 }
 
 static void run_simulate(const uint8_t *data, size_t size)
 {
-    onv_trace_csv csv;
+    onv_timeline t;
     onv_error error = {0};
-    onv_status status = onv_trace_csv_read((const char *)data, size, &csv, &error);
+    onv_status status = onv_trace_csv_read((const char *)data, size, &t, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
         return;
     }
+    hold(onv_timeline_check(&t, &error) == ONV_OK);
     uint64_t draw = onv_hash_bytes(data, size, 0);
     onv_alloc_options options = {.capacity_bytes = (draw & 3) == 0 ? draw >> (draw >> 2 & 63) : 0};
     options.torch.expandable_segments = draw >> 8 & 1;
     for (size_t i = 0; i < onv_n_alloc_models; i++)
-        simulate(&csv.trace, onv_alloc_models[i], &options);
-    text written = {0};
-    hold(onv_trace_csv_write(&csv.trace, keep, &written, NULL) == ONV_OK);
-    onv_trace_csv again;
-    hold(onv_trace_csv_read(written.at, written.size, &again, NULL) == ONV_OK);
-    hold(again.trace.count == csv.trace.count);
-    free(written.at);
-    onv_trace_csv_cleanup(&again);
-    onv_trace_csv_cleanup(&csv);
+        simulate(data, size, &t, onv_alloc_models[i], &options);
+    onv_timeline_cleanup(&t);
 }
 
 /* --- Names of dims ----------------------------------------------------------------------------- */

@@ -342,26 +342,24 @@ static void the_pattern_is_one_block(void **state)
 {
     (void)state;
     planned p;
-    uint64_t pattern;
     onv_error err = {0};
-    onv_trace trace;
+    onv_timeline t = {0};
+    onv_step step = {.node = ONV_NO_NODE};
     plan(&p, two_temporaries(), ONV_ORT_CUDA);
-    assert_int_equal(onv_ort_pattern_bytes(&p.f.model, &p.f.live, &p.plan, &(onv_alloc_options){0},
-                                           &pattern, &err),
-                     ONV_OK);
-    assert_int_equal(pattern, 128000);
-    assert_int_equal(onv_ort_run_trace(&p.f.model, &p.f.live, &p.plan, pattern, &trace, &err),
-                     ONV_OK);
+    uint32_t n_steps = p.f.live.n_steps, n = 0;
+    for (uint32_t i = 0; i < 2 * n_steps; i++) assert_true(onv_vec_push(&t.steps, step));
+    assert_int_equal(onv_ort_add_runs(&p.plan, n_steps, 2, NULL, &t, &err), ONV_OK);
+    assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);
     static const uint64_t sizes[] = {38400, 128000, 89600};
-    size_t n = 0;
-    for (size_t i = 0; i < trace.count; i++) {
-        if (trace.events[i].is_free) continue;
+    for (size_t i = 0; i < t.buffers.count; i++) {
+        const onv_buffer *b = &t.buffers.at[i];
+        if (b->first < n_steps || b->within != ONV_NO_BUFFER) continue;
         assert_true(n < 3);
-        assert_int_equal(trace.events[i].bytes, sizes[n++]);
+        assert_int_equal(b->bytes, sizes[n++]);
+        assert_int_equal(b->last, 2 * n_steps - 1); /* all given back at the end of the run */
     }
     assert_int_equal(n, 3);
-    assert_int_equal(trace.count, 6); /* all given back at the end of the run */
-    onv_trace_cleanup(&trace);
+    onv_timeline_cleanup(&t);
     drop(&p);
 }
 

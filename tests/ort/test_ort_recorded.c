@@ -17,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/trace_csv.h"
 #include "ort/ort.h"
 #include "support/flow.h"
 
 enum { ENOUGH = 3, MAX_EVENTS = 4096, MAX_REGIONS = 16, RUNS = 3 };
 
 typedef struct run_events {
-    onv_event at[MAX_EVENTS];
+    onv_trace_event at[MAX_EVENTS];
     size_t count;
 } run_events;
 
@@ -39,11 +40,11 @@ static void read_event(run_events *to, const char *line)
     unsigned id;
     unsigned long long bytes;
     assert_true(to->count < MAX_EVENTS);
-    onv_event *e = &to->at[to->count++];
+    onv_trace_event *e = &to->at[to->count++];
     if (sscanf(line, "alloc,%u,%llu", &id, &bytes) == 2)
-        *e = (onv_event){.id = id, .bytes = bytes};
+        *e = (onv_trace_event){.id = id, .bytes = bytes};
     else if (sscanf(line, "free,%u", &id) == 1)
-        *e = (onv_event){.id = id, .is_free = true};
+        *e = (onv_trace_event){.id = id, .is_free = true};
     else
         fail_msg("no event: %s", line);
     assert_true(id < MAX_EVENTS);
@@ -82,9 +83,48 @@ static recording *read_recording(const char *name)
 
 /* --- The plan ---------------------------------------------------------------------------------- */
 
+/* What we say a run asks for. */
+typedef struct planned_events {
+    onv_trace_event *events;
+    size_t count;
+    uint32_t n_ids;
+} planned_events;
+
+static planned_events events_of(const onv_timeline *t)
+{
+    onv_timeline_events events = {0};
+    onv_error err = {0};
+    assert_int_equal(onv_timeline_list_events(t, &events, &err), ONV_OK);
+    planned_events to = {.events = calloc(events.count, sizeof *to.events),
+                         .count = events.count,
+                         .n_ids = (uint32_t)t->buffers.count};
+    assert_non_null(to.events);
+    for (size_t i = 0; i < events.count; i++) {
+        const onv_timeline_event *e = &events.at[i];
+        const onv_buffer *b = &t->buffers.at[e->buffer];
+        to.events[i] = (onv_trace_event){.id = e->buffer,
+                                         .bytes = e->is_free ? 0 : b->bytes,
+                                         .is_free = e->is_free,
+                                         .label = b->label};
+    }
+    onv_vec_cleanup(&events);
+    return to;
+}
+
+static onv_timeline runs_of(const flow *f, const onv_ort_plan *plan, uint32_t n_runs)
+{
+    onv_timeline t = {0};
+    onv_error err = {0};
+    onv_step step = {.node = ONV_NO_NODE};
+    for (uint32_t i = 0; i < n_runs * f->live.n_steps; i++)
+        assert_true(onv_vec_push(&t.steps, step));
+    assert_int_equal(onv_ort_add_runs(plan, f->live.n_steps, n_runs, NULL, &t, &err), ONV_OK);
+    return t;
+}
+
 typedef struct matching {
     const run_events *run;
-    const onv_trace *trace;
+    const planned_events *trace;
     size_t at;                     /* the next event of the recording */
     uint32_t recorded[MAX_EVENTS]; /* by id of the trace */
     bool is_planned[MAX_EVENTS];   /* by id of the recording */
@@ -93,7 +133,7 @@ typedef struct matching {
 } matching;
 
 /* How many allocations happen while the one at `from` is held; a few tell a buffer from scratch. */
-static size_t held_through(const onv_event *events, size_t count, size_t from)
+static size_t held_through(const onv_trace_event *events, size_t count, size_t from)
 {
     size_t n = 0;
     for (size_t i = from + 1; i < count && n < ENOUGH; i++) {
@@ -105,7 +145,7 @@ static size_t held_through(const onv_event *events, size_t count, size_t from)
 
 static void pass_recorded(matching *m)
 {
-    const onv_event *e = &m->run->at[m->at++];
+    const onv_trace_event *e = &m->run->at[m->at++];
     if (!m->is_planned[e->id]) {
         m->n_scratch += !e->is_free;
         m->n_open_scratch += e->is_free ? -1u : 1u;
@@ -121,7 +161,7 @@ static void pass_recorded(matching *m)
 
 static bool is_this(const matching *m, size_t planned)
 {
-    const onv_event *want = &m->trace->events[planned], *have = &m->run->at[m->at];
+    const onv_trace_event *want = &m->trace->events[planned], *have = &m->run->at[m->at];
     return !have->is_free && m->n_due == 0 && have->bytes == (want->bytes + 63) / 64 * 64 &&
            held_through(m->run->at, m->run->count, m->at) >=
                held_through(m->trace->events, m->trace->count, planned);
@@ -129,7 +169,7 @@ static bool is_this(const matching *m, size_t planned)
 
 static void match_alloc(matching *m, size_t planned)
 {
-    const onv_event *want = &m->trace->events[planned];
+    const onv_trace_event *want = &m->trace->events[planned];
     while (m->at < m->run->count && !is_this(m, planned)) pass_recorded(m);
     if (m->at == m->run->count)
         fail_msg("'%s' of %llu bytes has no buffer in the recording (%u others have)", want->label,
@@ -142,7 +182,7 @@ static void match_alloc(matching *m, size_t planned)
 
 /* Returns how many allocations were scratch. */
 static uint32_t expect_same_buffers(const run_events *run, const onv_ort_plan *plan,
-                                    const onv_trace *trace)
+                                    const planned_events *trace)
 {
     matching *m = calloc(1, sizeof *m);
     assert_non_null(m);
@@ -153,7 +193,7 @@ static uint32_t expect_same_buffers(const run_events *run, const onv_ort_plan *p
         n_outputs += plan->buffers[i].kind == ONV_BUFFER_OUTPUT && plan->buffers[i].bytes > 0;
     uint64_t *bytes = calloc(trace->n_ids, sizeof *bytes);
     for (size_t i = 0; i < trace->count; i++) {
-        const onv_event *e = &trace->events[i];
+        const onv_trace_event *e = &trace->events[i];
         if (!e->is_free) {
             bytes[e->id] = e->bytes;
             if (e->bytes > 0) match_alloc(m, i);
@@ -173,19 +213,6 @@ static uint32_t expect_same_buffers(const run_events *run, const onv_ort_plan *p
 
 /* --- The arena --------------------------------------------------------------------------------- */
 
-typedef struct regions {
-    uint64_t bytes[MAX_REGIONS];
-    size_t count;
-} regions;
-
-static void note_region(void *context, const onv_alloc_action *action)
-{
-    regions *r = context;
-    if (action->act != ONV_ACT_SEGMENT_ALLOC) return;
-    assert_true(r->count < MAX_REGIONS);
-    r->bytes[r->count++] = action->bytes;
-}
-
 /* One run; the caller drops the outputs, which are what is left. */
 static void feed(onv_allocator *arena, const run_events *run)
 {
@@ -193,7 +220,10 @@ static void feed(onv_allocator *arena, const run_events *run)
     bool *held = calloc(MAX_EVENTS, sizeof *held);
     assert_non_null(held);
     for (size_t i = 0; i < run->count; i++) {
-        assert_int_equal(onv_allocator_feed(arena, &run->at[i], &err), ONV_OK);
+        assert_int_equal((run->at[i].is_free
+                              ? onv_allocator_free(arena, run->at[i].id, &err)
+                              : onv_allocator_alloc(arena, run->at[i].id, run->at[i].bytes, &err)),
+                         ONV_OK);
         held[run->at[i].id] = !run->at[i].is_free;
     }
     for (uint32_t id = 0; id < MAX_EVENTS; id++)
@@ -207,16 +237,18 @@ static void expect_same_regions(const recording *r)
 {
     onv_error err = {0};
     onv_allocator arena;
-    regions ours;
-    onv_alloc_options options = {.hook = note_region, .hook_context = &ours};
-    assert_int_equal(onv_allocator_init(&arena, onv_alloc_model_find("bfc"), &options, &err),
-                     ONV_OK);
+    onv_placement ours = {0};
+    assert_int_equal(onv_allocator_init(&arena, onv_alloc_model_find("bfc"), NULL, &err), ONV_OK);
+    assert_true(onv_vec_reserve(&ours.places, MAX_EVENTS));
+    arena.record = &ours;
     for (int run = 0; run < RUNS; run++) {
-        ours.count = 0;
+        ours.segments.count = 0;
         feed(&arena, run == 0 ? &r->run : &r->pattern);
-        assert_int_equal(ours.count, r->n_regions[run]);
-        for (size_t i = 0; i < ours.count; i++) assert_int_equal(ours.bytes[i], r->regions[run][i]);
+        assert_int_equal(ours.segments.count, r->n_regions[run]);
+        for (size_t i = 0; i < ours.segments.count; i++)
+            assert_int_equal(ours.segments.at[i].bytes, r->regions[run][i]);
     }
+    onv_placement_cleanup(&ours);
     onv_allocator_cleanup(&arena);
 }
 
@@ -232,20 +264,22 @@ static void agrees(void **state)
     const sample *s = *state;
     flow f;
     onv_ort_plan plan;
-    onv_trace trace;
     onv_error err = {0};
     char file[64];
-    uint64_t pattern;
     recording *r = read_recording(s->name);
     snprintf(file, sizeof file, "%s.onnx", s->name);
     flow_open(&f, flow_sample(file), s->dims, "ort");
     assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, ONV_ORT_CPU, &plan, &err), ONV_OK);
-    assert_int_equal(onv_ort_run_trace(&f.model, &f.live, &plan, 0, &trace, &err), ONV_OK);
+    onv_timeline t = runs_of(&f, &plan, 1);
+    planned_events trace = events_of(&t);
     uint32_t n_scratch = expect_same_buffers(&r->run, &plan, &trace);
-    onv_trace_cleanup(&trace);
-    assert_int_equal(
-        onv_ort_pattern_bytes(&f.model, &f.live, &plan, &(onv_alloc_options){0}, &pattern, &err),
-        ONV_OK);
+    free(trace.events);
+    onv_timeline_cleanup(&t);
+    t = runs_of(&f, &plan, 2);
+    uint64_t pattern = 0;
+    for (size_t i = 0; i < t.buffers.count; i++)
+        if (t.buffers.at[i].kind == ONV_BUFFER_POOL) pattern = t.buffers.at[i].bytes;
+    onv_timeline_cleanup(&t);
     assert_int_equal(pattern, r->pattern.at[0].bytes);
     if (!s->fills_arena) expect_same_regions(r);
     print_message("%s: %u buffers, %llu values share; %u of scratch\n", s->name, plan.count,

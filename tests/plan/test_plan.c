@@ -315,46 +315,79 @@ static onv_buffer interval(uint64_t bytes, uint32_t first, uint32_t last, uint32
     return buffer;
 }
 
+/* A timeline of these buffers, which stay where they are. */
+static onv_timeline timeline_of(onv_buffer *buffers, size_t count, size_t n_steps)
+{
+    static onv_step steps[8];
+    onv_timeline t = {0};
+    onv_error err = {0};
+    assert_true(n_steps <= 8);
+    t.steps.at = steps;
+    t.steps.count = n_steps;
+    t.buffers.at = buffers;
+    t.buffers.count = count;
+    if (onv_timeline_check(&t, &err) != ONV_OK) fail_msg("%s", err.message);
+    return t;
+}
+
 static void chains_have_one_place(void **state)
 {
     (void)state;
     /* Row 0 becomes row 1, and that row 2; row 3 comes after row 0 alone. */
-    const onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, 2),
-                               interval(8, 4, 6, ONV_NO_BUFFER), interval(8, 2, 4, ONV_NO_BUFFER),
-                               interval(0, 2, 2, ONV_NO_BUFFER)};
+    onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, 2),
+                         interval(8, 4, 6, ONV_NO_BUFFER), interval(8, 2, 4, ONV_NO_BUFFER),
+                         interval(0, 2, 2, ONV_NO_BUFFER)};
+    onv_timeline t = timeline_of(rows, 5, 7);
     onv_plan plan;
+    onv_placement p;
     onv_error err = {0};
-    assert_int_equal(onv_plan_intervals(rows, 5, NULL, &plan, &err), ONV_OK);
+    assert_int_equal(onv_plan_timeline(&t, NULL, &plan, &p, &err), ONV_OK);
     assert_int_equal(plan.height, 16);
-    assert_int_equal(plan.offsets[0], plan.offsets[1]);
-    assert_int_equal(plan.offsets[0], plan.offsets[2]);
-    assert_int_not_equal(plan.offsets[0], plan.offsets[3]);
+    assert_int_equal(p.places.at[0].offset, p.places.at[1].offset);
+    assert_int_equal(p.places.at[0].offset, p.places.at[2].offset);
+    assert_int_not_equal(p.places.at[0].offset, p.places.at[3].offset);
+    assert_int_equal(onv_placement_check(&p, &t, &err), ONV_OK);
+    onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
 }
 
 static void last_steps_are_included(void **state)
 {
     (void)state;
-    const onv_buffer rows[] = {interval(8, 0, 2, ONV_NO_BUFFER), interval(8, 2, 3, ONV_NO_BUFFER),
-                               interval(8, 3, UINT32_MAX, ONV_NO_BUFFER)};
+    onv_buffer rows[] = {interval(8, 0, 2, ONV_NO_BUFFER), interval(8, 2, 3, ONV_NO_BUFFER),
+                         interval(8, 3, 7, ONV_NO_BUFFER)};
+    onv_timeline t = timeline_of(rows, 3, 8);
     onv_plan plan;
-    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
+    onv_placement p;
+    assert_int_equal(onv_plan_timeline(&t, NULL, &plan, &p, NULL), ONV_OK);
     assert_int_equal(plan.height, 16);
-    assert_int_equal(plan.offsets[0], plan.offsets[2]);
+    assert_int_equal(p.places.at[0].offset, p.places.at[2].offset);
+    onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
 }
 
-static void chains_that_lead_nowhere_are_errors(void **state)
+/* Below everything, in their order; the plan is of the rest. */
+static void weights_lie_at_the_bottom(void **state)
 {
     (void)state;
-    const onv_buffer outside[] = {interval(8, 0, 1, 7)};
-    const onv_buffer circle[] = {interval(8, 0, 1, 1), interval(8, 0, 1, 0)};
+    onv_buffer rows[] = {interval(8, 0, 1, ONV_NO_BUFFER), interval(5, 0, 3, ONV_NO_BUFFER),
+                         interval(7, 2, 3, ONV_NO_BUFFER), interval(3, 0, 3, ONV_NO_BUFFER)};
+    rows[1].kind = ONV_BUFFER_WEIGHT;
+    rows[3].kind = ONV_BUFFER_STATISTIC;
+    onv_timeline t = timeline_of(rows, 4, 4);
     onv_plan plan;
-    onv_error err = {0};
-    assert_int_equal(onv_plan_intervals(outside, 1, NULL, &plan, &err), ONV_ERR_USAGE);
-    assert_non_null(strstr(err.message, "0"));
-    assert_int_equal(onv_plan_intervals(circle, 2, NULL, &plan, NULL), ONV_ERR_USAGE);
-    assert_null(plan.offsets);
+    onv_placement p;
+    assert_int_equal(onv_plan_timeline(&t, NULL, &plan, &p, NULL), ONV_OK);
+    assert_int_equal(plan.height, 8);
+    assert_int_equal(p.segments.count, 1);
+    assert_int_equal(p.segments.at[0].bytes, 16);
+    assert_int_equal(p.places.at[1].offset, 0);
+    assert_int_equal(p.places.at[3].offset, 5);
+    assert_int_equal(p.places.at[0].offset, 8);
+    assert_int_equal(p.places.at[2].offset, 8);
+    assert_int_equal(p.figures.allocated_peak, 16);
+    onv_placement_cleanup(&p);
+    onv_plan_cleanup(&plan);
 }
 
 /* --- The check --------------------------------------------------------------------------------- */
@@ -429,7 +462,8 @@ static void every_allocation_may_fail(void **state)
 #ifdef ONV_FAULT_INJECTION
     instance made = {0};
     make_full(&made, 9, 12, 20);
-    const onv_buffer rows[] = {interval(8, 0, 1, ONV_NO_BUFFER), interval(8, 1, 3, 0)};
+    onv_buffer rows[] = {interval(8, 0, 1, 1), interval(8, 2, 3, ONV_NO_BUFFER)};
+    onv_timeline t = timeline_of(rows, 2, 4);
     for (int kind = 0; kind < 4; kind++) {
         static const char *const strategies[] = {NULL, "exact", "repair"};
         onv_plan_options options = {.effort = 300000,
@@ -438,10 +472,11 @@ static void every_allocation_may_fail(void **state)
         long n = 0;
         for (; status != ONV_OK && n < 5000; n++) {
             onv_plan plan;
+            onv_placement p = {0};
             onv_error err = {0};
             onv_heap_fail_after(n);
             if (kind == 3)
-                status = onv_plan_intervals(rows, 2, &options, &plan, &err);
+                status = onv_plan_timeline(&t, &options, &plan, &p, &err);
             else
                 status = onv_plan_compute(made.at, made.count, &options, &plan, &err);
             if (status == ONV_OK && kind < 3)
@@ -449,6 +484,7 @@ static void every_allocation_may_fail(void **state)
             onv_heap_fail_after(-1);
             assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
             assert_int_equal(err.code, status);
+            onv_placement_cleanup(&p);
             onv_plan_cleanup(&plan);
         }
         assert_int_equal(status, ONV_OK);
@@ -481,7 +517,7 @@ int main(void)
         cmocka_unit_test(larger_graphs_are_planned_without_search),
         cmocka_unit_test(chains_have_one_place),
         cmocka_unit_test(last_steps_are_included),
-        cmocka_unit_test(chains_that_lead_nowhere_are_errors),
+        cmocka_unit_test(weights_lie_at_the_bottom),
         cmocka_unit_test(the_check_finds_what_is_wrong),
         cmocka_unit_test(the_check_agrees_with_all_pairs),
         cmocka_unit_test(every_allocation_may_fail),

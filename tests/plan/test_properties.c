@@ -195,34 +195,22 @@ static void large_training_graphs_come_close_to_the_bound(void **state)
     onv_vec_cleanup(&in);
 }
 
-static void what_becomes_another_buffer_has_its_place(void **state)
-{
-    (void)state;
-    onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 10, 0, 1, "branch"),
-                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 20, 2, 3, "if"),
-                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 5, 1, 2, "other")};
-    rows[0].becomes = 1;
-    onv_plan plan;
-    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
-    assert_int_equal(plan.height, 25);
-    assert_int_equal(plan.offsets[0], plan.offsets[1]);
-    onv_plan_cleanup(&plan);
-    rows[1].becomes = 1; /* itself */
-    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_ERR_USAGE);
-}
-
 static void what_is_within_a_container_lies_in_it(void **state)
 {
     (void)state;
+    onv_step steps[4] = {0};
     onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_ACTIVATION, 16, 0, 1, "below"),
                          onv_buffer_new(ONV_BUFFER_POOL, 64, 0, 3, "block"),
                          onv_buffer_new(ONV_BUFFER_ACTIVATION, 24, 1, 2, "inside")};
     rows[2].within = 1;
     rows[2].offset = 40;
+    onv_timeline t = {.steps = {steps, 4, 4}, .buffers = {rows, 3, 3}};
     onv_plan plan;
-    assert_int_equal(onv_plan_intervals(rows, 3, NULL, &plan, NULL), ONV_OK);
+    onv_placement p;
+    assert_int_equal(onv_plan_timeline(&t, NULL, &plan, &p, NULL), ONV_OK);
     assert_int_equal(plan.height, 80);
-    assert_int_equal(plan.offsets[2], plan.offsets[1] + 40);
+    assert_int_equal(p.places.at[2].offset, p.places.at[1].offset + 40);
+    onv_placement_cleanup(&p);
     onv_plan_cleanup(&plan);
 }
 
@@ -236,7 +224,6 @@ int main(void)
         cmocka_unit_test(more_effort_is_never_worse),
         cmocka_unit_test(a_capacity_below_the_load_cannot_be_met),
         cmocka_unit_test(large_training_graphs_come_close_to_the_bound),
-        cmocka_unit_test(what_becomes_another_buffer_has_its_place),
         cmocka_unit_test(what_is_within_a_container_lies_in_it),
     };
     return cmocka_run_group_tests_name("plan.properties", tests, NULL, NULL);

@@ -161,8 +161,8 @@ static uint64_t resnet18_bytes(bool with_counters, uint64_t *reserved)
                      ONV_OK);
     assert_int_equal(onv_each_device_weight(&f.model, load_weight, &l, &err), ONV_OK);
     assert_int_equal(l.n_means, 20);
-    onv_alloc_result result;
-    onv_allocator_result(&l.torch, &result);
+    onv_held_figures result;
+    onv_allocator_figures(&l.torch, &result);
     onv_allocator_cleanup(&l.torch);
     flow_close(&f);
     *reserved = result.reserved_end;

@@ -1,0 +1,39 @@
+/* The two runtimes of theory: `ideal`, the sum of what is live, and `arena`, the same values at
+ * planned offsets in one block. Neither shares nor rounds anything. */
+#include "runtime/runtime.h"
+
+/* The weights and every value. */
+static onv_status produce_values(onv_model *model, const onv_live *live,
+                                 const onv_runtime_options *options, onv_execution *made,
+                                 onv_error *err)
+{
+    (void)options;
+    onv_timeline *t = &made->timeline;
+    const onv_region *regions = live->timeline.regions.at;
+    ONV_TRY(onv_execution_begin(made, live, 1, err));
+    if (!onv_vec_reserve(&t->regions, live->timeline.regions.count)) return onv_fail_memory(err);
+    for (size_t i = 0; i < live->timeline.regions.count; i++)
+        t->regions.at[t->regions.count++] = regions[i];
+    for (size_t i = 0; i < model->values.count; i++) {
+        const onv_value *value = &model->values.at[i];
+        if (onv_value_is_held(value)) ONV_TRY(onv_execution_add_weight(made, value, err));
+    }
+    return onv_execution_add(made, live->intervals, live->n_intervals, err);
+}
+
+const onv_runtime onv_runtime_ideal = {
+    .name = "ideal",
+    .summary = "the sum of what is live: no runtime can do with less without sharing memory",
+    .consumer = ONV_SERVED_BY_NOBODY,
+    .mode = "raw",
+    .allocator = "raw",
+    .produce = produce_values,
+};
+
+const onv_runtime onv_runtime_arena = {
+    .name = "arena",
+    .summary = "every value at a planned offset in one block",
+    .consumer = ONV_SERVED_BY_PLAN,
+    .mode = "arena",
+    .produce = produce_values,
+};

@@ -1,0 +1,140 @@
+/* The events of a timeline hold, at every step, the bytes that are live. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "support/flow.h"
+#include "timeline/timeline.h"
+
+enum { ROWS = 40, STEPS = 12 };
+
+static onv_timeline_events events_of(const onv_timeline *t)
+{
+    onv_timeline_events events = {0};
+    onv_error err = {0};
+    if (onv_timeline_list_events(t, &events, &err) != ONV_OK) fail_msg("%s", err.message);
+    return events;
+}
+
+static onv_timeline_events events_of_rows(onv_buffer *rows, size_t count, size_t n_steps)
+{
+    static onv_step steps[STEPS];
+    onv_timeline t = {.steps = {steps, n_steps, STEPS}, .buffers = {rows, count, count}};
+    return events_of(&t);
+}
+
+static void expect_events(const onv_timeline_events *events, const onv_timeline_event *want,
+                          size_t count)
+{
+    assert_int_equal(events->count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(events->at[i].buffer, want[i].buffer);
+        assert_int_equal(events->at[i].step, want[i].step);
+        assert_int_equal(events->at[i].is_free, want[i].is_free);
+    }
+}
+
+/* Transient ones are freed at once, containers last. */
+static void allocations_come_first_within_a_step(void **state)
+{
+    (void)state;
+    onv_buffer rows[] = {onv_buffer_new(ONV_BUFFER_POOL, 5, 1, 1, "late"),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 7, 0, 1, NULL),
+                         onv_buffer_new(ONV_BUFFER_WORKSPACE, 3, 1, 1, NULL),
+                         onv_buffer_new(ONV_BUFFER_ACTIVATION, 9, 1, 2, NULL)};
+    rows[2].is_transient = true;
+    static const onv_timeline_event want[] = {{1, 0, false}, {0, 1, false}, {2, 1, false},
+                                              {2, 1, true},  {3, 1, false}, {1, 1, true},
+                                              {0, 1, true},  {3, 2, true}};
+    onv_timeline_events events = events_of_rows(rows, 4, 3);
+    expect_events(&events, want, 8);
+    onv_vec_cleanup(&events);
+}
+
+/* The most that is held while each step runs, by adding up; every buffer is freed once, after it was
+ * allocated. */
+static void add_up(const onv_timeline_events *events, const onv_buffer *rows, uint32_t n_steps,
+                   uint64_t *most)
+{
+    uint64_t now = 0;
+    bool held[ROWS] = {false};
+    memset(most, 0, n_steps * sizeof *most);
+    for (size_t i = 0; i < events->count; i++) {
+        const onv_timeline_event *e = &events->at[i];
+        assert_true(e->buffer < ROWS && e->step < n_steps);
+        assert_true(held[e->buffer] == e->is_free);
+        assert_true(i == 0 || e->step >= events->at[i - 1].step);
+        held[e->buffer] = !e->is_free;
+        now += e->is_free ? -rows[e->buffer].bytes : rows[e->buffer].bytes;
+        if (now > most[e->step]) most[e->step] = now;
+    }
+    assert_int_equal(now, 0);
+}
+
+static void the_running_sum_is_what_is_live(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int round = 0; round < 100; round++) {
+        onv_buffer rows[ROWS];
+        uint64_t live[STEPS] = {0}, most[STEPS];
+        for (uint32_t i = 0; i < ROWS; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint32_t first = (uint32_t)(seed >> 40) % STEPS;
+            uint32_t last = first + (uint32_t)(seed >> 50) % (STEPS - first);
+            rows[i] = onv_buffer_new(ONV_BUFFER_ACTIVATION, seed >> 44, first, last, "");
+            for (uint32_t s = first; s <= last; s++) live[s] += rows[i].bytes;
+        }
+        onv_timeline_events events = events_of_rows(rows, ROWS, STEPS);
+        add_up(&events, rows, STEPS, most);
+        for (uint32_t s = 0; s < STEPS; s++) {
+            /* A step in which nothing begins or ends leaves no mark. */
+            bool has_birth = false;
+            for (uint32_t i = 0; i < ROWS; i++) has_birth |= rows[i].first == s;
+            if (has_birth) assert_int_equal(most[s], live[s]);
+        }
+        onv_vec_cleanup(&events);
+    }
+}
+
+static void a_model_s_events_have_its_live_bytes(void **state)
+{
+    (void)state;
+    flow f;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[10]");
+    model_input(m, "late", "f32[20]");
+    model_node(m, "Relu", "0", "x", "a", "");
+    model_node(m, "Concat", "1", "a late", "b", "axis=0");
+    model_node(m, "Neg", "2", "a", "unused", "");
+    model_node(m, "Neg", "3", "b", "y", "");
+    model_output(m, "y", "f32");
+    flow_open_model(&f, m, NULL);
+    uint64_t most[4];
+    assert_int_equal(f.live.n_steps, 4);
+    onv_timeline_events events = events_of(&f.live.timeline);
+    add_up(&events, f.live.intervals, 4, most);
+    static const uint64_t expected[] = {160, 240, 200, 240};
+    for (uint32_t s = 0; s < 4; s++) {
+        assert_int_equal(f.live.live_bytes[s], expected[s]);
+        assert_int_equal(most[s], expected[s]);
+    }
+    onv_vec_cleanup(&events);
+    flow_close(&f);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_come_first_within_a_step),
+        cmocka_unit_test(the_running_sum_is_what_is_live),
+        cmocka_unit_test(a_model_s_events_have_its_live_bytes),
+    };
+    return cmocka_run_group_tests_name("timeline.events", tests, NULL, NULL);
+}
