@@ -3,6 +3,7 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
+#include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/liveness.h"
@@ -12,12 +13,14 @@
 #include "runtime/levers.h"
 
 struct onv_analysis {
+    onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
     onv_order_result order;
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;

@@ -30,10 +30,18 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         live = &reordered;
     }
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
-    if (analysis->replays.kind == NULL)
+    bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
+    bool is_replayed = analysis->replays.kind != NULL;
+    if (!is_plan && !is_replayed)
         return onv_runtime_compute(runtime, &analysis->model, live, &how, result, err);
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
+    if (is_plan) {
+        analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
+        if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
+        if (analysis->plan_offsets == NULL) return onv_fail_memory(err);
+        if (!is_replayed) return ONV_OK;
+    }
     uint64_t figure = onv_runtime_figure(result, &made.placement);
     return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
 }
@@ -140,6 +148,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
                                               &analysis->model, err)
                             : onv_load(from->path, &options->limits, &analysis->model, err);
     if (status == ONV_OK) {
+        analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);
         if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);

@@ -126,6 +126,7 @@ typedef struct onv_lower_options {
     bool inference; /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
     onv_loss loss;
     onv_attention_kernel attention;
+    bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* Relu and Relu6 make new tensors; otherwise they overwrite where they may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */

@@ -125,6 +125,10 @@ typedef struct onv_node {
     const char *source_op; /* PyTorch's call, likewise: "conv2d_1"; one for all nodes it became */
     const char *module_class; /* of `scope`, likewise: "torch.nn.modules.conv.Conv2d" */
     const char *aten_op;      /* PyTorch's operation, likewise: "aten.conv2d.default" */
+    /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
+     * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
+    const char *calls;
+    const char *call_classes; /* of those, likewise */
     onv_graph_id graph;       /* the graph it stands in */
     int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
@@ -214,6 +218,8 @@ typedef struct onv_model {
     uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
     uint32_t most_known;    /* elements of a tensor whose contents are followed */
     bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
+    bool no_external_data;  /* files beside the model's own are not opened */
+    bool told_external;     /* the diagnostic about one that is not read was given */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
