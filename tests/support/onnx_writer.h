@@ -41,6 +41,9 @@ void model_value_info(model *m, const char *name, const char *type);
 /* An initializer whose data is in a file that is not there. */
 void model_weight(model *m, const char *name, const char *type);
 
+/* The same as a Constant node. */
+void model_constant(model *m, const char *name, const char *type);
+
 /* An int64 vector, inline; a scalar with model_int, a bool with model_bool. */
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);
 void model_int(model *m, const char *name, int64_t value);
