@@ -41,6 +41,10 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         known = onv_dim_is_const(dim) && dim.raw >= 0;
         shape->dims[i] = dim.raw;
     }
+    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+        *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
+        return true;
+    }
     if (!known)
         l->status = onv_fail(l->err, ONV_ERR_USAGE,
                              "the size of '%s' is no number; bind its dims to see PyTorch's memory",
