@@ -46,13 +46,13 @@ int64_t onv_sat_mul(int64_t a, int64_t b)
 
 static uint64_t hash_expr(onv_dim_kind kind, int64_t c, const onv_dim_term *terms, uint32_t n)
 {
-    uint64_t hash = onv_hash_u64((uint64_t)kind + 1) ^ (uint64_t)c;
+    uint64_t hash = onv_hash_word((uint64_t)kind + 1) ^ (uint64_t)c;
     for (uint32_t i = 0; i < n; i++) {
         /* cppcheck-suppress uninitvar ; all n terms are set */
-        hash = onv_hash_u64(hash + (uint64_t)terms[i].coef);
-        hash = onv_hash_u64(hash + (uint64_t)terms[i].d.raw);
+        hash = onv_hash_word(hash + (uint64_t)terms[i].coef);
+        hash = onv_hash_word(hash + (uint64_t)terms[i].d.raw);
     }
-    return onv_hash_u64(hash);
+    return onv_hash_word(hash);
 }
 
 static bool same_expr(const onv_dim_expr *e, onv_dim_kind kind, int64_t c,
