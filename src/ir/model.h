@@ -217,9 +217,9 @@ typedef struct onv_model {
     ONV_VEC(onv_diag) diags;
     uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
     uint32_t most_known;    /* elements of a tensor whose contents are followed */
-    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
+    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
