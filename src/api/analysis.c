@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/replay.h"
-#include "base/heap.h"
+#include "load/limits.h"
 
 /* Options of an older header are shorter; what they lack is zero, the default. */
 static onv_options complete_options(const onv_options *given)
@@ -60,6 +60,16 @@ static onv_status judge_fit(const onv_request *from, const onv_options *options,
     return options->max_batch ? onv_analysis_find_batch(from, options, analysis, err) : ONV_OK;
 }
 
+static onv_status create(onv_request *from, const onv_options *options, onv_analysis **result,
+                         onv_error *err)
+{
+    onv_watch w = onv_watch_start(options);
+    from->watch = &w;
+    ONV_TRY(onv_analysis_create(from, options, result, err));
+    ONV_TRY(judge_fit(from, options, *result, err));
+    return replay(from, options, *result, err);
+}
+
 static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
                                  onv_error *err)
 {
@@ -73,14 +83,18 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.batch == 0) options.batch = 1;
-    onv_watch w = onv_watch_start(&options);
-    from.watch = &w;
-    ONV_TRY(onv_analysis_create(&from, &options, result, err));
-    onv_status status = judge_fit(&from, &options, *result, err);
-    if (status == ONV_OK) status = replay(&from, &options, *result, err);
-    if (status == ONV_OK) return ONV_OK;
-    onv_analysis_destroy(*result);
-    *result = NULL;
+    onv_heap_budget heap = {.limit = onv_limits_resolve(&options.limits).arena_bytes};
+    onv_heap_budget *before = onv_heap_enter(&heap);
+    onv_status status = create(&from, &options, result, err);
+    /* What goes on without the memory that it asked for would depend on the limit. */
+    if (heap.refused) status = onv_limits_spent(heap.limit, err);
+    if (status != ONV_OK) {
+        onv_analysis_destroy(*result);
+        *result = NULL;
+    } else {
+        (*result)->heap = heap;
+    }
+    onv_heap_enter(before);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
+#include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/liveness.h"
@@ -12,6 +13,7 @@
 #include "runtime/levers.h"
 
 struct onv_analysis {
+    onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
     onv_order_result order;

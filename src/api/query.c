@@ -3,6 +3,7 @@
 
 #include "api/analysis.h"
 #include "base/heap.h"
+#include "load/limits.h"
 #include "report/report.h"
 
 void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
@@ -175,18 +176,10 @@ bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_dia
 
 /* --- Reports ----------------------------------------------------------------------------------- */
 
-onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
-                      const onv_report_options *options, onv_write_fn write, void *context,
-                      onv_error *error)
+static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                         const onv_report_options *options, onv_write_fn write, void *context,
+                         onv_error *error)
 {
-    if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) {
-        size_t size =
-            options->struct_size < sizeof complete ? options->struct_size : sizeof complete;
-        memcpy(&complete, options, size);
-        complete.struct_size = sizeof complete;
-    }
     onv_view *views = onv_heap_calloc(count, sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
     for (size_t i = 0; i < count; i++)
@@ -200,7 +193,37 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit,
                               .replays = &analyses[i]->replays};
-    onv_status status = onv_report_write(views, count, format, &complete, write, context, error);
+    onv_status status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);
     return status;
+}
+
+/* What one of the analyses has left of its memory. */
+static onv_heap_budget most_left(const onv_analysis *const *analyses, size_t count)
+{
+    onv_heap_budget most = {0};
+    for (size_t i = 0; i < count; i++) {
+        const onv_heap_budget *heap = &analyses[i]->heap;
+        if (i == 0 || heap->limit - heap->used > most.limit - most.used) most = *heap;
+    }
+    return most;
+}
+
+onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                      const onv_report_options *options, onv_write_fn write, void *context,
+                      onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) {
+        size_t size =
+            options->struct_size < sizeof complete ? options->struct_size : sizeof complete;
+        memcpy(&complete, options, size);
+        complete.struct_size = sizeof complete;
+    }
+    onv_heap_budget heap = most_left(analyses, count);
+    onv_heap_budget *before = count > 0 ? onv_heap_enter(&heap) : NULL;
+    onv_status status = report(analyses, count, format, &complete, write, context, error);
+    if (count > 0) onv_heap_enter(before);
+    return heap.refused ? onv_limits_spent(heap.limit, error) : status;
 }

@@ -43,6 +43,7 @@ enum {
     OPT_ZERO_GRAD,
     OPT_OPTIMIZER_IMPL,
     OPT_REPLAY,
+    OPT_NO_EXTERNAL_DATA,
 };
 
 typedef struct option_row {
@@ -68,11 +69,14 @@ static const option_row rows[] = {
     {OPT_EFFORT, "effort", required_argument, "N", "units of work for searches"},
     {OPT_LIMIT, "limit", required_argument, "NAME=N",
      "what input may ask for before it is refused; see below; repeatable"},
+    {OPT_NO_EXTERNAL_DATA, "no-external-data", no_argument, NULL,
+     "open no file beside the model's own"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
-    {OPT_LOSS, "loss", required_argument, "NAME", "cross-entropy, mse or none"},
+    {OPT_LOSS, "loss", required_argument, "NAME",
+     "cross-entropy, mse or none; OUTPUT=NAME,... for some"},
     {OPT_FREEZE, "freeze", required_argument, "PATTERN",
      "parameters or modules that are not trained (* and ?); repeatable"},
     {OPT_TRAIN_ONLY, "train-only", required_argument, "PATTERN",
@@ -198,6 +202,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_RUNTIME: cli->analysis.runtimes = arg; return ONV_CLI_RUN;
     case OPT_EFFORT: return onv_cli_set_effort(cli, arg);
     case OPT_LIMIT: return onv_cli_set_limit(cli, arg);
+    case OPT_NO_EXTERNAL_DATA: cli->analysis.no_external_data = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();

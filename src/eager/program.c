@@ -234,9 +234,16 @@ static void optimizer_step(onv_simulation *s)
 
 /* --- All together ------------------------------------------------------------------------------ */
 
+uint32_t onv_train_passes(const onv_train_options *options)
+{
+    if (options->accumulate == 0) return 1;
+    if (options->accumulate < 2 * ONV_PASS_CYCLE) return options->accumulate;
+    return ONV_PASS_CYCLE + options->accumulate % ONV_PASS_CYCLE;
+}
+
 static void iterate(onv_simulation *s)
 {
-    uint32_t passes = s->options->accumulate > 0 ? s->options->accumulate : 1;
+    uint32_t passes = onv_train_passes(s->options);
     for (s->pass = 0; s->pass < passes && !s->failed; s->pass++) {
         if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);

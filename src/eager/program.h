@@ -47,6 +47,12 @@ typedef struct onv_train_options {
     void *cancel_context;
 } onv_train_options;
 
+/* From the second pass of an accumulation on all allocate alike, and an allocator that keeps what it
+ * has, as PyTorch's does, does the same again after one pass, or after a few. So of many passes as many
+ * cycles are left out, and neither time nor memory grows with their number: 12 is a multiple of cycles
+ * of 1, 2, 3, 4 and 6 passes. */
+enum { ONV_PASS_CYCLE = 12 };
+
 typedef struct onv_train_program {
     onv_timeline timeline;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
@@ -56,6 +62,9 @@ typedef struct onv_train_program {
     uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
+
+/* The passes of an iteration that are simulated. */
+uint32_t onv_train_passes(const onv_train_options *options);
 
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,

@@ -76,7 +76,7 @@ static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_bu
         if ((node->traits.inplace & ONV_BIT(k)) == 0 || !onv_is_value(node->inputs[k])) continue;
         uint32_t source = s->live->of_value[node->inputs[k].index];
         if (source == UINT32_MAX || s->out->of_row[source] == ONV_NO_STORAGE) continue;
-        const onv_buffer *storage = &s->out->at[s->out->of_row[source]];
+        const onv_buffer *storage = &s->out->timeline.buffers.at[s->out->of_row[source]];
         bool is_temporary = storage->kind == ONV_BUFFER_ACTIVATION;
         if (is_temporary && storage->last == row->first && storage->bytes == row->bytes)
             return s->out->of_row[source];
@@ -89,7 +89,7 @@ static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_bu
 static void join(sharing *s, uint32_t row_index, uint32_t storage)
 {
     const onv_buffer *row = &s->live->intervals[row_index];
-    onv_buffer *to = &s->out->at[storage];
+    onv_buffer *to = &s->out->timeline.buffers.at[storage];
     s->out->of_row[row_index] = storage;
     if (row->last > to->last) to->last = row->last;
     if (row->kind == ONV_BUFFER_OUTPUT) to->kind = ONV_BUFFER_OUTPUT;
@@ -98,8 +98,10 @@ static void join(sharing *s, uint32_t row_index, uint32_t storage)
 static void add_storage(sharing *s, uint32_t row_index)
 {
     onv_buffer storage = s->live->intervals[row_index];
-    s->out->of_row[row_index] = s->out->count;
-    s->out->at[s->out->count++] = storage;
+    storage.becomes = ONV_NO_BUFFER; /* the rules say what shares memory */
+    onv_timeline *t = &s->out->timeline;
+    s->out->of_row[row_index] = (uint32_t)t->buffers.count;
+    t->buffers.at[t->buffers.count++] = storage;
 }
 
 static void place(sharing *s, uint32_t row_index)
@@ -128,40 +130,17 @@ static void place(sharing *s, uint32_t row_index)
         add_storage(s, row_index);
 }
 
-onv_status onv_intervals_peak(onv_arena *arena, const onv_buffer *rows, size_t count,
-                              uint32_t n_steps, uint64_t *bytes, uint32_t *step, onv_error *err)
-{
-    uint64_t *born = ONV_ARENA_ARRAY(arena, uint64_t, (size_t)n_steps + 1);
-    uint64_t *dead = ONV_ARENA_ARRAY(arena, uint64_t, (size_t)n_steps + 1);
-    if (born == NULL || dead == NULL) return onv_fail_memory(err);
-    uint64_t total = 0, now = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!onv_u64_add(total, rows[i].bytes, &total))
-            return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
-        born[rows[i].first] += rows[i].bytes;
-        dead[rows[i].last + 1] += rows[i].bytes;
-    }
-    *bytes = 0;
-    *step = 0;
-    for (uint32_t s = 0; s < n_steps; s++) {
-        now += born[s] - dead[s];
-        if (now <= *bytes) continue;
-        *bytes = now;
-        *step = s;
-    }
-    return ONV_OK;
-}
-
 onv_status onv_storages_compute(onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err)
 {
-    *storages = (onv_storages){0};
+    *storages = (onv_storages){.timeline.steps = live->timeline.steps,
+                               .timeline.regions = live->timeline.regions};
     sharing s = {.model = model, .live = live, .rules = rules, .out = storages};
-    storages->at = ONV_ARENA_ARRAY(&model->arena, onv_buffer, live->n_intervals);
+    storages->timeline.buffers.at = ONV_ARENA_ARRAY(&model->arena, onv_buffer, live->n_intervals);
     storages->of_row = ONV_ARENA_ARRAY(&model->arena, uint32_t, live->n_intervals);
-    if (storages->at == NULL || storages->of_row == NULL) return onv_fail_memory(err);
+    if (storages->timeline.buffers.at == NULL || storages->of_row == NULL)
+        return onv_fail_memory(err);
     for (uint32_t i = 0; i < live->n_intervals; i++) place(&s, i);
-    return onv_intervals_peak(&model->arena, storages->at, storages->count, live->n_steps,
-                              &storages->peak_bytes, &storages->peak_step, err);
+    return onv_timeline_peak(&storages->timeline, &storages->peak, NULL, err);
 }

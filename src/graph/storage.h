@@ -19,24 +19,19 @@ typedef struct onv_storage_rules {
 #define ONV_NO_STORAGE UINT32_MAX
 
 typedef struct onv_storages {
-    onv_buffer *at; /* in order of `first` */
-    uint32_t count;
-    uint32_t *of_row; /* by row of live->intervals; ONV_NO_STORAGE: in a weight */
-    uint64_t peak_bytes;
-    uint32_t peak_step;
+    onv_timeline timeline; /* a buffer is a storage, in order of `first` */
+    uint32_t *of_row;      /* by buffer of liveness; ONV_NO_STORAGE: in a weight */
+    onv_peak peak;
 } onv_storages;
 
-/* The result lives in the model's arena. */
+/* The result lives in the model's arena, its timeline too, which is not to be cleaned up. */
 onv_status onv_storages_compute(onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err);
 
-/* Whether each value (by index) is on the host (shapes, and what is computed from them alone); in the model's arena. */
+/* Whether each value (by index) is on the host: shapes, and what is computed from them alone. In the
+ * model's arena. */
 onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **is_host,
                                 onv_error *err);
-
-/* The largest sum of bytes over the steps, and the first step that has it. Rows need no order. */
-onv_status onv_intervals_peak(onv_arena *arena, const onv_buffer *rows, size_t count,
-                              uint32_t n_steps, uint64_t *bytes, uint32_t *step, onv_error *err);
 
 #endif

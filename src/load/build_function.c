@@ -9,9 +9,8 @@
 
 static uint64_t hash_key(const char *domain, const char *name, const char *overload)
 {
-    uint64_t hash = onv_hash_u64((uintptr_t)domain);
-    hash = onv_hash_u64(hash ^ (uintptr_t)name);
-    return onv_hash_u64(hash ^ (uintptr_t)overload);
+    const uintptr_t names[] = {(uintptr_t)domain, (uintptr_t)name, (uintptr_t)overload};
+    return onv_hash_bytes(names, sizeof names, 0);
 }
 
 static uint32_t *find_slot(const onv_builder *b, const char *domain, const char *name,

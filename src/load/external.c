@@ -1,14 +1,96 @@
 #include "load/external.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#ifndef CGROUP2_SUPER_MAGIC
+#define CGROUP2_SUPER_MAGIC 0x63677270
+#endif
+
+enum { MOST_NAME_BYTES = 255 };
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+    size_t n = strlen(end);
+    return n <= length && strncasecmp(text + length - n, end, n) == 0;
+}
+
+/* "model.onnx.data", "model.onnx_data_1", "weights", "conv1.weight": what exporters write. */
+static bool is_weights_name(const char *name, size_t length)
+{
+    static const char *const extensions[] = {".bin",         ".raw",       ".weight",
+                                             ".weights",     ".bias",      ".params",
+                                             ".safetensors", ".onnx_data", ".pb_data"};
+    static const char onnx[] = "onnx__", attribute[] = "_attr__value";
+    if (length > sizeof onnx - 1 && memcmp(name, onnx, sizeof onnx - 1) == 0) return true;
+    if (ends_with(name, length, attribute)) return true;
+    /* The number of a part. */
+    while (length > 0 &&
+           (isdigit((unsigned char)name[length - 1]) || strchr("._-", name[length - 1]) != NULL))
+        length--;
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
+        if (ends_with(name, length, extensions[i])) return true;
+    static const char *const words[] = {"data", "weights"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t n = strlen(words[i]);
+        if (ends_with(name, length, words[i]) &&
+            (length == n || strchr("._-", name[length - n - 1]) != NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Files of a cache of downloads are called by the digest of what they hold. */
+static bool is_digest(const char *name)
+{
+    size_t length = strspn(name, "0123456789abcdef");
+    return name[length] == '\0' && (length == 40 || length == 64);
+}
+
+bool onv_external_is_weights(const char *location)
+{
+    bool in_folder_of_weights = false;
+    for (;;) {
+        size_t length = strcspn(location, "/");
+        bool is_here = length == 0 || (length == 1 && location[0] == '.');
+        if (!is_here && location[0] == '.') return false;
+        if (location[length] == '\0') {
+            if (is_weights_name(location, length)) return true;
+            return in_folder_of_weights && !is_here && memchr(location, '.', length) == NULL;
+        }
+        if (!is_here) in_folder_of_weights = is_weights_name(location, length);
+        location += length + 1;
+    }
+}
+
+/* --- Places ------------------------------------------------------------------------------------ */
+
+/* File systems whose files are not files: their contents are the system's, and the reader's own. */
+static bool is_of_the_system(int fd)
+{
+    static const unsigned long magics[] = {
+        PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,      TRACEFS_MAGIC,
+        SECURITYFS_MAGIC, DEVPTS_SUPER_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+        SELINUX_MAGIC,    BPF_FS_MAGIC,       EFIVARFS_MAGIC,     PSTOREFS_MAGIC};
+    struct statfs info;
+    if (fstatfs(fd, &info) != 0) return true;
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
+        if ((unsigned long)info.f_type == magics[i]) return true;
+    return false;
+}
 
 /* The folder a path lies in, without a slash at its end; "." for a bare name, "" for the root. */
 static bool folder_of(const char *path, char folder[PATH_MAX])
@@ -21,39 +103,80 @@ static bool folder_of(const char *path, char folder[PATH_MAX])
     return true;
 }
 
-static bool lies_in(const char *path, const char *folder)
+/* What a real path is called inside a real folder, NULL if it lies elsewhere. */
+static const char *name_in(const char *path, const char *folder)
 {
     size_t length = strlen(folder);
-    return strncmp(path, folder, length) == 0 && path[length] == '/';
+    return strncmp(path, folder, length) == 0 && path[length] == '/' ? path + length + 1 : NULL;
 }
 
-/* Whether a real path is in the model's folder: the one it was named in, or the one it really lies
- * in. Download caches keep model and data side by side under other names and link to both. */
-static bool is_inside(const onv_model *model, const char *real)
+/* Opens a file below a folder as a mere place: nothing is read, no device wakes. Links are not
+ * followed and ".." is not taken, so that whatever happens in between the file lies in the folder.
+ * -1 with errno; ELOOP: a link. */
+static int walk(int folder, const char *location)
 {
-    char folder[PATH_MAX], resolved[PATH_MAX];
-    if (folder_of(model->path, folder) && realpath(folder[0] != '\0' ? folder : "/", resolved)) {
-        if (strcmp(resolved, "/") == 0) resolved[0] = '\0';
-        if (lies_in(real, resolved)) return true;
+    int at = dup(folder);
+    while (at >= 0) {
+        char name[MOST_NAME_BYTES + 1];
+        location += strspn(location, "/");
+        size_t length = strcspn(location, "/");
+        bool is_last = location[length + strspn(location + length, "/")] == '\0';
+        int next = -1;
+        if (length > MOST_NAME_BYTES || (length == 2 && memcmp(location, "..", 2) == 0)) {
+            errno = length == 2 ? EXDEV : ENAMETOOLONG;
+        } else {
+            memcpy(name, location, length);
+            name[length] = '\0';
+            next = openat(at, length > 0 ? name : ".",
+                          O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY));
+        }
+        int cause = errno;
+        struct stat info;
+        if (next < 0 && !is_last && cause == ENOTDIR &&
+            fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
+            cause = ELOOP; /* a folder that is a link */
+        close(at);
+        errno = cause;
+        if (next < 0) return -1;
+        at = next;
+        location += length;
+        if (is_last) break;
     }
-    return realpath(model->path, resolved) != NULL && folder_of(resolved, folder) &&
-           lies_in(real, folder);
+    return at;
 }
 
-/* The path that was opened must be the path that was checked, whatever happens in between. */
-static onv_status check_place(const onv_model *model, const onv_tensor *tensor, const char *path,
-                              const struct stat *opened, onv_error *err)
+/* A place becomes a file to read. */
+static int reopen(int place)
 {
-    char real[PATH_MAX];
-    struct stat checked;
-    if (realpath(path, real) != NULL && stat(real, &checked) == 0 &&
-        checked.st_dev == opened->st_dev && checked.st_ino == opened->st_ino &&
-        is_inside(model, real))
-        return ONV_OK;
-    return onv_fail(err, ONV_ERR_MODEL,
-                    "external data of tensor '%s' lies outside the model's folder: '%s'",
-                    tensor->name, tensor->payload.location);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
+
+/* A link may stand for the file, as in caches of downloads, where the model is a link too: what it
+ * leads to lies in the folder the model was named in, or really lies in, and is called as weights or
+ * as files of such a cache are. */
+static int walk_link(const onv_model *model, const char *folder, const char *path)
+{
+    char real[PATH_MAX], model_real[PATH_MAX], bases[2][PATH_MAX];
+    errno = EXDEV;
+    if (realpath(path, real) == NULL) return -1;
+    bool has[2] = {realpath(folder, bases[0]) != NULL,
+                   realpath(model->path, model_real) != NULL && folder_of(model_real, bases[1])};
+    for (int i = 0; i < 2; i++) {
+        /* The root of the file system is "/" or "", and no model's folder. */
+        const char *name = has[i] && bases[i][0] != '\0' ? name_in(real, bases[i]) : NULL;
+        if (name == NULL || !(onv_external_is_weights(name) || is_digest(name))) continue;
+        int base = open(bases[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int place = base >= 0 ? walk(base, name) : -1;
+        if (base >= 0) close(base);
+        return place;
+    }
+    errno = EXDEV;
+    return -1;
+}
+
+/* --- Reading ----------------------------------------------------------------------------------- */
 
 static onv_status read_at(int fd, const onv_tensor *tensor, void *to, size_t bytes, onv_error *err)
 {
@@ -77,34 +200,80 @@ static onv_status read_at(int fd, const onv_tensor *tensor, void *to, size_t byt
     return ONV_OK;
 }
 
-static onv_status read_file(int fd, const onv_model *model, const onv_tensor *tensor,
-                            const char *path, void *to, size_t bytes, onv_error *err)
+static onv_status cannot_open(const onv_tensor *tensor, int cause, onv_error *err)
 {
-    struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-        return onv_fail(err, ONV_ERR_IO, "external data '%s' is not a regular file",
-                        tensor->payload.location);
-    ONV_TRY(check_place(model, tensor, path, &info, err));
-    return read_at(fd, tensor, to, bytes, err);
+    return onv_fail(err, ONV_ERR_IO, "external data '%s' cannot be opened: %s",
+                    tensor->payload.location, strerror(cause));
 }
 
-onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, void *to,
-                             size_t bytes, bool *found, onv_error *err)
+static onv_status read_place(int place, const onv_tensor *tensor, void *to, size_t bytes,
+                             onv_error *err)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
-    *found = false;
-    if (model->path[0] == '\0') return ONV_OK; /* from memory: there is no folder */
-    if (!folder_of(model->path, folder)) return ONV_OK;
-    int length = snprintf(path, sizeof path, "%s/%s", folder, tensor->payload.location);
-    if (length < 0 || (size_t)length >= sizeof path) return ONV_OK; /* no file has such a name */
-    /* O_NONBLOCK: a FIFO or a device must be refused, not waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)) return ONV_OK;
-    if (fd < 0)
-        return onv_fail(err, ONV_ERR_IO, "external data '%s' cannot be opened: %s",
-                        tensor->payload.location, strerror(errno));
-    onv_status status = read_file(fd, model, tensor, path, to, bytes, err);
+    struct stat info;
+    if (fstat(place, &info) != 0 || !S_ISREG(info.st_mode) || is_of_the_system(place))
+        return onv_fail(err, ONV_ERR_IO, "external data '%s' is not a regular file",
+                        tensor->payload.location);
+    int fd = reopen(place);
+    if (fd < 0) return cannot_open(tensor, errno, err);
+    onv_status status = read_at(fd, tensor, to, bytes, err);
     close(fd);
+    return status;
+}
+
+/* Said once: a model may have thousands of such tensors. */
+static void leave_out(onv_model *model, const onv_tensor *tensor, const char *why)
+{
+    if (model->told_external) return;
+    model->told_external = true;
+    onv_model_diag(
+        model, ONV_WARNING, "external-data", NULL,
+        "the contents of tensor '%s' may decide shapes, but its file '%s' is not read: %s",
+        tensor->name, tensor->payload.location, why);
+}
+
+onv_status onv_external_read(onv_model *model, const onv_tensor *tensor, void *to, size_t bytes,
+                             bool *found, onv_error *err)
+{
+    char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
+    const char *location = tensor->payload.location;
+    *found = false;
+    if (model->no_external_data) {
+        leave_out(model, tensor, "external data is not to be read");
+        return ONV_OK;
+    }
+    if (model->path[0] == '\0') return ONV_OK; /* from memory: there is no folder */
+    if (!onv_external_is_weights(location)) {
+        leave_out(model, tensor,
+                  "it is not called as weights are (*.data, *.bin, *.weight, *_data ...)");
+        return ONV_OK;
+    }
+    if (!folder_of(model->path, folder)) return ONV_OK;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, location);
+    if (length < 0 || (size_t)length >= sizeof path) return ONV_OK; /* no file has such a name */
+    if (folder[0] == '\0' || realpath(folder, real) == NULL || strcmp(real, "/") == 0) {
+        leave_out(model, tensor, "the model lies in the root of the file system");
+        return ONV_OK;
+    }
+    int base = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0) return ONV_OK;
+    int place = walk(base, location);
+    int cause = errno;
+    close(base);
+    struct stat info;
+    bool is_link = place < 0 ? cause == ELOOP : fstat(place, &info) == 0 && S_ISLNK(info.st_mode);
+    if (is_link) {
+        if (place >= 0) close(place);
+        place = walk_link(model, real, path);
+        cause = errno;
+    }
+    if (place < 0 && (cause == ENOENT || cause == ENOTDIR || cause == ENAMETOOLONG)) return ONV_OK;
+    if (place < 0 && is_link && (cause == EXDEV || cause == ELOOP))
+        return onv_fail(err, ONV_ERR_MODEL,
+                        "external data of tensor '%s' lies outside the model's folder: '%s'",
+                        tensor->name, location);
+    if (place < 0) return cannot_open(tensor, cause, err);
+    onv_status status = read_place(place, tensor, to, bytes, err);
+    close(place);
     *found = status == ONV_OK;
     return status;
 }

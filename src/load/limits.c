@@ -60,12 +60,17 @@ bool onv_limits_set(onv_limits *limits, const char *name, uint64_t value)
     return false;
 }
 
-onv_status onv_limits_refused(const onv_arena *arena, onv_error *err)
+onv_status onv_limits_spent(uint64_t limit, onv_error *err)
 {
-    if (!arena->failed || arena->held_bytes < arena->limit_bytes / 2) return ONV_ERR_MEMORY;
     if (err != NULL) *err = (onv_error){0};
     return onv_fail(err, ONV_ERR_LIMIT,
                     "the analysis takes more memory than %" PRIu64
                     " bytes, the limit" ONV_RAISE("memory"),
-                    (uint64_t)arena->limit_bytes);
+                    limit);
+}
+
+onv_status onv_limits_refused(const onv_arena *arena, onv_error *err)
+{
+    if (!arena->failed || arena->held_bytes < arena->limit_bytes / 2) return ONV_ERR_MEMORY;
+    return onv_limits_spent(arena->limit_bytes, err);
 }

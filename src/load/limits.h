@@ -36,6 +36,9 @@ enum { ONV_MOST_PATH_BYTES = 512 };
 /* The end of a message about a limit: the option of the program, the name in onv_limits_set(). */
 #define ONV_RAISE(name) "; --limit " name "=N raises it"
 
+/* The error where an analysis has spent its limit on memory. */
+onv_status onv_limits_spent(uint64_t limit, onv_error *err);
+
 /* What became of an allocation that an arena refused: ONV_ERR_LIMIT where the arena has all but
  * reached its limit, which is limits.arena_bytes, else ONV_ERR_MEMORY. */
 onv_status onv_limits_refused(const onv_arena *arena, onv_error *err);

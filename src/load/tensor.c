@@ -35,7 +35,7 @@ static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error 
 }
 
 /* External data goes through a buffer: what is tracked is small. */
-static onv_status read_external(const onv_model *model, const onv_tensor *tensor, onv_known *known,
+static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_known *known,
                                 bool *found, onv_error *err)
 {
     if (tensor->payload.bytes < tensor->bytes) return too_short(tensor, tensor->payload.bytes, err);
@@ -48,7 +48,7 @@ static onv_status read_external(const onv_model *model, const onv_tensor *tensor
     return status;
 }
 
-static onv_status read_payload(const onv_model *model, const onv_tensor *tensor, onv_known *known,
+static onv_status read_payload(onv_model *model, const onv_tensor *tensor, onv_known *known,
                                bool *found, onv_error *err)
 {
     const onv_payload *payload = &tensor->payload;

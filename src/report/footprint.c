@@ -29,15 +29,16 @@ static bool find_unit(const onv_view *view, onv_growth *unit, uint64_t *rows)
     return found;
 }
 
-static void sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *steps)
+/* What the rows add up to at every step: the sweep, over buffers of that many bytes. */
+static bool sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *steps, onv_arena *arena)
 {
-    /* Differences first: what ends at a step is taken off behind it, so sums may wrap in between. */
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *interval = &live->intervals[i];
-        steps[interval->first] += rows[i];
-        if (interval->last + 1 < live->n_steps) steps[interval->last + 1] -= rows[i];
-    }
-    for (uint32_t s = 1; s < live->n_steps; s++) steps[s] += steps[s - 1];
+    onv_timeline t = live->timeline;
+    onv_peak peak;
+    t.buffers.at =
+        onv_arena_copy(arena, live->intervals, live->n_intervals * sizeof *live->intervals);
+    if (t.buffers.at == NULL) return false;
+    for (uint32_t i = 0; i < live->n_intervals; i++) t.buffers.at[i].bytes = rows[i];
+    return onv_timeline_peak(&t, &peak, steps, NULL) == ONV_OK;
 }
 
 /* The bytes are summed by liveness. */
@@ -127,7 +128,7 @@ static bool measure(onv_footprint *footprint, const onv_view *view, const onv_pa
         for (uint32_t i = 0; i < live->n_intervals; i++)
             footprint->rows[i] = live->intervals[i].bytes;
     }
-    sum_steps(live, footprint->rows, footprint->steps);
+    if (!sum_steps(live, footprint->rows, footprint->steps, arena)) return false;
     sum_kinds(footprint, view);
     find_peak(footprint, live);
     if (footprint->measure != ONV_MEASURE_UNITS) footprint->peak.units = 0;

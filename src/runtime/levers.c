@@ -16,7 +16,7 @@ static onv_status share(onv_model *model, const onv_live *live, const onv_storag
 {
     onv_storages storages;
     ONV_TRY(onv_storages_compute(model, live, rules, &storages, err));
-    set(lever, live, live->weight_bytes, storages.peak_bytes);
+    set(lever, live, live->weight_bytes, storages.peak.bytes);
     return ONV_OK;
 }
 
@@ -28,10 +28,11 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
 
 static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever, onv_error *err)
 {
-    onv_buffer *rows =
+    onv_timeline smaller = live->timeline;
+    onv_buffer *rows = smaller.buffers.at =
         onv_arena_copy(&model->arena, live->intervals, live->n_intervals * sizeof *live->intervals);
-    uint64_t weights = 0, peak;
-    uint32_t step;
+    uint64_t weights = 0;
+    onv_peak peak;
     if (rows == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         const onv_type *type = &onv_model_value(model, rows[i].value)->type;
@@ -43,9 +44,8 @@ static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever
         if (onv_value_is_held(value))
             weights += halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
-    ONV_TRY(onv_intervals_peak(&model->arena, rows, live->n_intervals, live->n_steps, &peak, &step,
-                               err));
-    set(lever, live, weights, peak);
+    ONV_TRY(onv_timeline_peak(&smaller, &peak, NULL, err));
+    set(lever, live, weights, peak.bytes);
     return ONV_OK;
 }
 

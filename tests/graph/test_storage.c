@@ -77,15 +77,15 @@ static void views_share_from_first_to_last(void **state)
         assert_true(are_shared(&s, "a", names[i]));
     assert_false(are_shared(&s, "x", "a"));
     assert_false(are_shared(&s, "a", "y"));
-    const onv_buffer *a = &s.s.at[storage_of(&s, "a")];
+    const onv_buffer *a = &s.s.timeline.buffers.at[storage_of(&s, "a")];
     assert_int_equal(a->first, 0);
     assert_int_equal(a->last, 6);
     assert_int_equal(a->bytes, 64);
-    assert_int_equal(s.s.count, 3);
+    assert_int_equal(s.s.timeline.buffers.count, 3);
     share_again(&s, &apart);
     assert_false(are_shared(&s, "a", "b"));
-    assert_int_equal(s.s.count, 8);
-    assert_int_equal(s.s.peak_bytes, s.f.live.peak_bytes);
+    assert_int_equal(s.s.timeline.buffers.count, 8);
+    assert_int_equal(s.s.peak.bytes, s.f.live.peak_bytes);
     drop(&s);
 }
 
@@ -105,8 +105,8 @@ static void a_view_of_an_output_is_an_output(void **state)
     model_output(m, "z", "f32");
     share(&s, m, &inplace);
     assert_true(are_shared(&s, "a", "y"));
-    assert_int_equal(s.s.at[storage_of(&s, "y")].kind, ONV_BUFFER_OUTPUT);
-    assert_int_equal(s.s.at[storage_of(&s, "y")].last, 3);
+    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "y")].kind, ONV_BUFFER_OUTPUT);
+    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "y")].last, 3);
     assert_false(are_shared(&s, "a", "b"));
     drop(&s);
 }
@@ -138,7 +138,7 @@ static void in_place_only_where_the_input_dies(void **state)
     assert_true(are_shared(&s, "c", "d"));
     assert_false(are_shared(&s, "d", "e"));
     assert_false(are_shared(&s, "y", "z"));
-    assert_int_equal(s.s.at[storage_of(&s, "a")].last, 5);
+    assert_int_equal(s.s.timeline.buffers.at[storage_of(&s, "a")].last, 5);
     share_again(&s, &views);
     assert_false(are_shared(&s, "a", "c"));
     drop(&s);
@@ -258,8 +258,10 @@ static uint64_t peak_by_hand(const shared *s)
     uint64_t peak = 0;
     for (uint32_t step = 0; step < s->f.live.n_steps; step++) {
         uint64_t now = 0;
-        for (uint32_t i = 0; i < s->s.count; i++)
-            if (s->s.at[i].first <= step && step <= s->s.at[i].last) now += s->s.at[i].bytes;
+        for (uint32_t i = 0; i < s->s.timeline.buffers.count; i++)
+            if (s->s.timeline.buffers.at[i].first <= step &&
+                step <= s->s.timeline.buffers.at[i].last)
+                now += s->s.timeline.buffers.at[i].bytes;
         if (now > peak) peak = now;
     }
     return peak;
@@ -270,13 +272,13 @@ static void check_storages(const shared *s)
     const onv_live *live = &s->f.live;
     for (uint32_t i = 0; i < live->n_intervals; i++) {
         const onv_buffer *row = &live->intervals[i];
-        assert_true(s->s.of_row[i] < s->s.count);
-        const onv_buffer *storage = &s->s.at[s->s.of_row[i]];
+        assert_true(s->s.of_row[i] < s->s.timeline.buffers.count);
+        const onv_buffer *storage = &s->s.timeline.buffers.at[s->s.of_row[i]];
         assert_true(storage->first <= row->first && row->last <= storage->last);
         assert_true(row->bytes <= storage->bytes);
         assert_true(row->kind != ONV_BUFFER_OUTPUT || storage->kind != ONV_BUFFER_ACTIVATION);
     }
-    assert_int_equal(s->s.peak_bytes, peak_by_hand(s));
+    assert_int_equal(s->s.peak.bytes, peak_by_hand(s));
 }
 
 static void sharing_never_costs(void **state)
@@ -287,15 +289,15 @@ static void sharing_never_costs(void **state)
         shared s;
         share(&s, random_model(seed), &apart);
         check_storages(&s);
-        uint64_t ideal = s.s.peak_bytes;
+        uint64_t ideal = s.s.peak.bytes;
         assert_int_equal(ideal, s.f.live.peak_bytes);
         share_again(&s, &views);
         check_storages(&s);
-        uint64_t with_views = s.s.peak_bytes;
+        uint64_t with_views = s.s.peak.bytes;
         share_again(&s, &inplace);
         check_storages(&s);
-        assert_true(s.s.peak_bytes <= with_views && with_views <= ideal);
-        saved += (s.s.peak_bytes < with_views) + (with_views < ideal);
+        assert_true(s.s.peak.bytes <= with_views && with_views <= ideal);
+        saved += (s.s.peak.bytes < with_views) + (with_views < ideal);
         drop(&s);
     }
     assert_true(saved > 100); /* the graphs have something to share */

@@ -318,14 +318,29 @@ static void link_to(const char *target, const char *name)
     assert_int_equal(symlink(target, path), 0);
 }
 
+#define DIGEST_1 "1111111111111111111111111111111111111111111111111111111111111111"
+#define DIGEST_2 "abababababababababababababababababababab"
+
+/* Names that exporters give, and names of what is no business of a model. */
+static const char *const weights[] = {
+    "model.onnx.data", "model.onnx_data",   "model.onnx_data_1", "weights.bin",
+    "model_data/0",    "model_data/w.data", "conv1.weight",      "layers.0.bias",
+    "onnx__MatMul_17", "model.data",        "model_weights",     "Constant_3_attr__value",
+    "MODEL.BIN"};
+static const char *const secrets[] = {".env",         "id_rsa",          "password.txt",
+                                      "metadata",     ".weights.bin",    ".ssh/key.bin",
+                                      "wallet.dat",   "sub/credentials", "model_data/notes.txt",
+                                      "database.sql", "tokens.json"};
+
 static int make_folder(void **state)
 {
     (void)state;
     char path[300];
     snprintf(root, sizeof root, "%s/external-XXXXXX", ONV_BUILD_DIR);
     assert_non_null(mkdtemp(root));
-    static const char *const folders[] = {"model", "model/sub", "cache", "links"};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const folders[] = {"model",      "model/sub", "model/model_data",
+                                          "model/.ssh", "cache",     "links"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", root, folders[i]);
         assert_int_equal(mkdir(path, 0700), 0);
     }
@@ -333,13 +348,23 @@ static int make_folder(void **state)
     write_file("secret.bin", data, 16);
     write_file("model/data.bin", data, 16);
     write_file("model/sub/data.bin", data, 16);
-    write_file("cache/blob1", "", 0);
-    write_file("cache/blob2", data, 16);
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++) {
+        snprintf(path, sizeof path, "model/%s", weights[i]);
+        write_file(path, data, 16);
+    }
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+        snprintf(path, sizeof path, "model/%s", secrets[i]);
+        write_file(path, data, 16);
+    }
+    write_file("cache/" DIGEST_1, "", 0);
+    write_file("cache/" DIGEST_2, data, 16);
+    write_file("cache/id_rsa", data, 16);
     link_to("../secret.bin", "model/escape.bin");
     link_to("data.bin", "model/alias.bin");
     link_to("..", "model/up");
-    link_to("../cache/blob1", "links/model.onnx");
-    link_to("../cache/blob2", "links/data.bin");
+    link_to("../cache/" DIGEST_1, "links/model.onnx");
+    link_to("../cache/" DIGEST_2, "links/data.bin");
+    link_to("../cache/id_rsa", "links/key.bin");
     link_to("../secret.bin", "links/escape.bin");
     snprintf(path, sizeof path, "%s/model/fifo.bin", root);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -409,7 +434,7 @@ static void external_files_stay_in_the_folder(void **state)
     (void)state;
     assert_true(from_model("escape.bin", -1, -1, ONV_ERR_MODEL) == -1);
     assert_true(from_model("up/secret.bin", -1, -1, ONV_ERR_MODEL) == -1);
-    assert_true(from_model("sub", -1, -1, ONV_ERR_IO) == -1);
+    assert_true(from_model("model_data", -1, -1, ONV_ERR_IO) == -1);
     assert_true(from_model("fifo.bin", -1, -1, ONV_ERR_IO) == -1);
     static const char *const outside[] = {
         "/etc/hostname", "../secret.bin", "sub/../../secret.bin", "..", "sub/..", "//etc/hostname"};
@@ -420,12 +445,69 @@ static void external_files_stay_in_the_folder(void **state)
     assert_true(from_model("a..b", -1, -1, ONV_OK) == -1);
 }
 
+/* A file that is not called as weights are is not read, and the analysis says so. */
+static void external_files_are_called_as_weights_are(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
+        if (from_model(weights[i], 0, 8, ONV_OK) != 1) fail_msg("%s is not read", weights[i]);
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
+        if (from_model(secrets[i], 0, 8, ONV_OK) != -1) fail_msg("%s is read", secrets[i]);
+}
+
+static void diagnosed(const char *path, bool no_external_data, const char *location,
+                      const char *part)
+{
+    one o = read_tensor(external(location, 0, 8));
+    assert_int_equal(onv_load_memory(o.file->at, o.file->count, path, NULL, &o.model, &o.err),
+                     ONV_OK);
+    o.model.no_external_data = no_external_data;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(onv_load_known(&o.model, o.model.values.at[0].tensor, &o.known, &o.err),
+                         ONV_OK);
+    assert_null(o.known);
+    assert_int_equal(o.model.diags.count, 1);
+    assert_string_equal(o.model.diags.at[0].code, "external-data");
+    if (strstr(o.model.diags.at[0].message, part) == NULL)
+        fail_msg("%s", o.model.diags.at[0].message);
+    done(&o);
+}
+
+static void what_is_not_read_is_said_once(void **state)
+{
+    (void)state;
+    char path[300];
+    snprintf(path, sizeof path, "%s/model/model.onnx", root);
+    diagnosed(path, false, ".env", "its file '.env' is not read: it is not called as weights are");
+    diagnosed(path, true, "data.bin", "its file 'data.bin' is not read: external data is not to");
+    diagnosed("/model.onnx", false, "proc/self/data.bin", "root of the file system");
+    diagnosed("/./model.onnx", false, "proc/self/data.bin", "root of the file system");
+    diagnosed("/proc/../model.onnx", false, "proc/self/data.bin", "root of the file system");
+}
+
+/* Files of the system are no weights, whatever they are called. */
+static void external_files_are_no_files_of_the_system(void **state)
+{
+    (void)state;
+    if (access("/proc/sys/net/core/tstamp_allow_data", R_OK) != 0) skip();
+    one o = read_tensor(external("tstamp_allow_data", 0, 8));
+    assert_int_equal(onv_load_memory(o.file->at, o.file->count, "/proc/sys/net/core/x.onnx", NULL,
+                                     &o.model, &o.err),
+                     ONV_OK);
+    assert_int_equal(onv_load_known(&o.model, o.model.values.at[0].tensor, &o.known, &o.err),
+                     ONV_ERR_IO);
+    assert_non_null(strstr(o.err.message, "is not a regular file"));
+    done(&o);
+}
+
 /* Caches of downloads hold files under other names, and folders of links to them. */
 static void a_cache_of_links(void **state)
 {
     (void)state;
     assert_true(read_external("links/model.onnx", external("data.bin", -1, -1), ONV_OK) == 1);
     assert_true(read_external("links/model.onnx", external("escape.bin", -1, -1), ONV_ERR_MODEL) ==
+                -1);
+    assert_true(read_external("links/model.onnx", external("key.bin", -1, -1), ONV_ERR_MODEL) ==
                 -1);
 }
 
@@ -523,6 +605,9 @@ int main(void)
         cmocka_unit_test(impossible_tensors),
         cmocka_unit_test(external_files),
         cmocka_unit_test(external_files_stay_in_the_folder),
+        cmocka_unit_test(external_files_are_called_as_weights_are),
+        cmocka_unit_test(what_is_not_read_is_said_once),
+        cmocka_unit_test(external_files_are_no_files_of_the_system),
         cmocka_unit_test(a_cache_of_links),
         cmocka_unit_test(a_model_in_the_working_folder),
         cmocka_unit_test(external_entries_that_make_no_sense),

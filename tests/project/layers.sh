@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The floors of the architecture: a file of src/ includes only its own folder and lower floors.
-# Which floor a folder stands on is read from the table in ARCHITECTURE.md: | floor | `src/folder` |
+# The layers of the architecture: a file of src/ includes only its own folder and lower layers.
+# Which layer a folder is in is read from the table in ARCHITECTURE.md: | layer | `src/folder` |
 #
-#     tests/project/floors.sh [ROOT]     checks ROOT (default: $ONV_SOURCE_DIR)
+#     tests/project/layers.sh [ROOT]     checks ROOT (default: $ONV_SOURCE_DIR)
 #
 # Without an argument it also checks itself, on a small tree where every rule is broken once.
 set -euo pipefail
@@ -15,7 +15,7 @@ check() {
                 if (text !~ /^\| *[0-9]+ *\|/) continue
                 split(text, cell, "|")
                 for (n = split(cell[3], word, "`"); n > 0; n--)
-                    if (sub(/^src\//, "", word[n])) floor[word[n]] = cell[2] + 0
+                    if (sub(/^src\//, "", word[n])) layer[word[n]] = cell[2] + 0
             }
         }
         function wrong(why) {
@@ -29,20 +29,20 @@ check() {
                 return
             }
             if (system_header) return
-            if (!(theirs in floor)) wrong("is on no floor of ARCHITECTURE.md")
+            if (!(theirs in layer)) wrong("is in no layer of ARCHITECTURE.md")
             else if (theirs == mine) return
             else if (mine == "cli") wrong("the program uses only the public header")
-            else if (floor[theirs] >= floor[mine])
-                wrong(theirs " (floor " floor[theirs] ") is not below " \
-                      mine " (floor " floor[mine] ")")
+            else if (layer[theirs] >= layer[mine])
+                wrong(theirs " (layer " layer[theirs] ") is not below " \
+                      mine " (layer " layer[mine] ")")
         }
         {
             path = $0
             line = 0
             mine = substr(path, length(root "src/") + 1)
             target = mine
-            if (mine !~ /\// || !(substr(mine, 1, index(mine, "/") - 1) in floor)) {
-                wrong("is on no floor of ARCHITECTURE.md")
+            if (mine !~ /\// || !(substr(mine, 1, index(mine, "/") - 1) in layer)) {
+                wrong("is in no layer of ARCHITECTURE.md")
                 next
             }
             sub(/\/.*/, "", mine)
@@ -76,7 +76,7 @@ self_check() {
     tree=$(mktemp -d)
     trap 'rm -rf "$tree"' EXIT
     cat >"$tree/ARCHITECTURE.md" <<'END'
-| floor | folder | what |
+| layer | folder | what |
 |---|---|---|
 | 0 | `src/base` | x |
 | 1 | `src/ir` | x |
@@ -97,7 +97,7 @@ END
     make live '"onnx.pb-c.h"'    # the generated code
     make infer '"other/file.h"'  # nobody's folder
     make infer '"infer.h"'       # no folder
-    make extra '"base/arena.h"'  # a folder without a floor
+    make extra '"base/arena.h"'  # a folder without a layer
     local found
     found=$(check "$tree" | wc -l) || true
     [ "$found" -eq 7 ] || { echo "self-check: $found of 7 broken rules found"; return 1; }

@@ -1,0 +1,131 @@
+/* One budget for all that an analysis takes: whatever is asked for, it stays below the limit or says
+ * which one it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/vec.h"
+#include "onnxvram/onnxvram.h"
+
+#define MODEL ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
+
+static void everything_counts_and_goes(void **state)
+{
+    (void)state;
+    onv_heap_budget budget = {.limit = 1 << 20};
+    onv_heap_budget *before = onv_heap_enter(&budget);
+    onv_arena arena;
+    onv_arena_init(&arena, SIZE_MAX);
+    ONV_VEC(uint64_t) list = {0};
+    assert_non_null(onv_arena_alloc(&arena, 100000));
+    for (uint64_t i = 0; i < 1000; i++) assert_true(onv_vec_push(&list, i));
+    void *table = onv_heap_calloc(100, 100);
+    assert_non_null(table);
+    assert_true(budget.used >= 100000 + 8000 + 10000 && budget.used < 200000);
+    assert_null(onv_heap_alloc(1 << 20));
+    assert_true(budget.refused);
+    assert_null(onv_heap_realloc(table, 1 << 20));
+    assert_null(onv_heap_calloc(SIZE_MAX / 2, 4));
+    assert_null(onv_arena_alloc(&arena, 1 << 20));
+    onv_heap_free(table);
+    onv_vec_cleanup(&list);
+    onv_arena_cleanup(&arena);
+    assert_int_equal(budget.used, 0);
+    assert_ptr_equal(onv_heap_enter(before), &budget);
+}
+
+static onv_options training(unsigned accumulate, const char *checkpoint)
+{
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.train = "adam";
+    options.accumulate = accumulate;
+    options.checkpoint = checkpoint;
+    return options;
+}
+
+static bool drop(void *context, const char *text, size_t bytes)
+{
+    (void)context, (void)text, (void)bytes;
+    return true;
+}
+
+/* At every limit: the error that names it, or everything, reports too. */
+static void the_limit_binds_every_pass(void **state)
+{
+    (void)state;
+    size_t refused = 0, done = 0;
+    for (uint64_t limit = 1 << 18; done < 2; limit += limit / 4) {
+        onv_options options = training(3, "all");
+        options.order = "greedy";
+        options.limits.arena_bytes = limit;
+        onv_analysis *analysis;
+        onv_error error = {0};
+        onv_status status = onv_analysis_new(MODEL, &options, &analysis, &error);
+        for (int format = 0; status == ONV_OK && format <= ONV_FORMAT_CHECKPOINTS; format++) {
+            status = onv_report((const onv_analysis *const *)&analysis, 1, (onv_format)format, NULL,
+                                drop, NULL, &error);
+            if (status == ONV_ERR_USAGE) status = ONV_OK; /* not of this analysis */
+            if (status != ONV_OK) onv_analysis_destroy(analysis);
+        }
+        if (status == ONV_OK) {
+            onv_analysis_destroy(analysis);
+            done++;
+            continue;
+        }
+        refused++;
+        if (status != ONV_ERR_LIMIT ||
+            strstr(error.message, "the limit; --limit memory=N raises it") == NULL)
+            fail_msg("%llu bytes: %s", (unsigned long long)limit, error.message);
+        assert_true(limit < (uint64_t)1 << 28);
+    }
+    assert_true(refused > 5);
+}
+
+static onv_training_info figures(unsigned accumulate)
+{
+    onv_options options = training(accumulate, NULL);
+    options.limits.arena_bytes = 64 << 20;
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_training_info info;
+    if (onv_analysis_new(MODEL, &options, &analysis, &error) != ONV_OK)
+        fail_msg("%u: %s", accumulate, error.message);
+    assert_true(onv_analysis_training(analysis, &info));
+    onv_analysis_destroy(analysis);
+    return info;
+}
+
+/* However many passes there are before a step, they take what two take. */
+static void passes_that_repeat_take_no_memory(void **state)
+{
+    (void)state;
+    onv_training_info one = figures(1), two = figures(2);
+    static const unsigned many[] = {23, 24, 25, 30000, INT32_MAX, UINT32_MAX};
+    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++) {
+        onv_training_info info = figures(many[i]);
+        assert_int_equal(info.peak_bytes, two.peak_bytes);
+        assert_int_equal(info.saved_activation_bytes, two.saved_activation_bytes);
+        assert_int_equal(info.allocated_peak_bytes, two.allocated_peak_bytes);
+        assert_int_equal(info.reserved_peak_bytes, two.reserved_peak_bytes);
+    }
+    assert_true(two.peak_bytes > one.peak_bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_counts_and_goes),
+        cmocka_unit_test(the_limit_binds_every_pass),
+        cmocka_unit_test(passes_that_repeat_take_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
