@@ -48,7 +48,7 @@ _onnxvram() {
         compopt -o nospace
         mapfile -t COMPREPLY < <(
             compgen -S = -W 'nodes values nesting function-depth attr-elems name-bytes
-                memory file-bytes known-elems expression node-runs seconds' -- "$cur"
+                memory file-bytes output known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
     -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \

@@ -21,7 +21,7 @@ complete -c onnxvram -n $analyse -l order -x -a 'model ort greedy optimal' -d 'T
 complete -c onnxvram -n $analyse -l runtime -x -a $runtimes -d 'Whose memory to work out'
 complete -c onnxvram -n $analyse -l budget -x -d 'Memory to fit'
 complete -c onnxvram -n $analyse -l no-external-data -d 'Open no file beside that of the model'
-complete -c onnxvram -n $analyse -l limit -x -d 'What input may ask for: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= seconds='
+complete -c onnxvram -n $analyse -l limit -x -d 'What input may ask for: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= output= seconds='
 complete -c onnxvram -n $analyse -l margin -x -d 'Percent of the budget to keep free'
 complete -c onnxvram -n $analyse -l max-batch -d 'The largest batch that fits the budget'
 complete -c onnxvram -n $analyse -l replay -a 'cuda host' -d 'Make the allocations on a device and compare (=DEVICE)'
