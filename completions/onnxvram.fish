@@ -20,6 +20,7 @@ complete -c onnxvram -n $analyse -l precision -x -a 'fp32 fp16 bf16' -d 'As if t
 complete -c onnxvram -n $analyse -l order -x -a 'model ort greedy optimal' -d 'The order of execution'
 complete -c onnxvram -n $analyse -l runtime -x -a $runtimes -d 'Whose memory to work out'
 complete -c onnxvram -n $analyse -l budget -x -d 'Memory to fit'
+complete -c onnxvram -n $analyse -l untrusted -d 'For files of strangers'
 complete -c onnxvram -n $analyse -l no-external-data -d 'Open no file beside that of the model'
 complete -c onnxvram -n $analyse -l limit -x -d 'What input may ask for: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= output= seconds='
 complete -c onnxvram -n $analyse -l margin -x -d 'Percent of the budget to keep free'
