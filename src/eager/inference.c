@@ -1,5 +1,6 @@
 #include "eager/inference.h"
 
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 /* What a branch or a body gives ends with it, not with its last use. */
@@ -9,8 +10,42 @@ static void keep_results(onv_simulation *s)
         if (s->eager->storages.at[i].stays_until > 0) s->last_use[i] = ONV_NO_OP;
 }
 
+/* By operation: how many branches and bodies are around it. What stands in one is not looked at: it ends
+ * with the region. */
+static onv_status count_regions(onv_simulation *s, uint32_t **around, onv_error *err)
+{
+    *around = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count + 1);
+    if (*around == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < s->eager->regions.count; i++) {
+        (*around)[s->eager->regions.at[i].first]++;
+        (*around)[s->eager->regions.at[i].end]--;
+    }
+    for (uint32_t i = 1; i <= s->eager->ops.count; i++) (*around)[i] += (*around)[i - 1];
+    return ONV_OK;
+}
+
+/* Arguments of calls, and names. */
+static onv_status find_holders(onv_simulation *s, bool locals, uint32_t **held, onv_error *err)
+{
+    onv_calls calls;
+    uint32_t *around;
+    ONV_TRY(count_regions(s, &around, err));
+    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
+    if (status == ONV_OK) status = onv_calls_hold(&calls, s->eager, locals, &s->arena, held, err);
+    onv_calls_cleanup(&calls);
+    ONV_TRY(status);
+    uint32_t *made_by = s->again_use; /* nothing runs again */
+    for (uint32_t i = 0; i < s->eager->ops.count; i++)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
+            made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (around[(*held)[i]] > 0 || (s->eager->ops.count > 0 && around[made_by[i]] > 0))
+            (*held)[i] = 0;
+    return ONV_OK;
+}
+
 /* `shift`: steps before the first operation. */
-static void finish_storage(onv_simulation *s, uint32_t index, uint32_t shift)
+static void finish_storage(onv_simulation *s, uint32_t index, uint32_t held, uint32_t shift)
 {
     const onv_eager_storage *storage = &s->eager->storages.at[index];
     uint32_t row = s->made_row[index];
@@ -22,14 +57,17 @@ static void finish_storage(onv_simulation *s, uint32_t index, uint32_t shift)
         buffer->label = onv_model_value(s->model, storage->value)->name;
     if (storage->is_output && buffer->kind == ONV_BUFFER_ACTIVATION)
         buffer->kind = ONV_BUFFER_OUTPUT;
+    if (held > 0 && held + shift > buffer->last) buffer->last = held + shift;
     if (storage->stays_until > 0) buffer->last = storage->stays_until - 1 + shift;
     if (storage->becomes != UINT32_MAX) buffer->becomes = s->made_row[storage->becomes];
 }
 
-static onv_status run(onv_simulation *s, onv_error *err)
+static onv_status run(onv_simulation *s, bool locals, onv_error *err)
 {
     onv_timeline *t = s->timeline;
+    uint32_t *held;
     ONV_TRY(onv_sim_prepare(s, err));
+    ONV_TRY(find_holders(s, locals, &held, err));
     keep_results(s);
     onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
     onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
@@ -49,12 +87,12 @@ static onv_status run(onv_simulation *s, onv_error *err)
     for (size_t i = 0; i < t->buffers.count; i++)
         if (t->buffers.at[i].last == UINT32_MAX)
             t->buffers.at[i].last = (uint32_t)t->steps.count - 1;
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) finish_storage(s, i, shift);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++) finish_storage(s, i, held[i], shift);
     return onv_timeline_check(t, err);
 }
 
-onv_status onv_inference_build(onv_model *model, const onv_eager *eager, onv_timeline *timeline,
-                               onv_error *err)
+onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool locals,
+                               onv_timeline *timeline, onv_error *err)
 {
     static const onv_train_options options = {0};
     onv_train_program program = {0};
@@ -66,7 +104,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager, onv_tim
                         .world = 1};
     *timeline = (onv_timeline){0};
     onv_arena_init(&s.arena, SIZE_MAX);
-    onv_status status = run(&s, err);
+    onv_status status = run(&s, locals, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);

@@ -16,7 +16,7 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR) return;
     /* Exporters keep one copy of parameters that are equal; the network has two. */
-    if (onv_model_value(l->model, node->inputs[0])->kind == ONV_VALUE_INITIALIZER) {
+    if (onv_value_may_train(l->model, onv_model_value(l->model, node->inputs[0]))) {
         uint32_t twin = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
         onv_eager_storage *to = &l->eager->storages.at[onv_tensor_at(l, twin).storage];

@@ -125,6 +125,10 @@ typedef struct onv_node {
     const char *source_op; /* PyTorch's call, likewise: "conv2d_1"; one for all nodes it became */
     const char *module_class; /* of `scope`, likewise: "torch.nn.modules.conv.Conv2d" */
     const char *aten_op;      /* PyTorch's operation, likewise: "aten.conv2d.default" */
+    /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
+     * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
+    const char *calls;
+    const char *call_classes; /* of those, likewise */
     onv_graph_id graph;       /* the graph it stands in */
     int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
@@ -216,6 +220,7 @@ typedef struct onv_model {
     uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
+    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
@@ -254,6 +259,14 @@ static inline bool onv_is_node(onv_node_id id)
 static inline bool onv_value_is_weight(const onv_value *value)
 {
     return value->kind == ONV_VALUE_INITIALIZER || value->kind == ONV_VALUE_CONSTANT;
+}
+
+/* A weight that training may change: PyTorch writes parameters as initializers and its Constant nodes
+ * are numbers in the code, Paddle and spox write parameters as Constant nodes. */
+static inline bool onv_value_may_train(const onv_model *model, const onv_value *value)
+{
+    return value->kind == ONV_VALUE_INITIALIZER ||
+           (value->kind == ONV_VALUE_CONSTANT && model->trains_constants);
 }
 
 /* A weight that a run holds: its elements count. */

@@ -138,28 +138,33 @@ static onv_status intern_part(onv_builder *b, const char *at, size_t length, con
 }
 
 /* The last two elements of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']: from the
- * model itself down to the operation. Empty where the note is absent. */
+ * model itself down to the operation; and all before the last one, up to a quotation mark. Empty where
+ * the note is absent. */
 static onv_status node_note(onv_builder *b, const Onnx__NodeProto *pb, const char *key,
-                            const char **parent, const char **self)
+                            const char **parent, const char **self, const char **around)
 {
-    const char *scope = "", *last = "";
-    size_t scope_length = 0, last_length = 0;
+    const char *scope = "", *last = "", *list = "";
+    size_t scope_length = 0, last_length = 0, before = 0; /* of the list, up to the last element */
     for (size_t i = 0; i < pb->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
         if (strcmp(note->key, key) != 0) continue;
-        const char *at = note->value;
+        const char *at = list = note->value;
         while (*(at += strcspn(at, "'\"")) != '\0') {
             const char *end = strchr(at + 1, *at);
             if (end == NULL) break;
             scope = last;
             scope_length = last_length;
+            before =
+                last_length > 0 || last[0] != '\0' ? (size_t)(last + last_length + 1 - list) : 0;
             last = at + 1;
             last_length = (size_t)(end - last);
             at = end + 1;
         }
     }
     ONV_TRY(intern_part(b, scope, scope_length, parent));
-    return intern_part(b, last, last_length, self);
+    ONV_TRY(intern_part(b, last, last_length, self));
+    bool is_known = scope_length == 0 || (*parent)[0] != '\0';
+    return intern_part(b, list, is_known ? before : 0, around);
 }
 
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
@@ -182,8 +187,9 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
 
     bool named = (pb->name != NULL && pb->name[0] != '\0') || scope->prefix[0] != '\0';
     node.name = named ? path : "";
-    ONV_TRY(node_note(b, pb, ONV_NOTE_SCOPES, &node.scope, &node.source_op));
-    ONV_TRY(node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op));
+    ONV_TRY(node_note(b, pb, ONV_NOTE_SCOPES, &node.scope, &node.source_op, &node.calls));
+    ONV_TRY(
+        node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

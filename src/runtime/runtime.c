@@ -108,12 +108,17 @@ onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32
     return ONV_OK;
 }
 
+onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, const char *name,
+                                          onv_error *err)
+{
+    onv_timeline *t = &made->timeline;
+    onv_buffer b = onv_buffer_new(ONV_BUFFER_WEIGHT, bytes, 0, (uint32_t)t->steps.count - 1, name);
+    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+}
+
 onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err)
 {
-    onv_timeline *t = &((onv_execution *)made)->timeline;
-    onv_buffer b = onv_buffer_new(ONV_BUFFER_WEIGHT, value->tensor->bytes, 0,
-                                  (uint32_t)t->steps.count - 1, value->name);
-    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+    return onv_execution_add_weight_bytes(made, value->tensor->bytes, value->name, err);
 }
 
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,

@@ -113,10 +113,12 @@ onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
                                    onv_error *err);
 
 /* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context
- * is the execution); buffers of the first run. */
+ * is the execution), and one that stands in an attribute; buffers of the first run. */
 onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32_t runs,
                                onv_error *err);
 onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err);
+onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, const char *name,
+                                          onv_error *err);
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
                              onv_error *err);
 

@@ -35,7 +35,8 @@ static void run(pass *p, model *m, const onv_lower_options *options)
     assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
     onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
-    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &p->t, &err);
+    if (status == ONV_OK)
+        status = onv_inference_build(&p->f.model, &eager, how.locals, &p->t, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);

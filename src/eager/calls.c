@@ -1,0 +1,183 @@
+#include "eager/calls.h"
+
+#include <string.h>
+
+/* Calls inside each other; deeper ones do not count. */
+enum { MAX_DEPTH = 64 };
+
+/* --- What tells -------------------------------------------------------------------------------- */
+
+typedef struct chain {
+    const char *path;
+    uint32_t ends[MAX_DEPTH]; /* of the calls, outer first */
+    bool sequential[MAX_DEPTH];
+    uint32_t n;
+    bool has_classes;
+} chain;
+
+/* The next element of a list that Python wrote; NULL: there is none. */
+static const char *next_element(const char **at, size_t *length)
+{
+    const char *begin = *at + strcspn(*at, "'\"");
+    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
+    if (end == NULL) return NULL;
+    *at = end + 1;
+    *length = (size_t)(end - begin - 1);
+    return begin + 1;
+}
+
+static void find_noted(const onv_node *node, chain *c)
+{
+    static const char sequential[] = "torch.nn.modules.container.Sequential";
+    const char *at = node->calls, *classes = node->call_classes, *class;
+    size_t length, class_length;
+    c->path = node->calls;
+    c->has_classes = classes != NULL && classes[0] != '\0';
+    while (c->n < MAX_DEPTH && next_element(&at, &length) != NULL) {
+        class = c->has_classes ? next_element(&classes, &class_length) : NULL;
+        c->sequential[c->n] = class != NULL && class_length == sizeof sequential - 1 &&
+                              memcmp(class, sequential, class_length) == 0;
+        c->ends[c->n++] = (uint32_t)(at - c->path);
+    }
+}
+
+static void find_named(const onv_node *node, chain *c)
+{
+    const char *at = node->name;
+    c->path = node->name;
+    while (c->n < MAX_DEPTH && (at = strchr(at, '/')) != NULL)
+        c->ends[c->n++] = (uint32_t)(at++ - c->path);
+}
+
+static void find_chain(const onv_model *model, const onv_eager_op *op, chain *c)
+{
+    *c = (chain){.n = 0};
+    if (!onv_is_node(op->node)) return;
+    const onv_node *node = onv_model_node(model, op->node);
+    if (node->calls != NULL && node->calls[0] != '\0')
+        find_noted(node, c);
+    else if (node->name[0] == '/')
+        find_named(node, c);
+}
+
+/* --- Calls ------------------------------------------------------------------------------------- */
+
+static bool is_inside(const onv_call *call, const chain *c, uint32_t depth)
+{
+    return call->length == c->ends[depth] && memcmp(call->path, c->path, call->length) == 0;
+}
+
+/* `open`: the calls around the last operation of which anything is known. */
+static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_open, uint32_t op)
+{
+    uint32_t same = 0;
+    while (same < c->n && same < *n_open && is_inside(&calls->at.at[open[same]], c, same))
+        calls->at.at[open[same++]].last_op = op;
+    for (*n_open = same; *n_open < c->n; (*n_open)++) {
+        onv_call call = {.first_op = op,
+                         .last_op = op,
+                         .parent = *n_open > 0 ? open[*n_open - 1] : ONV_NO_CALL,
+                         .is_known = c->has_classes,
+                         .is_chain = !c->has_classes || c->sequential[*n_open],
+                         .path = c->path,
+                         .length = c->ends[*n_open]};
+        if (!onv_vec_push(&calls->at, call)) return false;
+        open[*n_open] = (uint32_t)calls->at.count - 1;
+    }
+    if (*n_open == 0) return true;
+    onv_call *inner = &calls->at.at[open[*n_open - 1]];
+    inner->is_chain &= inner->is_known; /* it computes something itself */
+    calls->of_op[op] = open[*n_open - 1];
+    return true;
+}
+
+onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
+                          onv_calls *calls, onv_error *err)
+{
+    uint32_t open[MAX_DEPTH], n_open = 0;
+    size_t n = eager->ops.count;
+    *calls = (onv_calls){.of_op = ONV_ARENA_ARRAY(arena, uint32_t, n)};
+    if (calls->of_op == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        chain c;
+        calls->of_op[i] = ONV_NO_CALL;
+        find_chain(model, &eager->ops.at[i], &c);
+        if (c.n > 0 && !enter(calls, &c, open, &n_open, i)) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+void onv_calls_cleanup(onv_calls *calls)
+{
+    onv_vec_cleanup(&calls->at);
+}
+
+/* --- What they hold ---------------------------------------------------------------------------- */
+
+#define NOT_MADE UINT32_MAX
+
+typedef struct holding {
+    const onv_calls *calls;
+    const onv_eager *eager;
+    uint32_t *made_by, *last_use; /* by storage, of operations */
+    uint32_t *held;
+} holding;
+
+static void hold(holding *h, uint32_t storage, uint32_t op)
+{
+    if (h->held[storage] < op) h->held[storage] = op;
+}
+
+/* The outermost call that the storage came into from outside. */
+static void hold_argument(holding *h, uint32_t storage, uint32_t op)
+{
+    const onv_call *all = h->calls->at.at;
+    if (h->made_by[storage] == NOT_MADE) return;
+    for (uint32_t c = h->calls->of_op[op];
+         c != ONV_NO_CALL && all[c].first_op > h->made_by[storage]; c = all[c].parent)
+        hold(h, storage, all[c].last_op);
+}
+
+/* The innermost call that has all uses of the storage is the one that has a name for it. */
+static void hold_name(holding *h, uint32_t storage)
+{
+    const onv_call *all = h->calls->at.at;
+    if (h->made_by[storage] == NOT_MADE) return;
+    uint32_t c = h->calls->of_op[h->made_by[storage]];
+    while (c != ONV_NO_CALL && all[c].last_op < h->last_use[storage]) c = all[c].parent;
+    if (c != ONV_NO_CALL && !all[c].is_chain) hold(h, storage, all[c].last_op);
+}
+
+static void find_uses(holding *h)
+{
+    for (uint32_t i = 0; i < h->eager->storages.count; i++) h->made_by[i] = NOT_MADE;
+    for (uint32_t i = 0; i < h->eager->ops.count; i++) {
+        const onv_eager_op *op = &h->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++)
+            h->last_use[h->eager->tensors.at[op->in[k].tensor].storage] = i;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t storage = h->eager->tensors.at[op->out[k]].storage;
+            h->last_use[storage] = i;
+            if (h->made_by[storage] == NOT_MADE) h->made_by[storage] = i;
+        }
+    }
+}
+
+onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
+                          onv_arena *arena, uint32_t **held, onv_error *err)
+{
+    size_t n = eager->storages.count;
+    holding h = {.calls = calls,
+                 .eager = eager,
+                 .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
+                 .last_use = ONV_ARENA_ARRAY(arena, uint32_t, n),
+                 .held = ONV_ARENA_ARRAY(arena, uint32_t, n)};
+    if (arena->failed) return onv_fail_memory(err);
+    find_uses(&h);
+    for (uint32_t i = 0; i < eager->ops.count; i++)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
+            hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
+    for (uint32_t i = 0; i < n && locals; i++) hold_name(&h, i);
+    *held = h.held;
+    return ONV_OK;
+}

@@ -1,0 +1,43 @@
+/* Calls of modules: who holds tensors longer than the operations that read them do.
+ *
+ * nn.Module.__call__ has its arguments in a tuple of its own: what comes into a call from outside is
+ * there until the call returns, whatever the module does with the names that it gave it. What a module
+ * gives names itself is there until it returns, if the names are not bound to something else: nothing
+ * in an export tells, so that there are two ends.
+ *
+ * The exports of PyTorch tell the calls: in metadata, or in names of nodes, "/layer1/layer1.0/Add".
+ * Two calls of a module without an operation between them count as one.
+ */
+#ifndef ONV_EAGER_CALLS_H
+#define ONV_EAGER_CALLS_H
+
+#include "base/arena.h"
+#include "eager/eager.h"
+
+typedef struct onv_call {
+    uint32_t first_op, last_op;
+    uint32_t parent;  /* ONV_NO_CALL: none */
+    bool is_chain;    /* each of its members takes what the one before it gave: a Sequential */
+    bool is_known;    /* its class is */
+    const char *path; /* of the node, of which `length` characters name the call */
+    uint32_t length;
+} onv_call;
+
+#define ONV_NO_CALL UINT32_MAX
+
+typedef struct onv_calls {
+    ONV_VEC(onv_call) at; /* by first operation, outer before inner */
+    uint32_t *of_op;      /* the innermost one; ONV_NO_CALL: nothing tells */
+} onv_calls;
+
+/* Clean up in either case. */
+onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
+                          onv_calls *calls, onv_error *err);
+void onv_calls_cleanup(onv_calls *calls);
+
+/* By storage: the last operation at which a call still holds it; 0: none does. `locals`: names of
+ * modules hold what they can. */
+onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
+                          onv_arena *arena, uint32_t **held, onv_error *err);
+
+#endif
