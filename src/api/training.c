@@ -22,7 +22,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     static const char *const losses[] = {[ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
                                          [ONV_LOSS_MSE] = "mse",
                                          [ONV_LOSS_NONE] = "none"};
-    static const char *const kernels[] = {[ONV_ATTENTION_MATH] = "math",
+    static const char *const kernels[] = {[ONV_ATTENTION_AUTO] = "auto",
+                                          [ONV_ATTENTION_MATH] = "math",
                                           [ONV_ATTENTION_FLASH] = "flash",
                                           [ONV_ATTENTION_EFFICIENT] = "efficient"};
     enum {
@@ -43,9 +44,10 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     size_t loss = find_name(losses, N_LOSSES, options->loss);
     if (loss == N_LOSSES)
         return onv_fail(err, ONV_ERR_USAGE, "there is no loss '%s'", options->loss);
-    size_t kernel = find_name(kernels, N_KERNELS, options->attention);
+    size_t kernel =
+        find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
-        return onv_fail(err, ONV_ERR_USAGE, "attention is math, flash or efficient, not '%s'",
+        return onv_fail(err, ONV_ERR_USAGE, "attention is auto, math, flash or efficient, not '%s'",
                         options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
