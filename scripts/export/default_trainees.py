@@ -12,6 +12,7 @@ nothing but the files. One process for each network keeps failures apart.
 """
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -217,6 +218,7 @@ def peak(network, optimizer):
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     make, inputs, _ = network
+    gc.collect()  # the network before is part of cycles
     torch.manual_seed(0)
     model = make().train().cuda()
     x = inputs("cuda")
