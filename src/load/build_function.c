@@ -155,12 +155,12 @@ onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb)
     for (size_t i = 0; i < pb->n_functions; i++) ONV_TRY(add_function(b, pb->functions[i]));
     cost sum = {0};
     ONV_TRY(cost_of_nodes(b, pb->graph->node, pb->graph->n_node, 0, &sum));
-    if (sum.nodes <= b->limits->nodes) return ONV_OK;
+    if (sum.nodes <= b->most_expanded) return ONV_OK;
     return onv_fail(
         b->err, ONV_ERR_LIMIT,
         "the model has %s%" PRIu64
         " nodes once its functions are expanded; the limit is %" PRIu64 ONV_RAISE("nodes"),
-        sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->limits->nodes);
+        sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->most_expanded);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */

@@ -197,6 +197,38 @@ static void iterations_are_bound_by_the_name_that_is_told(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(counted(), &rows[i]);
 }
 
+/* The body of a loop that runs once sees the initial value, and what it stacks is that, too. */
+static void one_iteration_is_exact(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4]");
+        model_int(m, "zero", 0);
+        model_int(m, "m", ends ? 5 : 1);
+        model_node(m, "Equal", "", "m m", "always", "");
+        model_begin(m, "body");
+        model_input(m, "i", "i64[]");
+        model_input(m, "ci", "bool[]");
+        model_input(m, "s", "f32");
+        model_node(m, ends ? "Less" : "Identity", "", ends ? "i zero" : "ci", "co", "");
+        model_node(m, "Neg", "", "s", "slice", "");
+        model_node(m, "Concat", "", "x x", "so", "axis=0");
+        model_output(m, "co", "bool[]");
+        model_output(m, "so", "f32");
+        model_output(m, "slice", "f32");
+        model_end(m);
+        model_node(m, "Loop", "once", "m always x", "y stacked", "");
+        model_output(m, "y", "f32");
+        model_output(m, "stacked", "f32");
+        onv_analysis *a = model_analyse(m, NULL);
+        assert_string_equal(model_shape(a, "y"), "[8]");
+        assert_string_equal(model_shape(a, "stacked"), "[1, 4]");
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
 static void sizes_of_the_data_are_bound_by_name(void **state)
 {
     (void)state;
@@ -224,14 +256,17 @@ static void a_declared_name_is_never_ignored(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_that_do_not_fit_are_dropped),
-        cmocka_unit_test(few_iterations_are_run_one_by_one),
-        cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
-        cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
-        cmocka_unit_test(a_declared_name_is_never_ignored),
-    };
-    return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
+int main(void){
+    const struct CMUnitTest tests[] =
+        {
+            cmocka_unit_test(branches_that_do_not_fit_are_dropped),
+            cmocka_unit_test(few_iterations_are_run_one_by_one),
+            cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
+        }
+
+    cmocka_unit_test(one_iteration_is_exact),
+    cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
+    cmocka_unit_test(a_declared_name_is_never_ignored),
+};
+return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
 }
