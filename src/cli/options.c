@@ -57,7 +57,8 @@ typedef struct option_row {
 
 static const option_row rows[] = {
     {'b', "batch", required_argument, "N", "the batch size: the first dimension of the inputs"},
-    {'d', "dim", required_argument, "NAME=N", "bind a symbolic dimension; repeatable"},
+    {'d', "dim", required_argument, "NAME=N",
+     "bind a symbolic dimension, or a data-dependent size by its name (range#1); repeatable"},
     {'s', "shape", required_argument, "INPUT=AxBxC", "give an input's whole shape; repeatable"},
     {'i', "input-value", required_argument, "NAME=V,V,...",
      "give the value of an input that decides shapes; or NAME=@FILE.pb"},

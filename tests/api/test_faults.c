@@ -15,6 +15,7 @@
 
 #include "base/heap.h"
 #include "support/folder.h"
+#include "support/nested.h"
 #include "support/onnx_writer.h"
 
 /* --- Calls ------------------------------------------------------------------------------------- */
@@ -270,6 +271,92 @@ static void reports(void **state)
     onv_analysis_destroy(analysis);
 }
 
+#ifdef ONV_FAULT_INJECTION
+/* What an analysis says: of every tensor the shape and the bytes, and the sums. */
+static char *told(const call *c, onv_status *status)
+{
+    onv_analysis *a;
+    onv_error error = {0};
+    *status = onv_analysis_new_from_memory(c->data, c->bytes, c->name, &c->options, &a, &error);
+    if (*status != ONV_OK) return NULL;
+    onv_heap_fail_after(-1);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    onv_tensor_info t;
+    for (size_t i = 0; onv_analysis_tensor(a, i, &t); i++)
+        fprintf(out, "%s %s %llu\n", t.name, t.shape, (unsigned long long)t.bytes);
+    onv_runtime_info r;
+    for (size_t i = 0; onv_analysis_runtime(a, i, &r); i++)
+        fprintf(out, "%s %llu\n", r.name, (unsigned long long)r.held_bytes);
+    fclose(out);
+    onv_analysis_destroy(a);
+    return text;
+}
+
+/* Where a lookup without memory could pass for an answer (what both branches give, strides of views),
+ * an analysis fails or is right. */
+static void never_another_answer(const call *c)
+{
+    enum { BEYOND = 40 };
+    onv_status status;
+    char *right = told(c, &status);
+    assert_non_null(right);
+    for (long n = 0, good = 0; good < BEYOND; n += 1 + n / 300) {
+        onv_heap_fail_after(n);
+        char *now = told(c, &status);
+        onv_heap_fail_after(-1);
+        if (now != NULL && strcmp(now, right) != 0)
+            fail_msg("%s: allocation %ld: '%s' instead of '%s'", c->name, n, now, right);
+        if (now == NULL && status != ONV_ERR_MEMORY)
+            fail_msg("%s: allocation %ld: %s", c->name, n, onv_status_name(status));
+        good += now != NULL;
+        free(now);
+    }
+    free(right);
+}
+
+#else
+static void never_another_answer(const call *c)
+{
+    (void)c;
+}
+#endif
+
+static model *views(void)
+{
+    static const int64_t split[] = {2, 3, 4, 4}, joined[] = {2, 3, 16};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,3,16]");
+    model_ints(m, "split", 4, split);
+    model_ints(m, "joined", 3, joined);
+    model_node(m, "Reshape", "0", "x split", "a", "");
+    model_node(m, "Transpose", "1", "a", "b", "perm=[0,2,1,3]");
+    model_node(m, "Transpose", "2", "b", "c", "perm=[0,2,1,3]");
+    model_node(m, "Reshape", "3", "c joined", "d", "");
+    model_node(m, "Relu", "4", "d", "e", "");
+    model_node(m, "Reshape", "5", "b joined", "f", "");
+    model_node(m, "Add", "6", "e f", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void lookups_without_memory(void **state)
+{
+    (void)state;
+    can_fail();
+    for (size_t i = 0; i == 0 || nested_cases[i - 1].name != NULL; i++) {
+        model *m = i == 0 ? views() : nested_cases[i - 1].build();
+        call c = {.name = i == 0 ? "views" : nested_cases[i - 1].name};
+        c.options = onv_options_default();
+        c.options.runtimes = "ideal,torch";
+        c.data = model_bytes(m, &c.bytes);
+        never_another_answer(&c);
+        model_free(m);
+    }
+}
+
 static const call *tables(void)
 {
     static const char intervals[] = "id,lower,upper,size\na,0,3,10\nb,1,4,7\nc,3,6,10\nd,0,2,9\n"
@@ -323,6 +410,7 @@ static void writers_that_refuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lookups_without_memory),
         cmocka_unit_test(analyses),
         cmocka_unit_test(other_inputs),
         cmocka_unit_test(trainings),
