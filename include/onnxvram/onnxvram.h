@@ -153,7 +153,7 @@ typedef struct onv_options {
     unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
-    const char *attention;      /* "math", "flash", "efficient"; NULL: the first */
+    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
     const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */

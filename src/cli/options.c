@@ -94,7 +94,7 @@ static const option_row rows[] = {
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
-     "of training: math (separate operations), flash or efficient"},
+     "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",

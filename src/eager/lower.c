@@ -669,7 +669,9 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .region = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
-    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE : ONV_FUSE_ATTENTION;
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH   ? ONV_FUSE
+                        : options->attention == ONV_ATTENTION_AUTO ? ONV_FUSE_CALLS
+                                                                   : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
         l.status = onv_fusions_find(model, live->steps, live->n_steps, fusing, &l.fusions, err);

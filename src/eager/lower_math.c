@@ -1,6 +1,7 @@
 /* Sums, products and matrix products, and the operations that overwrite their input. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/lower.h"
 
 /* --- Pointwise --------------------------------------------------------------------------------- */
@@ -90,6 +91,18 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
            storage >= l->first_storage && has_one_reader(l, node->inputs[k], storage);
 }
 
+/* Autograd takes what overwrites a view for an operation on all that it is a view of: its backward copies the
+ * incoming gradient twice. The result of an instance norm is a view of that of a batch norm. */
+static void copy_slices(onv_lowering *l, uint32_t x)
+{
+    size_t n = l->eager->ops.count;
+    if (!l->op.in_place || n == 0 || x == ONV_NO_TENSOR) return;
+    const onv_eager_op *from = &l->eager->ops.at[n - 1];
+    if (from->n_out == 0 || from->out[0] != x || strcmp(from->name, "instance_norm") != 0) return;
+    uint64_t bytes;
+    if (onv_u64_mul(onv_tensor_at(l, x).bytes, 2, &bytes)) onv_emit_temps(l, 0, bytes);
+}
+
 /* Relu keeps its result, whether in place or not. */
 static void lower_relu(onv_lowering *l, const onv_node *node)
 {
@@ -102,6 +115,7 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
     l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);
+    copy_slices(l, x);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -119,6 +133,7 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
     l->op.in_place = in_place;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, in_place ? out : x);
+    copy_slices(l, x);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -299,6 +314,17 @@ static uint32_t emit_attention_result(onv_lowering *l, uint32_t probabilities, u
     return low;
 }
 
+/* PyTorch's function has a name for it until it returns. */
+static void hold_scaled_query(onv_lowering *l, const onv_node *node)
+{
+    onv_value_id query = l->fusions.scaled_query[node - l->model->nodes.at];
+    uint32_t x = onv_value_tensor(l, query);
+    if (x == ONV_NO_TENSOR) return;
+    onv_emit_begin(l, "release");
+    onv_emit_in(l, x, ONV_GRAD_NONE);
+    onv_emit_end(l);
+}
+
 static void lower_matmul(onv_lowering *l, const onv_node *node)
 {
     onv_attention_part part = onv_node_attention(l, node);
@@ -307,6 +333,7 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
     uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);
     if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */

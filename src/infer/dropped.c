@@ -28,7 +28,10 @@ static void find_parameters(onv_model *model)
         uint64_t *sum = &elems[value->kind == ONV_VALUE_CONSTANT];
         if (!onv_u64_add(*sum, tensor->elems, sum)) *sum = UINT64_MAX;
     }
-    model->trains_constants = elems[1] > 0 && elems[0] <= elems[1] / MORE_IN_CONSTANTS;
+    /* PyTorch writes no parameter there, but zeros and tables of the code. */
+    bool by_pytorch = strncmp(model->producer, "pytorch", strlen("pytorch")) == 0;
+    model->trains_constants =
+        !by_pytorch && elems[1] > 0 && elems[0] <= elems[1] / MORE_IN_CONSTANTS;
 }
 
 onv_status onv_drop_weights(onv_driver *driver)
@@ -52,6 +55,7 @@ onv_status onv_drop_weights(onv_driver *driver)
     }
     for (size_t i = 0; i < model->values.count; i++) {
         onv_value *value = &model->values.at[i];
+        if (!onv_value_is_weight(value)) continue; /* inputs are fed, and what runs gives values */
         value->is_dropped =
             onv_model_graph(model, value->graph)->never_runs || reads[i] == READ_IN_DROPPED;
     }
