@@ -185,11 +185,13 @@ static void an_interrupt_leaves_no_half_file(void **state)
 {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    assert_int_equal(mkfifo("in.csv", 0600), 0); /* nobody writes: the program waits */
+    int ends[2], input = dup(STDIN_FILENO);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* nobody writes: the program waits */
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
     for (size_t i = 0; i < 3; i++) {
         int status;
         struct timespec pause = {.tv_nsec = 10000000};
-        pid_t child = start("plan -o out.csv in.csv", STDOUT_FILENO);
+        pid_t child = start("plan -o out.csv /dev/stdin", STDOUT_FILENO);
         for (int n = 0; n < 1000 && matches("out.csv.*") == 0; n++) nanosleep(&pause, NULL);
         assert_int_equal(matches("out.csv.*"), 1);
         assert_int_equal(kill(child, signals[i]), 0);
@@ -197,6 +199,26 @@ static void an_interrupt_leaves_no_half_file(void **state)
         if (!WIFSIGNALED(status) || WTERMSIG(status) != signals[i])
             fail_msg("signal %d: status %x", signals[i], (unsigned)status);
         assert_int_equal(matches("out.csv*"), 0);
+    }
+    dup2(input, STDIN_FILENO);
+    close(input);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A FIFO with a name may never get a writer: it is not waited for. */
+static void a_fifo_is_refused(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "plan in.fifo", "simulate --runtime torch in.fifo", "in.fifo",
+        "-b 1 --op-shapes in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx"};
+    assert_int_equal(mkfifo("in.fifo", 0600), 0);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        int status;
+        pid_t child = start(commands[i], STDOUT_FILENO);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     }
 }
 
@@ -207,6 +229,7 @@ int main(void)
         cmocka_unit_test(a_closed_pipe),
         cmocka_unit_test(a_file_that_cannot_grow),
         cmocka_unit_test(an_interrupt_leaves_no_half_file),
+        cmocka_unit_test(a_fifo_is_refused),
     };
     return cmocka_run_group_tests_name("outputs", tests, folder_enter, folder_leave);
 }
