@@ -48,20 +48,19 @@ static bool differs(uint64_t low, uint64_t high)
 /* What the export does not tell of eager PyTorch. */
 static void write_ends(const onv_page *page, const onv_runtime_result *r)
 {
-    uint64_t allocated = r->allocated_peak_bytes;
-    if (differs(allocated, r->locals_peak_bytes))
-        write_line(
-            page, onv_arena_printf(
-                      page->arena,
-                      "torch: allocates %s, up to %s where names in Python hold values until "
-                      "their functions return (--locals)",
-                      onv_label_bytes(allocated).text, onv_label_bytes(r->locals_peak_bytes).text));
-    if (r->inplace_peak_bytes > 0 && differs(r->inplace_peak_bytes, allocated))
+    onv_label allocated = onv_label_bytes(r->allocated_peak_bytes);
+    onv_label locals = onv_label_bytes(r->locals_peak_bytes);
+    onv_label inplace = onv_label_bytes(r->inplace_peak_bytes);
+    if (differs(r->allocated_peak_bytes, r->locals_peak_bytes))
         write_line(page, onv_arena_printf(page->arena,
-                                          "torch: allocates %s, %s where activations work in place "
+                                          "torch: %s, up to %s where Python names hold values "
+                                          "(--locals)",
+                                          allocated.text, locals.text));
+    if (r->inplace_peak_bytes > 0 && differs(r->inplace_peak_bytes, r->allocated_peak_bytes))
+        write_line(page, onv_arena_printf(page->arena,
+                                          "torch: %s, %s where activations work in place "
                                           "(--inplace)",
-                                          onv_label_bytes(allocated).text,
-                                          onv_label_bytes(r->inplace_peak_bytes).text));
+                                          allocated.text, inplace.text));
 }
 
 static void write_remark(const onv_page *page, const onv_runtime_result *r)
