@@ -11,6 +11,25 @@ static size_t find_name(const char *const *names, size_t count, const char *name
     return count;
 }
 
+/* The loss of outputs that no item of the list names: none where there are items with names alone. */
+static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
+{
+    onv_loss_item item;
+    *loss = ONV_LOSS_AUTO;
+    if (list != NULL && list[0] == '\0') return onv_fail(err, ONV_ERR_USAGE, "there is no loss ''");
+    while (onv_loss_next(&list, &item)) {
+        if (item.loss == ONV_LOSS_AUTO)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "there is no loss '%.*s': cross-entropy, mse or none", (int)item.length,
+                            item.text);
+        if (item.output_length == 0)
+            *loss = item.loss;
+        else if (*loss == ONV_LOSS_AUTO)
+            *loss = ONV_LOSS_NONE;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err)
 {
@@ -19,19 +38,11 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                         [ONV_IMPL_FOREACH] = "foreach",
                                         [ONV_IMPL_FUSED] = "fused",
                                         [ONV_IMPL_FOR_LOOP] = "for-loop"};
-    static const char *const losses[] = {[ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
-                                         [ONV_LOSS_MSE] = "mse",
-                                         [ONV_LOSS_NONE] = "none"};
     static const char *const kernels[] = {[ONV_ATTENTION_AUTO] = "auto",
                                           [ONV_ATTENTION_MATH] = "math",
                                           [ONV_ATTENTION_FLASH] = "flash",
                                           [ONV_ATTENTION_EFFICIENT] = "efficient"};
-    enum {
-        N_POSITIONS = 3,
-        N_IMPLS = 4,
-        N_LOSSES = sizeof losses / sizeof losses[0],
-        N_KERNELS = sizeof kernels / sizeof kernels[0]
-    };
+    enum { N_POSITIONS = 3, N_IMPLS = 4, N_KERNELS = sizeof kernels / sizeof kernels[0] };
     size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
     size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
     if (position == N_POSITIONS)
@@ -41,9 +52,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     if (impl == N_IMPLS)
         return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
-    size_t loss = find_name(losses, N_LOSSES, options->loss);
-    if (loss == N_LOSSES)
-        return onv_fail(err, ONV_ERR_USAGE, "there is no loss '%s'", options->loss);
+    onv_loss loss;
+    ONV_TRY(read_losses(options->loss, &loss, err));
     size_t kernel =
         find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
@@ -65,7 +75,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .n_inplace = options->n_inplace,
                                            .attention_dropout = options->attention_dropout,
                                            .reports = options->train != NULL,
-                                           .loss = (onv_loss)loss,
+                                           .loss = loss,
+                                           .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;

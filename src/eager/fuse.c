@@ -63,7 +63,7 @@ static onv_value_id vector(const onv_finder *s, onv_value_id value)
     if (unsqueeze != NULL) value = unsqueeze->inputs[0];
     if (!onv_is_value(value)) return ONV_NO_VALUE;
     const onv_value *v = onv_model_value(s->model, value);
-    return v->kind == ONV_VALUE_INITIALIZER && v->type.rank >= 1 ? value : ONV_NO_VALUE;
+    return onv_value_may_train(s->model, v) && v->type.rank >= 1 ? value : ONV_NO_VALUE;
 }
 
 onv_value_id onv_find_other(const onv_node *node, onv_value_id value)

@@ -41,6 +41,10 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         known = onv_dim_is_const(dim) && dim.raw >= 0;
         shape->dims[i] = dim.raw;
     }
+    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+        *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
+        return true;
+    }
     if (!known)
         l->status = onv_fail(l->err, ONV_ERR_USAGE,
                              "the size of '%s' is no number; bind its dims to see PyTorch's memory",
@@ -58,7 +62,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     if (tensor->type.rank == 0) return true;
     if (tensor->elems > 1) return false;
-    return value->kind == ONV_VALUE_CONSTANT ||
+    return !onv_value_may_train(l->model, value) ||
            (onv_has_made_up_name(value->name) &&
             (!l->has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
 }
@@ -176,7 +180,7 @@ static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *nod
     if (l->tensor_known[id.index]) return l->tensor_of[id.index];
     const onv_value *value = onv_model_value(l->model, id);
     if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
-    bool owned = value->kind == ONV_VALUE_INITIALIZER && onv_weight_is_shared(l, id) &&
+    bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
                  !is_host_weight(l, id) && onv_weight_use_of(l, id) == ONV_WEIGHT_TRAINED;
     if (owned) return owned_tensor(l, id, node, k);
     uint32_t tensor = weight_tensor(l, id, onv_weight_owner(l, id, node, k));
@@ -512,7 +516,7 @@ static void lower_inputs(onv_lowering *l)
     }
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
-        if (l->model->values.at[i].kind == ONV_VALUE_INITIALIZER &&
+        if (onv_value_may_train(l->model, &l->model->values.at[i]) &&
             onv_value_is_held(&l->model->values.at[i]))
             lower_weight(l, (onv_value_id){i});
 }

@@ -1,6 +1,7 @@
 /* Sums, products and matrix products, and the operations that overwrite their input. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/lower.h"
 
 /* --- Pointwise --------------------------------------------------------------------------------- */
@@ -109,6 +110,18 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
     return may;
 }
 
+/* Autograd takes what overwrites a view for an operation on all that it is a view of: its backward copies the
+ * incoming gradient twice. The result of an instance norm is a view of that of a batch norm. */
+static void copy_slices(onv_lowering *l, uint32_t x)
+{
+    size_t n = l->eager->ops.count;
+    if (!l->op.in_place || n == 0 || x == ONV_NO_TENSOR) return;
+    const onv_eager_op *from = &l->eager->ops.at[n - 1];
+    if (from->n_out == 0 || from->out[0] != x || strcmp(from->name, "instance_norm") != 0) return;
+    uint64_t bytes;
+    if (onv_u64_mul(onv_tensor_at(l, x).bytes, 2, &bytes)) onv_emit_temps(l, 0, bytes);
+}
+
 /* Relu keeps its result, whether in place or not. */
 static void lower_relu(onv_lowering *l, const onv_node *node)
 {
@@ -121,6 +134,7 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
     l->op.in_place = out != ONV_NO_TENSOR && onv_tensor_at(l, out).storage == t.storage;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, out);
+    copy_slices(l, x);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -138,6 +152,7 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
     l->op.in_place = in_place;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, in_place ? out : x);
+    copy_slices(l, x);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }

@@ -1,6 +1,7 @@
 /* Operators that PyTorch runs as views, and the copies that stand beside them. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/lower.h"
 
 static void lower_reshape(onv_lowering *l, const onv_node *node)
@@ -16,7 +17,7 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR) return;
     /* Exporters keep one copy of parameters that are equal; the network has two. */
-    if (onv_model_value(l->model, node->inputs[0])->kind == ONV_VALUE_INITIALIZER) {
+    if (onv_value_may_train(l->model, onv_model_value(l->model, node->inputs[0]))) {
         uint32_t twin = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
         if (twin == ONV_NO_TENSOR) return;
         onv_eager_storage *to = &l->eager->storages.at[onv_tensor_at(l, twin).storage];
@@ -171,6 +172,22 @@ static void lower_gather(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, onv_emit_view(l, "select", x, t.rank - 1, dims, strides, grad));
 }
 
+/* The backward of an index sorts the indices: four lists of int64. */
+static void lower_gather_nd(onv_lowering *l, const onv_node *node)
+{
+    size_t before = l->eager->ops.count;
+    uint32_t indices = onv_node_in(l, node, 1);
+    onv_lower_by_traits(l, node);
+    if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
+    onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    onv_eager_tensor t = onv_tensor_at(l, indices);
+    if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
+    uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;
+    if (!onv_u64_mul(n, 4 * sizeof(int64_t), &bytes) ||
+        !onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
+        op->backward_temp_bytes = UINT64_MAX;
+}
+
 /* The result before the exporter's own Transpose, which only ScatterND needs: what that gives is
  * contiguous. */
 static uint32_t new_untransposed(onv_lowering *l, const onv_node *node)
@@ -240,6 +257,7 @@ onv_lower_fn onv_lower_view(const char *op_type)
         {"Slice", lower_slice},
         {"Split", lower_split},
         {"Gather", lower_gather},
+        {"GatherND", lower_gather_nd},
         {"Concat", lower_concat},
         {"ScatterND", lower_scatter_nd},
         {"SplitToSequence", lower_split_to_sequence},

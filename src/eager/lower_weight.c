@@ -157,7 +157,7 @@ static onv_status list_reads(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = &model->values.at[node->inputs[k].index];
-            if (value->kind != ONV_VALUE_INITIALIZER) continue;
+            if (!onv_value_may_train(model, value)) continue;
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,
@@ -329,7 +329,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool is_float = onv_dtype_is_float((onv_dtype)value->tensor->type.dtype);
     if (l->is_statistic[id.index] || value->role == ONV_ROLE_BUFFER) return ONV_WEIGHT_BUFFER;
     bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
-    if (value->kind != ONV_VALUE_INITIALIZER) return ONV_WEIGHT_CONSTANT;
+    if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
         if (noted && is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
         bool made = noted && is_made_in_forward(value->name);
@@ -605,8 +605,31 @@ static void report(onv_lowering *l, const onv_value *value, const verdict *v)
                    note);
 }
 
+/* Beside initializers, Constant nodes count as numbers in the code: unless they are few, that is said. */
+static void report_constants(onv_lowering *l)
+{
+    enum { WORTH_A_NOTE = 100 }; /* one in so many elements */
+    uint64_t n = 0, bytes = 0, elems = 0, trained = 0;
+    for (uint32_t i = 0; i < l->model->values.count && !l->model->trains_constants; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        if (!onv_value_is_held(value) || value->tensor->elems < 2) continue;
+        if (!onv_dtype_is_float((onv_dtype)value->tensor->type.dtype)) continue;
+        if (value->kind == ONV_VALUE_INITIALIZER) trained += value->tensor->elems;
+        if (value->kind != ONV_VALUE_CONSTANT) continue;
+        n++;
+        bytes += value->tensor->bytes; /* liveness has checked the sum of all weights */
+        elems += value->tensor->elems;
+    }
+    if (elems > trained / WORTH_A_NOTE)
+        onv_model_diag(l->model, ONV_NOTE, "constants-not-trained", NULL,
+                       "%llu Constant nodes hold %llu bytes of floats: beside initializers they "
+                       "count as constants, without gradients",
+                       (unsigned long long)n, (unsigned long long)bytes);
+}
+
 void onv_weights_report(onv_lowering *l)
 {
+    report_constants(l);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
         const onv_value *value = &l->model->values.at[i];

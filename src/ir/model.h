@@ -217,8 +217,10 @@ typedef struct onv_model {
     ONV_VEC(onv_diag) diags;
     uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
     uint32_t most_known;    /* elements of a tensor whose contents are followed */
+    uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
+    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
@@ -257,6 +259,14 @@ static inline bool onv_is_node(onv_node_id id)
 static inline bool onv_value_is_weight(const onv_value *value)
 {
     return value->kind == ONV_VALUE_INITIALIZER || value->kind == ONV_VALUE_CONSTANT;
+}
+
+/* A weight that training may change: PyTorch writes parameters as initializers and its Constant nodes
+ * are numbers in the code, Paddle and spox write parameters as Constant nodes. */
+static inline bool onv_value_may_train(const onv_model *model, const onv_value *value)
+{
+    return value->kind == ONV_VALUE_INITIALIZER ||
+           (value->kind == ONV_VALUE_CONSTANT && model->trains_constants);
 }
 
 /* A weight that a run holds: its elements count. */

@@ -16,7 +16,7 @@ static onv_origin of_weights(const onv_model *model, const onv_node *node)
     for (uint32_t i = 0; i < node->n_inputs && origin.path == NULL; i++) {
         if (!onv_is_value(node->inputs[i])) continue;
         const onv_value *value = onv_model_value(model, node->inputs[i]);
-        if (value->kind == ONV_VALUE_INITIALIZER) origin = around(value->name, '.');
+        if (onv_value_is_weight(value)) origin = around(value->name, '.');
     }
     return origin;
 }

@@ -115,7 +115,7 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
                          (unsigned)t->restored_norms);
     if (t->reserve_bytes > 0)
         onv_write_format(page->out,
-                         "  What cuDNN keeps for recurrent layers, %s in all, is an estimate.\n",
+                         "  cuDNN keeps %s for recurrent layers; its workspace is not in the peak.\n",
                          onv_label_bytes(t->reserve_bytes).text);
     if (t->slow_attentions > 0)
         onv_write_format(page->out, "  Attention runs as separate operations; kernels keep less: "

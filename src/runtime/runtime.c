@@ -108,12 +108,17 @@ onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32
     return ONV_OK;
 }
 
+onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, const char *name,
+                                          onv_error *err)
+{
+    onv_timeline *t = &made->timeline;
+    onv_buffer b = onv_buffer_new(ONV_BUFFER_WEIGHT, bytes, 0, (uint32_t)t->steps.count - 1, name);
+    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+}
+
 onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err)
 {
-    onv_timeline *t = &((onv_execution *)made)->timeline;
-    onv_buffer b = onv_buffer_new(ONV_BUFFER_WEIGHT, value->tensor->bytes, 0,
-                                  (uint32_t)t->steps.count - 1, value->name);
-    return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
+    return onv_execution_add_weight_bytes(made, value->tensor->bytes, value->name, err);
 }
 
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
@@ -219,6 +224,19 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     }
     result->activation_bytes = result->held_bytes - result->weight_bytes;
     return ONV_OK;
+}
+
+const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *live,
+                                    onv_arena *arena)
+{
+    uint64_t *offsets = ONV_ARENA_ARRAY(arena, uint64_t, live->n_intervals);
+    uint64_t weights = sum_weights(&made->timeline);
+    size_t first = made->timeline.buffers.count - live->n_intervals; /* weights stand before */
+    for (uint32_t i = 0; offsets != NULL && i < live->n_intervals; i++) {
+        const onv_place *place = &made->placement.places.at[first + i];
+        offsets[i] = live->intervals[i].bytes > 0 ? place->offset - weights : 0;
+    }
+    return offsets;
 }
 
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement)

@@ -103,6 +103,11 @@ onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, con
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err);
 
+/* Of what `arena` made: where each buffer of the lifetimes it was made from lies, above the weights. NULL
+ * without memory. */
+const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *live,
+                                    onv_arena *arena);
+
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
 
@@ -116,10 +121,12 @@ onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
                                    onv_error *err);
 
 /* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context
- * is the execution); buffers of the first run. */
+ * is the execution), and one that stands in an attribute; buffers of the first run. */
 onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32_t runs,
                                onv_error *err);
 onv_status onv_execution_add_weight(void *made, const onv_value *value, onv_error *err);
+onv_status onv_execution_add_weight_bytes(onv_execution *made, uint64_t bytes, const char *name,
+                                          onv_error *err);
 onv_status onv_execution_add(onv_execution *made, const onv_buffer *buffers, size_t count,
                              onv_error *err);
 

@@ -1,8 +1,9 @@
 /* The two runtimes of theory: `ideal`, the sum of what is live, and `arena`, the same values at
  * planned offsets in one block. Neither shares nor rounds anything. */
+#include "ops/op.h"
 #include "runtime/runtime.h"
 
-/* The weights and every value. */
+/* The weights, those in attributes too, and every value. */
 static onv_status produce_values(onv_model *model, const onv_live *live,
                                  const onv_runtime_options *options, onv_execution *made,
                                  onv_error *err)
@@ -17,6 +18,12 @@ static onv_status produce_values(onv_model *model, const onv_live *live,
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
         if (onv_value_is_held(value)) ONV_TRY(onv_execution_add_weight(made, value, err));
+    }
+    for (uint32_t s = 0; s < live->n_steps; s++) { /* trees and support vectors */
+        const onv_node *node = onv_model_node(model, live->steps[s]);
+        uint64_t bytes, elems;
+        if (!onv_op_attr_weights(node, &bytes, &elems) || bytes == 0) continue; /* sums fit */
+        ONV_TRY(onv_execution_add_weight_bytes(made, bytes, node->name, err));
     }
     return onv_execution_add(made, live->intervals, live->n_intervals, err);
 }

@@ -101,7 +101,7 @@ static void a_chain_holds_its_intermediates_twice(void **state)
 
 /* x [16, 256] (16384 bytes), two square products, mean squared error, plain SGD.
  *
- *   always          x and targets 32768, parameters 2 x 262144; loss of the iteration before 4
+ *   always          x and targets 32768, parameters 2 x 262144; loss of the iteration before 16384
  *   forward         a, then y with y of the iteration before
  *   the peak        backward of the second product: its gradient g, a, y and the targets, and the
  *                   two gradients that it makes, one of them a .grad
@@ -121,21 +121,21 @@ static void a_small_net_by_hand(void **state)
     onv_train_options options = with("sgd");
     options.lower.loss = ONV_LOSS_MSE;
     onv_training r = trainer_run(&t, &options);
-    const uint64_t row = 16384, w = 262144, scalar = 4;
+    const uint64_t row = 16384, w = 262144, loss = row;
     uint64_t always = 2 * row + 2 * w;
     /* y is the caller's, the loss too. The first product: gradient of a, y, and both weights'. */
     assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_BACKWARD],
-                     always + 2 * w + row /* y */ + row /* gradient of a */ + scalar);
+                     always + 2 * w + row /* y */ + row /* gradient of a */ + loss);
     assert_string_equal(r.figures.peak_label, "mm");
-    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER],
-                     always + 2 * w + row + scalar);
-    /* The loss: a, y, the squared differences; the gradients are gone, the old loss is not. */
-    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS], always + 3 * row + 2 * scalar);
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * w + row + loss);
+    /* The loss: a, y, the squared differences; the gradients are gone, the old loss is not, in whose
+     * storage CUDA leaves squared differences too. */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS], always + 3 * row + 2 * loss);
     assert_int_equal(r.figures.saved_activation_bytes, 4 * row); /* x, a, y, targets */
     options.keep_grads = true;
     r = trainer_run(&t, &options);
     assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS],
-                     always + 3 * row + 2 * scalar + 2 * w);
+                     always + 3 * row + 2 * loss + 2 * w);
     trainer_close(&t);
     model_free(m);
 }
@@ -180,6 +180,62 @@ static void gradients_of_readers_add_in_place(void **state)
     onv_eager_cleanup(&eager);
     trainer_close(&t);
     model_free(m);
+}
+
+/* Two products of one tensor, and what the second reads: an output that operations read has no loss, the others
+ * one each, and the losses are added up. */
+static void outputs_have_a_loss_each(void **state)
+{
+    (void)state;
+    const uint64_t x = 16 * 64 * 4, y = 16 * 10 * 4, ids = 16 * 8, weight = 4;
+    const uint64_t ce = y + ids + weight, mse = 2 * y; /* log-probabilities; output and targets */
+    static const char *const named = "classes=mse", *const other = "box=none,cross-entropy",
+                             *const wrong = "boxes=mse";
+    const struct {
+        onv_loss loss;
+        const char *losses, *name; /* NULL: it is refused */
+        uint64_t kept;
+        bool told;
+    } cases[] = {{ONV_LOSS_AUTO, NULL, "cross-entropy", 2 * ce, true},
+                 {ONV_LOSS_MSE, "mse", "mse", 2 * mse, true},
+                 {ONV_LOSS_NONE, named, "mse", mse, true},
+                 {ONV_LOSS_CROSS_ENTROPY, other, "cross-entropy", ce, true},
+                 {ONV_LOSS_NONE, wrong, NULL, 0, false},
+                 {ONV_LOSS_NONE, "none", "none", 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[16,64]");
+        model_weight(m, "w", "f32[64,64]");
+        model_weight(m, "w1", "f32[64,10]");
+        model_weight(m, "w2", "f32[64,10]");
+        model_node(m, "MatMul", "body", "x w", "hidden", "");
+        model_node(m, "MatMul", "first", "hidden w1", "classes", "");
+        model_node(m, "MatMul", "second", "hidden w2", "box", "");
+        model_output(m, "hidden", "f32");
+        model_output(m, "classes", "f32");
+        model_output(m, "box", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_lower_options options = {
+            .loss = cases[i].loss, .losses = cases[i].losses, .reports = true};
+        onv_error err = {0};
+        onv_eager eager;
+        onv_status status = onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err);
+        if (cases[i].name == NULL) {
+            assert_int_equal(status, ONV_ERR_USAGE);
+            assert_non_null(strstr(err.message, "the first one is 'hidden'"));
+        } else {
+            uint64_t kept;
+            assert_int_equal(status, ONV_OK);
+            assert_string_equal(eager.loss_name, cases[i].name);
+            assert_int_equal(onv_eager_saved(&t.model, &eager, &kept, NULL, &err), ONV_OK);
+            assert_int_equal(kept, x + x + cases[i].kept);
+            assert_int_equal(t.model.diags.count > 0, cases[i].told);
+            onv_eager_cleanup(&eager);
+        }
+        trainer_close(&t);
+        model_free(m);
+    }
 }
 
 /* What each implementation allocates beside states (as the CUDA build of PyTorch 2.15 asked for it over a
@@ -371,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_chain_holds_its_intermediates_twice),
         cmocka_unit_test(a_small_net_by_hand),
         cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
         cmocka_unit_test(iterations_are_periodic),

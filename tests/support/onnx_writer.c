@@ -92,8 +92,8 @@ static int64_t parse_dtype(const char **type)
     static const struct {
         const char *name;
         int64_t number;
-    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7},
-                 {"i32", 6}, {"i8", 3},   {"u8", 2},   {"bool", 9}};
+    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},
+                 {"i8", 3},  {"u8", 2},   {"bool", 9}, {"str", 8}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t length = strlen(names[i].name);
         if (strncmp(*type, names[i].name, length) != 0) continue;
@@ -164,7 +164,7 @@ static void add_tensor_dim(buffer *tensor, const char *text, size_t length)
     put_number(tensor, 1, strtoll(text, NULL, 10));
 }
 
-void model_weight(model *m, const char *name, const char *type)
+static void put_weight(buffer *to, unsigned field, const char *name, const char *type)
 {
     buffer tensor = {0}, entry = {0};
     int64_t dtype = parse_dtype(&type);
@@ -175,7 +175,24 @@ void model_weight(model *m, const char *name, const char *type)
     put_text(&entry, 2, "weights.bin");
     put_message(&tensor, 13, &entry);
     put_number(&tensor, 14, 1);
-    put_message(current(m), 5, &tensor);
+    put_message(to, field, &tensor);
+}
+
+void model_weight(model *m, const char *name, const char *type)
+{
+    put_weight(current(m), 5, name, type);
+}
+
+void model_constant(model *m, const char *name, const char *type)
+{
+    buffer node = {0}, attribute = {0};
+    put_text(&node, 2, name);
+    put_text(&node, 4, "Constant");
+    put_text(&attribute, 1, "value");
+    put_weight(&attribute, 5, "", type);
+    put_number(&attribute, 20, 4);
+    put_message(&node, 5, &attribute);
+    put_message(current(m), 1, &node);
 }
 
 /* An initializer with its data; the host is little-endian. A scalar where `count` is NULL. */
@@ -235,8 +252,10 @@ static const char *put_attribute_value(buffer *attribute, const char *text)
         return text + length + 2;
     }
     if (*text == '[') {
-        for (text++; *text != ']'; text = *end == ',' ? end + 1 : end)
+        for (text++; *text != ']'; text = *end == ',' ? end + 1 : end) {
             put_number(attribute, 8, strtoll(text, &end, 10));
+            if (end == text) fail_msg("lists hold integers, not '%s'", text);
+        }
         put_number(attribute, 20, 7);
         return text + 1;
     }

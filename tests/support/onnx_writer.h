@@ -17,7 +17,7 @@
  *     model_begin(m, "else_branch"); ... model_end(m);
  *     model_node(m, "If", "if", "c", "y", "");
  *
- * Types: f32 f16 f64 i64 i32 i8 u8 bool, then dims: numbers, symbols, ? for none; without brackets
+ * Types: f32 f16 f64 i64 i32 i8 u8 bool str, then dims: numbers, symbols, ? for none; without brackets
  * there is no shape. In lists of names "-" is an absent optional one.
  */
 #ifndef ONV_TESTS_ONNX_WRITER_H
@@ -40,6 +40,9 @@ void model_value_info(model *m, const char *name, const char *type);
 
 /* An initializer whose data is in a file that is not there. */
 void model_weight(model *m, const char *name, const char *type);
+
+/* The same as a Constant node. */
+void model_constant(model *m, const char *name, const char *type);
 
 /* An int64 vector, inline; a scalar with model_int, a bool with model_bool. */
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);

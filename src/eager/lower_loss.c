@@ -1,0 +1,262 @@
+/* The losses that training starts its backward at: one for each output that is the end of a branch, and their
+ * sum. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/lower.h"
+
+/* --- What is asked for ------------------------------------------------------------------------- */
+
+static const char *const names[] = {[ONV_LOSS_AUTO] = "none",
+                                    [ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
+                                    [ONV_LOSS_MSE] = "mse",
+                                    [ONV_LOSS_NONE] = "none"};
+
+static onv_loss loss_named(const char *text, size_t length)
+{
+    for (uint32_t i = ONV_LOSS_CROSS_ENTROPY; i <= ONV_LOSS_NONE; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return (onv_loss)i;
+    return ONV_LOSS_AUTO;
+}
+
+bool onv_loss_next(const char **list, onv_loss_item *item)
+{
+    const char *text = *list, *equals = NULL;
+    if (text == NULL || *text == '\0') return false;
+    size_t length = strcspn(text, ",");
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '=') equals = text + i;
+    *list = text + length + (text[length] == ',');
+    item->output = text;
+    item->output_length = equals != NULL ? (size_t)(equals - text) : 0;
+    item->text = equals != NULL ? equals + 1 : text;
+    item->length = (size_t)(text + length - item->text);
+    item->loss = loss_named(item->text, item->length);
+    return true;
+}
+
+/* --- One loss ---------------------------------------------------------------------------------- */
+
+static uint32_t new_targets(onv_lowering *l, uint8_t dtype, uint32_t rank, const int64_t *dims)
+{
+    uint32_t targets = onv_tensor_new(l, dtype, rank, dims, NULL);
+    if (targets == ONV_NO_TENSOR) return targets;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, targets).storage];
+    storage->kind = ONV_STORAGE_INPUT;
+    storage->label = "targets";
+    return targets;
+}
+
+static uint32_t new_scalar(onv_lowering *l, uint8_t dtype)
+{
+    return onv_tensor_new(l, dtype, 0, NULL, NULL);
+}
+
+/* Of [N, classes, ...]; a rank of three is a language model's [N, S, classes]. */
+static uint32_t emit_cross_entropy(onv_lowering *l, uint32_t logits)
+{
+    onv_eager_tensor t = onv_tensor_at(l, logits);
+    if (t.rank == 3) {
+        int64_t flat[2] = {t.dims[0] * t.dims[1], t.dims[2]};
+        logits = onv_emit_reshape(l, logits, 2, flat);
+    }
+    t = onv_tensor_at(l, logits);
+    if (logits == ONV_NO_TENSOR) return logits;
+    uint32_t log_probs = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "log_softmax");
+    onv_emit_in(l, logits, ONV_GRAD_NEW);
+    onv_emit_save(l, log_probs);
+    onv_emit_out(l, log_probs);
+    onv_emit_end(l);
+    log_probs = onv_amp_fp32(l, log_probs); /* autocast sees the second half only */
+    int64_t dims[ONV_MAX_RANK];
+    for (uint32_t i = 0; i + 1 < t.rank; i++) dims[i] = t.dims[i == 0 ? 0 : i + 1];
+    uint32_t targets = new_targets(l, ONV_INT64, t.rank - 1, dims);
+    uint32_t loss = new_scalar(l, onv_tensor_at(l, log_probs).dtype);
+    onv_emit_begin(l, "nll_loss");
+    onv_emit_in(l, log_probs, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, log_probs);
+    onv_emit_save(l, targets);
+    onv_emit_extra(l, 1, sizeof(float), "total weight");
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    return loss;
+}
+
+/* CUDA's kernel puts the unreduced values into the storage of the result, which keeps its size. */
+static uint32_t emit_mse(onv_lowering *l, uint32_t output)
+{
+    output = onv_amp_fp32(l, output);
+    onv_eager_tensor t = onv_tensor_at(l, output);
+    uint32_t targets = new_targets(l, t.dtype, t.rank, t.dims), loss = new_scalar(l, t.dtype);
+    if (loss == ONV_NO_TENSOR) return loss;
+    if (!l->options->on_cpu) l->eager->storages.at[onv_tensor_at(l, loss).storage].bytes = t.bytes;
+    onv_emit_begin(l, "mse_loss");
+    onv_emit_in(l, output, ONV_GRAD_NEW);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    onv_emit_save(l, output);
+    onv_emit_save(l, targets);
+    onv_emit_temps(l, t.bytes, 0);
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    return loss;
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+/* An output that backward can start at. */
+typedef struct target {
+    onv_value_id value;
+    uint32_t tensor;
+    onv_loss loss;
+    bool is_end;   /* no operation reads it, which `n_uses` counts beside the caller */
+    bool is_named; /* the caller said which loss */
+} target;
+
+/* The same for all that are ends, by their kind where none was told. A scalar is a loss that the network
+ * computes itself. */
+static onv_loss usual(const onv_lowering *l, const target *t, uint32_t n)
+{
+    uint32_t rank = onv_tensor_at(l, t->tensor).rank;
+    if (n > 1 && !t->is_end) return ONV_LOSS_NONE;
+    if (l->options->loss != ONV_LOSS_AUTO) return l->options->loss;
+    if (rank >= 2) return ONV_LOSS_CROSS_ENTROPY;
+    return rank == 1 && n > 1 ? ONV_LOSS_MSE : ONV_LOSS_NONE;
+}
+
+static void name_losses(onv_lowering *l, target *targets, uint32_t n)
+{
+    onv_loss_item item;
+    const char *list = l->options->losses;
+    while (onv_loss_next(&list, &item) && l->status == ONV_OK) {
+        char pattern[512];
+        bool any = item.output_length == 0;
+        snprintf(pattern, sizeof pattern, "%.*s", (int)item.output_length, item.output);
+        for (uint32_t i = 0; i < n && item.output_length > 0; i++) {
+            const char *name = onv_model_value(l->model, targets[i].value)->name;
+            if (fnmatch(pattern, name, 0) != 0) continue;
+            targets[i].loss = item.loss;
+            targets[i].is_named = any = true;
+        }
+        if (!any)
+            l->status = onv_fail(
+                l->err, ONV_ERR_USAGE,
+                "--loss '%.200s=...' matches no output that training reaches; the "
+                "first one is '%.200s'",
+                pattern, n > 0 ? onv_model_value(l->model, targets[0].value)->name : "none");
+    }
+}
+
+static uint32_t list_targets(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs,
+                             target *targets)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_outputs && l->status == ONV_OK; i++) {
+        uint32_t tensor = onv_value_tensor(l, outputs[i]);
+        if (tensor == ONV_NO_TENSOR) continue;
+        l->eager->storages.at[onv_tensor_at(l, tensor).storage].is_output = true;
+        if (!onv_tensor_needs_grad(l, tensor)) continue;
+        targets[n++] = (target){.value = outputs[i],
+                                .tensor = tensor,
+                                .is_end = l->fusions.n_uses[outputs[i].index] <= 1};
+    }
+    return n;
+}
+
+/* Where there are several outputs, says which has which loss. */
+static void report(onv_lowering *l, const target *targets, uint32_t n)
+{
+    char text[400] = "";
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t length = strlen(text);
+        left += targets[i].loss == ONV_LOSS_NONE && l->options->loss != ONV_LOSS_NONE &&
+                !targets[i].is_named;
+        if (length + 1 < sizeof text)
+            snprintf(text + length, sizeof text - length, "%s'%.80s' %s", i > 0 ? ", " : "",
+                     onv_model_value(l->model, targets[i].value)->name, names[targets[i].loss]);
+    }
+    onv_model_diag(l->model, left > 0 ? ONV_WARNING : ONV_NOTE, "losses", NULL,
+                   "%u outputs and their losses: %s%s; --loss OUTPUT=NAME,... chooses", n, text,
+                   left > 0 ? " (none: other operations read it, or there is a loss already)" : "");
+}
+
+static uint32_t emit_loss(onv_lowering *l, const target *t)
+{
+    if (t->loss == ONV_LOSS_MSE) return emit_mse(l, t->tensor);
+    if (onv_tensor_at(l, t->tensor).rank >= 2) return emit_cross_entropy(l, t->tensor);
+    const char *name = onv_model_value(l->model, t->value)->name;
+    l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                         "the output '%.200s' is no [N, classes ...]: it has no cross-entropy; try "
+                         "--loss mse, or for this one --loss '%.200s=mse'",
+                         name, name);
+    return ONV_NO_TENSOR;
+}
+
+static uint32_t emit_sum(onv_lowering *l, uint32_t sum, uint32_t loss)
+{
+    if (sum == ONV_NO_TENSOR || loss == ONV_NO_TENSOR) return loss;
+    uint32_t out = new_scalar(l, onv_tensor_at(l, sum).dtype);
+    onv_emit_begin(l, "add");
+    onv_emit_in(l, sum, ONV_GRAD_ALIAS);
+    onv_emit_in(l, loss, ONV_GRAD_ALIAS);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+/* Without a loss backward starts at the outputs, at a scalar alone where there is one. */
+static void start_at_outputs(onv_lowering *l, const target *targets, uint32_t n, bool has_own)
+{
+    for (uint32_t i = 0; i < n && l->status == ONV_OK; i++) {
+        bool scalar = targets[i].is_end && onv_tensor_at(l, targets[i].tensor).rank == 0;
+        if (has_own && !scalar) continue;
+        if (!onv_vec_push(&l->eager->outputs, targets[i].tensor))
+            l->status = onv_fail_memory(l->err);
+    }
+}
+
+static void emit_all(onv_lowering *l, const target *targets, uint32_t n)
+{
+    uint32_t sum = ONV_NO_TENSOR;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < n && l->status == ONV_OK; i++) {
+        if (targets[i].loss == ONV_LOSS_NONE) continue;
+        bool same = name == NULL || name == names[targets[i].loss];
+        name = same ? names[targets[i].loss] : "cross-entropy, mse";
+        sum = emit_sum(l, sum, emit_loss(l, &targets[i]));
+    }
+    if (sum == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    l->eager->loss_name = name;
+    l->eager->loss = sum;
+    l->eager->storages.at[onv_tensor_at(l, sum).storage].is_output = true;
+}
+
+void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs)
+{
+    bool has_own = false;
+    target *targets = ONV_ARENA_ARRAY(&l->model->arena, target, n_outputs);
+    if (targets == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    uint32_t n = list_targets(l, outputs, n_outputs, targets);
+    l->eager->first_loss_op = (uint32_t)l->eager->ops.count;
+    l->eager->loss_name = "none";
+    if (n == 0 || l->status != ONV_OK || l->options->inference) return;
+    bool any_end = false;
+    for (uint32_t i = 0; i < n; i++) any_end |= targets[i].is_end;
+    targets[0].is_end |= !any_end; /* which is read by what is no output */
+    for (uint32_t i = 0; i < n; i++)
+        has_own |= targets[i].is_end && onv_tensor_at(l, targets[i].tensor).rank == 0;
+    has_own &= l->options->loss == ONV_LOSS_AUTO;
+    for (uint32_t i = 0; i < n; i++)
+        targets[i].loss = has_own ? ONV_LOSS_NONE : usual(l, &targets[i], n);
+    name_losses(l, targets, n);
+    if (l->status == ONV_OK) emit_all(l, targets, n);
+    if (l->status == ONV_OK) start_at_outputs(l, targets, n, has_own);
+    bool asked = l->options->loss == ONV_LOSS_NONE && l->eager->loss == ONV_NO_TENSOR;
+    if (l->status == ONV_OK && n > 1 && l->options->reports && !asked) report(l, targets, n);
+}
