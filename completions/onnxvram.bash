@@ -4,7 +4,7 @@ _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
         --runtime --effort --limit --no-external-data --untrusted --expandable-segments --budget --margin --max-batch --list-gpus --replay
-        --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --as-exported --attention --zero-grad
+        --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --as-exported --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
@@ -38,7 +38,7 @@ _onnxvram() {
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
-    --attention) mapfile -t COMPREPLY < <(compgen -W 'math flash efficient' -- "$cur") ;;
+    --attention) mapfile -t COMPREPLY < <(compgen -W 'auto math flash efficient' -- "$cur") ;;
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
     --checkpoint)

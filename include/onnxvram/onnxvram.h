@@ -167,6 +167,7 @@ typedef struct onv_options {
     bool
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
+    bool locals; /* eager inference: names of modules hold what they can until their calls return */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -10,6 +10,28 @@
 #include "load/limits.h"
 #include "load/load.h"
 
+/* What the export does not tell: the same with the other answer. */
+static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_runtime_options how,
+                            onv_runtime_result *result, onv_error *err)
+{
+    static const char *const all[] = {"*"};
+    onv_runtime_result other;
+    if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
+    result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    onv_runtime_options named = how;
+    named.lower.locals = true;
+    if (!how.lower.locals) {
+        ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &named, &other, err));
+        result->locals_peak_bytes = other.allocated_peak_bytes;
+    }
+    if (how.lower.n_inplace > 0) return ONV_OK;
+    how.lower.inplace = all;
+    how.lower.n_inplace = 1;
+    ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &how, &other, err));
+    result->inplace_peak_bytes = other.allocated_peak_bytes;
+    return ONV_OK;
+}
+
 /* A runtime that insists on an order of its own is given lifetimes in that order. */
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
@@ -32,8 +54,10 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
     bool is_replayed = analysis->replays.kind != NULL;
-    if (!is_plan && !is_replayed)
-        return onv_runtime_compute(runtime, &analysis->model, live, &how, result, err);
+    if (!is_plan && !is_replayed) {
+        ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
+        return find_ends(analysis, live, how, result, err);
+    }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
     if (is_plan) {
@@ -43,6 +67,11 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         if (!is_replayed) return ONV_OK;
     }
     uint64_t figure = onv_runtime_figure(result, &made.placement);
+    onv_status ends = find_ends(analysis, live, how, result, err);
+    if (ends != ONV_OK) {
+        onv_execution_cleanup(&made);
+        return ends;
+    }
     return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
 }
 

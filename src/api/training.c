@@ -66,6 +66,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.zero_stage = options->zero_stage;
     how->train.world = options->world;
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
+                                           .locals = options->locals,
                                            .freeze = options->freeze,
                                            .n_freeze = options->n_freeze,
                                            .train_only = options->train_only,

@@ -40,6 +40,7 @@ enum {
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
     OPT_ATTENTION,
+    OPT_LOCALS,
     OPT_ZERO_GRAD,
     OPT_OPTIMIZER_IMPL,
     OPT_REPLAY,
@@ -94,6 +95,8 @@ static const option_row rows[] = {
     {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
+    {OPT_LOCALS, "locals", no_argument, NULL,
+     "eager inference: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
      "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
@@ -227,6 +230,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_LOCALS: cli->analysis.locals = true; return ONV_CLI_RUN;
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;

@@ -397,6 +397,14 @@ static const char *name_of(onv_lowering *l, const onv_node *node)
     return node->op_type;
 }
 
+/* Modules of which have `inplace`, but for those that keep their result when they use it. */
+static bool is_activation(const char *op_type)
+{
+    static const char *const names[] = {"Clip", "HardSwish", "HardSigmoid", "Mish",
+                                        "ThresholdedRelu"};
+    return is_among(op_type, names, sizeof names / sizeof names[0]);
+}
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
@@ -413,9 +421,13 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     bool widens = l->options->amp != ONV_UNDEFINED && (fp32 || gives_fp32(node->op_type));
     uint8_t dtype = widens ? ONV_FLOAT : onv_promoted(l, node);
     if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
-    uint32_t out =
-        pointwise ? onv_node_new_pointwise(l, node, dtype) : onv_node_new(l, node, 0, dtype);
+    bool in_place = pointwise && is_activation(node->op_type) && dtype != ONV_UNDEFINED &&
+                    onv_overwrites(l, node, node->inputs[0], 1);
+    uint32_t out = in_place    ? in[0]
+                   : pointwise ? onv_node_new_pointwise(l, node, dtype)
+                               : onv_node_new(l, node, 0, dtype);
     onv_emit_begin(l, name_of(l, node));
+    l->op.in_place = in_place;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
         onv_emit_in(l, x, onv_tensor_is_float(l, x) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
@@ -426,6 +438,9 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, k, onv_emit_out(l, result));
         if (k < 32 && (node->traits.save_out & ONV_BIT(k)) != 0) onv_emit_save(l, result);
     }
+    bool is_safe = strcmp(node->op_type, "Softmax") == 0 && l->status == ONV_OK &&
+                   onv_node_attention(l, node) != ONV_ATTENTION_NONE && !l->options->as_exported;
+    if (is_safe) onv_emit_temps(l, onv_safe_softmax_bytes(l, in[0]), 0);
     onv_emit_end(l);
 }
 

@@ -135,6 +135,9 @@ uint64_t onv_derivative_temps(const onv_lowering *l);
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+/* What scaled_dot_product_attention's softmax looks for: a byte for each score that is -inf, one for
+ * each row of them, and a zero. */
+uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
 
 /* --- lower_weight.c ---------------------------------------------------------------------------- */
 
@@ -216,6 +219,9 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
+/* Inference: is the node's module one that works in place, and may the operation that reads `value`
+ * `n_reads` times overwrite it? */
+bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);

@@ -19,6 +19,13 @@ uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
     return is_own ? x : onv_amp_fp32(l, onv_amp_low(l, x));
 }
 
+uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores)
+{
+    onv_eager_tensor t = onv_tensor_at(l, scores);
+    if (scores == ONV_NO_TENSOR || t.rank == 0 || t.dims[t.rank - 1] <= 0) return 0;
+    return t.elems + t.elems / (uint64_t)t.dims[t.rank - 1] + sizeof(float);
+}
+
 /* --- A kernel of its own ----------------------------------------------------------------------- */
 
 typedef struct rows {

@@ -82,13 +82,32 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
     return false;
 }
 
+static bool is_free(onv_lowering *l, uint32_t storage)
+{
+    return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
+           storage >= l->first_storage;
+}
+
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     uint32_t x = onv_node_in(l, node, k);
     if (x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
-    return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
-           storage >= l->first_storage && has_one_reader(l, node->inputs[k], storage);
+    return is_free(l, storage) && has_one_reader(l, node->inputs[k], storage);
+}
+
+bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads)
+{
+    uint32_t *n_uses = &l->fusions.n_uses[value.index], all = *n_uses;
+    uint32_t x = onv_value_tensor(l, value);
+    if (!l->options->inference || l->options->no_inplace || x == ONV_NO_TENSOR || all != n_reads ||
+        !onv_is_inplace(l, node, true))
+        return false;
+    uint32_t storage = onv_tensor_at(l, x).storage;
+    *n_uses = 1; /* what reads it is one operation */
+    bool may = is_free(l, storage) && has_one_reader(l, value, storage);
+    *n_uses = all;
+    return may;
 }
 
 /* Autograd takes what overwrites a view for an operation on all that it is a view of: its backward copies the

@@ -273,12 +273,14 @@ onv_lower_fn onv_lower_nn(const char *op_type)
 /* --- What was fused ---------------------------------------------------------------------------- */
 
 /* A pointwise function that keeps its input, or (roll) nothing. */
-static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps)
+static uint32_t emit_unary(onv_lowering *l, const char *name, uint32_t x, bool keeps, bool in_place)
 {
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR) return x;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
+    uint32_t out =
+        in_place ? x : onv_tensor_new(l, t.dtype, t.rank, t.dims, keeps ? t.strides : NULL);
     onv_emit_begin(l, name);
+    l->op.in_place = in_place;
     onv_emit_in(l, x, ONV_GRAD_NEW);
     if (keeps) onv_emit_save(l, x);
     onv_emit_out(l, out);
@@ -303,7 +305,7 @@ static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
 }
 
 /* What notes tell to be one operation of one or two tensors. */
-static void lower_pointwise(onv_lowering *l, const onv_fusion *f)
+static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
     uint32_t in[2] = {onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)};
     for (uint32_t k = 0; k < 2 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
@@ -315,8 +317,11 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f)
     bool alike = shape.rank == t.rank;
     for (uint32_t i = 0; alike && i < t.rank; i++) alike = shape.dims[i] == t.dims[i];
     if (alike) onv_strides_like(&t, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
+    uint32_t out = in_place
+                       ? in[0]
+                       : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
     onv_emit_begin(l, f->name);
+    l->op.in_place = in_place;
     for (uint32_t k = 0; k < 2; k++) {
         onv_emit_in(l, in[k], ONV_GRAD_NEW);
         if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
@@ -326,29 +331,34 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f)
     onv_emit_end(l);
 }
 
+/* x times a function of x, of which a module may overwrite x. */
+static bool is_gate(const onv_fusion *f)
+{
+    if (f->kind == ONV_FUSION_POINTWISE)
+        return strcmp(f->name, "silu") == 0 || strcmp(f->name, "hardswish") == 0 ||
+               strcmp(f->name, "mish") == 0;
+    return f->kind == ONV_FUSION_SILU || f->kind == ONV_FUSION_HARD_SWISH ||
+           f->kind == ONV_FUSION_MISH;
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
+    bool in_place = is_gate(f) && onv_overwrites(l, onv_model_node(l->model, f->last), f->x, 2);
     switch (f->kind) {
-    case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true)); break;
-    case ONV_FUSION_SILU: onv_value_set(l, f->out, emit_unary(l, "silu", x, true)); break;
-    case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true)); break;
+    case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true, false)); break;
+    case ONV_FUSION_SILU: onv_value_set(l, f->out, emit_unary(l, "silu", x, true, in_place)); break;
+    case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true, in_place)); break;
     case ONV_FUSION_HARD_SWISH:
-        onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true));
+        onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true, in_place));
         break;
-    case ONV_FUSION_SOFTMAX: {
+    case ONV_FUSION_SOFTMAX:
         onv_value_set(l, f->out, emit_softmax(l, x));
-        /* A byte for each score that is -inf, one for each row of them, and a zero. */
-        onv_eager_tensor t = onv_tensor_at(l, x);
-        uint64_t row = x != ONV_NO_TENSOR && t.rank > 0 && t.dims[t.rank - 1] > 0
-                           ? (uint64_t)t.dims[t.rank - 1]
-                           : 1;
-        if (x != ONV_NO_TENSOR && l->status == ONV_OK)
+        if (l->status == ONV_OK && x != ONV_NO_TENSOR)
             l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes =
-                t.elems + t.elems / row + sizeof(float);
+                onv_safe_softmax_bytes(l, x);
         break;
-    }
-    case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false)); break;
+    case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false, false)); break;
     case ONV_FUSION_LINEAR:
         onv_value_set(
             l, f->out,
@@ -375,7 +385,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
                                 (uint64_t)t.dims[1], true, out));
         break;
     }
-    case ONV_FUSION_POINTWISE: lower_pointwise(l, f); break;
+    case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {

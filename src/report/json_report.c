@@ -332,6 +332,10 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);
         onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+        if (r->locals_peak_bytes > 0) {
+            onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
+            onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
+        }
     }
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);

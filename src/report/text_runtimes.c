@@ -32,8 +32,40 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
     onv_table_add(table, range_text(page, r->total_bytes));
 }
 
+static void write_line(const onv_page *page, const char *text)
+{
+    onv_write_text(page->out, "  ");
+    onv_page_text(page, ONV_STYLE_DIM, text);
+    onv_page_line(page);
+}
+
+/* More than a fiftieth apart. */
+static bool differs(uint64_t low, uint64_t high)
+{
+    return high > low && high - low > low / 50;
+}
+
+/* What the export does not tell of eager PyTorch. */
+static void write_ends(const onv_page *page, const onv_runtime_result *r)
+{
+    onv_label allocated = onv_label_bytes(r->allocated_peak_bytes);
+    onv_label locals = onv_label_bytes(r->locals_peak_bytes);
+    onv_label inplace = onv_label_bytes(r->inplace_peak_bytes);
+    if (differs(r->allocated_peak_bytes, r->locals_peak_bytes))
+        write_line(page, onv_arena_printf(page->arena,
+                                          "torch: %s, up to %s where Python names hold values "
+                                          "(--locals)",
+                                          allocated.text, locals.text));
+    if (r->inplace_peak_bytes > 0 && differs(r->inplace_peak_bytes, r->allocated_peak_bytes))
+        write_line(page, onv_arena_printf(page->arena,
+                                          "torch: %s, %s where activations work in place "
+                                          "(--inplace)",
+                                          allocated.text, inplace.text));
+}
+
 static void write_remark(const onv_page *page, const onv_runtime_result *r)
 {
+    write_ends(page, r);
     const char *text = NULL;
     if (strcmp(r->runtime->name, "arena") == 0) {
         onv_label bound = onv_label_bytes(r->lower_bound_bytes);
@@ -44,10 +76,7 @@ static void write_remark(const onv_page *page, const onv_runtime_result *r)
                                 onv_label_bytes(r->first_run_bytes).text,
                                 onv_label_bytes(r->steady_bytes).text);
     }
-    if (text == NULL) return;
-    onv_write_text(page->out, "  ");
-    onv_page_text(page, ONV_STYLE_DIM, text);
-    onv_page_line(page);
+    if (text != NULL) write_line(page, text);
 }
 
 void onv_write_runtimes(const onv_view *view, const onv_page *page)

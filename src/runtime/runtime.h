@@ -31,6 +31,9 @@ typedef struct onv_runtime_result {
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    /* torch: the allocated peak where names of modules hold what they can, and where all activations
+     * work in place that may; as above where that is what was asked for */
+    uint64_t locals_peak_bytes, inplace_peak_bytes;
     /* arena */
     uint64_t lower_bound_bytes;
     bool optimal;

@@ -77,9 +77,12 @@ static void options_of_training_change_what_they_name(void **state)
     assert_true(figure(OF "--as-exported", "training.saved_activation_bytes") >= saved);
 #undef OF
 #define OF "-b 2 --train sgd " ONV_SOURCE_DIR "/samples/vit-small-train.onnx "
-    saved = figure(OF, "training.saved_activation_bytes");
+    saved = figure(OF "--attention math", "training.saved_activation_bytes");
+    assert_int_equal(figure(OF, "training.saved_activation_bytes"),
+                     figure(OF "--attention auto", "training.saved_activation_bytes"));
+    assert_true(figure(OF, "training.saved_activation_bytes") < saved);
     assert_true(figure(OF "--attention flash", "training.saved_activation_bytes") < saved);
-    program_expect(OF, 0, "kernels keep less: --attention");
+    program_expect(OF "--attention math", 0, "kernels keep less: --attention");
 #undef OF
 }
 

@@ -448,9 +448,40 @@ static void training_refuses_by_name(void **state)
     }
 }
 
+/* What a module is called with is there until it returns; what it may have a name for, on request. */
+static void calls_hold_their_arguments(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prefix;
+        bool locals;
+        uint32_t last_a, last_b;
+    } cases[] = {{"/", false, 3, 2}, {"/", true, 4, 3}, {"", false, 1, 2}, {"", true, 1, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
+                                            "Neg_1"};
+        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.locals = cases[i].locals};
+        model_input(m, "x", "f32[4,6]");
+        for (size_t k = 0; k < 5; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", cases[i].prefix, names[k]);
+            model_node(m, "Neg", name, values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        assert_int_equal(find(&p, "a")->last, cases[i].last_a);
+        assert_int_equal(find(&p, "b")->last, cases[i].last_b);
+        drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
         cmocka_unit_test(batched_products_copy_what_is_no_batch),
