@@ -67,9 +67,10 @@ ONV_API size_t onv_printable(const char *text, char *out, size_t size);
 
 /* Limits that hostile input meets. 0 in any field means its default. */
 typedef struct onv_limits {
-    uint64_t nodes;          /* nodes after expansion of functions; default 4 Mi */
-    uint64_t values;         /* default 16 Mi */
-    uint32_t nesting;        /* depth of messages in the file; default 200 */
+    uint64_t nodes;   /* nodes after expansion of functions; default 4 Mi, of functions one for
+                                each byte of the file beside 65536 */
+    uint64_t values;  /* default 16 Mi */
+    uint32_t nesting; /* depth of messages in the file; default 200 */
     uint32_t function_depth; /* functions calling functions; default 64 */
     uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
     uint64_t name_bytes;     /* length of one name; default 64 KiB */
@@ -79,6 +80,7 @@ typedef struct onv_limits {
     uint32_t expression;     /* parts of the expression of a size; default 4096 */
     uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
     uint64_t seconds;        /* that the searches of an analysis take; default 600 */
+    uint64_t output_bytes; /* of one report; default 200 for each byte of the file beside 64 MiB */
 } onv_limits;
 
 /* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */
@@ -151,7 +153,7 @@ typedef struct onv_options {
     unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
-    const char *attention;      /* "math", "flash", "efficient"; NULL: the first */
+    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
     const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
@@ -162,7 +164,8 @@ typedef struct onv_options {
      * ONV_ERR_CANCELLED. */
     bool (*cancelled)(void *context);
     void *cancel_context;
-    bool no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
+    bool
+        no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
 } onv_options;
 

@@ -78,6 +78,7 @@ FILES = [
     ("made here", "", "svc.onnx", None, {}),
     ("made here", "", "text.onnx", None, {}),
 ]
+SETTINGS = "ZipMap", "FeatureVectorizer"  # their attributes name or count columns: nothing that was learnt
 FREE = ({0: 1, 1: 4000, 2: 32, 3: 64}, {0: 3, 1: 5001, 2: 32, 3: 96})  # sizes of free axes where none are given
 
 
@@ -172,17 +173,84 @@ def feeds(model, values):
     return result | truth.feeds_for(left, values)
 
 
-def all_weights(graph):
-    """Bytes of initializers, constants and the numbers in attributes of ai.onnx.ml, in all graphs."""
+def constant_bytes(node):
+    """Bytes of what a Constant node gives; text takes none."""
+    attr = node.attribute[0]
+    if attr.name == "sparse_value":
+        values, indices = attr.sparse_tensor.values, attr.sparse_tensor.indices
+        return truth.tensor_bytes(values.data_type, values.dims) + truth.tensor_bytes(indices.data_type, indices.dims)
+    if attr.name == "value":
+        return truth.tensor_bytes(attr.t.data_type, attr.t.dims)
+    return {"value_float": 4, "value_int": 8}.get(attr.name, 4 * len(attr.floats) + 8 * len(attr.ints))
+
+
+def attribute_bytes(node):
+    """Bytes of the lists and tensors in the attributes of operators that keep what they have learnt there."""
+    if node.domain != "ai.onnx.ml" and node.op_type != "TfIdfVectorizer" or node.op_type in SETTINGS:
+        return 0
     total = 0
-    for inner in truth.every_graph(graph):
-        total += sum(truth.tensor_bytes(t.data_type, t.dims) for t in inner.initializer)
-        for node in inner.node:
-            for attr in node.attribute:
-                if node.op_type == "Constant" and attr.name == "value":
-                    total += truth.tensor_bytes(attr.t.data_type, attr.t.dims)
-                elif node.op_type == "Constant":
-                    total += 4 * (attr.type == 1) + 8 * (attr.type == 2) + 4 * len(attr.floats) + 8 * len(attr.ints)
+    for attr in node.attribute:
+        total += 4 * len(attr.floats) + 8 * len(attr.ints)
+        for tensor in [attr.t] if attr.HasField("t") else attr.tensors:
+            total += truth.tensor_bytes(tensor.data_type, tensor.dims)
+    return total
+
+
+def take_branches(model, feeds):
+    """The model without the Ifs of its main graph: the branches that ONNX Runtime takes stand in their place; and
+    what the nodes of the file read, of the branches that are not taken too."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    graph, count, reads = model.graph, 0, reads_of(model.graph)
+    while any(node.op_type == "If" for node in graph.node):
+        taken = measure_conditions(model, feeds)
+        nodes = []
+        for node in graph.node:
+            if node.op_type != "If":
+                nodes.append(node)
+                continue
+            count += 1
+            wanted = "then_branch" if taken[node.input[0]] else "else_branch"
+            branch = next(attr.g for attr in node.attribute if attr.name == wanted)
+            own = {t.name for t in branch.initializer} | {name for inner in branch.node for name in inner.output}
+            rename(branch, {name: f"{name}@{count}" for name in own if name})
+            reads |= reads_of(branch)
+            graph.initializer.extend(branch.initializer)
+            nodes += [*branch.node, *(onnx.helper.make_node("Identity", [value.name], [name])
+                                      for value, name in zip(branch.output, node.output))]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return model, reads
+
+
+def rename(graph, names):
+    for tensor in graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
+    for value in graph.output:
+        value.name = names.get(value.name, value.name)
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+        for inner in truth.subgraphs(node):
+            rename(inner, names)
+
+
+def reads_of(graph):
+    graphs = list(truth.every_graph(graph))
+    return {name for graph in graphs for node in graph.node for name in node.input} | {
+        value.name for graph in graphs for value in graph.output}
+
+
+def all_weights(flat, reads):
+    """Bytes of initializers, constants and attributes, of each once, without those that only branches read that are
+    not taken."""
+    unread, total = reads - reads_of(flat.graph), 0
+    for graph in truth.every_graph(flat.graph):
+        total += sum(truth.tensor_bytes(t.data_type, t.dims) for t in graph.initializer if t.name not in unread)
+        for node in graph.node:
+            is_constant = node.op_type == "Constant" and not node.domain
+            if is_constant and node.output[0] not in unread:
+                total += constant_bytes(node)
+            total += attribute_bytes(node)
     return total
 
 
@@ -193,6 +261,23 @@ def ask(program, path, shapes, values, *options):
     return subprocess.run([program, *options, "--json", *given, str(path)], capture_output=True, text=True)
 
 
+def measure_conditions(model, feeds):
+    """name -> what decides an If of the main graph, as ONNX Runtime computes it."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    names = sorted({node.input[0] for node in model.graph.node if node.op_type == "If"})
+    known = {t.name: bool(onnx.numpy_helper.to_array(t)) for t in model.graph.initializer if t.name in names}
+    wanted = [name for name in names if name not in known]
+    if not wanted:
+        return known
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return known | dict(zip(wanted, map(bool, session.run(wanted, feeds))))
+
+
 def compare(program, path, shapes, values):
     model = onnx.load(path)
     fill(model, shapes)
@@ -201,13 +286,15 @@ def compare(program, path, shapes, values):
     for output in model.graph.output:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
-    real = truth.run_everything(model, feeds(model, values))
+    inputs = feeds(model, values)
+    weights = all_weights(*take_branches(model, inputs))
+    real = truth.run_everything(model, inputs)
     bare = path.with_suffix(".bare")
     onnx.save(undeclared(path), bare)
     done = ask(program, bare, shapes, values, "-q")
     bare.unlink()
     if done.returncode != 0:
-        return collections.Counter(error=1), [done.stderr.strip()]
+        return collections.Counter(error=1), [done.stderr.strip()], weights
     rows = {row["name"]: row for row in json.loads(done.stdout)["models"][0]["tensors"]}
     counts, details = collections.Counter(), []
     for name, (dtype, shape) in real.items():
@@ -215,34 +302,41 @@ def compare(program, path, shapes, values):
         counts[outcome] += 1
         if outcome in ("unknown", "WRONG"):
             details.append(f"{outcome} {name}: {detail}")
-    return counts, details
+    return counts, details, weights
 
 
 def sized(program, path, shapes, values):
-    """'' where the program gives totals, runtimes and an answer to a budget, else what is missing."""
+    """'' where the program gives totals, runtimes and an answer to a budget, else what is missing; and its weights."""
     done = ask(program, path, shapes, values, "--budget", "24GiB")
     if done.returncode != 0:
-        return f"exit {done.returncode}: {done.stderr.strip()[-120:]}"
+        return f"exit {done.returncode}: {done.stderr.strip()[-120:]}", None
     one = json.loads(done.stdout)["models"][0]
     missing = [row["name"] for row in one["tensors"] if row["bytes"] is None]
     if missing or not one.get("runtimes"):
-        return f"{len(missing)} tensors without a size ({missing[:1]})"
-    return ""
+        return f"{len(missing)} tensors without a size ({missing[:1]})", None
+    weights, ideal = one["parameters"]["bytes"], one["runtimes"]["ideal"]
+    if {ideal["weight_bytes"], ideal["total_bytes"] - one["peak"]["bytes"]} != {weights}:
+        return f"weights {weights}, in the total {ideal}", weights
+    return "", weights
 
 
 def check(program, path, bindings, values):
     model = onnx.load(path)
     result = {"producer": f"{model.producer_name} {model.producer_version}".strip(), "nodes": len(model.graph.node),
               "hash": hashlib.sha256(path.read_bytes()).hexdigest()[:12], "counts": collections.Counter(),
-              "details": [], "unsized": [], "weights": all_weights(model.graph)}
+              "details": [], "unsized": [], "weights": [], "wrong_weights": []}
     for shapes in bindings or [shapes_from(model, free) for free in FREE]:
         shapes = {v.name: shapes[v.name] for v in inputs_of(model)}
-        result["unsized"] += filter(None, [sized(program, path, shapes, values)])
+        missing, weights = sized(program, path, shapes, values)
+        result["unsized"] += filter(None, [missing])
+        result["weights"].append(weights)
         try:
-            counts, details = compare(program, path, shapes, values)
+            counts, details, own = compare(program, path, shapes, values)
         except Exception as problem:  # what ONNX Runtime does not run is no measure
             result["details"].append(f"not run {shapes}: {str(problem).splitlines()[0][:200]}")
             continue
+        if weights is not None and weights != own:
+            result["wrong_weights"].append(f"weights {weights} at {shapes}, the file has {own}")
         result["counts"].update(counts)
         result["details"] += details
         result["bindings"] = result.get("bindings", 0) + 1
@@ -258,8 +352,9 @@ def main():
     args = parser.parse_args()
     program, results = os.path.abspath(args.onnxvram), {}
     print(f"onnx {onnx.__version__}, onnxruntime {ort.__version__}")
-    print("| package | file | SHA-256 | producer | nodes | bindings | sized | shapes | exact | bound | unknown | wrong |")
-    print("|---|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|")
+    print("| package | file | SHA-256 | producer | nodes | bindings | sized | weights | shapes | exact | bound | unknown "
+          "| wrong |")
+    print("|---|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|")
     for package, version, name, bindings, values in FILES:
         if args.only and not any(part in f"{package}/{name}" for part in args.only):
             continue
@@ -267,9 +362,10 @@ def main():
         r = results[f"{package}/{name}"] = check(program, path, bindings, values)
         c = r["counts"]
         print(f"| {package} {version} | {name} | `{r['hash']}` | {r['producer'] or '—'} | {r['nodes']} | "
-              f"{r.get('bindings', 0)} | {'no' if r['unsized'] else 'yes'} | {sum(c.values())} | {c['exact']} | "
-              f"{c['bound']} | {c['unknown']} | {c['WRONG'] + c['error']} |", flush=True)
-        for line in (*r["unsized"][:1], *r["details"][:6]):
+              f"{r.get('bindings', 0)} | {'no' if r['unsized'] else 'yes'} | "
+              f"{' / '.join(sorted({str(w) for w in r['weights']}))}{' WRONG' if r['wrong_weights'] else ''} | "
+              f"{sum(c.values())} | {c['exact']} | {c['bound']} | {c['unknown']} | {c['WRONG'] + c['error']} |", flush=True)
+        for line in (*r["unsized"][:1], *r["wrong_weights"], *r["details"][:6]):
             print(f"    {line}", file=sys.stderr, flush=True)
     if args.json:
         with open(args.json, "w") as out:

@@ -29,7 +29,6 @@ typedef struct live_ids {
     live_id *slots;
     size_t n_slots; /* a power of two, or 0 */
     size_t count;
-    uint64_t seed;
     ONV_VEC(uint32_t) spare; /* numbers of freed ids */
     uint32_t n_numbers;
 } live_ids;
@@ -225,7 +224,7 @@ static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_t
 
     live_ids *ids = &r->ids;
     if (ids->count * 2 >= ids->n_slots && !grow_ids(ids)) return onv_fail_memory(err);
-    uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, ids->seed);
+    uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, 0);
     size_t slot = find_id(ids, fields[1], hash);
     if (ids->slots[slot].name != NULL)
         return bad_field(r, err, "allocated twice without a free: id", fields[1]);
@@ -243,7 +242,7 @@ static onv_status read_free(reader *r, const field *fields, size_t count, onv_tr
     live_ids *ids = &r->ids;
     size_t slot = 0;
     if (ids->n_slots > 0) {
-        uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, ids->seed);
+        uint64_t hash = onv_hash_bytes(fields[1].at, fields[1].bytes, 0);
         slot = find_id(ids, fields[1], hash);
     }
     if (ids->n_slots == 0 || ids->slots[slot].name == NULL)
@@ -278,7 +277,6 @@ onv_status onv_trace_csv_scan(const char *text, size_t bytes, onv_trace_take tak
 {
     if (bytes == 0) text = ""; /* it may be NULL, to which not even 0 may be added */
     reader r = {.at = text, .end = text + bytes, .next_line = 1, .take = take, .context = context};
-    r.ids.seed = onv_hash_u64((uintptr_t)&r);
     onv_status status = ONV_OK;
     while (r.at != r.end && status == ONV_OK) status = read_event(&r, err);
     if (n_ids != NULL) *n_ids = r.ids.n_numbers;

@@ -1,6 +1,5 @@
 /* Traces from files: as timelines, or served while they are read. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "alloc/trace_csv.h"
+#include "base/file.h"
 #include "base/heap.h"
 
 /* --- The text of a file ------------------------------------------------------------------------ */
@@ -47,13 +47,11 @@ static onv_status read_all(int file, const char *path, file_text *t, onv_error *
 static onv_status open_text(const char *path, file_text *t, onv_error *err)
 {
     *t = (file_text){0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    int file = onv_file_open(path, &why);
     struct stat info;
-    if (file < 0 || fstat(file, &info) != 0) {
-        onv_status status = onv_fail(err, ONV_ERR_IO, "%s: %s", path, strerror(errno));
-        if (file >= 0) close(file);
-        return status;
-    }
+    if (file < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
+    if (fstat(file, &info) != 0) info.st_mode = 0;
     if (S_ISREG(info.st_mode) && info.st_size > 0) {
         void *mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
         if (mapping != MAP_FAILED) {

@@ -20,6 +20,7 @@ struct onv_analysis {
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;

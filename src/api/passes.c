@@ -30,10 +30,18 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
         live = &reordered;
     }
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
-    if (analysis->replays.kind == NULL)
+    bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
+    bool is_replayed = analysis->replays.kind != NULL;
+    if (!is_plan && !is_replayed)
         return onv_runtime_compute(runtime, &analysis->model, live, &how, result, err);
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
+    if (is_plan) {
+        analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
+        if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
+        if (analysis->plan_offsets == NULL) return onv_fail_memory(err);
+        if (!is_replayed) return ONV_OK;
+    }
     uint64_t figure = onv_runtime_figure(result, &made.placement);
     return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
 }

@@ -189,6 +189,7 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,
+                              .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit,

@@ -38,7 +38,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                         [ONV_IMPL_FOREACH] = "foreach",
                                         [ONV_IMPL_FUSED] = "fused",
                                         [ONV_IMPL_FOR_LOOP] = "for-loop"};
-    static const char *const kernels[] = {[ONV_ATTENTION_MATH] = "math",
+    static const char *const kernels[] = {[ONV_ATTENTION_AUTO] = "auto",
+                                          [ONV_ATTENTION_MATH] = "math",
                                           [ONV_ATTENTION_FLASH] = "flash",
                                           [ONV_ATTENTION_EFFICIENT] = "efficient"};
     enum { N_POSITIONS = 3, N_IMPLS = 4, N_KERNELS = sizeof kernels / sizeof kernels[0] };
@@ -53,9 +54,10 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                         options->optimizer_impl);
     onv_loss loss;
     ONV_TRY(read_losses(options->loss, &loss, err));
-    size_t kernel = find_name(kernels, N_KERNELS, options->attention);
+    size_t kernel =
+        find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
-        return onv_fail(err, ONV_ERR_USAGE, "attention is math, flash or efficient, not '%s'",
+        return onv_fail(err, ONV_ERR_USAGE, "attention is auto, math, flash or efficient, not '%s'",
                         options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)

@@ -1,12 +1,15 @@
 #include "base/strings.h"
 
 #include <string.h>
+#include <sys/random.h>
+#include <threads.h>
+#include <time.h>
 
 #include "base/heap.h"
 
 void onv_strings_init(onv_strings *table, onv_arena *arena)
 {
-    *table = (onv_strings){.arena = arena, .seed = onv_hash_u64((uintptr_t)table)};
+    *table = (onv_strings){.arena = arena};
 }
 
 void onv_strings_cleanup(onv_strings *table)
@@ -16,21 +19,88 @@ void onv_strings_cleanup(onv_strings *table)
     *table = (onv_strings){.arena = table->arena};
 }
 
+/* --- Hashes ------------------------------------------------------------------------------------ */
+
+/* The only thing that the library draws at random, and keeps: nothing shows it. */
+static uint64_t key[2];
+static once_flag key_is_drawn = ONCE_FLAG_INIT;
+
+static void draw_key(void)
+{
+    if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;
+    /* Too early in the life of a machine: what the loader placed at random has to do. */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    key[0] = onv_hash_u64((uintptr_t)&now ^ (uint64_t)now.tv_nsec << 32);
+    key[1] = onv_hash_u64((uintptr_t)&key ^ (uint64_t)now.tv_sec);
+}
+
+typedef struct sip {
+    uint64_t a, b, c, d;
+} sip;
+
+static inline uint64_t rotate(uint64_t x, unsigned by)
+{
+    return x << by | x >> (64 - by);
+}
+
+static inline void mix(sip *s)
+{
+    s->a += s->b;
+    s->c += s->d;
+    s->b = rotate(s->b, 13) ^ s->a;
+    s->d = rotate(s->d, 16) ^ s->c;
+    s->a = rotate(s->a, 32) + s->d;
+    s->c += s->b;
+    s->b = rotate(s->b, 17) ^ s->c;
+    s->d = rotate(s->d, 21) ^ s->a;
+    s->c = rotate(s->c, 32);
+}
+
+static inline void take(sip *s, uint64_t word)
+{
+    s->d ^= word;
+    mix(s);
+    s->a ^= word;
+}
+
+static inline sip start(void)
+{
+    call_once(&key_is_drawn, draw_key);
+    return (sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
+                 key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
+}
+
+static inline uint64_t finish(sip *s)
+{
+    s->c ^= 0xff;
+    for (int i = 0; i < 3; i++) mix(s);
+    return s->a ^ s->b ^ s->c ^ s->d;
+}
+
 uint64_t onv_hash_bytes(const void *data, size_t bytes, uint64_t seed)
 {
     const unsigned char *p = data;
-    uint64_t hash = seed ^ (bytes * 0x9e3779b97f4a7c15u);
-    while (bytes >= 8) {
-        uint64_t word;
+    uint64_t word, tail = (uint64_t)bytes << 56;
+    sip s = start();
+    if (seed != 0) take(&s, seed);
+    for (; bytes >= 8; p += 8, bytes -= 8) {
         memcpy(&word, p, 8);
-        hash = onv_hash_u64(hash ^ word);
-        p += 8;
-        bytes -= 8;
+        take(&s, word);
     }
-    uint64_t tail = 0;
-    if (bytes > 0) memcpy(&tail, p, bytes);
-    return onv_hash_u64(hash ^ tail);
+    for (size_t i = 0; i < bytes; i++) tail |= (uint64_t)p[i] << 8 * i;
+    take(&s, tail);
+    return finish(&s);
 }
+
+uint64_t onv_hash_word(uint64_t x)
+{
+    sip s = start();
+    take(&s, x);
+    return finish(&s);
+}
+
+/* --- Tables ------------------------------------------------------------------------------------ */
 
 /* The slot that holds the text, or the empty one where it belongs. */
 static size_t find_slot(const onv_strings *table, const char *text, size_t length, uint32_t hash)
@@ -77,7 +147,7 @@ const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
     const char *nul = length > 0 ? memchr(text, '\0', length) : NULL;
     if (nul != NULL) length = (size_t)(nul - text);
     if (table->count * 2 >= table->capacity && !grow(table)) return NULL;
-    uint32_t hash = (uint32_t)onv_hash_bytes(text, length, table->seed);
+    uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
     size_t slot = find_slot(table, text, length, hash);
     if (table->slots[slot] != NULL) return table->slots[slot];
     const char *copy = onv_arena_strndup(table->arena, text, length);
@@ -97,6 +167,6 @@ const char *onv_interned(const onv_strings *table, const char *text)
 {
     if (table->capacity == 0) return NULL;
     size_t length = strlen(text);
-    uint32_t hash = (uint32_t)onv_hash_bytes(text, length, table->seed);
+    uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
     return table->slots[find_slot(table, text, length, hash)];
 }

@@ -1,8 +1,10 @@
 /* Interned strings: equal text is the same pointer, so names compare with ==.
  *
  * Strings live in the arena that the table was given, NUL-terminated. A name that holds a NUL byte
- * is interned up to it. The hash is keyed per table (seeded from its address), so that a model
- * cannot choose names that all collide.
+ * is interned up to it.
+ *
+ * Hashes: what a model chose is hashed under a key that the process draws once, so that no model can
+ * choose names, sizes or expressions that all collide. Results do not depend on the key.
  */
 #ifndef ONV_BASE_STRINGS_H
 #define ONV_BASE_STRINGS_H
@@ -17,7 +19,6 @@ typedef struct onv_strings {
     uint32_t *hashes;
     size_t count;
     size_t capacity; /* a power of two, or 0 */
-    uint64_t seed;
 } onv_strings;
 
 void onv_strings_init(onv_strings *table, onv_arena *arena);
@@ -30,9 +31,13 @@ const char *onv_intern_n(onv_strings *table, const char *text, size_t length);
 /* The interned copy if the text was interned before, else NULL. */
 const char *onv_interned(const onv_strings *table, const char *text);
 
-/* A 64-bit hash of bytes under a seed; also used by the other tables of the project. */
+/* A keyed 64-bit hash of bytes (SipHash-1-3); what stands before them may come as `seed`. */
 uint64_t onv_hash_bytes(const void *data, size_t bytes, uint64_t seed);
 
+/* The same of one number, for pointers and for what follows a hash. */
+uint64_t onv_hash_word(uint64_t x);
+
+/* No key: for numbers that no model chose, and where results depend on it. */
 static inline uint64_t onv_hash_u64(uint64_t x)
 {
     x ^= x >> 32;

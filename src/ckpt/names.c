@@ -51,11 +51,14 @@ static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at
     return NULL;
 }
 
-/* Names of modules end up in code: only such that are names there too. */
+/* Names of modules end up in code: only such that are names there too, whatever the locale calls a
+ * letter. */
 static bool is_plain(const char *path, size_t length)
 {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
     for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)path[i]) && path[i] != '_' && path[i] != '.') return false;
+        if (path[i] == '\0' || strchr(allowed, path[i]) == NULL) return false;
     return true;
 }
 

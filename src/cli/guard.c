@@ -1,10 +1,12 @@
 #include "cli/guard.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "cli/message.h"
@@ -80,6 +82,23 @@ void onv_cli_catch_stop(void)
     handle_stops(stop, true);
 }
 
+/* As mkstemp(), to be written only: who may not read the folder can make it. */
+static int make_temporary(char *path)
+{
+    enum { LETTERS = 6, ATTEMPTS = 100 };
+    static const char from[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    char *end = path + strlen(path) - LETTERS;
+    int fd = -1;
+    for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
+        unsigned char random[LETTERS];
+        if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return -1;
+        for (int k = 0; k < LETTERS; k++) end[k] = from[random[k] % (sizeof from - 1)];
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    return fd;
+}
+
 /* A signal between the making of the file and the line that says so would leave the file: it waits. */
 int onv_cli_guarded_temporary(char *path)
 {
@@ -87,7 +106,7 @@ int onv_cli_guarded_temporary(char *path)
     sigemptyset(&stops);
     for (size_t i = 0; i < N_STOP_SIGNALS; i++) sigaddset(&stops, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &stops, &before);
-    int fd = mkstemp(path);
+    int fd = make_temporary(path);
     int cause = errno;
     if (fd >= 0) {
         doomed = path;

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/confine.h"
 #include "cli/guard.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
             cli.analysis.replay_cancelled = onv_cli_is_stopped;
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
-        status = run(&cli);
+        status = !cli.untrusted || onv_cli_confine(&cli) ? run(&cli) : EXIT_UNUSABLE;
         break;
     case ONV_CLI_DONE: status = onv_cli_answered(); break;
     case ONV_CLI_USAGE: break;

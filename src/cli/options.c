@@ -44,6 +44,7 @@ enum {
     OPT_OPTIMIZER_IMPL,
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
+    OPT_UNTRUSTED,
 };
 
 typedef struct option_row {
@@ -71,6 +72,8 @@ static const option_row rows[] = {
      "what input may ask for before it is refused; see below; repeatable"},
     {OPT_NO_EXTERNAL_DATA, "no-external-data", no_argument, NULL,
      "open no file beside the model's own"},
+    {OPT_UNTRUSTED, "untrusted", no_argument, NULL,
+     "for files of strangers: small limits, no external data, a confined process"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
@@ -91,7 +94,7 @@ static const option_row rows[] = {
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
-     "of training: math (separate operations), flash or efficient"},
+     "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
@@ -203,6 +206,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_EFFORT: return onv_cli_set_effort(cli, arg);
     case OPT_LIMIT: return onv_cli_set_limit(cli, arg);
     case OPT_NO_EXTERNAL_DATA: cli->analysis.no_external_data = true; return ONV_CLI_RUN;
+    case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
@@ -247,6 +251,20 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     return ONV_CLI_USAGE;
 }
 
+/* Limits that were not given become small. */
+static void distrust(onv_options *options)
+{
+    onv_limits *limits = &options->limits;
+    options->no_external_data = true;
+    if (limits->nodes == 0) limits->nodes = 64 << 10;
+    if (limits->values == 0) limits->values = 1 << 20;
+    if (limits->node_runs == 0) limits->node_runs = 64 << 10;
+    if (limits->arena_bytes == 0) limits->arena_bytes = 512 << 20;
+    if (limits->file_bytes == 0) limits->file_bytes = (uint64_t)4 << 30;
+    if (limits->seconds == 0) limits->seconds = 30;
+    if (limits->output_bytes == 0) limits->output_bytes = 64 << 20;
+}
+
 /* What options ask of each other. */
 static onv_cli_verdict check(onv_cli *cli)
 {
@@ -258,6 +276,9 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
+    if (cli->untrusted && cli->analysis.replay != NULL)
+        return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
+    if (cli->untrusted) distrust(&cli->analysis);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         on_stdout += strcmp(cli->outputs[i].file, "-") == 0;

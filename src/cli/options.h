@@ -25,6 +25,7 @@ typedef struct onv_cli {
     size_t n_outputs;
     const char **models;
     size_t n_models;
+    bool untrusted; /* the models are */
     onv_dim_binding *dims;
     onv_shape_binding *shapes;
     onv_input_value *input_values;

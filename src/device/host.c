@@ -2,7 +2,7 @@
  *
  * Memory comes from mmap, so that it leaves the process when it is freed. The device is as large as
  * what the machine has available (/proc/meminfo), less an eighth of it so that nothing else
- * suffers, within the limit of a control group and the one that was asked for. It counts what it
+ * suffers, within the limit of a control group, of the address space and the one that was asked for. It counts what it
  * handed out to the byte; its pool rounds to 512 bytes, as the model of CUDA's pool does.
  */
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "device/device.h"
@@ -62,6 +64,14 @@ static uint64_t available_bytes(void)
     uint64_t used = read_number("/sys/fs/cgroup/memory.current", "");
     if (limit != UINT64_MAX && used != UINT64_MAX) {
         uint64_t rest = limit > used ? limit - used : 0;
+        if (rest < bytes) bytes = rest;
+    }
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+        uint64_t pages = read_number("/proc/self/statm", ""), taken;
+        if (pages == UINT64_MAX || !onv_u64_mul(pages, (uint64_t)sysconf(_SC_PAGESIZE), &taken))
+            taken = space.rlim_cur;
+        uint64_t rest = space.rlim_cur > taken ? space.rlim_cur - taken : 0;
         if (rest < bytes) bytes = rest;
     }
     return bytes;

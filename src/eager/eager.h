@@ -130,6 +130,7 @@ typedef enum onv_attention_kernel {
     ONV_ATTENTION_MATH,      /* one operation after the other */
     ONV_ATTENTION_FLASH,     /* FlashAttention where it can: 16 bits, no mask; else the next */
     ONV_ATTENTION_EFFICIENT, /* memory-efficient attention */
+    ONV_ATTENTION_AUTO,      /* as flash, but calls of scaled_dot_product_attention alone */
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {

@@ -502,15 +502,22 @@ static void publish_attention(onv_finder *s, const attention *a)
     onv_find_publish(s, &g, fusion);
 }
 
-static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
+/* A call of scaled_dot_product_attention: a note says so, or both factors are scaled; a network that
+ * multiplies by hand scales once. */
+static bool is_call(const attention *a, bool by_parts)
 {
     static const char call[] = "aten.scaled_dot_product_attention";
     const char *op = a->last->aten_op;
     bool noted = op != NULL && op[0] != '\0';
+    return noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts;
+}
+
+static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
+{
     /* The older exporter does not say that it trains; evaluation has no dropout at all. */
     if (by_parts && a->dropout != NULL && a->dropout->n_inputs == 2)
         s->f->live_dropout[onv_find_id(s, a->dropout).index] = true;
-    if (a->dropout != NULL || !(noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts)) return;
+    if (a->dropout != NULL || !is_call(a, by_parts)) return;
     const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
     s->f->lost_dropout[onv_find_id(s, last).index] = true;
     s->f->n_lost_dropouts++;
@@ -521,13 +528,15 @@ static void match_attention(onv_finder *s, const onv_node *softmax)
     attention a;
     if (!find_attention(s, softmax, &a)) return;
     bool fits = has_kernel(s, &a);
-    if (fits && s->fuse_attention) {
+    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL &&
+                    a.cast == NULL && a.cast_back == NULL;
+    bool fuses =
+        s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
+    if (fits && fuses) {
         publish_attention(s, &a);
         return;
     }
-    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL;
-    mark_lost_dropout(s, &a, by_parts && a.cast == NULL && a.cast_back == NULL);
-    /* A network that multiplies by hand scales once. */
+    mark_lost_dropout(s, &a, by_parts);
     if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
     if (a.cast != NULL || a.cast_back != NULL) return;
     s->f->n_apart += fits;
@@ -537,6 +546,7 @@ static void match_attention(onv_finder *s, const onv_node *softmax)
         if (inside[i] != NULL)
             s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
     s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
+    s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
 }
 
 /* --- All of them ------------------------------------------------------------------------------- */
@@ -575,10 +585,11 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     f->n_uses = ONV_ARENA_ARRAY(&model->arena, uint32_t, n);
     f->user = ONV_ARENA_ARRAY(&model->arena, onv_node_id, n);
     f->attention = ONV_ARENA_ARRAY(&model->arena, uint8_t, model->nodes.count);
+    f->scaled_query = ONV_ARENA_ARRAY(&model->arena, onv_value_id, model->nodes.count);
     f->live_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
     f->lost_dropout = ONV_ARENA_ARRAY(&model->arena, bool, model->nodes.count);
     if (f->of_node == NULL || f->n_uses == NULL || f->user == NULL || f->attention == NULL ||
-        f->lost_dropout == NULL || f->live_dropout == NULL)
+        f->scaled_query == NULL || f->lost_dropout == NULL || f->live_dropout == NULL)
         return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
@@ -599,7 +610,7 @@ onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    onv_finder s = {.model = model, .f = fusions, .fuse_attention = fusing == ONV_FUSE_ATTENTION};
+    onv_finder s = {.model = model, .f = fusions, .fusing = fusing};
     for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < n_order && !s.failed; i++)
         match(&s, onv_model_node(model, order[i]));
     if (!s.failed) return ONV_OK;

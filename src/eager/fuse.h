@@ -60,7 +60,8 @@ typedef struct onv_fusions {
     uint32_t *n_uses;   /* by value: how often nodes of the main graph and its outputs read it */
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
-    bool *live_dropout; /* by node: a Dropout that the export forgot to switch on */
+    onv_value_id *scaled_query; /* by node: of the product with the values */
+    bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
     bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
     uint32_t n_lost_dropouts, n_dropouts; /* the latter: nodes */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
@@ -69,7 +70,8 @@ typedef struct onv_fusions {
 typedef enum onv_fusing {
     ONV_FUSE_NOTHING,   /* only the uses are counted */
     ONV_FUSE,           /* attention stays apart */
-    ONV_FUSE_ATTENTION, /* that too */
+    ONV_FUSE_CALLS,     /* calls of scaled_dot_product_attention too */
+    ONV_FUSE_ATTENTION, /* all attention */
 } onv_fusing;
 
 /* Arrays live in the model's arena. */

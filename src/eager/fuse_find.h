@@ -7,7 +7,7 @@
 typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
-    bool fuse_attention;
+    onv_fusing fusing;
     bool failed; /* memory */
 } onv_finder;
 

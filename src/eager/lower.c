@@ -41,6 +41,10 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         known = onv_dim_is_const(dim) && dim.raw >= 0;
         shape->dims[i] = dim.raw;
     }
+    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+        *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
+        return true;
+    }
     if (!known)
         l->status = onv_fail(l->err, ONV_ERR_USAGE,
                              "the size of '%s' is no number; bind its dims to see PyTorch's memory",
@@ -665,7 +669,9 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .region = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
-    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE : ONV_FUSE_ATTENTION;
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH   ? ONV_FUSE
+                        : options->attention == ONV_ATTENTION_AUTO ? ONV_FUSE_CALLS
+                                                                   : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
         l.status = onv_fusions_find(model, live->steps, live->n_steps, fusing, &l.fusions, err);

@@ -82,7 +82,7 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_eager_tensor q = onv_tensor_at(l, query);
     rows r = rows_of(&q);
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
-    bool flash = l->options->attention == ONV_ATTENTION_FLASH && low && mask == ONV_NO_TENSOR &&
+    bool flash = l->options->attention != ONV_ATTENTION_EFFICIENT && low && mask == ONV_NO_TENSOR &&
                  r.head <= 256;
     onv_emit_begin(l, flash ? "flash_attention" : "efficient_attention");
     onv_emit_in(l, query, ONV_GRAD_NEW);

@@ -314,6 +314,17 @@ static uint32_t emit_attention_result(onv_lowering *l, uint32_t probabilities, u
     return low;
 }
 
+/* PyTorch's function has a name for it until it returns. */
+static void hold_scaled_query(onv_lowering *l, const onv_node *node)
+{
+    onv_value_id query = l->fusions.scaled_query[node - l->model->nodes.at];
+    uint32_t x = onv_value_tensor(l, query);
+    if (x == ONV_NO_TENSOR) return;
+    onv_emit_begin(l, "release");
+    onv_emit_in(l, x, ONV_GRAD_NONE);
+    onv_emit_end(l);
+}
+
 static void lower_matmul(onv_lowering *l, const onv_node *node)
 {
     onv_attention_part part = onv_node_attention(l, node);
@@ -322,6 +333,7 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
     uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);
     if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */

@@ -336,7 +336,18 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_HARD_SWISH:
         onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true));
         break;
-    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_softmax(l, x)); break;
+    case ONV_FUSION_SOFTMAX: {
+        onv_value_set(l, f->out, emit_softmax(l, x));
+        /* A byte for each score that is -inf, one for each row of them, and a zero. */
+        onv_eager_tensor t = onv_tensor_at(l, x);
+        uint64_t row = x != ONV_NO_TENSOR && t.rank > 0 && t.dims[t.rank - 1] > 0
+                           ? (uint64_t)t.dims[t.rank - 1]
+                           : 1;
+        if (x != ONV_NO_TENSOR && l->status == ONV_OK)
+            l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes =
+                t.elems + t.elems / row + sizeof(float);
+        break;
+    }
     case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false)); break;
     case ONV_FUSION_LINEAR:
         onv_value_set(

@@ -51,6 +51,7 @@ static bool can_be_bound(const onv_driver *driver, onv_dim symbol)
 static void note_symbol(void *context, onv_dim symbol)
 {
     walk *w = context;
+    if (w->n_symbols == MAX_NAMES && w->more) return; /* it would change nothing */
     if (!can_be_bound(w->driver, symbol)) return;
     for (uint32_t i = 0; i < w->n_symbols; i++)
         if (onv_dim_same(w->symbols[i], symbol)) return;

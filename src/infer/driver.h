@@ -4,6 +4,7 @@
 
 #include "infer/infer.h"
 #include "infer/op_shapes.h"
+#include "load/ptr_map.h"
 #include "ops/op.h"
 
 /* A constant that decides a shape for one node, replaced because it carries the old batch. */
@@ -52,6 +53,7 @@ typedef struct onv_driver {
     uint32_t *decider_stamps;       /* by value: the walk that saw it last */
     uint32_t decider_stamp;
     ONV_VEC(const char *) unknown_ops; /* op types already reported */
+    onv_ptr_map unknown_at;            /* where they stand in it */
     onv_node_id failed_node;           /* where onv_driver_run stopped */
     onv_status load_status;            /* sticky: contents that could not be read */
     onv_error *err;

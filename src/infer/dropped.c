@@ -55,6 +55,7 @@ onv_status onv_drop_weights(onv_driver *driver)
     }
     for (size_t i = 0; i < model->values.count; i++) {
         onv_value *value = &model->values.at[i];
+        if (!onv_value_is_weight(value)) continue; /* inputs are fed, and what runs gives values */
         value->is_dropped =
             onv_model_graph(model, value->graph)->never_runs || reads[i] == READ_IN_DROPPED;
     }

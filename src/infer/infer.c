@@ -161,6 +161,7 @@ onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_inf
     onv_status status = run(&driver);
     onv_arena_cleanup(&driver.scratch);
     onv_vec_cleanup(&driver.unknown_ops);
+    onv_ptr_map_cleanup(&driver.unknown_at);
     onv_vec_cleanup(&driver.declared_only);
     onv_vec_cleanup(&driver.given);
     model->dims.given = NULL;

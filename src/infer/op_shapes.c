@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 
 /* --- File -------------------------------------------------------------------------------------- */
@@ -12,7 +14,11 @@
 onv_status onv_op_shapes_load(onv_op_shapes *table, onv_arena *arena, const char *path,
                               onv_error *err)
 {
-    FILE *file = fopen(path, "rb");
+    const char *why;
+    int fd = onv_file_open(path, &why);
+    if (fd < 0) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, why);
+    FILE *file = fdopen(fd, "rb");
+    if (file == NULL) close(fd);
     if (file == NULL) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, strerror(errno));
     char *text = onv_heap_alloc(ONV_TAUGHT_MAX_BYTES + 1);
     size_t bytes = text != NULL ? fread(text, 1, ONV_TAUGHT_MAX_BYTES + 1, file) : 0;

@@ -199,9 +199,14 @@ static onv_status check_arity(const onv_op *op, const onv_node *node, onv_error 
 
 static onv_status report_unknown_op(onv_driver *driver, const onv_node *node)
 {
-    for (size_t i = 0; i < driver->unknown_ops.count; i++)
-        if (driver->unknown_ops.at[i] == node->op_type) return ONV_OK;
-    if (!onv_vec_push(&driver->unknown_ops, node->op_type)) return onv_fail_memory(driver->err);
+    /* The table may still know of what was rewound. */
+    uint32_t at;
+    if (onv_ptr_map_get(&driver->unknown_at, node->op_type, &at) &&
+        at < driver->unknown_ops.count && driver->unknown_ops.at[at] == node->op_type)
+        return ONV_OK;
+    if (!onv_ptr_map_set(&driver->unknown_at, node->op_type, (uint32_t)driver->unknown_ops.count) ||
+        !onv_vec_push(&driver->unknown_ops, node->op_type))
+        return onv_fail_memory(driver->err);
     const char *domain = node->domain[0] != '\0' ? node->domain : "ai.onnx";
     onv_model_diag(driver->model, ONV_WARNING, "unknown-op", node->name,
                    "operator '%s' of domain '%s' (opset %d) is not known: its outputs have only "

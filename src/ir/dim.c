@@ -46,13 +46,13 @@ int64_t onv_sat_mul(int64_t a, int64_t b)
 
 static uint64_t hash_expr(onv_dim_kind kind, int64_t c, const onv_dim_term *terms, uint32_t n)
 {
-    uint64_t hash = onv_hash_u64((uint64_t)kind + 1) ^ (uint64_t)c;
+    uint64_t hash = onv_hash_word((uint64_t)kind + 1) ^ (uint64_t)c;
     for (uint32_t i = 0; i < n; i++) {
         /* cppcheck-suppress uninitvar ; all n terms are set */
-        hash = onv_hash_u64(hash + (uint64_t)terms[i].coef);
-        hash = onv_hash_u64(hash + (uint64_t)terms[i].d.raw);
+        hash = onv_hash_word(hash + (uint64_t)terms[i].coef);
+        hash = onv_hash_word(hash + (uint64_t)terms[i].d.raw);
     }
-    return onv_hash_u64(hash);
+    return onv_hash_word(hash);
 }
 
 static bool same_expr(const onv_dim_expr *e, onv_dim_kind kind, int64_t c,
@@ -233,6 +233,19 @@ onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_d
 
 /* --- Symbols ----------------------------------------------------------------------------------- */
 
+/* The first symbol of that name; unknown where there is none. */
+static onv_dim find_symbol(const onv_dims *pool, const char *name, uint64_t hash)
+{
+    if (pool->n_slots == 0) return ONV_DIM_UNKNOWN;
+    uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
+    for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
+        const onv_dim_expr *e = &pool->exprs[pool->slots[slot] - 1];
+        if (e->kind == ONV_DIM_SYMBOL && e->hash == hash && strcmp(e->name, name) == 0)
+            return (onv_dim){ONV_DIM_INFINITY_RAW + pool->slots[slot]};
+    }
+    return ONV_DIM_UNKNOWN;
+}
+
 static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim bound)
 {
     if (pool->n_symbols == pool->symbol_capacity) {
@@ -248,6 +261,9 @@ static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim b
     onv_dim_expr e = {.kind = ONV_DIM_SYMBOL, .tree_size = 1, .data = data};
     e.symbol = pool->n_symbols;
     e.hash = onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL);
+    /* A body that runs again makes the same name again: under one hash, all would be one chain. */
+    if (data && onv_dim_is_known(find_symbol(pool, name, e.hash)))
+        e.hash = onv_hash_u64(e.hash + e.symbol);
     e.name = name;
     e.bound = bound;
     e.high = ONV_DIM_INFINITY_RAW;
@@ -271,14 +287,8 @@ bool onv_dim_name_is_anonymous(const char *name)
 onv_dim onv_dim_symbol(onv_dims *pool, const char *name)
 {
     uint64_t hash = onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL);
-    if (pool->n_slots > 0) {
-        uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);
-        for (; pool->slots[slot] != 0; slot = (slot + 1) & (pool->n_slots - 1)) {
-            const onv_dim_expr *e = &pool->exprs[pool->slots[slot] - 1];
-            if (e->kind == ONV_DIM_SYMBOL && e->hash == hash && strcmp(e->name, name) == 0)
-                return (onv_dim){ONV_DIM_INFINITY_RAW + pool->slots[slot]};
-        }
-    }
+    onv_dim found = find_symbol(pool, name, hash);
+    if (onv_dim_is_known(found)) return found;
     const char *copy = onv_arena_strndup(pool->arena, name, strlen(name));
     if (copy == NULL) {
         pool->failed = true;

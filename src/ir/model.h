@@ -217,6 +217,7 @@ typedef struct onv_model {
     ONV_VEC(onv_diag) diags;
     uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
     uint32_t most_known;    /* elements of a tensor whose contents are followed */
+    uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
     bool trains_constants;  /* set by inference: Constant nodes hold the parameters */

@@ -61,6 +61,7 @@ struct onv_scope {
 typedef struct onv_builder {
     onv_model *model;
     const onv_limits *limits; /* resolved */
+    uint64_t most_expanded;   /* nodes that functions may become */
     const onv_scan *scan;
     onv_function *functions;
     size_t n_functions;

@@ -9,9 +9,8 @@
 
 static uint64_t hash_key(const char *domain, const char *name, const char *overload)
 {
-    uint64_t hash = onv_hash_u64((uintptr_t)domain);
-    hash = onv_hash_u64(hash ^ (uintptr_t)name);
-    return onv_hash_u64(hash ^ (uintptr_t)overload);
+    const uintptr_t names[] = {(uintptr_t)domain, (uintptr_t)name, (uintptr_t)overload};
+    return onv_hash_bytes(names, sizeof names, 0);
 }
 
 static uint32_t *find_slot(const onv_builder *b, const char *domain, const char *name,
@@ -156,12 +155,12 @@ onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb)
     for (size_t i = 0; i < pb->n_functions; i++) ONV_TRY(add_function(b, pb->functions[i]));
     cost sum = {0};
     ONV_TRY(cost_of_nodes(b, pb->graph->node, pb->graph->n_node, 0, &sum));
-    if (sum.nodes <= b->limits->nodes) return ONV_OK;
+    if (sum.nodes <= b->most_expanded) return ONV_OK;
     return onv_fail(
         b->err, ONV_ERR_LIMIT,
         "the model has %s%" PRIu64
         " nodes once its functions are expanded; the limit is %" PRIu64 ONV_RAISE("nodes"),
-        sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->limits->nodes);
+        sum.nodes == UINT64_MAX ? "at least " : "", sum.nodes, b->most_expanded);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */

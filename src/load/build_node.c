@@ -15,11 +15,11 @@ uint64_t onv_build_cost(uint64_t items, bool in_function)
 onv_status onv_build_work(onv_builder *b, uint64_t amount)
 {
     b->work += amount; /* each amount is bounded by the file, so this ends before it wraps */
-    if (b->work <= b->limits->nodes) return ONV_OK;
+    if (b->work <= b->most_expanded) return ONV_OK;
     return onv_fail(b->err, ONV_ERR_LIMIT,
                     "the model has more than %" PRIu64
                     " nodes once its functions are expanded, the limit" ONV_RAISE("nodes"),
-                    b->limits->nodes);
+                    b->most_expanded);
 }
 
 static onv_status node_values(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,

@@ -29,6 +29,8 @@ static const limit_row rows[] = {
     WIDE("name-bytes", name_bytes, ONV_DEFAULT_NAME_BYTES, "length of a name"),
     WIDE("memory", arena_bytes, ONV_DEFAULT_ARENA_BYTES, "bytes that the analysis itself takes"),
     WIDE("file-bytes", file_bytes, ONV_DEFAULT_FILE_BYTES, "bytes of the model's file"),
+    WIDE("output", output_bytes, ONV_DEFAULT_OUTPUT_BYTES,
+         "bytes of one report, beside 200 for each byte of the file"),
     NARROW("known-elems", known_elems, ONV_DEFAULT_KNOWN_ELEMS,
            "elements of a tensor whose contents decide shapes, at most 1048576"),
     NARROW("expression", expression, ONV_DEFAULT_EXPRESSION,

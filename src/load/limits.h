@@ -23,6 +23,11 @@ enum {
 #define ONV_DEFAULT_ARENA_BYTES ((uint64_t)4 << 30)
 #define ONV_DEFAULT_FILE_BYTES  ((uint64_t)1 << 40)
 
+/* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of
+ * functions, and one for each byte: unless a limit is given. */
+#define ONV_DEFAULT_OUTPUT_BYTES ((uint64_t)64 << 20)
+enum { ONV_OUTPUT_PER_BYTE = 200, ONV_EXPANDED_NODES = 64 << 10 };
+
 /* What no option can raise: each level of nesting and each call takes stack, here and in
  * protobuf-c; ids are 32 bits; contents and expressions are walked as a whole. */
 enum { ONV_MOST_NESTING = 1000, ONV_MOST_FUNCTION_DEPTH = 500 };
@@ -42,6 +47,25 @@ onv_status onv_limits_spent(uint64_t limit, onv_error *err);
 /* What became of an allocation that an arena refused: ONV_ERR_LIMIT where the arena has all but
  * reached its limit, which is limits.arena_bytes, else ONV_ERR_MEMORY. */
 onv_status onv_limits_refused(const onv_arena *arena, onv_error *err);
+
+/* Bytes of one report. */
+static inline uint64_t onv_limits_output(const onv_limits *given, uint64_t file_bytes)
+{
+    uint64_t most;
+    if (given != NULL && given->output_bytes != 0) return given->output_bytes;
+    if (__builtin_mul_overflow(file_bytes, (uint64_t)ONV_OUTPUT_PER_BYTE, &most) ||
+        __builtin_add_overflow(most, ONV_DEFAULT_OUTPUT_BYTES, &most))
+        return UINT64_MAX;
+    return most;
+}
+
+/* Nodes that functions may become. */
+static inline uint64_t onv_limits_expanded(const onv_limits *given, uint64_t file_bytes)
+{
+    if (given != NULL && given->nodes != 0) return given->nodes;
+    uint64_t most = (uint64_t)ONV_DEFAULT_NODES;
+    return file_bytes < most - ONV_EXPANDED_NODES ? file_bytes + ONV_EXPANDED_NODES : most;
+}
 
 /* Zeros become defaults, and values that cannot be served are lowered. NULL: all defaults. */
 static inline onv_limits onv_limits_resolve(const onv_limits *given)

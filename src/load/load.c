@@ -18,19 +18,23 @@ static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, 
 }
 
 static onv_status build(const Onnx__ModelProto *pb, const onv_scan *scan, const onv_limits *limits,
-                        onv_model *model, onv_error *err)
+                        uint64_t most_expanded, onv_model *model, onv_error *err)
 {
     if (pb->graph == NULL)
         return onv_fail(err, ONV_ERR_FORMAT, "the file holds no graph, so it is no ONNX model");
     onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
+    builder.most_expanded = most_expanded;
     onv_status status = onv_build_model(&builder, pb);
     onv_builder_cleanup(&builder);
     return status;
 }
 
-static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits *limits,
+/* `given` is as the caller has it: what has no limit there gets one by the size of the file. */
+static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits *given,
                              onv_model *model, onv_error *err)
 {
+    const onv_limits resolved = onv_limits_resolve(given), *limits = &resolved;
+    model->most_output = onv_limits_output(given, bytes);
     onv_scan scan;
     onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, err);
     if (status != ONV_OK) return not_onnx(status, data, bytes, err);
@@ -38,7 +42,9 @@ static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits 
     onv_arena_init(&scratch, limits->arena_bytes);
     const ProtobufCMessage *pb;
     status = onv_unpack(&scan, &onnx__model_proto__descriptor, &scratch, &pb, err);
-    if (status == ONV_OK) status = build((const Onnx__ModelProto *)pb, &scan, limits, model, err);
+    if (status == ONV_OK)
+        status = build((const Onnx__ModelProto *)pb, &scan, limits,
+                       onv_limits_expanded(given, bytes), model, err);
     if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&scratch, err);
     if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);
     if (status == ONV_ERR_FORMAT) status = not_onnx(status, data, bytes, err);
@@ -53,15 +59,15 @@ static void close_source(void *source)
     onv_heap_free(source);
 }
 
-static onv_status load_file(const char *path, const onv_limits *limits, onv_model *model,
+static onv_status load_file(const char *path, const onv_limits *given, onv_model *model,
                             onv_error *err)
 {
     onv_source *source = onv_heap_calloc(1, sizeof *source);
     if (source == NULL) return onv_fail_memory(err);
     model->source = source;
     model->source_close = close_source;
-    ONV_TRY(onv_source_open(source, path, limits->file_bytes, err));
-    return load_bytes(source->data, source->bytes, limits, model, err);
+    ONV_TRY(onv_source_open(source, path, onv_limits_resolve(given).file_bytes, err));
+    return load_bytes(source->data, source->bytes, given, model, err);
 }
 
 static void init_model(onv_model *model, const onv_limits *limits)
@@ -84,7 +90,7 @@ onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model
     init_model(model, &resolved);
     onv_status status = set_path(model, path, err);
     if (status != ONV_OK) model->path = "";
-    if (status == ONV_OK) status = load_file(path, &resolved, model, err);
+    if (status == ONV_OK) status = load_file(path, limits, model, err);
     if (status != ONV_OK) onv_model_cleanup(model);
     return status;
 }
@@ -96,7 +102,7 @@ onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
     init_model(model, &resolved);
     onv_status status = set_path(model, path, err);
     if (status == ONV_OK && bytes == 0) status = onv_fail(err, ONV_ERR_FORMAT, "is empty");
-    if (status == ONV_OK) status = load_bytes(data, bytes, &resolved, model, err);
+    if (status == ONV_OK) status = load_bytes(data, bytes, limits, model, err);
     if (status != ONV_OK) onv_model_cleanup(model);
     return status;
 }

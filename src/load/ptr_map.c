@@ -10,7 +10,7 @@ struct onv_ptr_slot {
 
 static struct onv_ptr_slot *find(const onv_ptr_map *map, const void *key)
 {
-    size_t slot = onv_hash_u64((uintptr_t)key) & (map->capacity - 1);
+    size_t slot = onv_hash_word((uintptr_t)key) & (map->capacity - 1);
     while (map->slots[slot].key != NULL && map->slots[slot].key != key)
         slot = (slot + 1) & (map->capacity - 1);
     return &map->slots[slot];

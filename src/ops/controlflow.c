@@ -140,12 +140,17 @@ const onv_known *onv_loop_number(onv_op_ctx *c, onv_dim iteration)
 
 /* --- Loop -------------------------------------------------------------------------------------- */
 
-/* The most iterations that M allows, unknown where there is no limit. */
-static onv_dim most_trips(onv_op_ctx *c)
+/* M, unknown where it is no limit. */
+static onv_dim limit_of(onv_op_ctx *c)
 {
     onv_dim m = onv_op_has_in(c, 0) ? onv_op_in_scalar(c, 0) : ONV_DIM_UNKNOWN;
-    onv_dim given = onv_dim_given_size(c->dims, "trips");
-    if (onv_dim_is_infinite(m)) m = ONV_DIM_UNKNOWN;
+    return onv_dim_is_infinite(m) ? ONV_DIM_UNKNOWN : m;
+}
+
+/* The most iterations that M, or who names them, allows; unknown where there is no limit. */
+static onv_dim most_trips(onv_op_ctx *c)
+{
+    onv_dim m = limit_of(c), given = onv_dim_given_size(c->dims, "trips");
     if (!onv_dim_is_known(m)) return given;
     m = onv_dim_max(c->dims, onv_dim_const(0), m);
     return onv_dim_is_known(given) ? onv_dim_min(c->dims, m, given) : m;
@@ -185,7 +190,7 @@ static onv_dim count_trips(onv_op_ctx *c, const onv_loop *loop)
     /* Without a condition what the body makes of it does not count. */
     bool goes_on = !given || (next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 1));
     bool ends = given && next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 0);
-    if (starts && goes_on && onv_dim_is_known(loop->most_trips)) return loop->most_trips;
+    if (starts && goes_on && onv_dim_is_known(limit_of(c))) return loop->most_trips;
     if (ends) {
         onv_dim once = onv_dim_const(1);
         onv_dim most = onv_dim_is_known(loop->most_trips)

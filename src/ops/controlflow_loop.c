@@ -233,6 +233,19 @@ static void forget(onv_op_ctx *c, onv_loop *loop)
     }
 }
 
+/* Of a body that surely runs once, and once only, what was there at first is all there is. */
+static bool runs_once(onv_op_ctx *c, const onv_loop *loop)
+{
+    if (loop->out_first == 0) return false; /* a Scan: its states keep their shapes */
+    const onv_known *next = loop->out[0].known;
+    bool given = onv_op_has_in(c, 1);
+    bool starts = !given || onv_dim_is(onv_op_in_scalar(c, 1), 1);
+    bool ends = given && next != NULL && next->count == 1 && onv_dim_is(next->elems[0].i, 0);
+    bool may_start = onv_dim_always_lt(c->dims, onv_dim_const(0), loop->most_trips) ||
+                     (!onv_op_has_in(c, 0) && !onv_dim_is_known(loop->most_trips));
+    return starts && (onv_dim_is(loop->most_trips, 1) || (ends && may_start));
+}
+
 onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop)
 {
     bool news = true;
@@ -243,6 +256,10 @@ onv_status onv_loop_settle(onv_op_ctx *c, onv_loop *loop)
     for (int round = 0; news; round++) {
         news = false;
         ONV_TRY(c->run_subgraph(c, loop->body, loop->in, loop->n_in, loop->out, loop->n_out));
+        if (round == 0 && runs_once(c, loop)) {
+            loop->final = loop->out + loop->out_first;
+            return ONV_OK;
+        }
         if (round > MAX_ROUNDS) break;
         for (uint32_t k = 0; k < loop->n_states; k++) ONV_TRY(update_state(c, loop, k, &news));
         if (news && round == MAX_ROUNDS) forget(c, loop);

@@ -12,9 +12,11 @@
  * freed before the run is over.
  * Graphs are planned one by one: a subgraph takes nothing over from the graph around it.
  *
- * Which kernels share depends on the provider (ort_plan.c has the table). Two shapes are only equal
+ * What If, Loop and Scan allocate beside their graphs, and what they hand on, is in flow.c.
+ *
+ * Which kernels share depends on the provider (plan.c has the table). Two shapes are only equal
  * where ONNX Runtime knows both, which is less often than here: where a model computes the shapes of
- * its Reshapes, hardly anything is used again (ort_shapes.c).
+ * its Reshapes, hardly anything is used again (shapes.c).
  */
 #ifndef ONV_ORT_ORT_H
 #define ONV_ORT_ORT_H
@@ -27,12 +29,24 @@ typedef enum onv_ort_provider {
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 
+/* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
+typedef struct onv_ort_graph {
+    uint32_t first, end;
+    bool repeats; /* it runs more than once in a run of the session */
+} onv_ort_graph;
+
 typedef struct onv_ort_plan {
-    onv_buffer *buffers; /* in order of `first`; INPUT and OUTPUT are those of the main graph */
-    bool *is_fetched;    /* by buffer: an output of a graph, which no pattern holds */
+    const onv_live *live; /* whose steps and regions are those of the plan */
+    onv_buffer *buffers;  /* INPUT and OUTPUT are those of the main graph */
+    bool *is_fetched; /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
+                             graphs: no pattern holds it */
+    onv_graph_id *graph_of; /* by buffer: whose plan it is part of */
     uint32_t count;
-    uint32_t *of_value; /* by value; UINT32_MAX: on the host, the caller's, or in a weight */
-    uint64_t reused;    /* values that took over a buffer by the rules 2 to 4 */
+    uint32_t
+        *of_value; /* by value; UINT32_MAX: on the host, the caller's, in a weight or a slice */
+    onv_ort_graph *graphs;
+    uint32_t n_graphs;
+    uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
@@ -41,15 +55,20 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
                                 onv_ort_plan *plan, onv_error *err);
 
 /* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
- * model's arena. See ort_shapes.c. */
+ * model's arena. See shapes.c. */
 onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **is_known,
                                 onv_error *err);
 
-/* Appends what runs of `n_steps` steps each ask of the arena, the first one from step 0 on; the steps
- * are there already. From the second run on the temporaries lie in one container, which comes after
- * the inputs, packed as the first run traced them. Inputs and fetched outputs are given back when
- * their run is over. */
-onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_steps, uint32_t n_runs,
+/* One run as a timeline with all its branches, which borrows from the plan: not to be cleaned up. */
+onv_timeline onv_ort_plan_timeline(const onv_ort_plan *plan);
+
+/* Appends what `n_runs` runs of a session ask of the arena, and their regions; the steps are there
+ * already, those of one run after those of the other. Of branches the one with the larger peak runs,
+ * in all runs the same. From the second run on the temporaries of a graph lie in one container, packed
+ * as the first run traced them, for as long as the graph runs; that of the main graph comes after the
+ * inputs. In a body that runs again within a run they lie there in the first run, too. Inputs and
+ * fetched outputs are given back when their run is over. */
+onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_runs,
                             const onv_alloc_options *options, onv_timeline *t, onv_error *err);
 
 #endif

@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/vec.h"
 
@@ -222,7 +224,11 @@ static onv_status read_all(FILE *file, char **text, size_t *bytes, onv_error *er
 onv_status onv_plan_csv_read(const char *path, onv_plan_table *table, onv_error *err)
 {
     *table = (onv_plan_table){0};
-    FILE *file = fopen(path, "rbe");
+    const char *why;
+    int fd = onv_file_open(path, &why);
+    if (fd < 0) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", why);
+    FILE *file = fdopen(fd, "rb");
+    if (file == NULL) close(fd);
     if (file == NULL) return onv_fail(err, ONV_ERR_IO, "cannot be opened: %s", strerror(errno));
     char *text = NULL;
     size_t bytes = 0;

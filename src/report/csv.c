@@ -7,9 +7,35 @@
 #include "report/format.h"
 #include "report/value.h"
 
+static bool is_blank(uint32_t c)
+{
+    return c <= ' ' || (c >= 0x7f && c <= 0xa0) || c == 0x1680 || (c >= 0x2000 && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202f) || (c >= 0x205f && c <= 0x206f) || c == 0x3000 ||
+           c == 0xfeff;
+}
+
+/* Spreadsheets skip blanks and may take full-width signs, small ones and the minus for what they look
+ * like. */
+static bool is_formula(const char *text)
+{
+    static const uint32_t signs[] = {'=',    '+',    '-',    '@',    0xff1d, 0xff0b, 0xff0d,
+                                     0xff20, 0xfe66, 0xfe62, 0xfe63, 0xfe6b, 0x2212};
+    if (text[0] == '\t' || text[0] == '\r' || text[0] == '\n') return true;
+    for (size_t length; *text != '\0'; text += length) {
+        uint32_t code;
+        length = onv_utf8_decode(text, &code);
+        if (length == 0) return false;
+        if (is_blank(code)) continue;
+        for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+            if (code == signs[i]) return true;
+        return false;
+    }
+    return false;
+}
+
 void onv_csv_field(onv_writer *out, const char *text)
 {
-    bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;
+    bool formula = is_formula(text);
     /* A semicolon parts cells where a comma marks decimals. */
     bool quoted = strpbrk(text, ",;\"\r\n\t") != NULL;
     if (quoted) onv_write_char(out, '"');

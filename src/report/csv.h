@@ -4,8 +4,8 @@
 
 #include "report/writer.h"
 
-/* One field of untrusted text, cleaned. A spreadsheet takes a cell that starts with = + - @ tab or
- * CR for a formula; such a field gets a leading ', which spreadsheets hide and programs that read
+/* One field of untrusted text, cleaned. A spreadsheet takes a cell that starts with = + - @, after
+ * blanks or as full-width signs too, for a formula, and drops tabs and line ends there; such a field gets a leading ', which spreadsheets hide and programs that read
  * the file strip. */
 void onv_csv_field(onv_writer *out, const char *text);
 

@@ -42,8 +42,11 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
     if (n_chains > 0) {
         onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n# segments = [\n");
         for (uint32_t i = 0; i < plan->n_segments; i++)
-            if (plan->names[i].is_chain)
-                onv_write_format(out, "#     \"%s\",\n", plan->names[i].modules);
+            if (plan->names[i].is_chain) {
+                onv_write_text(out, "#     \"");
+                onv_write_text(out, plan->names[i].modules); /* may be longer than any buffer */
+                onv_write_text(out, "\",\n");
+            }
         onv_write_text(out, "# ]\n");
         onv_write_text(out, wrapping);
     }

@@ -23,6 +23,9 @@ onv_status onv_report_write(const onv_view *views, size_t count, onv_format form
     const onv_report_options defaults = onv_report_options_default();
     onv_writer writer;
     onv_writer_init(&writer, write, context);
+    for (size_t i = 0; i < count; i++)
+        if (__builtin_add_overflow(writer.most, views[i].model->most_output, &writer.most))
+            writer.most = UINT64_MAX;
     onv_arena arena;
     /* What a report holds at once is a part of what the analysis holds, which has a limit. */
     onv_arena_init(&arena, SIZE_MAX);

@@ -4,16 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "load/limits.h"
+
 void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context)
 {
     writer->write = write;
     writer->context = context;
     writer->failed = false;
+    writer->is_over = false;
+    writer->most = writer->done = 0;
     writer->used = 0;
 }
 
 static void flush(onv_writer *writer)
 {
+    if (writer->most > 0 && writer->used > writer->most - writer->done)
+        writer->is_over = writer->failed = true;
+    if (!writer->failed) writer->done += writer->used;
     if (writer->used > 0 && !writer->failed)
         writer->failed = !writer->write(writer->context, writer->buffer, writer->used);
     writer->used = 0;
@@ -22,6 +29,10 @@ static void flush(onv_writer *writer)
 onv_status onv_writer_finish(onv_writer *writer, onv_error *err)
 {
     flush(writer);
+    if (writer->is_over)
+        return onv_fail(err, ONV_ERR_LIMIT,
+                        "the report has more than %llu bytes, the limit" ONV_RAISE("output"),
+                        (unsigned long long)writer->most);
     if (writer->failed) return onv_fail(err, ONV_ERR_IO, "the report could not be written");
     return ONV_OK;
 }

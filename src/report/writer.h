@@ -13,13 +13,16 @@ typedef struct onv_writer {
     onv_write_fn write;
     void *context;
     bool failed;
+    bool is_over;        /* `most` was reached, which fails like a refusal */
+    uint64_t most, done; /* bytes: that may be written (0: no limit), that were */
     size_t used;
     char buffer[8192];
 } onv_writer;
 
 void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context);
 
-/* Hands over what is buffered; ONV_ERR_IO if the callback refused anything. */
+/* Hands over what is buffered; ONV_ERR_IO if the callback refused anything, ONV_ERR_LIMIT where there
+ * is too much. */
 onv_status onv_writer_finish(onv_writer *writer, onv_error *err);
 
 void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes);

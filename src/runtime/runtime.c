@@ -226,6 +226,19 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     return ONV_OK;
 }
 
+const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *live,
+                                    onv_arena *arena)
+{
+    uint64_t *offsets = ONV_ARENA_ARRAY(arena, uint64_t, live->n_intervals);
+    uint64_t weights = sum_weights(&made->timeline);
+    size_t first = made->timeline.buffers.count - live->n_intervals; /* weights stand before */
+    for (uint32_t i = 0; offsets != NULL && i < live->n_intervals; i++) {
+        const onv_place *place = &made->placement.places.at[first + i];
+        offsets[i] = live->intervals[i].bytes > 0 ? place->offset - weights : 0;
+    }
+    return offsets;
+}
+
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement)
 {
     return placement->is_pooled ? result->allocated_peak_bytes : result->held_bytes;

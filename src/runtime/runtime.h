@@ -100,6 +100,11 @@ onv_status onv_runtime_execute(const onv_runtime *runtime, onv_model *model, con
 onv_status onv_runtime_place(const onv_runtime *runtime, const onv_runtime_options *options,
                              onv_execution *made, onv_error *err);
 
+/* Of what `arena` made: where each buffer of the lifetimes it was made from lies, above the weights. NULL
+ * without memory. */
+const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *live,
+                                    onv_arena *arena);
+
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
 

@@ -247,6 +247,7 @@ static onv_analysis *analysed(void)
     options.batch = 2;
     options.train = "sgd";
     options.checkpoint = "sqrt,blocks";
+    options.runtimes = "arena,torch";
     options.replay = "host";
     if (onv_analysis_new(SAMPLE("vgg16"), &options, &analysis, &error) != ONV_OK)
         fail_msg("%s", error.message);

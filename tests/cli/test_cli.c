@@ -172,6 +172,7 @@ static void limits_can_be_raised(void **state)
         {"name-bytes", "8", "64", "samples/resnet18.onnx"},
         {"memory", "80000", "64MiB", "samples/resnet18.onnx"},
         {"file-bytes", "1000", "1MiB", "samples/resnet18.onnx"},
+        {"output", "10", "1MiB", "samples/resnet18.onnx"},
     };
     /* Those that need more to be met: see tests/load/test_limits.c. */
     static const char *const others[] = {"known-elems", "expression", "node-runs", "seconds"};

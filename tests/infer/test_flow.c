@@ -163,6 +163,72 @@ static void few_iterations_are_run_one_by_one(void **state)
     check(doubling("m - x", 65), &(expected){.shape = "[n]"});
 }
 
+/* TorchScript's "for i in range(n)": nothing but an input says how often. */
+static model *counted(void)
+{
+    model *m = model_new(17);
+    model_input(m, "n", "i64");
+    model_input(m, "x", "f32[4]");
+    model_bool(m, "go_on", true);
+    model_begin(m, "body");
+    model_input(m, "i", "i64");
+    model_input(m, "c", "bool");
+    model_input(m, "s", "f32[4]");
+    model_bool(m, "again", true);
+    model_node(m, "Relu", "", "s", "t", "");
+    model_output(m, "again", "bool");
+    model_output(m, "t", "f32[4]");
+    model_end(m);
+    model_node(m, "Loop", "loop", "n go_on x", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void iterations_are_bound_by_the_name_that_is_told(void **state)
+{
+    (void)state;
+    static const expected rows[] = {
+        {NULL, NULL, "[4]", "'trips#0=N'", "open-trips"},
+        {"trips#0=3", NULL, "[4]", NULL, NULL},
+        {"trips#0=1", NULL, "[4]", NULL, NULL},
+        {"trips#0=0", NULL, "[4]", NULL, NULL},
+        {"trips#1=3", NULL, NULL, "no dimension is named 'trips#1'", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(counted(), &rows[i]);
+}
+
+/* The body of a loop that runs once sees the initial value, and what it stacks is that, too. */
+static void one_iteration_is_exact(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4]");
+        model_int(m, "zero", 0);
+        model_int(m, "m", ends ? 5 : 1);
+        model_node(m, "Equal", "", "m m", "always", "");
+        model_begin(m, "body");
+        model_input(m, "i", "i64[]");
+        model_input(m, "ci", "bool[]");
+        model_input(m, "s", "f32");
+        model_node(m, ends ? "Less" : "Identity", "", ends ? "i zero" : "ci", "co", "");
+        model_node(m, "Neg", "", "s", "slice", "");
+        model_node(m, "Concat", "", "x x", "so", "axis=0");
+        model_output(m, "co", "bool[]");
+        model_output(m, "so", "f32");
+        model_output(m, "slice", "f32");
+        model_end(m);
+        model_node(m, "Loop", "once", "m always x", "y stacked", "");
+        model_output(m, "y", "f32");
+        model_output(m, "stacked", "f32");
+        onv_analysis *a = model_analyse(m, NULL);
+        assert_string_equal(model_shape(a, "y"), "[8]");
+        assert_string_equal(model_shape(a, "stacked"), "[1, 4]");
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
 static void sizes_of_the_data_are_bound_by_name(void **state)
 {
     (void)state;
@@ -190,13 +256,17 @@ static void a_declared_name_is_never_ignored(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_that_do_not_fit_are_dropped),
-        cmocka_unit_test(few_iterations_are_run_one_by_one),
-        cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
-        cmocka_unit_test(a_declared_name_is_never_ignored),
-    };
-    return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
+int main(void){
+    const struct CMUnitTest tests[] =
+        {
+            cmocka_unit_test(branches_that_do_not_fit_are_dropped),
+            cmocka_unit_test(few_iterations_are_run_one_by_one),
+            cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
+        }
+
+    cmocka_unit_test(one_iteration_is_exact),
+    cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
+    cmocka_unit_test(a_declared_name_is_never_ignored),
+};
+return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <time.h>
+
 #include "ir/dim.h"
 
 typedef struct fixture {
@@ -174,6 +176,20 @@ static void data_symbols_count_their_bound(void **state)
     assert_false(onv_dim_is_known(onv_dim_substitute_bounds(&f->pool, unbounded)));
 }
 
+/* A body that runs again makes symbols of the same name again. */
+static void equal_names_are_no_chain(void **state)
+{
+    fixture *f = *state;
+    clock_t start = clock();
+    for (uint32_t i = 0; i < 200000; i++) {
+        onv_dims_enter(&f->pool, 3);
+        assert_true(onv_dim_is_known(onv_dim_fresh(&f->pool, "trips", ONV_DIM_UNKNOWN)));
+        assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+    }
+    onv_dim first = onv_dim_symbol(&f->pool, "trips#3");
+    assert_true(onv_dim_is_bindable(&f->pool, first));
+}
+
 /* --- Property: symbolic then evaluated == evaluated all along ---------------------------------- */
 
 static uint64_t next(uint64_t *seed)
@@ -253,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(overflow_is_unknown_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(growth_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(data_symbols_count_their_bound, setup, teardown),
+        cmocka_unit_test_setup_teardown(equal_names_are_no_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(evaluation_agrees_with_arithmetic, setup, teardown),
     };
     return cmocka_run_group_tests_name("ir.dim", tests, NULL, NULL);

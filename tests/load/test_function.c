@@ -450,6 +450,39 @@ static void graphs_that_multiply(void **state)
     m_free(file);
 }
 
+/* Without a limit that somebody gave, functions become no more than the file's size is worth. */
+static void functions_grow_with_the_file(void **state)
+{
+    (void)state;
+    for (int depth = 10; depth <= 21; depth += 11) {
+        msg *unused = function("unused", "a", "out");
+        body(unused, m_node("Relu", "", "a", "out"));
+        msg *file = model_of("x", "y", call("F0", "c", "x", "y"), unused);
+        for (int i = 0; i < depth; i++) {
+            char name[32], next[32];
+            snprintf(name, sizeof name, "F%d", i);
+            snprintf(next, sizeof next, "F%d", i + 1);
+            msg *f = function(name, "a", "out");
+            bool is_last = i + 1 == depth;
+            body(f, is_last ? m_node("Relu", "", "a", "m") : call(next, "", "a", "m"));
+            body(f, is_last ? m_node("Relu", "", "m", "out") : call(next, "", "m", "out"));
+            m_put(file, M_FUNCTION, f);
+        }
+        onv_model model;
+        onv_error err = {0};
+        onv_limits limits = {.nodes = 4 << 20};
+        onv_status status = onv_load_memory(file->at, file->count, NULL, NULL, &model, &err);
+        assert_int_equal(status, depth == 10 ? ONV_OK : ONV_ERR_LIMIT);
+        if (status == ONV_OK) onv_model_cleanup(&model);
+        if (depth == 21) assert_non_null(strstr(err.message, "; --limit nodes=N raises it"));
+        status = onv_load_memory(file->at, file->count, NULL, &limits, &model, &err);
+        assert_int_equal(status, ONV_OK);
+        assert_true(model.nodes.count == (size_t)1 << depth);
+        onv_model_cleanup(&model);
+        m_free(file);
+    }
+}
+
 /* The default of an attribute is a graph that refers to that attribute: it sees none. */
 static void a_default_that_holds_itself(void **state)
 {
@@ -487,6 +520,7 @@ int main(void)
         cmocka_unit_test(chains),
         cmocka_unit_test(long_lists),
         cmocka_unit_test(graphs_that_multiply),
+        cmocka_unit_test(functions_grow_with_the_file),
         cmocka_unit_test(a_default_that_holds_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,16 @@ static void csv_fields_are_quoted(void **state)
     expect_field("@a,b", "\"'@a,b\"");
     expect_field("\tx", "\"'\tx\"");
     expect_field("a=b", "a=b");
+    expect_field("\n=1", "\"'\n=1\"");
+    expect_field("\nx", "\"'\nx\"");
+    expect_field("  =1", "'  =1");
+    expect_field("\u00a0\u3000-1", "'\u00a0\u3000-1");
+    expect_field("\u200b=1", "'\\u200b=1");
+    expect_field("\uff1d1", "'\uff1d1");
+    expect_field("\uff20x", "'\uff20x");
+    expect_field("\u22121", "'\u22121");
+    expect_field("  a=1", "  a=1");
+    expect_field("   ", "   ");
 }
 
 static void a_refusal_is_sticky(void **state)

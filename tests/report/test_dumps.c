@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "report/capture.h"
+#include "support/nested.h"
 #include "support/onnx_writer.h"
 
 static model *diamond(const char *type)
@@ -192,9 +193,88 @@ static void an_unknown_format_is_refused(void **state)
     model_free(m);
 }
 
+/* --- Plans ------------------------------------------------------------------------------------- */
+
+/* The end of the highest buffer of the dumped plan, which must be what the report says of the arena. */
+static uint64_t dumped_height(const onv_analysis *a)
+{
+    uint64_t height = 0;
+    char *text = report_text(a, ONV_FORMAT_DUMP_PLAN, NULL);
+    for (const char *line = strchr(text, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1) {
+        uint64_t size, offset;
+        assert_int_equal(sscanf(line, "%*u,%*u,%*u,%" SCNu64 ",%" SCNu64 "\n", &size, &offset), 2);
+        if (size > 0 && offset + size > height) height = offset + size;
+    }
+    free(text);
+    onv_runtime_info arena = {.name = ""};
+    for (size_t i = 0; strcmp(arena.name, "arena") != 0; i++)
+        assert_true(onv_analysis_runtime(a, i, &arena));
+    assert_int_equal(height, arena.activation_bytes);
+    return height;
+}
+
+static uint64_t height_of(const char *sample, const char *order, uint64_t effort)
+{
+    onv_error error;
+    onv_analysis *a;
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.order = order;
+    options.effort = effort;
+    options.runtimes = "ideal,arena";
+    if (onv_analysis_new(sample, &options, &a, &error) != ONV_OK) fail_msg("%s", error.message);
+    uint64_t height = dumped_height(a);
+    onv_analysis_destroy(a);
+    return height;
+}
+
+static void the_plan_is_the_one_that_was_reported(void **state)
+{
+    (void)state;
+    const char *convnext = ONV_SOURCE_DIR "/samples/convnext_tiny.onnx";
+    const char *densenet = ONV_SOURCE_DIR "/samples/densenet201.onnx";
+    assert_true(height_of(convnext, NULL, 1) > height_of(convnext, NULL, 0));
+    assert_true(height_of(densenet, NULL, 0) > 0 && height_of(densenet, "greedy", 0) > 0);
+}
+
+static void plans_of_branches_and_bodies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; nested_cases[i].name != NULL; i++) {
+        model *m = nested_cases[i].build();
+        onv_analysis *a = model_analyse(m, NULL);
+        onv_summary sums = {.struct_size = sizeof sums};
+        onv_analysis_summary(a, &sums);
+        if (sums.sized) dumped_height(a);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+static void without_an_arena_there_is_no_plan(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_options options = onv_options_default();
+    options.runtimes = "ideal";
+    onv_analysis *a = model_analyse(m, &options);
+    const onv_analysis *const all[] = {a};
+    capture caught = {0};
+    onv_error error;
+    assert_int_equal(onv_report(all, 1, ONV_FORMAT_DUMP_PLAN, NULL, capture_write, &caught, &error),
+                     ONV_ERR_USAGE);
+    assert_non_null(strstr(error.message, "add arena to --runtime"));
+    capture_free(&caught);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_is_the_one_that_was_reported),
+        cmocka_unit_test(plans_of_branches_and_bodies),
+        cmocka_unit_test(without_an_arena_there_is_no_plan),
         cmocka_unit_test(intervals_are_half_open),
         cmocka_unit_test(the_trace_stands_in_step_order),
         cmocka_unit_test(the_trace_reaches_the_peak),

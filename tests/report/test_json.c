@@ -293,6 +293,40 @@ static void python_reads_it(void **state)
     model_free(m);
 }
 
+/* What only a branch that never runs reads: values are there, weights are not. */
+static void values_that_nothing_reads_are_listed(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4]");
+    model_input(m, "other", "f32[5]");
+    model_weight(m, "w", "f32[4]");
+    model_int(m, "one", 1);
+    model_node(m, "Equal", "", "one one", "always", "");
+    model_node(m, "Relu", "", "x", "mid", "");
+    model_begin(m, "then_branch");
+    model_node(m, "Neg", "", "x", "t", "");
+    model_output(m, "t", "f32");
+    model_end(m);
+    model_begin(m, "else_branch");
+    model_node(m, "Add", "", "mid w", "sum", "");
+    model_node(m, "Concat", "", "sum other", "e", "axis=0");
+    model_output(m, "e", "f32");
+    model_end(m);
+    model_node(m, "If", "choose", "always", "y", "");
+    model_output(m, "y", "f32");
+    json_t *root, *tensors = json_object_get(report_of(m, NULL, &root), "tensors");
+    assert_int_equal(number(named(tensors, "mid"), "bytes"), 16);
+    assert_int_equal(number(named(tensors, "other"), "bytes"), 20);
+    size_t i;
+    json_t *tensor;
+    json_array_foreach(tensors, i, tensor)
+    {
+        assert_string_not_equal(json_string_value(json_object_get(tensor, "name")), "w");
+    }
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +338,7 @@ int main(void)
         cmocka_unit_test(hostile_names_survive),
         cmocka_unit_test(the_writer_is_always_valid),
         cmocka_unit_test(models_stand_in_one_list),
+        cmocka_unit_test(values_that_nothing_reads_are_listed),
         cmocka_unit_test(python_reads_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,19 @@ static void resnet18_weights_are_those_of_pytorch(void **state)
 
 /* --- What stays on the host -------------------------------------------------------------------- */
 
+/* How many parts a text has no one knows; on the device it takes nothing. */
+static void text_is_not_on_the_device(void **state)
+{
+    (void)state;
+    model *m = model_new(20);
+    model_input(m, "t", "str[4]");
+    model_input(m, "x", "f32[1024]");
+    model_node(m, "StringSplit", "0", "t", "parts n", "");
+    model_node(m, "Relu", "1", "x", "y", "");
+    model_output(m, "y", "f32");
+    assert_int_equal(run(m, "torch", NULL).allocated_peak_bytes, 2 * 4096);
+}
+
 static void shape_operands_are_not_on_the_device(void **state)
 {
     (void)state;
@@ -328,6 +341,7 @@ int main(void)
         cmocka_unit_test(async_grows_by_steps),
         cmocka_unit_test(unused_inputs_are_held_and_views_are_free),
         cmocka_unit_test(resnet18_weights_are_those_of_pytorch),
+        cmocka_unit_test(text_is_not_on_the_device),
         cmocka_unit_test(shape_operands_are_not_on_the_device),
         cmocka_unit_test(workspaces_are_ranges_by_what_the_model_does),
         cmocka_unit_test(precision_casts_weights_and_activations_apart),

@@ -17,7 +17,7 @@
  *     model_begin(m, "else_branch"); ... model_end(m);
  *     model_node(m, "If", "if", "c", "y", "");
  *
- * Types: f32 f16 f64 i64 i32 i8 u8 bool, then dims: numbers, symbols, ? for none; without brackets
+ * Types: f32 f16 f64 i64 i32 i8 u8 bool str, then dims: numbers, symbols, ? for none; without brackets
  * there is no shape. In lists of names "-" is an absent optional one.
  */
 #ifndef ONV_TESTS_ONNX_WRITER_H

@@ -1,31 +1,7 @@
 #include <string.h>
 
 #include "graph/storage.h"
-#include "ort/ort.h"
-
-#define NONE UINT32_MAX
-
-typedef struct buffer_state {
-    uint32_t users_left; /* reads of the values in it that are still to come */
-    onv_value_id shape;  /* the value it was made for; those it holds later don't change it */
-    onv_graph_id graph;
-    bool is_free, is_read;
-} buffer_state;
-
-typedef struct planner {
-    onv_model *model;
-    const onv_live *live;
-    onv_ort_provider provider;
-    onv_ort_plan *plan;
-    bool *is_host;  /* by value */
-    bool *is_known; /* by value: its shape */
-    uint32_t *uses; /* by value: reads in all */
-    buffer_state *state;
-    uint32_t *freed; /* buffers that may be used again; the last one freed comes last */
-    uint32_t n_freed;
-    uint32_t *waiting; /* no reads left, but an outer node still runs */
-    uint32_t n_waiting;
-} planner;
+#include "ort/planner.h"
 
 /* --- Kernels ----------------------------------------------------------------------------------- */
 
@@ -55,7 +31,7 @@ static const struct kernel {
     {"Trilu", OWN, INPLACE, 0},
 };
 
-static enum sharing kernel_sharing(const planner *p, const onv_node *node)
+static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *node)
 {
     if (node->domain[0] != '\0') return OWN;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
@@ -70,7 +46,7 @@ static enum sharing kernel_sharing(const planner *p, const onv_node *node)
 /* --- Shapes ------------------------------------------------------------------------------------ */
 
 /* Equal element size and equal shape dim by dim: an equal number of bytes is not enough. */
-static bool same_size(const planner *p, onv_value_id a, onv_value_id b)
+static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
 {
     if (!p->is_known[a.index] || !p->is_known[b.index]) return false;
     const onv_type *x = &onv_model_value(p->model, a)->type;
@@ -86,7 +62,7 @@ static bool same_size(const planner *p, onv_value_id a, onv_value_id b)
 
 /* --- Buffers ----------------------------------------------------------------------------------- */
 
-static void take(planner *p, const onv_buffer *row, uint32_t b)
+void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b)
 {
     onv_buffer *to = &p->plan->buffers[b];
     if (row->last > to->last) to->last = row->last;
@@ -96,24 +72,34 @@ static void take(planner *p, const onv_buffer *row, uint32_t b)
     p->plan->of_value[row->value.index] = b;
 }
 
-static void new_buffer(planner *p, const onv_buffer *row)
+/* What liveness says of shared memory goes: here it is planned. */
+uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
+                            bool is_fetched)
 {
-    const onv_value *value = onv_model_value(p->model, row->value);
     uint32_t b = p->plan->count++;
     p->plan->buffers[b] = *row;
-    p->plan->is_fetched[b] = value->is_output;
-    p->state[b] = (buffer_state){.shape = row->value, .graph = value->graph};
-    take(p, row, b);
+    p->plan->buffers[b].becomes = p->plan->buffers[b].within = ONV_NO_BUFFER;
+    p->plan->is_fetched[b] = is_fetched;
+    p->plan->graph_of[b] = graph;
+    p->state[b] = (onv_ort_buffer_state){.shape = row->value};
+    return b;
 }
 
-static bool is_own(const planner *p, uint32_t b)
+static void new_buffer(onv_ort_planner *p, const onv_buffer *row)
+{
+    const onv_value *value = onv_model_value(p->model, row->value);
+    onv_ort_take(p, row, onv_ort_add_buffer(p, row, value->graph, value->is_output));
+}
+
+static bool is_own(const onv_ort_planner *p, uint32_t b)
 {
     return p->plan->buffers[b].kind == ONV_BUFFER_ACTIVATION && !p->plan->is_fetched[b];
 }
 
 /* Rules 2 and 3: true where the output needs no new buffer; *b stays NONE where what it shares is
  * not counted (a weight, the caller's input). */
-static bool share_input(const planner *p, const onv_node *node, const onv_buffer *row, uint32_t *b)
+static bool share_input(const onv_ort_planner *p, const onv_node *node, const onv_buffer *row,
+                        uint32_t *b)
 {
     enum sharing how = kernel_sharing(p, node);
     *b = NONE;
@@ -122,17 +108,17 @@ static bool share_input(const planner *p, const onv_node *node, const onv_buffer
     *b = p->plan->of_value[in.index];
     if (how == ALIAS) return true;
     return *b != NONE && is_own(p, *b) && p->state[*b].users_left == 1 &&
-           p->state[*b].graph.index == node->graph.index && same_size(p, in, row->value);
+           p->plan->graph_of[*b].index == node->graph.index && same_size(p, in, row->value);
 }
 
 /* Rule 4; scalars never take part. */
-static uint32_t reuse_freed(planner *p, const onv_buffer *row)
+static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0) return NONE;
     for (uint32_t i = p->n_freed; i-- > 0;) {
         uint32_t b = p->freed[i];
-        if (p->state[b].graph.index != value->graph.index ||
+        if (p->plan->graph_of[b].index != value->graph.index ||
             !same_size(p, p->state[b].shape, row->value))
             continue;
         memmove(p->freed + i, p->freed + i + 1, (p->n_freed - i - 1) * sizeof *p->freed);
@@ -142,10 +128,16 @@ static uint32_t reuse_freed(planner *p, const onv_buffer *row)
     return NONE;
 }
 
-static void place_output(planner *p, const onv_node *node, const onv_buffer *row)
+void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
+    if (p->is_placed[row->value.index]) return;
+    p->is_placed[row->value.index] = true;
     if (p->is_host[row->value.index]) return;
+    if (value->is_output && value->graph.index != 0) {
+        onv_ort_place_result(p, node, row);
+        return;
+    }
     if (value->is_output) {
         new_buffer(p, row);
         return;
@@ -158,19 +150,20 @@ static void place_output(planner *p, const onv_node *node, const onv_buffer *row
         return;
     }
     p->plan->reused++;
-    if (b != NONE) take(p, row, b);
+    if (b != NONE) onv_ort_take(p, row, b);
 }
 
-static void place_input(planner *p, const onv_buffer *row)
+static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
     if (p->provider == ONV_ORT_CPU && row->kind == ONV_BUFFER_INPUT) return;
+    if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
     new_buffer(p, row);
 }
 
 /* --- Releases ---------------------------------------------------------------------------------- */
 
 /* What an inner graph reads of an outer one is in use until the owner of the inner one is done. */
-static void release(planner *p, uint32_t b, uint32_t step)
+static void release(onv_ort_planner *p, uint32_t b, uint32_t step)
 {
     if (!is_own(p, b) || p->state[b].is_free) return;
     p->state[b].is_free = true;
@@ -180,7 +173,7 @@ static void release(planner *p, uint32_t b, uint32_t step)
         p->freed[p->n_freed++] = b;
 }
 
-static void release_after(planner *p, const onv_node *node, uint32_t step)
+static void release_after(onv_ort_planner *p, const onv_node *node, uint32_t step)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->n_waiting; i++) {
@@ -202,17 +195,20 @@ static void release_after(planner *p, const onv_node *node, uint32_t step)
     }
 }
 
-/* What nobody reads is free to be used again, but if it is not, it stays until the run is over. */
-static void keep_unread(planner *p)
+/* What nobody reads is free to be used again, but if it is not, it stays until the run of its graph
+ * is over. */
+static void keep_unread(onv_ort_planner *p)
 {
-    for (uint32_t b = 0; b < p->plan->count; b++)
-        if (!p->state[b].is_read && p->state[b].graph.index == 0)
-            p->plan->buffers[b].last = p->live->n_steps - 1;
+    for (uint32_t b = 0; b < p->plan->count; b++) {
+        const onv_ort_graph *graph = &p->plan->graphs[p->plan->graph_of[b].index];
+        if (!p->state[b].is_read && is_own(p, b) && graph->end > graph->first)
+            p->plan->buffers[b].last = graph->end - 1;
+    }
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
 
-static void count_uses(planner *p)
+static void count_uses(onv_ort_planner *p)
 {
     for (uint32_t s = 0; s < p->live->n_steps; s++) {
         const onv_node *node = onv_model_node(p->model, p->live->steps[s]);
@@ -225,21 +221,31 @@ static void count_uses(planner *p)
     }
 }
 
-static onv_status prepare(planner *p, onv_error *err)
+static onv_status prepare(onv_ort_planner *p, onv_error *err)
 {
     onv_arena *arena = &p->model->arena;
-    size_t n_values = p->model->values.count, n_rows = p->live->n_intervals;
+    size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
+    /* A value has a buffer at most, and two more where a Loop or Scan hands it on; a Loop has two. */
+    size_t n_buffers = 3 * n_values + 2 * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
+    p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
+    p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
+    p->is_stacked = ONV_ARENA_ARRAY(arena, bool, n_values);
+    p->result_of = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
+    p->step_of = ONV_ARENA_ARRAY(arena, uint32_t, n_nodes);
+    p->is_entered = ONV_ARENA_ARRAY(arena, bool, n_nodes);
+    p->plan->graphs = ONV_ARENA_ARRAY(arena, onv_ort_graph, p->model->graphs.count);
+    p->plan->n_graphs = (uint32_t)p->model->graphs.count;
     p->plan->of_value = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
-    p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_rows);
-    p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_rows);
-    p->state = ONV_ARENA_ARRAY(arena, buffer_state, n_rows);
-    p->freed = ONV_ARENA_ARRAY(arena, uint32_t, n_rows);
-    p->waiting = ONV_ARENA_ARRAY(arena, uint32_t, n_rows);
-    if (p->uses == NULL || p->plan->of_value == NULL || p->plan->buffers == NULL ||
-        p->plan->is_fetched == NULL || p->state == NULL || p->freed == NULL || p->waiting == NULL)
-        return onv_fail_memory(err);
+    p->plan->buffers = ONV_ARENA_ARRAY(arena, onv_buffer, n_buffers);
+    p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_buffers);
+    p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
+    p->state = ONV_ARENA_ARRAY(arena, onv_ort_buffer_state, n_buffers);
+    p->freed = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
+    p->waiting = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
+    if (arena->failed) return onv_fail_memory(err);
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
+    memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
     ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
     if (p->provider == ONV_ORT_CUDA)
         return onv_mark_host_values(p->model, p->live, &p->is_host, err);
@@ -250,17 +256,23 @@ static onv_status prepare(planner *p, onv_error *err)
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
                                 onv_ort_plan *plan, onv_error *err)
 {
-    *plan = (onv_ort_plan){0};
-    planner p = {.model = model, .live = live, .provider = provider, .plan = plan};
+    *plan = (onv_ort_plan){.live = live};
+    onv_ort_planner p = {.model = model, .live = live, .provider = provider, .plan = plan};
     ONV_TRY(prepare(&p, err));
     count_uses(&p);
-    uint32_t row = 0;
+    onv_ort_list_graphs(&p);
+    uint32_t row = 0, region = 0;
     for (uint32_t s = 0; s < live->n_steps; s++) {
         const onv_node *node = onv_model_node(model, live->steps[s]);
+        const onv_timeline *t = &live->timeline;
+        while (region < t->regions.count && t->regions.at[region].first <= s)
+            onv_ort_enter(&p, &t->regions.at[region++]);
+        onv_ort_before_step(&p, node, s);
         for (; row < live->n_intervals && live->intervals[row].first == s; row++) {
             const onv_buffer *at = &live->intervals[row];
-            if (onv_is_node(onv_model_value(model, at->value)->producer))
-                place_output(&p, node, at);
+            const onv_value *value = onv_model_value(model, at->value);
+            if (onv_is_node(value->producer))
+                onv_ort_place_output(&p, onv_model_node(model, value->producer), at);
             else
                 place_input(&p, at);
         }

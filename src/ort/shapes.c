@@ -102,6 +102,7 @@ static bool knows_output(const onv_model *model, const onv_node *node, const sha
     if (node->op == NULL || (node->op->flags & barred) != 0) return false;
     if (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0) return true;
     const onv_type *out = &onv_model_value(model, node->outputs[0])->type;
+    if (out->kind == ONV_TYPE_TENSOR && out->rank == 0) return true; /* ranks are followed */
     uint32_t shaping = shaping_inputs(node);
     bool known = true, pinned = false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {

@@ -1,0 +1,239 @@
+#include "cli/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The sanitizers' own runtime maps terabytes and starts a process at the end. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+
+static void lacks(const char *what)
+{
+    fprintf(stderr, "onnxvram: --untrusted: this kernel has no %s\n", what);
+}
+
+static bool failed(const char *what)
+{
+    fprintf(stderr, "onnxvram: --untrusted: %s: %s\n", what, strerror(errno));
+    return false;
+}
+
+/* --- Resources --------------------------------------------------------------------------------- */
+
+#ifndef HAS_SANITIZER
+static bool limit(int resource, uint64_t value)
+{
+    struct rlimit now;
+    if (getrlimit((__rlimit_resource_t)resource, &now) != 0) return false;
+    if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max) value = now.rlim_max;
+    now = (struct rlimit){.rlim_cur = value, .rlim_max = value};
+    return setrlimit((__rlimit_resource_t)resource, &now) == 0;
+}
+
+/* Twice what the analysis limits itself to: these are for its mistakes. */
+static bool limit_resources(const onv_cli *cli)
+{
+    enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10 };
+    uint64_t space = 2 * cli->analysis.limits.arena_bytes + PROGRAM_BYTES;
+    for (size_t i = 0; i < cli->n_models; i++) {
+        struct stat info;
+        if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))
+            space += (uint64_t)info.st_size; /* mapped */
+    }
+    uint64_t seconds = 2 * cli->analysis.limits.seconds * cli->n_models + SPARE_SECONDS;
+    return limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, FILES) && limit(RLIMIT_AS, space) &&
+           limit(RLIMIT_CPU, seconds);
+}
+#endif
+
+/* --- Files ------------------------------------------------------------------------------------- */
+
+static bool allow(int rules, const char *path, uint64_t access)
+{
+    int place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0) return true; /* the one who needs it will say so */
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = place};
+    bool done = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+    close(place);
+    return done;
+}
+
+/* A report is written beside its file and renamed; devices and pipes are written in place. */
+static bool allow_output(int rules, const char *file, uint64_t handled)
+{
+    char folder[4096];
+    struct stat info;
+    if (strcmp(file, "-") == 0) return true;
+    uint64_t writing = LANDLOCK_ACCESS_FS_WRITE_FILE | (handled & 1u << 14 /* truncate */);
+    if (stat(file, &info) == 0 && !S_ISREG(info.st_mode)) return allow(rules, file, writing);
+    const char *slash = strrchr(file, '/');
+    size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
+    if (length >= sizeof folder) return true;
+    memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
+    folder[length > 0 ? length : 1] = '\0';
+    return allow(rules, folder,
+                 writing | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE);
+}
+
+static bool allow_files(int rules, const onv_cli *cli, uint64_t handled)
+{
+    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE;
+    for (size_t i = 0; i < cli->n_models; i++)
+        if (!allow(rules, cli->models[i], reading)) return false;
+    for (size_t i = 0; i < cli->analysis.n_input_values; i++)
+        if (cli->input_values[i].file != NULL && !allow(rules, cli->input_values[i].file, reading))
+            return false;
+    if (cli->analysis.op_shapes_file != NULL &&
+        !allow(rules, cli->analysis.op_shapes_file, reading))
+        return false;
+    for (size_t i = 0; i < cli->n_outputs; i++)
+        if (!allow_output(rules, cli->outputs[i].file, handled)) return false;
+    return true;
+}
+
+static bool limit_files(const onv_cli *cli)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1) {
+        lacks("Landlock: files are not confined");
+        return true;
+    }
+    /* Rights by version: 13 in the first, then to link elsewhere, to truncate. */
+    unsigned n_rights = version == 1 ? 13 : version == 2 ? 14 : 15;
+    struct landlock_ruleset_attr attr = {.handled_access_fs = ((uint64_t)1 << n_rights) - 1};
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr.handled_access_fs, 0);
+    if (rules < 0) return false;
+    bool done = allow_files(rules, cli, attr.handled_access_fs) &&
+                syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    close(rules);
+    return done;
+}
+
+/* --- System calls ------------------------------------------------------------------------------ */
+
+#if defined __x86_64__
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#if defined ARCH && !defined HAS_SANITIZER
+/* What reading, working and writing take; all else fails with EPERM. */
+static const int calls[] = {
+    SYS_read,
+    SYS_write,
+    SYS_readv,
+    SYS_writev,
+    SYS_pread64,
+    SYS_openat,
+    SYS_close,
+    SYS_fstat,
+    SYS_newfstatat,
+    SYS_statx,
+    SYS_fstatfs,
+    SYS_statfs,
+    SYS_lseek,
+    SYS_fcntl,
+    SYS_ioctl,
+    SYS_faccessat,
+    SYS_readlinkat,
+    SYS_getcwd,
+    SYS_dup,
+    SYS_fchmod,
+    SYS_umask,
+    SYS_renameat,
+    SYS_renameat2,
+    SYS_linkat,
+    SYS_unlinkat,
+    SYS_ftruncate,
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mremap,
+    SYS_mprotect,
+    SYS_madvise,
+    SYS_brk,
+    SYS_futex,
+    SYS_getrandom,
+    SYS_clock_gettime,
+    SYS_rt_sigaction,
+    SYS_rt_sigreturn,
+    SYS_rt_sigprocmask,
+    SYS_sigaltstack,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_tgkill,
+    SYS_restart_syscall,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_gettimeofday,
+    SYS_sched_yield,
+    SYS_sched_getaffinity,
+    SYS_getrlimit,
+#ifdef __x86_64__
+    SYS_open,
+    SYS_stat,
+    SYS_lstat,
+    SYS_access,
+    SYS_readlink,
+    SYS_rename,
+    SYS_link,
+    SYS_unlink,
+    SYS_time,
+#endif
+};
+enum { N_CALLS = sizeof calls / sizeof calls[0] };
+
+static bool limit_calls(void)
+{
+    struct sock_filter filter[N_CALLS + 6];
+    unsigned short n = 0;
+    filter[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < N_CALLS; i++)
+        filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
+                                                   (unsigned char)(N_CALLS - i), 0);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = n, .filter = filter};
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return true;
+    if (errno != EINVAL) return false;
+    lacks("seccomp filters: system calls are not confined");
+    return true;
+}
+#endif
+
+bool onv_cli_confine(const onv_cli *cli)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no new privileges");
+    if (!limit_files(cli)) return failed("Landlock");
+#ifndef HAS_SANITIZER
+    if (!limit_resources(cli)) return failed("setrlimit");
+#ifdef ARCH
+    if (!limit_calls()) return failed("seccomp");
+#else
+    lacks("list of system calls of ours: they are not confined");
+#endif
+#endif
+    return true;
+}

@@ -1,0 +1,278 @@
+/* What control flow allocates in ONNX Runtime (onnxruntime/core/providers/cpu/controlflow; measured on
+ * the CPU, version 1.31).
+ *
+ *   If    Its outputs are handed to the branch, which writes into them: from the branch's first step
+ *         on where the shape is known, else from the step that makes them.
+ *   Loop  The caller's value is the state of the first iteration. An iteration gets the states of the
+ *         one before, which are kept till its end, and so are the last two till the Loop's. Then the
+ *         last states are copied to the outputs, and slices, kept one by one, are concatenated. An
+ *         Identity in a body that hands on what was there before the body began does not copy.
+ *   Scan  Slices of inputs are views, outputs are written into slices of the finished tensors. States
+ *         alternate between two temporaries; the first is the caller's, the last is the output.
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/steps.h"
+#include "ort/planner.h"
+
+static bool is_if(const onv_node *node)
+{
+    return strcmp(node->op_type, "If") == 0 && node->domain[0] == '\0';
+}
+
+static bool is_loop(const onv_node *node)
+{
+    return strcmp(node->op_type, "Loop") == 0 && node->domain[0] == '\0';
+}
+
+static const onv_buffer *row_of(const onv_ort_planner *p, onv_value_id id)
+{
+    if (!onv_is_value(id) || p->live->of_value[id.index] == UINT32_MAX) return NULL;
+    return &p->live->intervals[p->live->of_value[id.index]];
+}
+
+/* Of a graph: which step its owner runs at. */
+static uint32_t owner_step(const onv_ort_planner *p, const onv_graph *graph)
+{
+    return p->step_of[graph->owner.index];
+}
+
+void onv_ort_list_graphs(onv_ort_planner *p)
+{
+    const onv_model *model = p->model;
+    for (uint32_t s = 0; s < p->live->n_steps; s++) p->step_of[p->live->steps[s].index] = s;
+    p->plan->graphs[0].end = p->live->n_steps;
+    for (size_t i = 0; i < p->live->timeline.regions.count; i++) {
+        const onv_region *r = &p->live->timeline.regions.at[i];
+        if (r->kind == ONV_REGION_ALTERNATIVES) continue;
+        const onv_node *owner = onv_model_node(model, r->node);
+        onv_graph_id id = onv_graph_body(model, owner, r->label);
+        if (id.index == ONV_NO_GRAPH.index) continue;
+        bool repeats = r->kind == ONV_REGION_LOOP && r->trips != 1;
+        p->plan->graphs[id.index] = (onv_ort_graph){
+            r->first, r->end, repeats || p->plan->graphs[owner->graph.index].repeats};
+    }
+    for (size_t g = 0; g < model->graphs.count; g++) {
+        const onv_graph *graph = &model->graphs.at[g];
+        for (uint32_t i = graph->n_outputs; i-- > 0;) p->result_of[graph->outputs[i].index] = i;
+    }
+}
+
+/* --- What a body hands on as it is ------------------------------------------------------------- */
+
+/* The value that was there before the body began and is handed out; ONV_NO_VALUE: a new one is. The
+ * number of the iteration is written over, so it is copied. */
+static onv_value_id passed(const onv_ort_planner *p, onv_graph_id id, onv_value_id result)
+{
+    const onv_graph *body = onv_model_graph(p->model, id);
+    const onv_value *value = onv_model_value(p->model, result);
+    if (!onv_is_node(value->producer) || value->graph.index != id.index) return result;
+    const onv_node *node = onv_model_node(p->model, value->producer);
+    if (strcmp(node->op_type, "Identity") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+        !onv_is_value(node->inputs[0]))
+        return ONV_NO_VALUE;
+    const onv_value *in = onv_model_value(p->model, node->inputs[0]);
+    bool is_counter = body->n_inputs > 0 && body->inputs[0].index == node->inputs[0].index;
+    bool is_made_here =
+        in->graph.index == id.index && (onv_is_node(in->producer) || onv_value_is_weight(in));
+    return is_counter || is_made_here ? ONV_NO_VALUE : node->inputs[0];
+}
+
+static void share(onv_ort_planner *p, const onv_buffer *row, onv_value_id with)
+{
+    if (!onv_is_value(with)) return;
+    uint32_t b = p->plan->of_value[with.index];
+    if (b != NONE) onv_ort_take(p, row, b);
+}
+
+static void keep(onv_ort_planner *p, const onv_buffer *row, uint64_t bytes, onv_graph_id graph,
+                 uint32_t first, uint32_t last)
+{
+    onv_buffer kept = *row;
+    kept.bytes = bytes;
+    kept.first = first;
+    kept.last = last;
+    kept.kind = ONV_BUFFER_ACTIVATION;
+    onv_ort_add_buffer(p, &kept, graph, true);
+}
+
+/* --- Results of subgraphs ---------------------------------------------------------------------- */
+
+static void place_in_branch(onv_ort_planner *p, const onv_buffer *row, const onv_graph *graph,
+                            onv_graph_id id)
+{
+    const onv_node *owner = onv_model_node(p->model, graph->owner);
+    uint32_t k = p->result_of[row->value.index], target = NONE;
+    if (k < owner->n_outputs && onv_is_value(owner->outputs[k])) {
+        target = p->plan->of_value[owner->outputs[k].index];
+        if (target == NONE) return; /* on the host, or a slice of what a Scan makes */
+    }
+    if (target != NONE && p->plan->buffers[target].first <= row->last) {
+        onv_ort_take(p, row, target); /* the If took over a buffer that is there already */
+        return;
+    }
+    uint32_t b = onv_ort_add_buffer(p, row, id, true);
+    p->plan->buffers[b].becomes = target;
+    onv_ort_take(p, row, b);
+}
+
+void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row)
+{
+    onv_graph_id id = onv_model_value(p->model, row->value)->graph;
+    const onv_graph *graph = onv_model_graph(p->model, id);
+    const onv_node *owner = onv_model_node(p->model, graph->owner);
+    onv_loop_form form;
+    (void)node;
+    if (is_if(owner)) {
+        place_in_branch(p, row, graph, id);
+        return;
+    }
+    bool has_form = onv_loop_form_of(p->model, owner, &form);
+    if (has_form && !is_loop(owner)) return; /* Scan: in a slice of its output */
+    onv_value_id before = has_form ? passed(p, id, row->value) : ONV_NO_VALUE;
+    if (onv_is_value(before)) {
+        share(p, row, before);
+        return;
+    }
+    onv_buffer to = *row;
+    if (has_form) to.last = owner_step(p, graph);
+    onv_ort_take(p, row, onv_ort_add_buffer(p, &to, id, true));
+}
+
+/* --- Entering ---------------------------------------------------------------------------------- */
+
+/* Outputs of the owner, in the graph that it stands in. */
+static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_region *r)
+{
+    onv_loop_form form;
+    bool is_body = onv_loop_form_of(p->model, owner, &form);
+    uint32_t step = p->step_of[r->node.index];
+    for (uint32_t k = 0; k < owner->n_outputs; k++) {
+        const onv_buffer *at = row_of(p, owner->outputs[k]);
+        if (at == NULL) continue;
+        onv_buffer row = *at;
+        row.first = step;
+        if (is_body && !is_loop(owner)) {
+            const onv_graph *body = onv_model_graph(p->model, form.body);
+            const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
+            row.first = r->first;
+            if (made != NULL && !p->is_known[made->value.index] && made->first >= r->first)
+                row.first = made->first;
+        }
+        onv_ort_place_output(p, owner, &row);
+    }
+}
+
+static void enter_branch(onv_ort_planner *p, const onv_graph *branch, onv_graph_id id,
+                         const onv_region *r)
+{
+    for (uint32_t i = 0; i < branch->n_outputs; i++) {
+        const onv_value *value = onv_model_value(p->model, branch->outputs[i]);
+        const onv_buffer *at = row_of(p, branch->outputs[i]);
+        if (at == NULL || !onv_is_node(value->producer) || value->graph.index != id.index ||
+            !p->is_known[branch->outputs[i].index])
+            continue;
+        onv_buffer row = *at;
+        row.first = r->first;
+        onv_ort_place_output(p, onv_model_node(p->model, value->producer), &row);
+    }
+}
+
+/* All slices but the last one, which has a buffer of its own, of a result that a Loop stacks. */
+static void keep_slices(onv_ort_planner *p, onv_graph_id id, const onv_region *r,
+                        onv_value_id result, onv_value_id stacked)
+{
+    const onv_buffer *slice = row_of(p, result), *whole = row_of(p, stacked);
+    if (slice == NULL || p->is_host[result.index] || p->is_stacked[result.index]) return;
+    p->is_stacked[result.index] = true;
+    onv_value_id before = passed(p, id, result);
+    uint64_t others = 1, bytes = 0; /* slices that are counted elsewhere */
+    if (onv_is_value(before)) {
+        const onv_buffer *from = row_of(p, before);
+        uint32_t b = p->plan->of_value[before.index];
+        bool is_own = from != NULL && b != NONE && p->plan->graph_of[b].index == id.index;
+        if (!is_own) return; /* every slice is what was there before the Loop */
+    }
+    if (r->trips > 1 && (onv_is_value(before) || p->is_state[result.index])) others = 2;
+    if (r->trips > others) {
+        if (!onv_u64_mul(slice->bytes, r->trips - others, &bytes)) bytes = UINT64_MAX;
+    } else if (r->trips == 0 && whole != NULL && whole->bytes > slice->bytes) {
+        bytes = whole->bytes - slice->bytes;
+    }
+    if (bytes > 0) keep(p, slice, bytes, id, r->first, p->step_of[r->node.index]);
+}
+
+static void enter_loop(onv_ort_planner *p, const onv_node *owner, const onv_loop_form *form,
+                       const onv_region *r)
+{
+    const onv_graph *body = onv_model_graph(p->model, form->body);
+    uint32_t step = p->step_of[r->node.index];
+    for (uint32_t i = 0; i < body->n_inputs; i++) {
+        const onv_buffer *row = row_of(p, body->inputs[i]);
+        if (row == NULL || p->is_host[body->inputs[i].index]) continue;
+        uint32_t from = i < form->body_in ? UINT32_MAX : form->node_in + i - form->body_in;
+        if (from == UINT32_MAX && p->provider == ONV_ORT_CUDA) continue; /* on the host */
+        uint32_t out = from == UINT32_MAX ? UINT32_MAX : form->body_out + i - form->body_in;
+        onv_value_id next = out < body->n_outputs ? body->outputs[out] : ONV_NO_VALUE;
+        if (onv_is_value(next)) p->is_state[next.index] = true;
+        bool is_callers = from < owner->n_inputs && onv_is_value(next) &&
+                          (r->trips == 1 || onv_is_value(passed(p, form->body, next)));
+        if (is_callers) {
+            share(p, row, owner->inputs[from]);
+            continue;
+        }
+        onv_buffer before = *row;
+        before.last = step;
+        onv_ort_take(p, row, onv_ort_add_buffer(p, &before, form->body, true));
+    }
+    for (uint32_t k = form->n_states; k + form->body_out < body->n_outputs; k++)
+        keep_slices(p, form->body, r, body->outputs[k + form->body_out],
+                    k < owner->n_outputs ? owner->outputs[k] : ONV_NO_VALUE);
+}
+
+static void enter_scan(onv_ort_planner *p, const onv_node *owner, const onv_loop_form *form,
+                       const onv_region *r)
+{
+    const onv_graph *body = onv_model_graph(p->model, form->body);
+    uint32_t step = p->step_of[r->node.index];
+    for (uint32_t i = 0; i < body->n_inputs; i++) {
+        const onv_buffer *row = row_of(p, body->inputs[i]);
+        if (row == NULL || p->is_host[body->inputs[i].index]) continue;
+        if (i >= form->n_states) {
+            if (form->node_in + i < owner->n_inputs)
+                share(p, row, owner->inputs[form->node_in + i]);
+            continue;
+        }
+        for (uint64_t n = 1; n <= 2; n++)
+            if (r->trips == 0 || r->trips > n) keep(p, row, row->bytes, form->body, r->first, step);
+    }
+}
+
+void onv_ort_enter(onv_ort_planner *p, const onv_region *region)
+{
+    const onv_node *owner = onv_model_node(p->model, region->node);
+    if (!p->is_entered[region->node.index]) place_owner(p, owner, region);
+    p->is_entered[region->node.index] = true;
+    if (region->kind == ONV_REGION_ALTERNATIVES || region->first == region->end) return;
+    onv_loop_form form;
+    onv_graph_id id = onv_graph_body(p->model, owner, region->label);
+    if (id.index == ONV_NO_GRAPH.index) return;
+    if (is_if(owner))
+        enter_branch(p, onv_model_graph(p->model, id), id, region);
+    else if (onv_loop_form_of(p->model, owner, &form) && is_loop(owner))
+        enter_loop(p, owner, &form, region);
+    else if (onv_loop_form_of(p->model, owner, &form))
+        enter_scan(p, owner, &form, region);
+}
+
+void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step)
+{
+    onv_loop_form form;
+    if (!is_loop(node) || p->provider == ONV_ORT_CUDA || onv_loop_form_of(p->model, node, &form))
+        return;
+    onv_buffer number = onv_buffer_new(ONV_BUFFER_ACTIVATION, 8, step, step, "iteration");
+    onv_buffer condition = onv_buffer_new(ONV_BUFFER_ACTIVATION, 1, step, step, "condition");
+    onv_ort_add_buffer(p, &number, node->graph, true);
+    onv_ort_add_buffer(p, &condition, node->graph, true);
+}

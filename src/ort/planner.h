@@ -1,0 +1,58 @@
+/* The planner's state: plan.c has the rules within a graph, flow.c those between graphs. */
+#ifndef ONV_ORT_PLANNER_H
+#define ONV_ORT_PLANNER_H
+
+#include "ort/ort.h"
+
+#define NONE UINT32_MAX
+
+typedef struct onv_ort_buffer_state {
+    uint32_t users_left; /* reads of the values in it that are still to come */
+    onv_value_id shape;  /* the value it was made for; those it holds later don't change it */
+    bool is_free, is_read;
+} onv_ort_buffer_state;
+
+typedef struct onv_ort_planner {
+    onv_model *model;
+    const onv_live *live;
+    onv_ort_provider provider;
+    onv_ort_plan *plan;
+    bool *is_host;       /* by value */
+    bool *is_known;      /* by value: its shape */
+    bool *is_placed;     /* by value */
+    bool *is_state;      /* by value: handed to the next iteration */
+    bool *is_stacked;    /* by value: its slices are kept already */
+    uint32_t *uses;      /* by value: reads in all */
+    uint32_t *result_of; /* by value: which output of its graph it is; NONE */
+    uint32_t *step_of;   /* by node */
+    bool *is_entered;    /* by node: its outputs are placed */
+    onv_ort_buffer_state *state;
+    uint32_t *freed; /* buffers that may be used again; the last one freed comes last */
+    uint32_t n_freed;
+    uint32_t *waiting; /* no reads left, but an outer node still runs */
+    uint32_t n_waiting;
+} onv_ort_planner;
+
+/* A new buffer; what is not fetched belongs to the pattern of `graph`. */
+uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
+                            bool is_fetched);
+
+/* The value of a row is in buffer `b` from now on. */
+void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b);
+
+/* By the rules 1 to 5, once. */
+void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_buffer *row);
+
+/* An output of a subgraph: what becomes of it is its owner's affair. */
+void onv_ort_place_result(onv_ort_planner *p, const onv_node *node, const onv_buffer *row);
+
+/* The spans of graphs, and where what they hand out stands. */
+void onv_ort_list_graphs(onv_ort_planner *p);
+
+/* Before the first step of a region: what its owner allocates before the subgraph runs. */
+void onv_ort_enter(onv_ort_planner *p, const onv_region *region);
+
+/* What a Loop without iterations allocates. */
+void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step);
+
+#endif

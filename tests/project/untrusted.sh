@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# --untrusted: the same report as without it; no file is opened but the model and the outputs once the
+# process is confined; no replay, no external data.
+set -euo pipefail
+build=$(cd "${1:-${ONV_BUILD_DIR:?}}" && pwd)
+cd "${ONV_SOURCE_DIR:-$(dirname "$0")/../..}"
+program=$build/onnxvram
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() { echo "$*"; exit 1; }
+
+for model in samples/resnet18.onnx samples/functions.onnx; do
+    "$program" -b 2 "$model" >"$scratch/plain"
+    "$program" --untrusted -b 2 --json="$scratch/json" --csv="$scratch/csv" "$model" \
+        >"$scratch/confined" 2>"$scratch/errors" || fail "$model: $(cat "$scratch/errors")"
+    # Contents of external data are the only difference.
+    grep -v "external-data\|is not read" "$scratch/confined" >"$scratch/cleaned"
+    diff "$scratch/plain" "$scratch/cleaned" || fail "$model: another report"
+    "$program" -b 2 --no-external-data --json "$model" | cmp - "$scratch/json"
+done
+"$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
+    samples/resnet18.onnx >/dev/null
+[ -s "$scratch/plans" ] || fail "no plans were written"
+
+status=0
+"$program" --untrusted --replay=host samples/resnet18.onnx 2>"$scratch/errors" || status=$?
+[ "$status" = 2 ] || fail "a replay gave $status"
+status=0
+"$program" --untrusted --limit memory=100000 samples/resnet18.onnx 2>"$scratch/errors" || status=$?
+[ "$status" = 1 ] || fail "too little memory gave $status"
+grep -q "limit memory=N raises it" "$scratch/errors" || fail "$(cat "$scratch/errors")"
+
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    strace -f -o "$scratch/trace" "$program" --untrusted -b 2 --json="$scratch/json" \
+        samples/resnet18.onnx >/dev/null
+    # After the last rule of Landlock is in force.
+    awk '/landlock_restrict_self|PR_SET_SECCOMP/ { confined = 1; next } confined' "$scratch/trace" |
+        grep -E "open(at)?\(|connect|socket|execve|fork|clone" >"$scratch/opened" || true
+    grep -q "samples/resnet18.onnx" "$scratch/opened" || fail "the trace lacks the model"
+    if grep -v "samples/resnet18.onnx\|$scratch/json" "$scratch/opened"; then
+        fail "something else was opened"
+    fi
+else
+    echo "there is no strace here: what is opened was not looked at"
+fi
