@@ -256,17 +256,15 @@ static void a_declared_name_is_never_ignored(void **state)
     }
 }
 
-int main(void){
-    const struct CMUnitTest tests[] =
-        {
-            cmocka_unit_test(branches_that_do_not_fit_are_dropped),
-            cmocka_unit_test(few_iterations_are_run_one_by_one),
-            cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
-        }
-
-    cmocka_unit_test(one_iteration_is_exact),
-    cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
-    cmocka_unit_test(a_declared_name_is_never_ignored),
-};
-return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches_that_do_not_fit_are_dropped),
+        cmocka_unit_test(few_iterations_are_run_one_by_one),
+        cmocka_unit_test(iterations_are_bound_by_the_name_that_is_told),
+        cmocka_unit_test(one_iteration_is_exact),
+        cmocka_unit_test(sizes_of_the_data_are_bound_by_name),
+        cmocka_unit_test(a_declared_name_is_never_ignored),
+    };
+    return cmocka_run_group_tests_name("infer.flow", tests, NULL, NULL);
 }
