@@ -665,8 +665,10 @@ static onv_status prepare(onv_lowering *l)
     size_t n = l->model->values.count;
     l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
-    if (l->tensor_of == NULL || l->tensor_known == NULL || l->is_statistic == NULL)
+    if (l->tensor_of == NULL || l->tensor_known == NULL || l->one_reader == NULL ||
+        l->is_statistic == NULL)
         return onv_fail_memory(l->err);
     mark_statistics(l);
     return onv_weights_prepare(l);

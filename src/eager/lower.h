@@ -53,6 +53,7 @@ typedef struct onv_lowering {
     onv_fusions fusions;
     uint32_t *tensor_of;            /* by value; ONV_NO_TENSOR: none yet, or on the host */
     bool *tensor_known;             /* by value: tensor_of is set */
+    bool *one_reader;               /* by value: known to have one, and what it is a view of, too */
     bool has_notes;                 /* the export notes parameters, modules and operations */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */

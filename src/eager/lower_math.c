@@ -65,18 +65,21 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
-/* Does nobody but one node read the value, nor what it is a view of? */
+/* Does nobody but one node read the value, nor what it is a view of? What holds is kept, as in a chain
+ * that is overwritten all along every node asks. */
 static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage)
 {
+    bool *known = &l->one_reader[value.index];
     while (l->fusions.n_uses[value.index] == 1) {
+        if (l->one_reader[value.index]) return *known = true;
         onv_node_id producer = onv_model_value(l->model, value)->producer;
-        if (producer.index == ONV_NO_NODE.index) return true;
+        if (producer.index == ONV_NO_NODE.index) return *known = true;
         const onv_node *node = onv_model_node(l->model, producer);
         uint32_t k = 0;
         while (k < node->n_inputs && (!onv_is_value(node->inputs[k]) ||
                                       onv_tensor_at(l, onv_node_in(l, node, k)).storage != storage))
             k++;
-        if (k == node->n_inputs) return true;
+        if (k == node->n_inputs) return *known = true;
         value = node->inputs[k];
     }
     return false;

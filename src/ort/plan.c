@@ -115,7 +115,7 @@ static bool share_input(const onv_ort_planner *p, const onv_node *node, const on
 static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    if (value->type.rank == 0) return NONE;
+    if (value->type.rank == 0 || !p->is_known[row->value.index]) return NONE;
     for (uint32_t i = p->n_freed; i-- > 0;) {
         uint32_t b = p->freed[i];
         if (p->plan->graph_of[b].index != value->graph.index ||

@@ -391,11 +391,43 @@ static void outputs_are_not_left_out(void **state)
     }
 }
 
+/* Every Relu asks whether it may overwrite its input, and what freed memory fits its output. */
+static void long_bodies_take_linear_time(void **state)
+{
+    (void)state;
+    enum { NODES = 50000 };
+    model *m = model_new(17);
+    model_input(m, "x", "f32[8,4]");
+    model_int(m, "trips", 5);
+    model_begin(m, "body");
+    model_input(m, "i", "i64[]");
+    model_input(m, "ci", "bool[]");
+    model_input(m, "v0", "f32");
+    model_node(m, "Identity", "", "ci", "co", "");
+    char in[16] = "v0", out[16];
+    for (int i = 1; i <= NODES; i++) {
+        snprintf(out, sizeof out, "v%d", i);
+        model_node(m, "Relu", "", in, out, "");
+        memcpy(in, out, sizeof in);
+    }
+    model_output(m, "co", "bool[]");
+    model_output(m, in, "f32");
+    model_end(m);
+    model_node(m, "Loop", "long", "trips - x", "y", "");
+    model_output(m, "y", "f32");
+    clock_t start = clock();
+    onv_analysis *a = model_analyse(m, NULL);
+    assert_true(clock() - start < 8 * CLOCKS_PER_SEC);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_line_is_answered),
         cmocka_unit_test(outputs_are_not_left_out),
+        cmocka_unit_test(long_bodies_take_linear_time),
     };
     return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
 }
