@@ -33,6 +33,7 @@ static onv_status simulate_arena(const char *path, onv_held_figures *figures, on
     if (status == ONV_OK) {
         *figures = placement.figures;
         onv_placement_cleanup(&placement);
+        onv_plan_cleanup(&plan);
     }
     onv_timeline_cleanup(&t);
     return status;

@@ -46,7 +46,11 @@ static void lower_transpose(onv_lowering *l, const onv_node *node)
         int64_t from = t.rank - 1 - (int64_t)i;
         if (perm != NULL && perm->kind == ONV_ATTR_INTS && perm->count == t.rank)
             from = perm->ints[i];
-        dims[i] = t.dims[from]; /* inference has checked the permutation */
+        if (from < 0 || from >= (int64_t)t.rank) { /* a user-defined rule does not look at it */
+            onv_lower_by_traits(l, node);
+            return;
+        }
+        dims[i] = t.dims[from];
         strides[i] = t.strides[from];
     }
     onv_node_set(l, node, 0, onv_emit_view(l, "permute", x, t.rank, dims, strides, ONV_GRAD_ALIAS));
