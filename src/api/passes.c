@@ -82,7 +82,8 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
     enum { MOST_NODES = 20000 };
     onv_order_result order;
     *peak = UINT64_MAX;
-    if (strcmp(analysis->order.name, "model") != 0 || analysis->live.n_steps > MOST_NODES)
+    if (strcmp(analysis->order.name, "model") != 0 ||
+        analysis->live.timeline.steps.count > MOST_NODES)
         return ONV_OK;
     ONV_TRY(onv_order_compute(onv_order_find("greedy"), &analysis->model, NULL, &order, err));
     *peak = order.peak_bytes;

@@ -11,7 +11,7 @@ void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
     const onv_live *live = &analysis->live;
     onv_summary full = {
         .struct_size = sizeof full,
-        .nodes = live->n_steps,
+        .nodes = live->timeline.steps.count,
         .parameters = live->weight_elems,
         .trainable = live->trainable_elems,
         .parameter_bytes = live->weight_bytes,
@@ -67,7 +67,7 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
     };
     uint32_t row = analysis->live.of_value[index];
     if (row == UINT32_MAX) return true;
-    const onv_buffer *interval = &analysis->live.intervals[row];
+    const onv_buffer *interval = &analysis->live.timeline.buffers.at[row];
     info->live = true;
     info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
     info->first_step = interval->first;

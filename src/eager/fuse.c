@@ -605,14 +605,14 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order,
-                            onv_fusing fusing, onv_fusions *fusions, onv_error *err)
+onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
+                            onv_fusions *fusions, onv_error *err)
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
     onv_finder s = {.model = model, .f = fusions, .fusing = fusing};
-    for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < n_order && !s.failed; i++)
-        match(&s, onv_model_node(model, order[i]));
+    for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < order->steps.count && !s.failed; i++)
+        match(&s, onv_model_node(model, order->steps.at[i].node));
     if (!s.failed) return ONV_OK;
     onv_fusions_cleanup(fusions);
     return onv_fail_memory(err);

@@ -9,6 +9,7 @@
 #define ONV_EAGER_FUSE_H
 
 #include "ir/model.h"
+#include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
     ONV_FUSION_GELU,       /* x */
@@ -75,8 +76,8 @@ typedef enum onv_fusing {
 } onv_fusing;
 
 /* Arrays live in the model's arena. */
-onv_status onv_fusions_find(onv_model *model, const onv_node_id *order, uint32_t n_order,
-                            onv_fusing fusing, onv_fusions *fusions, onv_error *err);
+onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
+                            onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
 
 #endif

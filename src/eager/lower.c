@@ -16,7 +16,7 @@ static bool is_tensor(const onv_value *value)
 static uint64_t other_bytes(const onv_lowering *l, onv_value_id id)
 {
     uint32_t row = l->live->of_value[id.index];
-    uint64_t bytes = row != UINT32_MAX ? l->live->intervals[row].bytes : 0;
+    uint64_t bytes = row != UINT32_MAX ? l->live->timeline.buffers.at[row].bytes : 0;
     return bytes <= INT64_MAX ? bytes : INT64_MAX;
 }
 
@@ -649,10 +649,10 @@ static void lower_graph(onv_lowering *l)
     lower_inputs(l);
     l->fused_macs = ONV_ARENA_ARRAY(&l->model->arena, uint64_t, l->fusions.at.count);
     if (l->fused_macs == NULL) l->status = onv_fail_memory(l->err);
-    for (uint32_t i = 0; i < l->live->n_steps && l->status == ONV_OK; i++) {
+    for (uint32_t i = 0; i < l->live->timeline.steps.count && l->status == ONV_OK; i++) {
         /* Subgraphs are lowered with the node that owns them. */
-        if (onv_model_node(l->model, l->live->steps[i])->graph.index == 0)
-            onv_lower_nodes(l, &l->live->steps[i], 1);
+        if (onv_model_node(l->model, l->live->timeline.steps.at[i].node)->graph.index == 0)
+            onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
@@ -691,7 +691,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                                                                    : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, live->steps, live->n_steps, fusing, &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);

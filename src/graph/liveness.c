@@ -101,8 +101,8 @@ static onv_status add_rows(builder *b)
         for (uint32_t i = 0; i < graph->n_inputs; i++)
             ONV_TRY(add_row(b, graph->inputs[i], first, first));
     }
-    for (uint32_t s = 0; s < b->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, b->live->steps[s]);
+    for (uint32_t s = 0; s < b->live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, b->live->timeline.steps.at[s].node);
         for (uint32_t k = 0; k < node->n_outputs; k++)
             if (onv_is_value(node->outputs[k]))
                 ONV_TRY(add_row(b, node->outputs[k], first_step(b, node, k, s), s));
@@ -130,15 +130,15 @@ static void use(builder *b, onv_value_id id, onv_graph_id graph, uint32_t step)
 static void add_uses(builder *b)
 {
     onv_model *model = b->model;
-    for (uint32_t s = 0; s < b->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, b->live->steps[s]);
+    for (uint32_t s = 0; s < b->live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, b->live->timeline.steps.at[s].node);
         for (uint32_t k = 0; k < node->n_inputs; k++) use(b, node->inputs[k], node->graph, s);
     }
     for (uint32_t g = 0; g < model->graphs.count; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         if (g > 0 && b->steps.graph_region[g] == ONV_NO_REGION) continue; /* it never runs */
         /* What a subgraph gives stays to its last step; the owner's output takes over from there. */
-        uint32_t last = b->live->n_steps - 1;
+        uint32_t last = b->live->timeline.steps.count - 1;
         if (g > 0) last = b->steps.of_node[graph->owner.index];
         if (g > 0) {
             const onv_region *region = &b->live->timeline.regions.at[b->steps.graph_region[g]];
@@ -185,8 +185,8 @@ static void pass_initial(builder *b, const onv_node *owner, const onv_loop_form 
 
 static void share(builder *b)
 {
-    for (uint32_t s = 0; s < b->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(b->model, b->live->steps[s]);
+    for (uint32_t s = 0; s < b->live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(b->model, b->live->timeline.steps.at[s].node);
         onv_loop_form form;
         if (onv_loop_form_of(b->model, node, &form)) {
             const onv_graph *body = onv_model_graph(b->model, form.body);
@@ -211,12 +211,12 @@ static onv_status sort_rows(builder *b)
 {
     onv_live *live = b->live;
     onv_arena *arena = &b->model->arena;
-    uint32_t *start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 2);
+    uint32_t *start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->timeline.steps.count + 2);
     uint32_t *place = ONV_ARENA_ARRAY(arena, uint32_t, b->n_rows);
     onv_buffer *sorted = ONV_ARENA_ARRAY(arena, onv_buffer, b->n_rows);
     if (start == NULL || place == NULL || sorted == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < b->n_rows; i++) start[b->rows[i].first + 1]++;
-    for (uint32_t s = 0; s < live->n_steps; s++) start[s + 1] += start[s];
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) start[s + 1] += start[s];
     for (uint32_t i = 0; i < b->n_rows; i++) place[i] = start[b->rows[i].first]++;
     for (uint32_t i = 0; i < b->n_rows; i++) {
         onv_buffer *row = &sorted[place[i]];
@@ -227,8 +227,7 @@ static onv_status sort_rows(builder *b)
         if (row->within != ONV_NO_BUFFER) row->within = place[row->within];
         live->of_value[row->value.index] = place[i];
     }
-    live->intervals = live->timeline.buffers.at = sorted;
-    live->n_intervals = b->n_rows;
+    live->timeline.buffers.at = sorted;
     live->timeline.buffers.count = b->n_rows;
     return ONV_OK;
 }
@@ -239,14 +238,14 @@ static onv_status find_peak(builder *b)
 {
     onv_live *live = b->live;
     onv_peak peak;
-    live->live_bytes = ONV_ARENA_ARRAY(&b->model->arena, uint64_t, live->n_steps);
+    live->live_bytes = ONV_ARENA_ARRAY(&b->model->arena, uint64_t, live->timeline.steps.count);
     if (live->live_bytes == NULL) return onv_fail_memory(b->err);
     ONV_TRY(onv_timeline_peak(&live->timeline, &peak, live->live_bytes, b->err));
     live->peak_bytes = peak.bytes;
     live->peak_step = peak.step;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        live->unknown += !live->intervals[i].sized;
-        live->bounded += live->intervals[i].sized && live->intervals[i].bound;
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        live->unknown += !live->timeline.buffers.at[i].sized;
+        live->bounded += live->timeline.buffers.at[i].sized && live->timeline.buffers.at[i].bound;
     }
     return ONV_OK;
 }
@@ -267,13 +266,13 @@ static onv_status find_peak_set(builder *b)
 {
     onv_live *live = b->live;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < live->n_intervals; i++)
-        n += onv_buffer_is_live(&live->intervals[i], live->peak_step);
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++)
+        n += onv_buffer_is_live(&live->timeline.buffers.at[i], live->peak_step);
     ranked *set = ONV_ARENA_ARRAY(&b->model->arena, ranked, n);
     live->peak_set = ONV_ARENA_ARRAY(&b->model->arena, uint32_t, n);
     if (set == NULL || live->peak_set == NULL) return onv_fail_memory(b->err);
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *row = &live->intervals[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[i];
         if (onv_buffer_is_live(row, live->peak_step))
             set[live->n_peak_set++] = (ranked){row->bytes, i};
     }

@@ -28,13 +28,9 @@
 
 typedef struct onv_live {
     onv_timeline timeline; /* buffers in order of `first`, inputs before the outputs of step 0 */
-    onv_node_id *steps;    /* steps[s] is the node that runs at step s */
     onv_dim *macs_of;      /* by step: multiply-accumulates of all its iterations */
-    uint32_t n_steps;
-    onv_buffer *intervals; /* timeline.buffers.at */
-    uint32_t n_intervals;
-    uint32_t *of_value;   /* by value index: its buffer, or UINT32_MAX for weights */
-    uint64_t *live_bytes; /* by step */
+    uint32_t *of_value;    /* by value index: its buffer, or UINT32_MAX for weights */
+    uint64_t *live_bytes;  /* by step */
     uint64_t peak_bytes;
     uint32_t peak_step;
     uint32_t *peak_set; /* buffers, largest first, those of 0 bytes included */

@@ -70,8 +70,8 @@ static void list_graph(lister *l, onv_graph_id id, uint32_t parent);
 static uint32_t add_region(lister *l, onv_region_kind kind, uint32_t parent, onv_node_id owner,
                            const char *label)
 {
-    onv_region region = {.first = l->live->n_steps,
-                         .end = l->live->n_steps,
+    onv_region region = {.first = l->live->timeline.steps.count,
+                         .end = l->live->timeline.steps.count,
                          .parent = parent,
                          .kind = (uint8_t)kind,
                          .trips = 1,
@@ -98,7 +98,7 @@ static void list_subgraph(lister *l, onv_node_id owner, onv_graph_id id, uint32_
     if (!branch) region->trips = number(l->model, graph->trips, &region->trips_bound);
     l->out->graph_region[id.index] = at;
     list_graph(l, id, at);
-    l->live->timeline.regions.at[at].end = l->live->n_steps;
+    l->live->timeline.regions.at[at].end = l->live->timeline.steps.count;
 }
 
 /* Recursion is as deep as graphs nest, which the loader bounds. */
@@ -116,22 +116,21 @@ static void list_subgraphs(lister *l, onv_node_id id, uint32_t parent)
         if (attr->kind != ONV_ATTR_GRAPHS) continue;
         for (uint32_t k = 0; k < attr->count; k++) list_subgraph(l, id, attr->graphs[k], outer);
     }
-    if (outer != parent) l->live->timeline.regions.at[outer].end = l->live->n_steps;
+    if (outer != parent) l->live->timeline.regions.at[outer].end = l->live->timeline.steps.count;
 }
 
 static void list_graph(lister *l, onv_graph_id id, uint32_t parent)
 {
     const onv_graph *graph = onv_model_graph(l->model, id);
     const onv_node_id *nodes = id.index == 0 && l->order != NULL ? l->order : graph->nodes;
-    l->out->graph_first[id.index] = l->live->n_steps;
+    l->out->graph_first[id.index] = l->live->timeline.steps.count;
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
         const onv_node *node = onv_model_node(l->model, nodes[i]);
         list_subgraphs(l, nodes[i], parent);
         onv_dim macs = onv_graph_all_runs(l->model, node, node->macs);
-        uint32_t s = l->live->n_steps++;
+        uint32_t s = (uint32_t)l->live->timeline.steps.count++;
         l->out->of_node[nodes[i].index] = s;
         l->out->innermost[s] = parent;
-        l->live->steps[s] = nodes[i];
         l->live->macs_of[s] = macs;
         l->live->timeline.steps.at[s] = (onv_step){
             .node = nodes[i], .label = node->op_type, .macs = number(l->model, macs, NULL)};
@@ -148,7 +147,6 @@ onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_
                                .graph_first = ONV_ARENA_ARRAY(arena, uint32_t, n_graphs),
                                .graph_region = ONV_ARENA_ARRAY(arena, uint32_t, n_graphs),
                                .innermost = ONV_ARENA_ARRAY(arena, uint32_t, n_nodes)};
-    live->steps = ONV_ARENA_ARRAY(arena, onv_node_id, n_nodes);
     live->macs_of = ONV_ARENA_ARRAY(arena, onv_dim, n_nodes);
     live->timeline.steps.at = ONV_ARENA_ARRAY(arena, onv_step, n_nodes);
     live->timeline.regions.at = ONV_ARENA_ARRAY(arena, onv_region, 2 * n_graphs);
@@ -156,7 +154,6 @@ onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_
     if (n_nodes > 0) memset(steps->of_node, 0xff, n_nodes * sizeof *steps->of_node);
     memset(steps->graph_region, 0xff, n_graphs * sizeof *steps->graph_region);
     list_graph(&l, (onv_graph_id){0}, ONV_NO_REGION);
-    live->timeline.steps.count = live->n_steps;
-    if (live->n_steps > 0) return ONV_OK;
+    if (live->timeline.steps.count > 0) return ONV_OK;
     return onv_fail(err, ONV_ERR_MODEL, "the graph is empty: it has no nodes");
 }

@@ -43,8 +43,8 @@ onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **i
 {
     *is_host = ONV_ARENA_ARRAY(&model->arena, bool, model->values.count);
     if (*is_host == NULL) return onv_fail_memory(err);
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         if (!runs_on_host(model, node, *is_host)) continue;
         for (uint32_t k = 0; k < node->n_outputs; k++) {
             if (!onv_is_value(node->outputs[k])) continue;
@@ -88,7 +88,7 @@ static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_bu
 
 static void join(sharing *s, uint32_t row_index, uint32_t storage)
 {
-    const onv_buffer *row = &s->live->intervals[row_index];
+    const onv_buffer *row = &s->live->timeline.buffers.at[row_index];
     onv_buffer *to = &s->out->timeline.buffers.at[storage];
     s->out->of_row[row_index] = storage;
     if (row->last > to->last) to->last = row->last;
@@ -97,7 +97,7 @@ static void join(sharing *s, uint32_t row_index, uint32_t storage)
 
 static void add_storage(sharing *s, uint32_t row_index)
 {
-    onv_buffer storage = s->live->intervals[row_index];
+    onv_buffer storage = s->live->timeline.buffers.at[row_index];
     storage.becomes = ONV_NO_BUFFER; /* the rules say what shares memory */
     onv_timeline *t = &s->out->timeline;
     s->out->of_row[row_index] = (uint32_t)t->buffers.count;
@@ -106,7 +106,7 @@ static void add_storage(sharing *s, uint32_t row_index)
 
 static void place(sharing *s, uint32_t row_index)
 {
-    const onv_buffer *row = &s->live->intervals[row_index];
+    const onv_buffer *row = &s->live->timeline.buffers.at[row_index];
     const onv_value *value = onv_model_value(s->model, row->value);
     s->out->of_row[row_index] = ONV_NO_STORAGE;
     if (!onv_is_node(value->producer)) {
@@ -137,10 +137,11 @@ onv_status onv_storages_compute(onv_model *model, const onv_live *live,
     *storages = (onv_storages){.timeline.steps = live->timeline.steps,
                                .timeline.regions = live->timeline.regions};
     sharing s = {.model = model, .live = live, .rules = rules, .out = storages};
-    storages->timeline.buffers.at = ONV_ARENA_ARRAY(&model->arena, onv_buffer, live->n_intervals);
-    storages->of_row = ONV_ARENA_ARRAY(&model->arena, uint32_t, live->n_intervals);
+    storages->timeline.buffers.at =
+        ONV_ARENA_ARRAY(&model->arena, onv_buffer, live->timeline.buffers.count);
+    storages->of_row = ONV_ARENA_ARRAY(&model->arena, uint32_t, live->timeline.buffers.count);
     if (storages->timeline.buffers.at == NULL || storages->of_row == NULL)
         return onv_fail_memory(err);
-    for (uint32_t i = 0; i < live->n_intervals; i++) place(&s, i);
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) place(&s, i);
     return onv_timeline_peak(&storages->timeline, &storages->peak, NULL, err);
 }

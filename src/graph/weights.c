@@ -11,8 +11,8 @@ static onv_status mark_statistics(onv_model *model, const onv_live *live, bool *
 {
     bool *is_statistic = ONV_ARENA_ARRAY(&model->arena, bool, model->values.count);
     if (is_statistic == NULL) return onv_fail_memory(err);
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) is_statistic[node->inputs[k].index] = true;
@@ -34,9 +34,10 @@ static onv_status sum_weights(onv_model *model, onv_live *live, onv_error *err)
         if (onv_dtype_is_float((onv_dtype)tensor->type.dtype) && !is_statistic[i])
             live->trainable_elems += tensor->elems; /* a part of what was just checked */
     }
-    for (uint32_t s = 0; s < live->n_steps; s++) { /* trees and support vectors */
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) { /* trees and support vectors */
         uint64_t bytes, elems;
-        fits &= onv_op_attr_weights(onv_model_node(model, live->steps[s]), &bytes, &elems);
+        fits &= onv_op_attr_weights(onv_model_node(model, live->timeline.steps.at[s].node), &bytes,
+                                    &elems);
         fits &= onv_u64_add(live->weight_bytes, bytes, &live->weight_bytes);
         fits &= onv_u64_add(live->weight_elems, elems, &live->weight_elems);
     }
@@ -47,8 +48,8 @@ static onv_status sum_weights(onv_model *model, onv_live *live, onv_error *err)
 /* What a branch hands out is counted as the output that it becomes. */
 static void sum_values(const onv_model *model, onv_live *live)
 {
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *row = &live->intervals[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[i];
         const onv_value *value = onv_model_value(model, row->value);
         bool top = value->graph.index == 0;
         if (value->kind == ONV_VALUE_INPUT) {
@@ -74,8 +75,8 @@ onv_status onv_graph_sum(onv_model *model, onv_live *live, onv_error *err)
     sum_values(model, live);
     bool fits = true;
     live->macs_known = true;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         onv_dim element_ops = onv_graph_all_runs(model, node, node->element_ops);
         fits &= add_operations(model, live->macs_of[s], &live->macs, &live->macs_known);
         fits &= add_operations(model, element_ops, &live->element_ops, NULL);

@@ -131,14 +131,15 @@ static bool prepare(importer *im)
     im->position = onv_heap_calloc(model->nodes.count, sizeof *im->position);
     im->step_of = onv_heap_calloc(model->nodes.count, sizeof *im->step_of);
     im->of_value = onv_heap_alloc(model->values.count * sizeof *im->of_value);
-    im->inner = onv_heap_calloc((size_t)im->live->n_steps + 1, sizeof *im->inner);
+    im->inner = onv_heap_calloc((size_t)im->live->timeline.steps.count + 1, sizeof *im->inner);
     im->extra = onv_heap_calloc(graph->n_nodes, sizeof *im->extra);
     im->early = onv_heap_calloc(graph->n_nodes, sizeof *im->early);
     im->values = onv_heap_alloc(model->values.count * sizeof *im->values);
     if (im->position == NULL || im->step_of == NULL || im->of_value == NULL || im->inner == NULL ||
         im->extra == NULL || im->early == NULL || im->values == NULL)
         return false;
-    for (uint32_t s = 0; s < im->live->n_steps; s++) im->step_of[im->live->steps[s].index] = s;
+    for (uint32_t s = 0; s < im->live->timeline.steps.count; s++)
+        im->step_of[im->live->timeline.steps.at[s].node.index] = s;
     for (uint32_t i = 0; i < graph->n_nodes; i++) im->position[graph->nodes[i].index] = i;
     return true;
 }
@@ -171,7 +172,7 @@ static void add_values(importer *im)
         const onv_value *value = &im->model->values.at[v];
         im->of_value[v] = ONV_DAG_NONE;
         bool has_row = live->of_value[v] != UINT32_MAX;
-        const onv_buffer *row = has_row ? &live->intervals[live->of_value[v]] : NULL;
+        const onv_buffer *row = has_row ? &live->timeline.buffers.at[live->of_value[v]] : NULL;
         if (value->graph.index != 0) {
             if (has_row && row->within == ONV_NO_BUFFER)
                 add_inner(im, row->bytes, row->first, row->last + 1);
@@ -222,8 +223,8 @@ static void add_inner_peaks(importer *im)
 {
     const onv_live *live = im->live;
     uint64_t now = 0, peak = 0, early = UINT64_MAX;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(im->model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(im->model, live->timeline.steps.at[s].node);
         now += im->inner[s];
         if (node->graph.index != 0) {
             if (now > peak) peak = now;
@@ -237,7 +238,7 @@ static void add_inner_peaks(importer *im)
             if (v != ONV_DAG_NONE) results += im->values[v].bytes;
         }
         uint64_t extra = peak > results ? peak - results : 0;
-        uint32_t place = im->position[live->steps[s].index];
+        uint32_t place = im->position[live->timeline.steps.at[s].node.index];
         im->extra[place] = now > extra ? now : extra;
         im->early[place] = early;
         peak = 0;

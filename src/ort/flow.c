@@ -29,7 +29,7 @@ static bool is_loop(const onv_node *node)
 static const onv_buffer *row_of(const onv_ort_planner *p, onv_value_id id)
 {
     if (!onv_is_value(id) || p->live->of_value[id.index] == UINT32_MAX) return NULL;
-    return &p->live->intervals[p->live->of_value[id.index]];
+    return &p->live->timeline.buffers.at[p->live->of_value[id.index]];
 }
 
 /* Of a graph: which step its owner runs at. */
@@ -41,8 +41,9 @@ static uint32_t owner_step(const onv_ort_planner *p, const onv_graph *graph)
 void onv_ort_list_graphs(onv_ort_planner *p)
 {
     const onv_model *model = p->model;
-    for (uint32_t s = 0; s < p->live->n_steps; s++) p->step_of[p->live->steps[s].index] = s;
-    p->plan->graphs[0].end = p->live->n_steps;
+    for (uint32_t s = 0; s < p->live->timeline.steps.count; s++)
+        p->step_of[p->live->timeline.steps.at[s].node.index] = s;
+    p->plan->graphs[0].end = p->live->timeline.steps.count;
     for (size_t i = 0; i < p->live->timeline.regions.count; i++) {
         const onv_region *r = &p->live->timeline.regions.at[i];
         if (r->kind == ONV_REGION_ALTERNATIVES) continue;

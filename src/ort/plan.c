@@ -210,8 +210,8 @@ static void keep_unread(onv_ort_planner *p)
 
 static void count_uses(onv_ort_planner *p)
 {
-    for (uint32_t s = 0; s < p->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(p->model, p->live->steps[s]);
+    for (uint32_t s = 0; s < p->live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(p->model, p->live->timeline.steps.at[s].node);
         for (uint32_t k = 0; k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) p->uses[node->inputs[k].index]++;
     }
@@ -262,14 +262,15 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
     count_uses(&p);
     onv_ort_list_graphs(&p);
     uint32_t row = 0, region = 0;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         const onv_timeline *t = &live->timeline;
         while (region < t->regions.count && t->regions.at[region].first <= s)
             onv_ort_enter(&p, &t->regions.at[region++]);
         onv_ort_before_step(&p, node, s);
-        for (; row < live->n_intervals && live->intervals[row].first == s; row++) {
-            const onv_buffer *at = &live->intervals[row];
+        for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
+             row++) {
+            const onv_buffer *at = &live->timeline.buffers.at[row];
             const onv_value *value = onv_model_value(model, at->value);
             if (onv_is_node(value->producer))
                 onv_ort_place_output(&p, onv_model_node(model, value->producer), at);

@@ -149,7 +149,7 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
                            onv_timeline *t, onv_error *err)
 {
     onv_timeline one = onv_ort_plan_timeline(s->plan);
-    uint32_t n_steps = s->plan->live->n_steps;
+    uint32_t n_steps = s->plan->live->timeline.steps.count;
     s->of_plan = onv_heap_calloc((size_t)s->plan->count + 1, sizeof *s->of_plan);
     if (s->of_plan == NULL) return onv_fail_memory(err);
     ONV_TRY(onv_timeline_path(&one, &s->path, s->of_plan, err));

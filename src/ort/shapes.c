@@ -126,8 +126,8 @@ onv_status onv_ort_known_shapes(onv_model *model, const onv_live *live, bool **i
     if (s.is_known == NULL || s.has_contents == NULL) return onv_fail_memory(err);
     const onv_graph *top = onv_model_graph(model, (onv_graph_id){0});
     for (uint32_t i = 0; i < top->n_inputs; i++) s.is_known[top->inputs[i].index] = true;
-    for (uint32_t step = 0; step < live->n_steps; step++) {
-        const onv_node *node = onv_model_node(model, live->steps[step]);
+    for (uint32_t step = 0; step < live->timeline.steps.count; step++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[step].node);
         if (node->n_outputs == 0 || !onv_is_value(node->outputs[0])) continue;
         bool known = knows_output(model, node, &s);
         for (uint32_t k = 0; k < node->n_outputs; k++)

@@ -72,7 +72,7 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     else
         onv_write_text(out, ",,");
     if (interval != NULL && interval->becomes != ONV_NO_BUFFER)
-        onv_csv_field(out, view->live->intervals[interval->becomes].label);
+        onv_csv_field(out, view->live->timeline.buffers.at[interval->becomes].label);
     onv_write_char(out, '\n');
 }
 

@@ -13,7 +13,7 @@ static onv_status need_sizes(const onv_report_job *job, const onv_view *view, co
     if (job->count > 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "the %s dump takes one model at a time", what);
     if (live->unknown == 0) return ONV_OK;
-    const onv_buffer *first = live->intervals;
+    const onv_buffer *first = live->timeline.buffers.at;
     while (first->sized) first++;
     const onv_infer_info *infer = view->infer;
     if (infer->free_dims.count > 0) {
@@ -41,8 +41,8 @@ static onv_status write_intervals(const onv_report_job *job)
     onv_write_text(job->out, "id,lower,upper,size\n");
     for (size_t i = 0; i < job->count; i++) {
         const onv_live *live = job->views[i].live;
-        for (uint32_t r = 0; r < live->n_intervals && !job->out->failed; r++) {
-            const onv_buffer *row = &live->intervals[r];
+        for (uint32_t r = 0; r < live->timeline.buffers.count && !job->out->failed; r++) {
+            const onv_buffer *row = &live->timeline.buffers.at[r];
             if (row->within != ONV_NO_BUFFER) continue;
             onv_write_format(job->out, "%lu,%lu,%lu,%llu\n", (unsigned long)r,
                              (unsigned long)row->first, (unsigned long)row->last + 1,
@@ -70,8 +70,8 @@ static onv_status write_plan(const onv_report_job *job)
                         "the plan is that of the runtime arena, which was not asked for: add arena "
                         "to --runtime");
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
-    for (uint32_t i = 0; i < view->live->n_intervals && !job->out->failed; i++) {
-        const onv_buffer *b = &view->live->intervals[i];
+    for (uint32_t i = 0; i < view->live->timeline.buffers.count && !job->out->failed; i++) {
+        const onv_buffer *b = &view->live->timeline.buffers.at[i];
         onv_write_format(job->out, "%lu,%lu,%lu,%llu,%llu\n", (unsigned long)i,
                          (unsigned long)b->first, (unsigned long)b->last + 1,
                          (unsigned long long)b->bytes, (unsigned long long)view->plan_offsets[i]);

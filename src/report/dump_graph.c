@@ -157,8 +157,8 @@ static onv_status dump_view(const onv_report_job *job, const onv_view *view)
     onv_arena_init(&arena, SIZE_MAX);
     d.step_of = ONV_ARENA_ARRAY(&arena, uint32_t, model->nodes.count);
     onv_status status = d.step_of != NULL ? ONV_OK : onv_fail_memory(job->err);
-    for (uint32_t s = 0; status == ONV_OK && s < view->live->n_steps; s++)
-        d.step_of[view->live->steps[s].index] = s;
+    for (uint32_t s = 0; status == ONV_OK && s < view->live->timeline.steps.count; s++)
+        d.step_of[view->live->timeline.steps.at[s].node.index] = s;
     for (size_t g = 0; g < model->graphs.count && status == ONV_OK; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         put_graph(&d, graph);

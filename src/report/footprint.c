@@ -11,8 +11,8 @@ static bool find_unit(const onv_view *view, onv_growth *unit, uint64_t *rows)
     const onv_live *live = view->live;
     bool found = false;
     uint64_t total = 0;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *interval = &live->intervals[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_buffer *interval = &live->timeline.buffers.at[i];
         if (interval->sized) continue;
         onv_growth growth;
         const onv_value *value = onv_model_value(view->model, interval->value);
@@ -34,10 +34,10 @@ static bool sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *step
 {
     onv_timeline t = live->timeline;
     onv_peak peak;
-    t.buffers.at =
-        onv_arena_copy(arena, live->intervals, live->n_intervals * sizeof *live->intervals);
+    t.buffers.at = onv_arena_copy(arena, live->timeline.buffers.at,
+                                  live->timeline.buffers.count * sizeof *live->timeline.buffers.at);
     if (t.buffers.at == NULL) return false;
-    for (uint32_t i = 0; i < live->n_intervals; i++) t.buffers.at[i].bytes = rows[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) t.buffers.at[i].bytes = rows[i];
     return onv_timeline_peak(&t, &peak, steps, NULL) == ONV_OK;
 }
 
@@ -45,7 +45,7 @@ static bool sum_steps(const onv_live *live, const uint64_t *rows, uint64_t *step
 static void add_row(onv_amount *amount, const onv_footprint *footprint, const onv_live *live,
                     uint32_t row)
 {
-    const onv_buffer *interval = &live->intervals[row];
+    const onv_buffer *interval = &live->timeline.buffers.at[row];
     if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
     if (footprint->measure == ONV_MEASURE_AT_LEAST && !interval->sized) amount->is_open = true;
     if (interval->sized && interval->bound) amount->is_bound = true;
@@ -57,8 +57,8 @@ static void sum_kinds(onv_footprint *footprint, const onv_view *view)
     footprint->input.fixed = live->input_bytes;
     footprint->output.fixed = live->output_bytes;
     footprint->activation.fixed = live->activation_bytes;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_value *value = onv_model_value(view->model, live->intervals[i].value);
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_value *value = onv_model_value(view->model, live->timeline.buffers.at[i].value);
         bool top = value->graph.index == 0;
         if (value->kind != ONV_VALUE_INPUT)
             add_row(&footprint->activation, footprint, live, i);
@@ -84,7 +84,7 @@ static void find_peak(onv_footprint *footprint, const onv_live *live)
 {
     const uint64_t *steps = footprint->steps;
     uint32_t peak = 0;
-    for (uint32_t s = 1; s < live->n_steps; s++)
+    for (uint32_t s = 1; s < live->timeline.steps.count; s++)
         if (steps[s] > steps[peak] ||
             (steps[s] == steps[peak] && live->live_bytes[s] > live->live_bytes[peak]))
             peak = s;
@@ -96,10 +96,10 @@ static void find_peak(onv_footprint *footprint, const onv_live *live)
 static bool find_peak_set(onv_footprint *footprint, const onv_live *live, onv_arena *arena)
 {
     uint32_t n = 0;
-    onv_ranked *set = ONV_ARENA_ARRAY(arena, onv_ranked, live->n_intervals);
+    onv_ranked *set = ONV_ARENA_ARRAY(arena, onv_ranked, live->timeline.buffers.count);
     if (set == NULL) return false;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *interval = &live->intervals[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_buffer *interval = &live->timeline.buffers.at[i];
         if (interval->first > footprint->peak_step || interval->last < footprint->peak_step)
             continue;
         if (interval->sized && interval->bound) footprint->peak.is_bound = true;
@@ -115,8 +115,8 @@ static bool measure(onv_footprint *footprint, const onv_view *view, const onv_pa
 {
     const onv_live *live = view->live;
     onv_arena *arena = page->arena;
-    footprint->rows = ONV_ARENA_ARRAY(arena, uint64_t, live->n_intervals);
-    footprint->steps = ONV_ARENA_ARRAY(arena, uint64_t, live->n_steps);
+    footprint->rows = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.buffers.count);
+    footprint->steps = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.steps.count);
     if (footprint->rows == NULL || footprint->steps == NULL) return false;
     onv_growth unit = {0};
     footprint->measure = live->unknown == 0 ? ONV_MEASURE_BYTES : ONV_MEASURE_AT_LEAST;
@@ -125,8 +125,8 @@ static bool measure(onv_footprint *footprint, const onv_view *view, const onv_pa
         footprint->unit = onv_view_factors(view, page, &unit);
         if (footprint->unit == NULL) return false;
     } else {
-        for (uint32_t i = 0; i < live->n_intervals; i++)
-            footprint->rows[i] = live->intervals[i].bytes;
+        for (uint32_t i = 0; i < live->timeline.buffers.count; i++)
+            footprint->rows[i] = live->timeline.buffers.at[i].bytes;
     }
     if (!sum_steps(live, footprint->rows, footprint->steps, arena)) return false;
     sum_kinds(footprint, view);

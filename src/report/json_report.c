@@ -144,7 +144,7 @@ static void write_tensor(const part_job *job, onv_value_id id)
     onv_json_put_known(json, "last_step", live, live ? interval->last : 0);
     bool alias = live && interval->becomes != ONV_NO_BUFFER;
     onv_json_put_string(json, "alias_of",
-                        alias ? view->live->intervals[interval->becomes].label : NULL);
+                        alias ? view->live->timeline.buffers.at[interval->becomes].label : NULL);
     onv_json_close(json);
     end_element(job);
 }
@@ -163,17 +163,17 @@ static uint32_t *count_unsized(const part_job *job, onv_arena *arena)
 {
     const onv_live *live = job->view->live;
     if (live->unknown == 0) return NULL;
-    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->n_steps + 1);
+    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->timeline.steps.count + 1);
     if (counts == NULL) {
         job->json->out_of_memory = true;
         return NULL;
     }
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        if (live->intervals[i].sized) continue;
-        counts[live->intervals[i].first]++;
-        counts[live->intervals[i].last + 1]--; /* wraps back in the sums */
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        if (live->timeline.buffers.at[i].sized) continue;
+        counts[live->timeline.buffers.at[i].first]++;
+        counts[live->timeline.buffers.at[i].last + 1]--; /* wraps back in the sums */
     }
-    for (uint32_t s = 1; s < live->n_steps; s++) counts[s] += counts[s - 1];
+    for (uint32_t s = 1; s < live->timeline.steps.count; s++) counts[s] += counts[s - 1];
     return counts;
 }
 
@@ -187,8 +187,8 @@ static void write_nodes(const part_job *job)
     const uint32_t *unsized = count_unsized(job, &arena);
     onv_json_key(json, "nodes");
     onv_json_open(json, '[', ONV_JSON_LINES);
-    for (uint32_t s = 0; s < live->n_steps && !json->out->failed; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count && !json->out->failed; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_put_u64(json, "step", s);
         onv_json_put_string(json, "name", node->name != NULL ? node->name : "");
@@ -276,7 +276,8 @@ static void write_regions(const part_job *job)
 static void write_peak(const part_job *job)
 {
     const onv_live *live = job->view->live;
-    const onv_node *node = onv_model_node(job->view->model, live->steps[live->peak_step]);
+    const onv_node *node =
+        onv_model_node(job->view->model, live->timeline.steps.at[live->peak_step].node);
     onv_json *json = job->json;
     onv_json_key(json, "peak");
     onv_json_open(json, '{', ONV_JSON_INLINE);
@@ -287,7 +288,7 @@ static void write_peak(const part_job *job)
     }
     bool is_bound = false;
     for (uint32_t i = 0; i < live->n_peak_set; i++)
-        is_bound |= live->intervals[live->peak_set[i]].bound;
+        is_bound |= live->timeline.buffers.at[live->peak_set[i]].bound;
     if (is_bound) {
         onv_json_key(json, "bound");
         onv_json_bool(json, true);
@@ -297,7 +298,7 @@ static void write_peak(const part_job *job)
     onv_json_key(json, "tensors");
     onv_json_open(json, '[', ONV_JSON_INLINE);
     for (uint32_t i = 0; i < live->n_peak_set; i++)
-        onv_json_string(json, live->intervals[live->peak_set[i]].label);
+        onv_json_string(json, live->timeline.buffers.at[live->peak_set[i]].label);
     onv_json_close(json);
     onv_json_close(json);
 }

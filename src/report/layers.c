@@ -15,7 +15,8 @@ enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 static const char *output_shape(const onv_view *view, const onv_page *page,
                                 const onv_module *module)
 {
-    const onv_node *node = onv_model_node(view->model, view->live->steps[module->last_step]);
+    const onv_node *node =
+        onv_model_node(view->model, view->live->timeline.steps.at[module->last_step].node);
     for (uint32_t i = 0; i < node->n_outputs; i++)
         if (onv_is_value(node->outputs[i]))
             return onv_view_shape(view, page->arena, node->outputs[i], page->mode);

@@ -170,23 +170,23 @@ static bool place_by_scope(onv_modules *modules, const onv_view *view, unsigned 
         uint32_t (*find)(onv_modules *, const char *, size_t, unsigned);
     } ways[] = {{'/', find_path}, {'.', find_dotted}};
     const onv_live *live = view->live;
-    for (uint32_t s = 0; s < live->n_steps; s++) module_of[s] = ONV_NO_MODULE;
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) module_of[s] = ONV_NO_MODULE;
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
-        for (uint32_t s = 0; s < live->n_steps; s++) {
-            const onv_node *node = onv_model_node(view->model, live->steps[s]);
+        for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+            const onv_node *node = onv_model_node(view->model, live->timeline.steps.at[s].node);
             onv_origin origin = onv_node_origin(view->model, node);
             if (origin.path == NULL || origin.separator != ways[way].separator) continue;
             module_of[s] = ways[way].find(modules, origin.path, origin.length, max_depth);
             if (module_of[s] == ONV_NO_MODULE) return false;
         }
-    place_between(modules, module_of, live->n_steps);
+    place_between(modules, module_of, live->timeline.steps.count);
     return true;
 }
 
 static bool place_by_operator(onv_modules *modules, const onv_view *view, uint32_t *module_of)
 {
-    for (uint32_t s = 0; s < view->live->n_steps; s++) {
-        const onv_node *node = onv_model_node(view->model, view->live->steps[s]);
+    for (uint32_t s = 0; s < view->live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(view->model, view->live->timeline.steps.at[s].node);
         module_of[s] = find_child(modules, 0, node->op_type, strlen(node->op_type));
         if (module_of[s] == ONV_NO_MODULE) return false;
     }
@@ -213,14 +213,14 @@ static void add_params(onv_module *module, const onv_model *model, const onv_nod
 static void add_activation(onv_amount *amount, const onv_view *view, const onv_footprint *footprint,
                            uint32_t row)
 {
-    amount->fixed += view->live->intervals[row].bytes;
+    amount->fixed += view->live->timeline.buffers.at[row].bytes;
     if (footprint->measure == ONV_MEASURE_UNITS) amount->units += footprint->rows[row];
 }
 
 static void add_step(onv_module *module, const onv_view *view, const onv_footprint *footprint,
                      uint32_t step)
 {
-    const onv_node *node = onv_model_node(view->model, view->live->steps[step]);
+    const onv_node *node = onv_model_node(view->model, view->live->timeline.steps.at[step].node);
     module->own_steps++;
     module->last_step = step;
     uint64_t macs = view->live->timeline.steps.at[step].macs;
@@ -230,7 +230,7 @@ static void add_step(onv_module *module, const onv_view *view, const onv_footpri
         if (!onv_is_value(node->outputs[i])) continue;
         uint32_t row = view->live->of_value[node->outputs[i].index];
         /* What a branch or a body hands out counts as the output that it becomes. */
-        if (row != UINT32_MAX && view->live->intervals[row].becomes == ONV_NO_BUFFER)
+        if (row != UINT32_MAX && view->live->timeline.buffers.at[row].becomes == ONV_NO_BUFFER)
             add_activation(&module->activation, view, footprint, row);
     }
 }
@@ -256,16 +256,16 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
     const onv_live *live = view->live;
     *modules = (onv_modules){.arena = arena};
     if (max_depth == 0 || max_depth > ONV_MODULE_MAX_DEPTH) max_depth = ONV_MODULE_MAX_DEPTH;
-    uint32_t *module_of = ONV_ARENA_ARRAY(arena, uint32_t, live->n_steps);
+    uint32_t *module_of = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.steps.count);
     bool *is_counted = ONV_ARENA_ARRAY(arena, bool, view->model->values.count);
     if (module_of == NULL || is_counted == NULL) return false;
     if (add_module(modules, ONV_NO_MODULE, "", 0) == ONV_NO_MODULE) return false;
     if (!place_by_scope(modules, view, max_depth, module_of)) return false;
     if (modules->list.count == 1 && !place_by_operator(modules, view, module_of)) return false;
     uint64_t counted = 0;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         onv_module *module = &modules->list.at[module_of[s]];
-        const onv_node *node = onv_model_node(view->model, live->steps[s]);
+        const onv_node *node = onv_model_node(view->model, live->timeline.steps.at[s].node);
         add_params(module, view->model, node, is_counted, &counted);
         add_step(module, view, footprint, s);
     }

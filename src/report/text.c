@@ -75,7 +75,8 @@ static void write_model(const onv_view *view, const onv_page *page)
     onv_table_add(&table, "opset");
     onv_table_add(&table, opsets_text(view, page->arena));
     onv_table_add(&table, "nodes");
-    onv_table_add(&table, onv_arena_printf(page->arena, "%s", onv_label_count(live->n_steps).text));
+    onv_table_add(&table, onv_arena_printf(page->arena, "%s",
+                                           onv_label_count(live->timeline.steps.count).text));
     onv_table_add(&table, "parameters");
     onv_table_add(&table,
                   onv_arena_printf(page->arena, "%s", onv_label_count(live->weight_elems).text));
@@ -151,11 +152,12 @@ static const onv_column peak_columns[] = {
 static void write_peak_title(const onv_view *view, const onv_page *page,
                              const onv_footprint *footprint)
 {
-    const onv_node *node = onv_model_node(view->model, view->live->steps[footprint->peak_step]);
+    const onv_node *node =
+        onv_model_node(view->model, view->live->timeline.steps.at[footprint->peak_step].node);
     const char *amount = onv_amount_text(footprint, page, footprint->peak);
     const char *where =
         onv_arena_printf(page->arena, " at step %lu of %lu, ", (unsigned long)footprint->peak_step,
-                         (unsigned long)view->live->n_steps);
+                         (unsigned long)view->live->timeline.steps.count);
     if (amount == NULL || where == NULL) return;
     onv_page_text(page, ONV_STYLE_TITLE, "Peak ");
     size_t used = 5 + onv_page_fitted(page, ONV_STYLE_PEAK, amount, page->width);
@@ -174,7 +176,7 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
 static void add_peak_row(onv_table *table, const onv_view *view, const onv_page *page,
                          const onv_footprint *footprint, const onv_ranked *item, uint64_t whole)
 {
-    const onv_buffer *interval = &view->live->intervals[item->index];
+    const onv_buffer *interval = &view->live->timeline.buffers.at[item->index];
     const onv_type *type = &onv_model_value(view->model, interval->value)->type;
     const char *sign = interval->bound ? onv_page_at_most(page) : "";
     onv_table_add(table,
@@ -250,7 +252,7 @@ static void write_mark(const onv_page *page, uint32_t column, uint32_t step)
 static void write_timeline(const onv_view *view, const onv_page *page,
                            const onv_footprint *footprint)
 {
-    uint32_t n = view->live->n_steps, columns = page->width - 4, mark = 0;
+    uint32_t n = view->live->timeline.steps.count, columns = page->width - 4, mark = 0;
     if (columns > n) columns = n;
     uint64_t peak = footprint->steps[footprint->peak_step];
     char *line = onv_arena_alloc(page->arena, (size_t)columns * 3 + 1), *to = line;

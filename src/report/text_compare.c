@@ -44,8 +44,9 @@ static void write_models(const onv_report_job *job, const onv_page *page)
         onv_footprint footprint;
         if (!onv_footprint_make(&footprint, view, page)) break;
         onv_table_add(&table, base_name(view));
-        onv_table_add(
-            &table, onv_arena_printf(page->arena, "%s", onv_label_count(view->live->n_steps).text));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s",
+                                       onv_label_count(view->live->timeline.steps.count).text));
         onv_table_add(&table, onv_macs_text(view, page));
         onv_table_add(&table, onv_arena_printf(page->arena, "%s",
                                                onv_label_bytes(view->live->weight_bytes).text));

@@ -9,7 +9,7 @@ enum { SHORT_FACTORS = 10 }; /* columns */
 const onv_buffer *onv_view_interval(const onv_view *view, onv_value_id id)
 {
     uint32_t row = view->live->of_value[id.index];
-    return row == UINT32_MAX ? NULL : &view->live->intervals[row];
+    return row == UINT32_MAX ? NULL : &view->live->timeline.buffers.at[row];
 }
 
 bool onv_view_is_there(const onv_view *view, onv_value_id id)

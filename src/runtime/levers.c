@@ -30,11 +30,12 @@ static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever
 {
     onv_timeline smaller = live->timeline;
     onv_buffer *rows = smaller.buffers.at =
-        onv_arena_copy(&model->arena, live->intervals, live->n_intervals * sizeof *live->intervals);
+        onv_arena_copy(&model->arena, live->timeline.buffers.at,
+                       live->timeline.buffers.count * sizeof *live->timeline.buffers.at);
     uint64_t weights = 0;
     onv_peak peak;
     if (rows == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
         const onv_type *type = &onv_model_value(model, rows[i].value)->type;
         if (type->kind == ONV_TYPE_TENSOR)
             rows[i].bytes = halved((onv_dtype)type->dtype, rows[i].bytes);

@@ -49,8 +49,8 @@ static onv_range estimate_workspace(const onv_model *model, const onv_live *live
     static const char *const convs[] = {"Conv", "ConvTranspose", "FusedConv", "DeformConv"};
     onv_range range = {0, 0};
     bool product = false, conv = false;
-    for (uint32_t s = 0; s < live->n_steps; s++) {
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         product |= is_op(node, products, sizeof products / sizeof products[0]);
         conv |= is_op(node, convs, sizeof convs / sizeof convs[0]);
     }
@@ -95,11 +95,12 @@ onv_status onv_execution_begin(onv_execution *made, const onv_live *live, uint32
                                onv_error *err)
 {
     onv_timeline *t = &made->timeline;
-    if (live->n_steps > UINT32_MAX / 2 / runs)
+    if (live->timeline.steps.count > UINT32_MAX / 2 / runs)
         return onv_fail(err, ONV_ERR_LIMIT, "the runtime would take too many steps");
-    if (!onv_vec_reserve(&t->steps, (size_t)runs * live->n_steps)) return onv_fail_memory(err);
+    if (!onv_vec_reserve(&t->steps, (size_t)runs * live->timeline.steps.count))
+        return onv_fail_memory(err);
     for (uint32_t run = 0; run < runs; run++) {
-        for (uint32_t s = 0; s < live->n_steps; s++) {
+        for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
             onv_step step = live->timeline.steps.at[s];
             step.iteration = run;
             t->steps.at[t->steps.count++] = step;
@@ -229,12 +230,13 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
 const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *live,
                                     onv_arena *arena)
 {
-    uint64_t *offsets = ONV_ARENA_ARRAY(arena, uint64_t, live->n_intervals);
+    uint64_t *offsets = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.buffers.count);
     uint64_t weights = sum_weights(&made->timeline);
-    size_t first = made->timeline.buffers.count - live->n_intervals; /* weights stand before */
-    for (uint32_t i = 0; offsets != NULL && i < live->n_intervals; i++) {
+    size_t first =
+        made->timeline.buffers.count - live->timeline.buffers.count; /* weights stand before */
+    for (uint32_t i = 0; offsets != NULL && i < live->timeline.buffers.count; i++) {
         const onv_place *place = &made->placement.places.at[first + i];
-        offsets[i] = live->intervals[i].bytes > 0 ? place->offset - weights : 0;
+        offsets[i] = live->timeline.buffers.at[i].bytes > 0 ? place->offset - weights : 0;
     }
     return offsets;
 }

@@ -19,13 +19,13 @@ static onv_status produce_values(onv_model *model, const onv_live *live,
         const onv_value *value = &model->values.at[i];
         if (onv_value_is_held(value)) ONV_TRY(onv_execution_add_weight(made, value, err));
     }
-    for (uint32_t s = 0; s < live->n_steps; s++) { /* trees and support vectors */
-        const onv_node *node = onv_model_node(model, live->steps[s]);
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) { /* trees and support vectors */
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         uint64_t bytes, elems;
         if (!onv_op_attr_weights(node, &bytes, &elems) || bytes == 0) continue; /* sums fit */
         ONV_TRY(onv_execution_add_weight_bytes(made, bytes, node->name, err));
     }
-    return onv_execution_add(made, live->intervals, live->n_intervals, err);
+    return onv_execution_add(made, live->timeline.buffers.at, live->timeline.buffers.count, err);
 }
 
 const onv_runtime onv_runtime_ideal = {

@@ -154,10 +154,11 @@ static void hold_timeline(const onv_live *live, uint64_t seed)
         fail_msg("seed %llu: one run takes %llu, not %llu", (unsigned long long)seed,
                  (unsigned long long)peak.bytes, (unsigned long long)live->peak_bytes);
     onv_timeline_cleanup(&path);
-    for (uint32_t s = 0; s < live->n_steps; s++) {
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         uint64_t sum = 0;
-        for (uint32_t i = 0; i < live->n_intervals; i++)
-            if (onv_buffer_is_live(&live->intervals[i], s)) sum += live->intervals[i].bytes;
+        for (uint32_t i = 0; i < live->timeline.buffers.count; i++)
+            if (onv_buffer_is_live(&live->timeline.buffers.at[i], s))
+                sum += live->timeline.buffers.at[i].bytes;
         assert_int_equal(sum, live->live_bytes[s]);
     }
 }
@@ -220,7 +221,8 @@ static void hold_runtimes(flow *f, uint64_t seed)
     static const char *const names[] = {"ideal", "arena", "torch", "ort", "async"};
     onv_runtime_options options = {0};
     uint64_t all = 0;
-    for (uint32_t i = 0; i < f->live.n_intervals; i++) all += f->live.intervals[i].bytes;
+    for (uint32_t i = 0; i < f->live.timeline.buffers.count; i++)
+        all += f->live.timeline.buffers.at[i].bytes;
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
         onv_runtime_result result = flow_run(f, names[k], &options);
         if (k < 2 &&
@@ -253,8 +255,9 @@ static void outer_values_are_made_before_the_if(void **state)
         flow f;
         model *m = nested_case_model("outer");
         flow_open_model(&f, m, orders[i]);
-        assert_int_equal(f.live.n_steps, 2);
-        assert_string_equal(onv_model_node(&f.model, f.live.steps[0])->name, "relu");
+        assert_int_equal(f.live.timeline.steps.count, 2);
+        assert_string_equal(onv_model_node(&f.model, f.live.timeline.steps.at[0].node)->name,
+                            "relu");
         flow_close(&f);
         model_free(m);
     }

@@ -193,9 +193,9 @@ static void shape_arithmetic_stays_on_the_host(void **state)
     assert_int_equal(onv_mark_host_values(&s.f.model, &s.f.live, &is_host, NULL), ONV_OK);
     static const char *const host[] = {"dims", "rows", "shape"};
     for (size_t i = 0; i < 3; i++)
-        assert_true(is_host[s.f.live.intervals[flow_row(&s.f, host[i])].value.index]);
-    assert_false(is_host[s.f.live.intervals[flow_row(&s.f, "sum")].value.index]);
-    assert_false(is_host[s.f.live.intervals[flow_row(&s.f, "given")].value.index]);
+        assert_true(is_host[s.f.live.timeline.buffers.at[flow_row(&s.f, host[i])].value.index]);
+    assert_false(is_host[s.f.live.timeline.buffers.at[flow_row(&s.f, "sum")].value.index]);
+    assert_false(is_host[s.f.live.timeline.buffers.at[flow_row(&s.f, "given")].value.index]);
     drop(&s);
 }
 
@@ -256,7 +256,7 @@ static model *random_model(uint64_t seed)
 static uint64_t peak_by_hand(const shared *s)
 {
     uint64_t peak = 0;
-    for (uint32_t step = 0; step < s->f.live.n_steps; step++) {
+    for (uint32_t step = 0; step < s->f.live.timeline.steps.count; step++) {
         uint64_t now = 0;
         for (uint32_t i = 0; i < s->s.timeline.buffers.count; i++)
             if (s->s.timeline.buffers.at[i].first <= step &&
@@ -270,8 +270,8 @@ static uint64_t peak_by_hand(const shared *s)
 static void check_storages(const shared *s)
 {
     const onv_live *live = &s->f.live;
-    for (uint32_t i = 0; i < live->n_intervals; i++) {
-        const onv_buffer *row = &live->intervals[i];
+    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[i];
         assert_true(s->s.of_row[i] < s->s.timeline.buffers.count);
         const onv_buffer *storage = &s->s.timeline.buffers.at[s->s.of_row[i]];
         assert_true(storage->first <= row->first && row->last <= storage->last);

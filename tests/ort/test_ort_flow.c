@@ -28,13 +28,14 @@ static uint64_t peak_of_runs(const flow *f, const onv_ort_plan *plan, uint32_t n
     onv_timeline t = {0};
     onv_error err = {0};
     onv_peak peak;
-    for (uint32_t i = 0; i < n_runs * f->live.n_steps; i++)
-        assert_true(onv_vec_push(&t.steps, f->live.timeline.steps.at[i % f->live.n_steps]));
+    for (uint32_t i = 0; i < n_runs * f->live.timeline.steps.count; i++)
+        assert_true(
+            onv_vec_push(&t.steps, f->live.timeline.steps.at[i % f->live.timeline.steps.count]));
     assert_int_equal(onv_ort_add_runs(plan, n_runs, NULL, &t, &err), ONV_OK);
     if (onv_timeline_check(&t, &err) != ONV_OK) fail_msg("%s", err.message);
     for (size_t i = 0; i < t.buffers.count; i++)
         t.buffers.at[i].bytes = (t.buffers.at[i].bytes + 63) / 64 * 64;
-    t.measured_from = (n_runs - 1) * f->live.n_steps;
+    t.measured_from = (n_runs - 1) * f->live.timeline.steps.count;
     assert_int_equal(onv_timeline_peak(&t, &peak, NULL, &err), ONV_OK);
     onv_timeline_cleanup(&t);
     return peak.bytes;

@@ -36,7 +36,7 @@ static void drop(planned *p)
 
 static uint32_t buffer_of(const planned *p, const char *name)
 {
-    return p->plan.of_value[p->f.live.intervals[flow_row(&p->f, name)].value.index];
+    return p->plan.of_value[p->f.live.timeline.buffers.at[flow_row(&p->f, name)].value.index];
 }
 
 static void expect_shared(const planned *p, const char *a, const char *b)
@@ -346,7 +346,7 @@ static void the_pattern_is_one_block(void **state)
     onv_timeline t = {0};
     onv_step step = {.node = ONV_NO_NODE};
     plan(&p, two_temporaries(), ONV_ORT_CUDA);
-    uint32_t n_steps = p.f.live.n_steps, n = 0;
+    uint32_t n_steps = p.f.live.timeline.steps.count, n = 0;
     for (uint32_t i = 0; i < 2 * n_steps; i++) assert_true(onv_vec_push(&t.steps, step));
     assert_int_equal(onv_ort_add_runs(&p.plan, 2, NULL, &t, &err), ONV_OK);
     assert_int_equal(onv_timeline_check(&t, &err), ONV_OK);

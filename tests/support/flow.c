@@ -81,8 +81,8 @@ onv_runtime_result flow_run(flow *f, const char *runtime, const onv_runtime_opti
 
 uint32_t flow_row(const flow *f, const char *name)
 {
-    for (uint32_t i = 0; i < f->live.n_intervals; i++)
-        if (strcmp(f->live.intervals[i].label, name) == 0) return i;
+    for (uint32_t i = 0; i < f->live.timeline.buffers.count; i++)
+        if (strcmp(f->live.timeline.buffers.at[i].label, name) == 0) return i;
     fail_msg("no value '%s' with a lifetime", name);
     return 0;
 }

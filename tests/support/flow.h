@@ -22,7 +22,7 @@ void flow_close(flow *f);
 /* With default settings where `options` is NULL. */
 onv_runtime_result flow_run(flow *f, const char *runtime, const onv_runtime_options *options);
 
-/* The row of live.intervals of a value; fails the test where there is none of that name. */
+/* The row of live.timeline.buffers.at of a value; fails the test where there is none of that name. */
 uint32_t flow_row(const flow *f, const char *name);
 
 /* Where the tests find samples/NAME. */

@@ -116,9 +116,9 @@ static void a_model_s_events_have_its_live_bytes(void **state)
     model_output(m, "y", "f32");
     flow_open_model(&f, m, NULL);
     uint64_t most[4];
-    assert_int_equal(f.live.n_steps, 4);
+    assert_int_equal(f.live.timeline.steps.count, 4);
     onv_timeline_events events = events_of(&f.live.timeline);
-    add_up(&events, f.live.intervals, 4, most);
+    add_up(&events, f.live.timeline.buffers.at, 4, most);
     static const uint64_t expected[] = {160, 240, 200, 240};
     for (uint32_t s = 0; s < 4; s++) {
         assert_int_equal(f.live.live_bytes[s], expected[s]);
