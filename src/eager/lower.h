@@ -82,7 +82,7 @@ typedef struct onv_lowering {
     ONV_VEC(onv_extra) extra;
     uint32_t maxima;       /* reductions to a maximum that may be those with indices */
     uint64_t maxima_bytes; /* what they keep more than these */
-    onv_origin recurrent; /* the module of the last recurrent layer */
+    onv_origin recurrent;  /* the module of the last recurrent layer */
     onv_status status;
     onv_error *err;
 } onv_lowering;

@@ -40,7 +40,7 @@ typedef enum onv_op_flags {
     ONV_OP_SUBGRAPH = 1 << 1,       /* runs subgraphs held in attributes */
     ONV_OP_DATA_DEPENDENT = 1 << 2, /* the size of an output depends on the data */
     ONV_OP_HOST = 1 << 3,           /* works on shapes and scalars: no device memory of its own */
-    ONV_OP_WEIGHT_ATTRS = 1 << 4,   /* what it has learnt stands in its attributes: trees, vectors */
+    ONV_OP_WEIGHT_ATTRS = 1 << 4, /* what it has learnt stands in its attributes: trees, vectors */
 } onv_op_flags;
 
 /* Memory semantics (ir/model.h): of the row, or of the node where an attribute decides. */

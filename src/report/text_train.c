@@ -114,9 +114,9 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
                          "  %u batch norms that the export folded are counted as its notes say.\n",
                          (unsigned)t->restored_norms);
     if (t->reserve_bytes > 0)
-        onv_write_format(page->out,
-                         "  cuDNN keeps %s for recurrent layers; its workspace is not in the peak.\n",
-                         onv_label_bytes(t->reserve_bytes).text);
+        onv_write_format(
+            page->out, "  cuDNN keeps %s for recurrent layers; its workspace is not in the peak.\n",
+            onv_label_bytes(t->reserve_bytes).text);
     if (t->slow_attentions > 0)
         onv_write_format(page->out, "  Attention runs as separate operations; kernels keep less: "
                                     "--attention flash\n");
