@@ -140,7 +140,7 @@ typedef struct onv_lower_options {
     onv_attention_kernel attention;
     bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
-    bool no_inplace;  /* Relu and Relu6 make new tensors; otherwise they overwrite where they may */
+    bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
     onv_dtype amp;    /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
     const char *const *freeze; /* globs on names of parameters and modules */

@@ -216,7 +216,7 @@ static onv_dim trips_of(const onv_model *model, const onv_node *node, const char
 }
 
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
-/* The node's name, or what stands for it in the names of the values inside. */
+/* The node's name; where it has none, the path prefix that the values inside carry. */
 static void put_owner(const part_job *job, const onv_node *node)
 {
     const onv_model *model = job->view->model;
