@@ -168,6 +168,10 @@ typedef struct onv_options {
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
+    unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
+                                    80, 86, 89; 0: 90 */
+    bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -249,7 +253,8 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;              /* the most beyond the weights */
     uint64_t held_bytes;                    /* both together, as taken from the device */
-    uint64_t workspace_low, workspace_high; /* of libraries */
+    uint64_t workspace_low, workspace_high; /* of libraries, where they are not in held_bytes */
+    uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
 } onv_runtime_info;
@@ -260,8 +265,8 @@ typedef struct onv_training_info {
     const char *optimizer, *loss;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
-    uint64_t peak_bytes;
-    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t peak_bytes; /* tensors alone */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
 } onv_training_info;
 
 /* False where training was not asked for. */

@@ -94,6 +94,7 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
         .held_bytes = r->held_bytes,
         .workspace_low = r->workspace_bytes.low,
         .workspace_high = r->workspace_bytes.high,
+        .driver_bytes = r->driver_bytes,
         .context_low = r->context_bytes.low,
         .context_high = r->context_bytes.high,
         .total_low = r->total_bytes.low,

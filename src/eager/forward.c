@@ -80,6 +80,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
+    onv_sim_workspace(s, &op->workspace);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)

@@ -206,6 +206,7 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     const onv_held_figures *figures = &made->placement.figures;
     onv_peak peak;
     result->reused_values = made->reused_values;
+    result->driver_bytes = made->driver_bytes;
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
@@ -220,6 +221,9 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     case ONV_SERVED_BY_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
+        ONV_TRY(onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
+                                          err));
+        result->tensor_peak_bytes = peak.bytes;
         take_runs(made, result);
         break;
     }
@@ -252,11 +256,13 @@ onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_
                               onv_error *err)
 {
     if (r->runtime->has_context) {
-        r->workspace_bytes = estimate_workspace(model, live);
+        if (r->runtime->has_workspaces) r->workspace_bytes = estimate_workspace(model, live);
         r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
     }
     uint64_t low = r->held_bytes, high = low;
     bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
+                onv_u64_add(low, r->driver_bytes, &low) &&
+                onv_u64_add(high, r->driver_bytes, &high) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
                 onv_u64_add(high, r->workspace_bytes.high, &high) &&
                 onv_u64_add(high, r->context_bytes.high, &high);

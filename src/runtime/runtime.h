@@ -3,7 +3,7 @@
  * A runtime is a strategy (a row of onv_runtimes): it makes the timeline of what it executes, and
  * names who serves it. The figures, and the placement that a device can be asked to live through,
  * follow from these two for all runtimes alike. They are exact under the runtime's rules; what no
- * graph tells (workspaces of libraries, the CUDA context) is a range with its reason.
+ * graph tells (the CUDA context) is a range with its reason.
  */
 #ifndef ONV_RUNTIME_RUNTIME_H
 #define ONV_RUNTIME_RUNTIME_H
@@ -25,12 +25,14 @@ typedef struct onv_runtime_result {
     uint64_t weight_bytes;     /* as the runtime stores them */
     uint64_t activation_bytes; /* the most that is held beyond the weights */
     uint64_t held_bytes;       /* weights and activations together, as taken from the device */
-    onv_range workspace_bytes; /* of libraries; an estimate */
+    onv_range workspace_bytes; /* of libraries, where no buffers stand for them; an estimate */
+    uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
-    onv_range total_bytes;     /* held + workspace + context */
+    onv_range total_bytes;     /* held + workspace + driver + context */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
@@ -56,6 +58,7 @@ typedef struct onv_execution {
     onv_placement placement;
     onv_plan plan;          /* arena */
     uint64_t reused_values; /* ort */
+    uint64_t driver_bytes;  /* torch, async */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);
@@ -70,7 +73,8 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool has_context;    /* total counts a CUDA context and workspaces */
+    bool has_context;    /* total counts a CUDA context */
+    bool has_workspaces; /* and workspaces, which its timeline has not */
     uint8_t consumer;    /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;

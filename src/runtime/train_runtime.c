@@ -16,6 +16,8 @@ onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
                                    .activation_bytes = held > fixed ? held - fixed : 0,
                                    .held_bytes = held,
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
-                                   .reserved_peak_bytes = held};
+                                   .reserved_peak_bytes = held,
+                                   .tensor_peak_bytes = t->peak_bytes,
+                                   .driver_bytes = t->driver_bytes};
     return onv_runtime_add_up(model, live, result, err);
 }
