@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "eager/pytorch.h"
+
 /* The index of a name in a list; `count` where it is not there. NULL is the first one. */
 static size_t find_name(const char *const *names, size_t count, const char *name)
 {
@@ -78,6 +80,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .loss = loss,
                                            .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
+    ONV_TRY(onv_pytorch_find(options->pytorch, &how->train.lower.pytorch_version, err));
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
     how->train.zero_grad_late = position == 1;

@@ -150,6 +150,7 @@ typedef struct onv_lower_options {
     const char *const *inplace; /* globs on modules whose activations overwrite; "*": all */
     size_t n_inplace;
     double attention_dropout; /* below 0: not told */
+    uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
