@@ -83,9 +83,13 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     ONV_TRY(onv_pytorch_find(options->pytorch, &how->train.lower.pytorch_version, err));
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
+    /* PyTorch 2.0 frees gradients where 1.13 zeroed them, and steps by lists of parameters where it took
+     * one after the other, unless told otherwise. */
+    bool is_1 = onv_before_pytorch(&how->train.lower, ONV_PYTORCH_RELEASE(2, 0));
     how->train.zero_grad_late = position == 1;
-    how->train.keep_grads = position == 2;
-    how->train.impl = (onv_optimizer_impl)impl;
+    how->train.keep_grads = position == 2 || (options->zero_grad == NULL && is_1);
+    how->train.impl =
+        impl == ONV_IMPL_DEFAULT && is_1 ? ONV_IMPL_FOR_LOOP : (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;
     how->checkpoint = options->checkpoint;
     return ONV_OK;

@@ -23,4 +23,7 @@ static inline bool onv_before_pytorch(const onv_lower_options *options, uint32_t
     return options->pytorch_version != 0 && options->pytorch_version < version;
 }
 
+/* Does the backward of the operation keep its first input, which it does not read? */
+bool onv_pytorch_keeps_input(const onv_lower_options *options, const onv_eager_op *op);
+
 #endif
