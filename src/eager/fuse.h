@@ -75,9 +75,9 @@ typedef enum onv_fusing {
     ONV_FUSE_ATTENTION, /* all attention */
 } onv_fusing;
 
-/* Arrays live in the model's arena. */
+/* Arrays live in the model's arena. `rms_norm`: it is one operation. */
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            onv_fusions *fusions, onv_error *err);
+                            bool rms_norm, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/pytorch.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -686,12 +687,15 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .region = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
-    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH   ? ONV_FUSE
-                        : options->attention == ONV_ATTENTION_AUTO ? ONV_FUSE_CALLS
-                                                                   : ONV_FUSE_ATTENTION;
+    bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+    bool has_rms_norm = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9));
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
+                        : options->attention == ONV_ATTENTION_AUTO
+                            ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
+                            : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
