@@ -150,7 +150,7 @@ typedef struct onv_lower_options {
     onv_loss loss;      /* of outputs that `losses` does not name */
     const char *losses; /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
+    bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
