@@ -146,6 +146,12 @@ onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, on
     return reject_key(assignment, length, err);
 }
 
+void onv_ort_settings_arena(const onv_ort_settings *of, onv_bfc_options *arena)
+{
+    arena->extend = (onv_bfc_extend)of->arena_extend_strategy;
+    arena->limit_bytes = of->gpu_mem_limit;
+}
+
 const char *onv_ort_setting_name(size_t index, const char **values)
 {
     if (index >= N_SETTINGS) return NULL;

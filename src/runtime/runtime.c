@@ -206,6 +206,7 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     const onv_held_figures *figures = &made->placement.figures;
     onv_peak peak;
     result->reused_values = made->reused_values;
+    result->low_bytes = made->least_bytes > 0 ? made->least_bytes : figures->reserved_peak;
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
@@ -282,11 +283,11 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
                       const onv_runtime_options *options, bool is_placed,
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
-    onv_runtime_options defaults = {0};
     *result = (onv_runtime_result){.runtime = runtime};
     *made = (onv_execution){0};
-    onv_status status =
-        execute(model, live, options != NULL ? options : &defaults, is_placed, result, made, err);
+    onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
+    if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
+    onv_status status = execute(model, live, &how, is_placed, result, made, err);
     if (status != ONV_OK || !is_placed) onv_execution_cleanup(made);
     return status;
 }

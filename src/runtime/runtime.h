@@ -38,8 +38,10 @@ typedef struct onv_runtime_result {
     /* arena */
     uint64_t lower_bound_bytes;
     bool optimal;
-    /* ort */
+    /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
+     * be reserved. driver_bytes: handles of the libraries, beside the arena. */
     uint64_t first_run_bytes, steady_bytes;
+    uint64_t low_bytes, driver_bytes;
     uint64_t reused_values; /* that took over a buffer instead of a new one */
 } onv_runtime_result;
 
@@ -58,6 +60,7 @@ typedef struct onv_execution {
     onv_placement placement;
     onv_plan plan;          /* arena */
     uint64_t reused_values; /* ort */
+    uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);

@@ -1,0 +1,163 @@
+#include "ort/orders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+
+/* Orders tried: as many as these requests allow, and no more or less than that. */
+enum { REQUESTS = 1 << 15, LEAST_ORDERS = 12, MOST_ORDERS = 64 };
+
+typedef struct request {
+    uint64_t bytes;
+    uint32_t id;
+    bool is_free, bypasses;
+} request;
+
+typedef struct trial {
+    const onv_timeline *t;
+    const onv_alloc_model *model;
+    const onv_alloc_options *options;
+    uint32_t *order, *best; /* of the weights */
+    uint32_t n_weights;
+    ONV_VEC(request) rest; /* what is asked for after them */
+    uint64_t random;
+    onv_ort_spread spread;
+} trial;
+
+static onv_status list_requests(trial *w, onv_error *err)
+{
+    onv_timeline_events events = {0};
+    onv_status status = onv_timeline_list_events(w->t, &events, err);
+    if (status == ONV_OK && !onv_vec_reserve(&w->rest, events.count)) status = onv_fail_memory(err);
+    for (size_t i = 0; i < events.count && status == ONV_OK; i++) {
+        const onv_timeline_event *e = &events.at[i];
+        const onv_buffer *b = &w->t->buffers.at[e->buffer];
+        if (e->buffer < w->n_weights || b->within != ONV_NO_BUFFER) continue;
+        w->rest.at[w->rest.count++] = (request){b->bytes, e->buffer, e->is_free, b->bypasses_pool};
+    }
+    onv_vec_cleanup(&events);
+    return status;
+}
+
+static onv_status serve(const trial *w, onv_allocator *a, onv_error *err)
+{
+    for (uint32_t i = 0; i < w->n_weights && !a->out_of_memory; i++)
+        ONV_TRY(onv_allocator_alloc(a, w->order[i], w->t->buffers.at[w->order[i]].bytes, err));
+    for (size_t i = 0; i < w->rest.count && !a->out_of_memory; i++) {
+        const request *r = &w->rest.at[i];
+        if (r->is_free)
+            ONV_TRY(onv_allocator_free(a, r->id, err));
+        else if (r->bypasses)
+            ONV_TRY(onv_allocator_reserve(a, r->id, r->bytes, err));
+        else
+            ONV_TRY(onv_allocator_alloc(a, r->id, r->bytes, err));
+    }
+    return ONV_OK;
+}
+
+static onv_status try_order(trial *w, onv_error *err)
+{
+    onv_allocator a;
+    ONV_TRY(onv_allocator_init(&a, w->model, w->options, err));
+    onv_status status = serve(w, &a, err);
+    /* What finds no memory counts as the most: a limit that one order does not keep is not kept. */
+    uint64_t bytes =
+        a.out_of_memory ? UINT64_MAX : a.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
+    onv_allocator_cleanup(&a);
+    if (status != ONV_OK) return status;
+    if (w->spread.n_orders++ == 0 || bytes > w->spread.high) {
+        w->spread.high = bytes;
+        memcpy(w->best, w->order, w->n_weights * sizeof *w->best);
+    }
+    if (bytes < w->spread.low) w->spread.low = bytes;
+    return ONV_OK;
+}
+
+/* --- Orders ------------------------------------------------------------------------------------ */
+
+static uint64_t next_random(trial *w)
+{
+    w->random += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = w->random;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static void shuffle(trial *w)
+{
+    for (uint32_t i = w->n_weights; i > 1; i--) {
+        uint32_t k = (uint32_t)(next_random(w) % i), other = w->order[k];
+        w->order[k] = w->order[i - 1];
+        w->order[i - 1] = other;
+    }
+}
+
+static void reverse(trial *w)
+{
+    for (uint32_t i = 0; i < w->n_weights / 2; i++) {
+        uint32_t other = w->order[i];
+        w->order[i] = w->order[w->n_weights - 1 - i];
+        w->order[w->n_weights - 1 - i] = other;
+    }
+}
+
+static int compare_sizes(const void *a, const void *b, void *context)
+{
+    const onv_buffer *buffers = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (buffers[x].bytes != buffers[y].bytes) return buffers[x].bytes < buffers[y].bytes ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static onv_status try_all(trial *w, onv_error *err)
+{
+    for (uint32_t i = 0; i < w->n_weights; i++) w->order[i] = i;
+    ONV_TRY(try_order(w, err));
+    reverse(w);
+    ONV_TRY(try_order(w, err));
+    qsort_r(w->order, w->n_weights, sizeof *w->order, compare_sizes, w->t->buffers.at);
+    ONV_TRY(try_order(w, err));
+    reverse(w);
+    ONV_TRY(try_order(w, err));
+    size_t n = REQUESTS / (w->n_weights + w->rest.count + 1);
+    n = n < LEAST_ORDERS ? LEAST_ORDERS : n > MOST_ORDERS ? MOST_ORDERS : n;
+    while (w->spread.n_orders < n) {
+        shuffle(w);
+        ONV_TRY(try_order(w, err));
+    }
+    return ONV_OK;
+}
+
+static onv_status put_in_order(onv_timeline *t, const trial *w, onv_error *err)
+{
+    onv_buffer *weights = onv_heap_alloc(w->n_weights * sizeof *weights);
+    if (weights == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < w->n_weights; i++) weights[i] = t->buffers.at[w->best[i]];
+    memcpy(t->buffers.at, weights, w->n_weights * sizeof *weights);
+    onv_heap_free(weights);
+    return ONV_OK;
+}
+
+onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights, const char *allocator,
+                                  const onv_alloc_options *options, onv_ort_spread *spread,
+                                  onv_error *err)
+{
+    trial w = {.t = t,
+               .model = onv_alloc_model_find(allocator),
+               .options = options,
+               .n_weights = n_weights,
+               .spread.low = UINT64_MAX};
+    w.order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.order);
+    w.best = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.best);
+    onv_status status =
+        w.order != NULL && w.best != NULL ? list_requests(&w, err) : onv_fail_memory(err);
+    if (status == ONV_OK) status = try_all(&w, err);
+    if (status == ONV_OK) status = put_in_order(t, &w, err);
+    *spread = w.spread;
+    onv_heap_free(w.order);
+    onv_heap_free(w.best);
+    onv_vec_cleanup(&w.rest);
+    return status;
+}
