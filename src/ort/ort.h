@@ -27,6 +27,7 @@
 
 typedef enum onv_ort_provider {
     ONV_ORT_CUDA, /* shape arithmetic and small integers stay on the host; inputs are copied in */
+    ONV_ORT_HOST, /* the other side of a session with CUDA: what stays on the host */
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 

@@ -157,7 +157,7 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
 
 static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
-    if (p->provider == ONV_ORT_CPU && row->kind == ONV_BUFFER_INPUT) return;
+    if (p->provider != ONV_ORT_CUDA && row->kind == ONV_BUFFER_INPUT) return;
     if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
     new_buffer(p, row);
 }
@@ -249,8 +249,11 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
     ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
-    if (p->provider == ONV_ORT_CUDA)
-        return onv_mark_host_values(p->model, p->live, &p->is_host, err);
+    if (p->provider != ONV_ORT_CPU)
+        ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
+    for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)
+        p->is_host[i] = !p->is_host[i]; /* what is elsewhere */
+    if (p->provider != ONV_ORT_CPU) return ONV_OK;
     p->is_host = ONV_ARENA_ARRAY(arena, bool, n_values);
     return p->is_host != NULL ? ONV_OK : onv_fail_memory(err);
 }

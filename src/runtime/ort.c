@@ -49,6 +49,7 @@ const onv_runtime onv_runtime_ort = {
     .summary = "ONNX Runtime's CUDA provider: buffer reuse, memory pattern, BFC arena",
     .order = "ort",
     .has_context = true,
+    .is_session = true,
     .consumer = ONV_SERVED_BY_ALLOCATOR,
     .mode = "ort",
     .allocator = "bfc",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "kernels/device.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
     onv_runtime_async;
@@ -34,6 +35,15 @@ const onv_runtime *onv_runtime_find(const char *name)
  * 300 MiB generally); the upper end is an assumption for data-center devices. */
 #define CONTEXT_LOW  (UINT64_C(256) << 20)
 #define CONTEXT_HIGH (UINT64_C(600) << 20)
+
+/* Measured over a substitute for the CUDA driver: a session of ONNX Runtime 1.31 makes two handles of
+ * cuBLAS 13.4 and of cuDNN 9.26, beside its arena. */
+static uint64_t handle_bytes(uint32_t compute_capability)
+{
+    enum { N_HANDLES = 2, CUBLAS_STATE = 1024 + 131072, CUDNN = 25344 + 4 };
+    uint64_t pool = compute_capability >= 90 ? UINT64_C(67108864) : UINT64_C(8388608);
+    return N_HANDLES * (CUBLAS_STATE + pool + CUDNN);
+}
 
 static bool is_op(const onv_node *node, const char *const *names, size_t count)
 {
@@ -206,7 +216,6 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     const onv_held_figures *figures = &made->placement.figures;
     onv_peak peak;
     result->reused_values = made->reused_values;
-    result->low_bytes = made->least_bytes > 0 ? made->least_bytes : figures->reserved_peak;
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
@@ -219,6 +228,7 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
         result->optimal = made->plan.optimal;
         break;
     case ONV_SERVED_BY_ALLOCATOR:
+        result->low_bytes = made->least_bytes > 0 ? made->least_bytes : figures->reserved_peak;
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
         take_runs(made, result);
@@ -252,11 +262,14 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
                               onv_error *err)
 {
-    if (r->runtime->has_context) {
+    if (r->runtime->is_session) {
+        r->driver_bytes = handle_bytes(onv_cuda_library_defaults().compute_capability);
+        r->workspace_bytes = (onv_range){r->driver_bytes, r->driver_bytes};
+    } else if (r->runtime->has_context) {
         r->workspace_bytes = estimate_workspace(model, live);
-        r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
     }
-    uint64_t low = r->held_bytes, high = low;
+    if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
+    uint64_t low = r->runtime->is_session ? r->low_bytes : r->held_bytes, high = r->held_bytes;
     bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
                 onv_u64_add(high, r->workspace_bytes.high, &high) &&
@@ -287,6 +300,7 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
     *made = (onv_execution){0};
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
+    result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);
     if (status != ONV_OK || !is_placed) onv_execution_cleanup(made);
     return status;

@@ -42,6 +42,7 @@ typedef struct onv_runtime_result {
      * be reserved. driver_bytes: handles of the libraries, beside the arena. */
     uint64_t first_run_bytes, steady_bytes;
     uint64_t low_bytes, driver_bytes;
+    onv_ort_settings ort;   /* ort: as it was configured */
     uint64_t reused_values; /* that took over a buffer instead of a new one */
 } onv_runtime_result;
 
@@ -76,6 +77,7 @@ struct onv_runtime {
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
     bool has_context;    /* total counts a CUDA context and workspaces */
+    bool is_session;     /* its arena serves the workspaces; handles are counted exactly */
     uint8_t consumer;    /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
