@@ -4,67 +4,38 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "ort/service.h"
 
 /* Orders tried: as many as these requests allow, and no more or less than that. */
 enum { REQUESTS = 1 << 15, LEAST_ORDERS = 12, MOST_ORDERS = 64 };
 
-typedef struct request {
-    uint64_t bytes;
-    uint32_t id;
-    bool is_free, bypasses;
-} request;
-
 typedef struct trial {
     const onv_timeline *t;
-    const onv_alloc_model *model;
     const onv_alloc_options *options;
     uint32_t *order, *best; /* of the weights */
     uint32_t n_weights;
-    ONV_VEC(request) rest; /* what is asked for after them */
+    onv_ort_requests rest; /* what is asked for after them */
     uint64_t random;
     onv_ort_spread spread;
 } trial;
 
-static onv_status list_requests(trial *w, onv_error *err)
+static onv_status serve(const trial *w, onv_ort_service *s, onv_error *err)
 {
-    onv_timeline_events events = {0};
-    onv_status status = onv_timeline_list_events(w->t, &events, err);
-    if (status == ONV_OK && !onv_vec_reserve(&w->rest, events.count)) status = onv_fail_memory(err);
-    for (size_t i = 0; i < events.count && status == ONV_OK; i++) {
-        const onv_timeline_event *e = &events.at[i];
-        const onv_buffer *b = &w->t->buffers.at[e->buffer];
-        if (e->buffer < w->n_weights || b->within != ONV_NO_BUFFER) continue;
-        w->rest.at[w->rest.count++] = (request){b->bytes, e->buffer, e->is_free, b->bypasses_pool};
-    }
-    onv_vec_cleanup(&events);
-    return status;
-}
-
-static onv_status serve(const trial *w, onv_allocator *a, onv_error *err)
-{
-    for (uint32_t i = 0; i < w->n_weights && !a->out_of_memory; i++)
-        ONV_TRY(onv_allocator_alloc(a, w->order[i], w->t->buffers.at[w->order[i]].bytes, err));
-    for (size_t i = 0; i < w->rest.count && !a->out_of_memory; i++) {
-        const request *r = &w->rest.at[i];
-        if (r->is_free)
-            ONV_TRY(onv_allocator_free(a, r->id, err));
-        else if (r->bypasses)
-            ONV_TRY(onv_allocator_reserve(a, r->id, r->bytes, err));
-        else
-            ONV_TRY(onv_allocator_alloc(a, r->id, r->bytes, err));
-    }
-    return ONV_OK;
+    for (uint32_t i = 0; i < w->n_weights; i++)
+        ONV_TRY(
+            onv_allocator_alloc(&s->arena, w->order[i], w->t->buffers.at[w->order[i]].bytes, err));
+    return onv_ort_service_run(s, &w->rest, err);
 }
 
 static onv_status try_order(trial *w, onv_error *err)
 {
-    onv_allocator a;
-    ONV_TRY(onv_allocator_init(&a, w->model, w->options, err));
-    onv_status status = serve(w, &a, err);
+    onv_ort_service s;
+    ONV_TRY(onv_ort_service_init(&s, w->options, err));
+    onv_status status = serve(w, &s, err);
     /* What finds no memory counts as the most: a limit that one order does not keep is not kept. */
     uint64_t bytes =
-        a.out_of_memory ? UINT64_MAX : a.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
-    onv_allocator_cleanup(&a);
+        s.arena.out_of_memory ? UINT64_MAX : s.arena.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
+    onv_ort_service_cleanup(&s);
     if (status != ONV_OK) return status;
     if (w->spread.n_orders++ == 0 || bytes > w->spread.high) {
         w->spread.high = bytes;
@@ -140,19 +111,17 @@ static onv_status put_in_order(onv_timeline *t, const trial *w, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights, const char *allocator,
+onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
                                   const onv_alloc_options *options, onv_ort_spread *spread,
                                   onv_error *err)
 {
-    trial w = {.t = t,
-               .model = onv_alloc_model_find(allocator),
-               .options = options,
-               .n_weights = n_weights,
-               .spread.low = UINT64_MAX};
+    trial w = {.t = t, .options = options, .n_weights = n_weights, .spread.low = UINT64_MAX};
     w.order = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.order);
     w.best = onv_heap_alloc((n_weights + (size_t)1) * sizeof *w.best);
-    onv_status status =
-        w.order != NULL && w.best != NULL ? list_requests(&w, err) : onv_fail_memory(err);
+    onv_status status = w.order != NULL && w.best != NULL ? ONV_OK : onv_fail_memory(err);
+    uint32_t n_runs = t->steps.at[t->steps.count - 1].iteration + 1;
+    for (uint32_t run = 0; run < n_runs && status == ONV_OK; run++)
+        status = onv_ort_list_requests(t, n_weights, run, &w.rest, err);
     if (status == ONV_OK) status = try_all(&w, err);
     if (status == ONV_OK) status = put_in_order(t, &w, err);
     *spread = w.spread;

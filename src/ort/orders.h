@@ -16,7 +16,7 @@ typedef struct onv_ort_spread {
 
 /* The first `n_weights` buffers of the timeline live through all of it. They are put into the order
  * that needs most. The timeline has no alternatives. */
-onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights, const char *allocator,
+onv_status onv_ort_spread_weights(onv_timeline *t, uint32_t n_weights,
                                   const onv_alloc_options *options, onv_ort_spread *spread,
                                   onv_error *err);
 

@@ -81,10 +81,6 @@ static const setting settings[] = {
     {.key = "optimization.enable_gelu_approximation",
      .offset = offsetof(onv_ort_settings, enable_gelu_approximation),
      SWITCH},
-    {.key = "memory.enable_memory_arena_shrinkage",
-     .offset = offsetof(onv_ort_settings, enable_memory_arena_shrinkage),
-     .values = "gpu:0, or nothing",
-     .spellings = {{"", 0}, {"gpu:0", 1}}},
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };

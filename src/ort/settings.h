@@ -38,7 +38,6 @@ typedef struct onv_ort_settings {
     uint32_t disable_prepacking;
     uint32_t use_deterministic_compute;
     uint32_t enable_gelu_approximation;
-    uint32_t enable_memory_arena_shrinkage; /* after each run */
     uint64_t gpu_mem_limit;                 /* of the arena; 0: none */
 } onv_ort_settings;
 

@@ -38,8 +38,8 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
     ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
     if (beside_arena || n_weights == 0) return ONV_OK;
     onv_ort_spread spread;
-    ONV_TRY(onv_ort_spread_weights(&made->timeline, (uint32_t)n_weights, "bfc", &options->alloc,
-                                   &spread, err));
+    ONV_TRY(onv_ort_spread_weights(&made->timeline, (uint32_t)n_weights, &options->alloc, &spread,
+                                   err));
     made->least_bytes = spread.low;
     return ONV_OK;
 }
