@@ -32,7 +32,32 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     return ONV_OK;
 }
 
-/* A runtime that insists on an order of its own is given lifetimes in that order. */
+/* What a runtime runs: the model, or what the runtime makes of it, and lifetimes in the runtime's order. */
+typedef struct prepared {
+    onv_model *model;
+    const onv_live *live;
+    onv_live reordered;
+} prepared;
+
+static onv_status prepare_runtime(onv_analysis *analysis, const onv_runtime *runtime,
+                                  onv_runtime_options *how, prepared *p, onv_error *err)
+{
+    onv_order_result order;
+    p->model = &analysis->model;
+    p->live = &analysis->live;
+    if (runtime->order == NULL) return ONV_OK;
+    if (runtime->rewrites) {
+        ONV_TRY(onv_rewrite_model(p->model, ONV_REWRITE_ALL, &analysis->rewritten, err));
+        p->model = &analysis->rewritten.model;
+        how->rewritten = &analysis->rewritten;
+    }
+    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), p->model, NULL, &order, err));
+    ONV_TRY(onv_live_compute(p->model, order.nodes, &p->reordered, err));
+    p->live = &p->reordered;
+    if (runtime->rewrites) analysis->rewritten_live = p->reordered;
+    return ONV_OK;
+}
+
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
@@ -42,24 +67,18 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
-    onv_live reordered;
-    const onv_live *live = &analysis->live;
-    if (runtime->order != NULL) {
-        onv_order_result order;
-        ONV_TRY(
-            onv_order_compute(onv_order_find(runtime->order), &analysis->model, NULL, &order, err));
-        ONV_TRY(onv_live_compute(&analysis->model, order.nodes, &reordered, err));
-        live = &reordered;
-    }
+    prepared p;
+    ONV_TRY(prepare_runtime(analysis, runtime, &how, &p, err));
+    const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
     bool is_replayed = analysis->replays.kind != NULL;
     if (!is_plan && !is_replayed) {
-        ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
+        ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
-    ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
+    ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
     if (is_plan) {
         analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
         if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
