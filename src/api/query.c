@@ -189,6 +189,11 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,
+                              .rewritten = analyses[i]->rewritten.model.graphs.count > 0
+                                               ? &analyses[i]->rewritten
+                                               : NULL,
+                              .rewritten_live = &analyses[i]->rewritten_live,
+                              .dumps_rewritten = analyses[i]->dumps_rewritten,
                               .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
                               .levers = &analyses[i]->levers,

@@ -48,6 +48,7 @@ const onv_runtime onv_runtime_ort = {
     .name = "ort",
     .summary = "ONNX Runtime's CUDA provider: buffer reuse, memory pattern, BFC arena",
     .order = "ort",
+    .rewrites = true,
     .has_context = true,
     .is_session = true,
     .consumer = ONV_SERVED_BY_ALLOCATOR,

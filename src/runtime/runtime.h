@@ -14,6 +14,7 @@
 #include "graph/storage.h"
 #include "ort/settings.h"
 #include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 typedef struct onv_range {
     uint64_t low, high;
@@ -51,6 +52,7 @@ typedef struct onv_runtime_options {
     onv_lower_options lower;          /* how eager PyTorch runs the model */
     const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
+    const onv_rewritten *rewritten;   /* whose model the runtime is given; NULL: the file's */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;
 } onv_runtime_options;
@@ -76,9 +78,10 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool has_context;    /* total counts a CUDA context and workspaces */
     bool is_session;     /* its arena serves the workspaces; handles are counted exactly */
-    uint8_t consumer;    /* onv_runtime_consumer */
+    bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
+    bool has_context; /* total counts a CUDA context and workspaces */
+    uint8_t consumer; /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
     uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */
