@@ -117,15 +117,14 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
     return onv_ckpt_check_list(options->checkpoint, err);
 }
 
-onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint64_t usable_bytes,
-                                    onv_training *training, onv_error *err)
+onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err)
 {
     uint32_t best = ONV_NO_PLAN;
     bool best_fits = false;
     for (uint32_t i = 0; i < training->n_plans; i++) {
         onv_training_plan *plan = &training->plans[i];
         onv_runtime_result result;
-        ONV_TRY(onv_runtime_of_training(model, live, &plan->figures, &result, err));
+        ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
         plan->total_bytes = result.total_bytes.high;
         bool fits = plan->total_bytes <= usable_bytes;
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];

@@ -1,0 +1,41 @@
+/* The table of rewrites. */
+#ifndef ONV_REWRITE_RULES_H
+#define ONV_REWRITE_RULES_H
+
+#include "rewrite/edit.h"
+
+typedef enum onv_rule_kind {
+    ONV_RULE, /* tried on a node together with the other rules of its level, one node after the other */
+    ONV_TRANSFORMER, /* a pass of its own over each graph */
+} onv_rule_kind;
+
+/* One rewrite. `apply` tries it at a node and says whether it did something; the node may be gone then, and
+ * nodes that it added are not tried in the same pass. A transformer that is not one step per node has
+ * `run` instead. */
+typedef struct onv_rewrite_rule {
+    const char *name;     /* ONNX Runtime's own, as `disabled_optimizers` takes it */
+    uint8_t level;        /* 1, 2, 3 */
+    uint8_t kind;         /* onv_rule_kind */
+    bool is_not_modelled; /* `apply` says whether it would do something, and does nothing */
+    const char *ops;      /* operator types that it starts at, with a space between; NULL: any */
+    bool (*apply)(onv_edit *e, onv_node_id node);
+    uint32_t (*run)(onv_edit *e, onv_graph_id graph); /* how often it did something */
+} onv_rewrite_rule;
+
+/* In ONNX Runtime's order. */
+extern const onv_rewrite_rule onv_rewrite_rules[];
+extern const size_t onv_n_rewrite_rules;
+
+/* Providers for all nodes (partition.c), and the copies at their border (memcpy.c), after which
+ * `is_on_host` says of each value, by its number before onv_edit_finish, where it lies. */
+void onv_rewrite_assign(onv_edit *e);
+uint32_t onv_rewrite_add_copies(onv_edit *e);
+
+/* --- eliminate.c */
+bool onv_rule_eliminate_identity(onv_edit *e, onv_node_id node);
+bool onv_rule_eliminate_dropout(onv_edit *e, onv_node_id node);
+
+/* --- fold_constants.c */
+bool onv_rule_constant_folding(onv_edit *e, onv_node_id node);
+
+#endif
