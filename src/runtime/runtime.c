@@ -260,12 +260,11 @@ onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_
         r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
     }
     uint64_t low = r->held_bytes, high = low;
-    bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
-                onv_u64_add(low, r->driver_bytes, &low) &&
-                onv_u64_add(high, r->driver_bytes, &high) &&
-                onv_u64_add(low, r->context_bytes.low, &low) &&
-                onv_u64_add(high, r->workspace_bytes.high, &high) &&
-                onv_u64_add(high, r->context_bytes.high, &high);
+    bool fits =
+        onv_u64_add(low, r->workspace_bytes.low, &low) && onv_u64_add(low, r->driver_bytes, &low) &&
+        onv_u64_add(high, r->driver_bytes, &high) && onv_u64_add(low, r->context_bytes.low, &low) &&
+        onv_u64_add(high, r->workspace_bytes.high, &high) &&
+        onv_u64_add(high, r->context_bytes.high, &high);
     if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the total does not fit 64 bits");
     r->total_bytes = (onv_range){low, high};
     return ONV_OK;
