@@ -18,6 +18,7 @@
 #include "eager/eager.h"
 #include "eager/fuse.h"
 #include "ir/origin.h"
+#include "kernels/cudnn.h"
 #include "load/ptr_map.h"
 
 typedef struct onv_extra {
@@ -80,9 +81,11 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
-    uint32_t maxima;       /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes; /* what they keep more than these */
-    onv_origin recurrent;  /* the module of the last recurrent layer */
+    uint32_t maxima;                  /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;            /* what they keep more than these */
+    onv_origin recurrent;             /* the module of the last recurrent layer */
+    onv_rnn_problem recurrent_module; /* its layers so far */
+    size_t recurrent_op;              /* the last one */
     onv_status status;
     onv_error *err;
 } onv_lowering;

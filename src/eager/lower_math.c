@@ -225,8 +225,8 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
     if (x.elems == 0 || y.elems == 0) return;
     bool is_vector = bias != ONV_NO_TENSOR && c.rank == 1 && x.rank == 2;
     onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
-    onv_emit_workspace(
-        l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1], is_vector, cuda)));
+    onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
+                                                         is_vector, cuda)));
     onv_emit_grad_workspace(l, a, product);
     onv_emit_grad_workspace(l, b, product);
 }
