@@ -251,7 +251,8 @@ static void workspaces_of_torch_are_allocated(void **state)
 {
     (void)state;
     onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
-    onv_runtime_result plain = run(with_nodes(false, true), "torch", NULL);
+    onv_runtime_options none = {0};
+    onv_runtime_result plain = run(with_nodes(false, true), "torch", &none);
     onv_runtime_result r = run(with_nodes(false, true), "torch", &options);
     assert_int_equal(plain.driver_bytes, 0);
     assert_int_equal(r.driver_bytes, 1024 + 131072 + 64 * MIB);
