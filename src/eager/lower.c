@@ -254,6 +254,20 @@ static void make_missing(onv_lowering *l, const onv_node *node)
     }
 }
 
+/* Runs what made the value once more, for a reader that has a call of its own. */
+static void repeat(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
+    uint32_t fusion = l->fusions.of_node[producer.index];
+    l->node = producer;
+    if (fusion != 0)
+        onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
+    else
+        lower_node(l, onv_model_node(l->model, producer));
+    l->node = reader;
+}
+
 /* The nodes of a fusion stand before its last one: their work waits for it. */
 static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
@@ -268,7 +282,10 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
         if (onv_is_value(node->inputs[k]) &&
             onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
             onv_node_in(l, node, k);
+    for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
+        if (onv_merged_starts(l, node->inputs[k], id.index)) repeat(l, node->inputs[k]);
     first_op = l->eager->ops.count;
+    l->working_op = SIZE_MAX;
     if (fusion == 0) {
         lower_node(l, node);
         if (l->options->inference) make_missing(l, node);
@@ -301,6 +318,18 @@ static void report(onv_lowering *l)
                        "them in place, it keeps up to %llu bytes less: --inplace, or "
                        "--inplace=PATTERN for modules",
                        l->activations, (unsigned long long)l->activation_bytes);
+    if (l->merged > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "merged-calls", NULL,
+            "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
+            "they are counted again, parameters of their own are not",
+            l->merged);
+    if (l->missing > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "missing-calls", NULL,
+            "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
+            "calls (%s), and what they keep is not counted",
+            l->missing, l->missing_kind);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "autograd-function", NULL,
@@ -381,11 +410,13 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK)
         l.status = onv_fusions_find(model, &live->timeline, fusing, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
+    if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
+    onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);
     onv_vec_cleanup(&l.mark);

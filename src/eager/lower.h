@@ -33,6 +33,11 @@ typedef struct onv_weight_read {
     uint32_t tensor;   /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
+/* A call that the exporter merged: it ran after this node, and before the next reader. */
+typedef struct onv_merged {
+    uint32_t after, next;
+} onv_merged;
+
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
@@ -80,6 +85,13 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
+    /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
+     * next copy. */
+    uint32_t *n_readers, *last_read, *last_reader, *first_copy;
+    ONV_VEC(onv_merged) copies;
+    uint32_t merged;             /* calls that are counted again */
+    uint32_t missing;            /* others that the numbers lack */
+    const char *missing_kind;    /* one of them */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
     uint32_t maxima;             /* reductions to a maximum that may be those with indices */
     uint64_t maxima_bytes;       /* what they keep more than these */
@@ -205,6 +217,13 @@ int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
 int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
+
+/* --- merged.c ---------------------------------------------------------------------------------- */
+
+/* Which results are those of several calls. Requires the fusions. */
+onv_status onv_merged_find(onv_lowering *l);
+/* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
+bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 
