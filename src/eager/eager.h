@@ -102,10 +102,12 @@ typedef struct onv_eager {
     ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
     uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
     uint32_t restored_norms;     /* that the export folded, but says so */
-    uint32_t slow_attentions;    /* calls that run as separate operations, where a kernel could */
-    uint32_t recurrent;          /* layers that cuDNN keeps more for than tensors of the graph */
-    uint64_t reserve_bytes;      /* that: an estimate */
-    uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
+    const onv_node *first_restored;
+    uint64_t restored_bytes;  /* of their results */
+    uint32_t slow_attentions; /* calls that run as separate operations, where a kernel could */
+    uint32_t recurrent;       /* layers that cuDNN keeps more for than tensors of the graph */
+    uint64_t reserve_bytes;   /* that: an estimate */
+    uint32_t opaque;          /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 
 typedef enum onv_loss {

@@ -615,9 +615,25 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     lower_lost_dropout(l, node);
 }
 
+static void report_inference(onv_lowering *l)
+{
+    const onv_eager *e = l->eager;
+    if (e->restored_norms > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
+            "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
+            "or products, this one first: their results, %llu bytes together, are counted; "
+            "--as-exported leaves them out",
+            e->restored_norms, (unsigned long long)e->restored_bytes);
+}
+
 /* What the export hides. */
 static void report(onv_lowering *l)
 {
+    if (l->options->inference) {
+        report_inference(l);
+        return;
+    }
     onv_weights_report(l);
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->options->attention_dropout < 0)
