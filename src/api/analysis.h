@@ -31,6 +31,7 @@ struct onv_analysis {
     onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;
     onv_replays replays;
+    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch
