@@ -30,6 +30,50 @@ static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
     return ONV_OK;
 }
 
+/* How devices share the work, and what leaves them. */
+static onv_status read_sharing(const onv_options *options, onv_training_options *how,
+                               onv_error *err)
+{
+    static const char *const modes[] = {
+        [ONV_PARALLEL_DDP] = "copy", [ONV_PARALLEL_DDP_VIEWS] = "view"};
+    static const char *const offloads[] = {
+        [ONV_OFFLOAD_OPTIMIZER] = "optimizer", [ONV_OFFLOAD_GRADIENTS] = "gradients"};
+    enum { N_MODES = 3, N_OFFLOADS = 3 };
+    size_t mode = find_name(modes, N_MODES, options->ddp);
+    size_t offload = find_name(offloads, N_OFFLOADS, options->offload);
+    if (mode == N_MODES)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "DDP's gradients are copied into buckets or views of them: copy or view, "
+                        "not '%s'",
+                        options->ddp);
+    if (offload == N_OFFLOADS)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what can be offloaded to the host is optimizer or gradients, not '%s'",
+                        options->offload);
+    if ((options->ddp != NULL) + (options->fsdp != NULL) + (options->zero_stage > 0) > 1)
+        return onv_fail(err, ONV_ERR_USAGE, "DDP, FSDP and ZeRO's stages exclude each other");
+    how->train.parallel = (uint8_t)(options->ddp != NULL    ? mode
+                                    : options->fsdp != NULL ? ONV_PARALLEL_FSDP
+                                                            : ONV_PARALLEL_NONE);
+    how->units = options->fsdp;
+    how->train.offload = (uint8_t)offload;
+    how->train.zero_stage = options->zero_stage;
+    how->train.world = options->world;
+    how->train.master_weights = options->master_weights;
+    how->train.ema = options->ema;
+    how->train.weights = options->weights != NULL ? onv_weight_format_find(options->weights) : NULL;
+    if (options->weights != NULL && how->train.weights == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "weights are quantized to int8, int4 or nf4, not '%s'",
+                        options->weights);
+    bool shards = options->fsdp != NULL || options->ddp != NULL;
+    if (shards && options->offload != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what DDP or FSDP offload to the host is not known: leave out --offload");
+    if (options->fsdp != NULL && options->weights != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
+    return ONV_OK;
+}
+
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err)
 {
@@ -63,8 +107,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     if (options->train != NULL && how->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
     how->train.accumulate = options->accumulate;
-    how->train.zero_stage = options->zero_stage;
-    how->train.world = options->world;
+    ONV_TRY(read_sharing(options, how, err));
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .locals = options->locals,
                                            .freeze = options->freeze,

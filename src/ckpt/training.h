@@ -30,6 +30,7 @@ typedef struct onv_training_figures {
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
     uint64_t forward_macs;                              /* of one forward pass */
+    onv_train_parts parts;
 } onv_training_figures;
 
 /* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
@@ -56,6 +57,7 @@ typedef struct onv_training {
     uint32_t recurrent;       /* layers for which cuDNN keeps a reserve */
     uint64_t reserve_bytes;   /* of all of them: an estimate */
     uint32_t opaque;          /* nodes of which only the results are counted */
+    uint32_t n_units;         /* that FSDP gathers one by one, beside the root */
     onv_training_figures figures;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
@@ -69,6 +71,7 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    const char *units;      /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
      * NULL: nobody asks. */

@@ -20,6 +20,10 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
         onv_sim_release(s, grad->row);
     }
     grad->row = ONV_NO_ROW;
+    onv_shard_take_grad(s, t->storage);
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS) return;
+    onv_sim_release(s, *at);
+    *at = ONV_NO_ROW;
 }
 
 static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
@@ -96,10 +100,12 @@ static void run_backward(onv_simulation *s, uint32_t index)
     bool runs = has_grad(s, op);
     if (runs) {
         s->backward_at = index;
+        onv_shard_before_backward(s, index);
         onv_frame_restore(s, index);
         count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         onv_sim_gather(s, op);
+        onv_sim_dequantize(s, op, true);
         make_grads(s, op);
         onv_sim_temporary(s, op->backward_temp_bytes, op->name);
     }
@@ -133,9 +139,12 @@ void onv_sim_backward(onv_simulation *s)
     if (s->eager->loss != ONV_NO_TENSOR) seed(s, s->eager->loss);
     for (size_t i = 0; s->eager->loss == ONV_NO_TENSOR && i < s->eager->outputs.count; i++)
         seed(s, s->eager->outputs.at[i]);
-    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;)
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;) {
         if (s->eager->ops.at[i].has_backward) run_backward(s, i);
+        onv_shard_after_backward(s, i);
+    }
     /* Leaves that some operation could have sent more, but backward never came there. */
     for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed; i++)
         if (s->eager->tensors.at[i].is_leaf) accumulate(s, i);
+    onv_shard_end_backward(s);
 }
