@@ -90,6 +90,24 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
     return ONV_OK;
 }
 
+typedef struct trained {
+    onv_analysis *analysis;
+    onv_replay_training replays;
+} trained;
+
+static onv_status take_trained(void *context, const onv_timeline *t, const onv_placement *placement,
+                               const char *plan, onv_error *err)
+{
+    trained *taken = context;
+    onv_timeline copy = {0};
+    onv_status status = onv_timeline_path(t, &copy, NULL, err);
+    onv_timeline_cleanup(status == ONV_OK ? &taken->analysis->trained : &copy);
+    ONV_TRY(status);
+    taken->analysis->trained = copy;
+    if (taken->analysis->replays.kind == NULL) return ONV_OK;
+    return onv_replay_take_training(&taken->replays, t, placement, plan, err);
+}
+
 /* Training stands among the runtimes as one more, so that budgets apply to it. */
 static onv_status compute_training(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                                    onv_error *err)
@@ -98,11 +116,12 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
-    onv_replay_training shown = {&analysis->replays,
-                                 options->runtimes,
-                                 {.alloc = how.alloc, .plan_effort = options->effort}};
-    how.take = analysis->replays.kind != NULL ? onv_replay_take_training : NULL;
-    how.take_context = &shown;
+    trained taken = {analysis,
+                     {&analysis->replays,
+                      options->runtimes,
+                      {.alloc = how.alloc, .plan_effort = options->effort}}};
+    how.take = take_trained;
+    how.take_context = &taken;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
     onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
@@ -186,6 +205,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     }
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);
+        onv_timeline_cleanup(&analysis->trained);
         onv_heap_free(analysis);
         return status;
     }

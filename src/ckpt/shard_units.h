@@ -4,11 +4,9 @@
 
 #include "eager/program.h"
 
-/* `patterns`: globs on paths of modules, with commas; "": repeated modules, as the checkpointing plan
- * "blocks" finds them. Units live in the model's arena. Fails with ONV_ERR_USAGE where a pattern matches no
+/* `patterns`: globs on paths of modules, with commas; "": repeated modules. Units live in the model's arena. Fails with ONV_ERR_USAGE where a pattern matches no
  * module, or one that contains another unit or is called several times. */
-onv_status onv_shard_units_find(onv_model *model, const onv_eager *eager,
-                                const onv_train_options *options, const char *patterns,
+onv_status onv_shard_units_find(onv_model *model, const onv_eager *eager, const char *patterns,
                                 const onv_tape_segment **units, uint32_t *n_units, onv_error *err);
 
 #endif

@@ -169,8 +169,8 @@ static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_o
 {
     if (how->train.parallel != ONV_PARALLEL_FSDP) return ONV_OK;
     const char *patterns = how->units != NULL ? how->units : "";
-    ONV_TRY(onv_shard_units_find(model, eager, &how->train, patterns, &how->train.units,
-                                 &how->train.n_units, err));
+    ONV_TRY(
+        onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
     result->n_units = how->train.n_units;
     if (result->n_units == 0)
         onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
