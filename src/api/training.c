@@ -12,7 +12,7 @@ static size_t find_name(const char *const *names, size_t count, const char *name
 }
 
 /* The loss of outputs that no item of the list names: none where there are items with names alone. */
-static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
+static onv_status read_losses(const char *list, onv_loss *loss, uint32_t *chunks, onv_error *err)
 {
     onv_loss_item item;
     *loss = ONV_LOSS_AUTO;
@@ -20,8 +20,10 @@ static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
     while (onv_loss_next(&list, &item)) {
         if (item.loss == ONV_LOSS_AUTO)
             return onv_fail(err, ONV_ERR_USAGE,
-                            "there is no loss '%.*s': cross-entropy, mse or none", (int)item.length,
-                            item.text);
+                            "there is no loss '%.*s': cross-entropy, fused-cross-entropy, "
+                            "chunked-cross-entropy[=N] (N from 1 to 4096), mse or none",
+                            (int)item.length, item.text);
+        if (item.output_length == 0) *chunks = item.count;
         if (item.output_length == 0)
             *loss = item.loss;
         else if (*loss == ONV_LOSS_AUTO)
@@ -97,7 +99,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
         return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
     onv_loss loss;
-    ONV_TRY(read_losses(options->loss, &loss, err));
+    uint32_t chunks = 0;
+    ONV_TRY(read_losses(options->loss, &loss, &chunks, err));
     size_t kernel =
         find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
@@ -119,6 +122,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .attention_dropout = options->attention_dropout,
                                            .reports = options->train != NULL,
                                            .loss = loss,
+                                           .loss_chunks = chunks,
                                            .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;

@@ -87,7 +87,8 @@ static const option_row rows[] = {
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
-     "cross-entropy, mse or none; OUTPUT=NAME,... for some"},
+     "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
+     "for some"},
     {OPT_FREEZE, "freeze", required_argument, "PATTERN",
      "parameters or modules that are not trained (* and ?); repeatable"},
     {OPT_TRAIN_ONLY, "train-only", required_argument, "PATTERN",

@@ -58,9 +58,21 @@ static bool hands_on_view(const onv_simulation *s, const onv_eager_op *op, uint3
     return (shares && !op->in_place) || strcmp(op->name, "reshape") == 0;
 }
 
-static void make_grads(onv_simulation *s, const onv_eager_op *op)
+/* The storage of the nth gradient that forward made. */
+static uint32_t kept_grad(const onv_simulation *s, uint32_t index, uint32_t nth)
 {
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA && nth-- == 0)
+            return s->saved_row[s->first_saved[index] + k];
+    return ONV_NO_ROW;
+}
+
+static void make_grads(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
     onv_pending_grad out = s->grad[op->out[0]];
+    uint32_t n_kept = 0;
     for (uint32_t k = 0; k < op->n_in; k++) {
         const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
         s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
@@ -68,6 +80,9 @@ static void make_grads(onv_simulation *s, const onv_eager_op *op)
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
+        } else if (op->in[k].grad == ONV_GRAD_KEPT) {
+            s->made[k].row = kept_grad(s, index, n_kept++);
+            onv_sim_hold(s, s->made[k].row);
         } else {
             s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
                                             out.of_view || hands_on_view(s, op, k)};
@@ -106,7 +121,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         onv_sim_gather(s, op);
         onv_sim_dequantize(s, op, true);
-        make_grads(s, op);
+        make_grads(s, index);
         onv_sim_temporary(s, op->backward_temp_bytes, op->name);
     }
     let_saved_go(s, index);

@@ -70,7 +70,7 @@ static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uin
 static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64_t elems,
                           uint64_t elem_bytes, bool backward)
 {
-    const onv_eager_tensor *in = &eager->tensors.at[op->in[0].tensor];
+    const onv_eager_tensor *in = &eager->tensors.at[op->in[op->n_in - 2].tensor];
     const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
     if (backward) return elems * elem_bytes;
     uint64_t width =
@@ -99,9 +99,14 @@ static bool is_product(const onv_eager_op *op)
            strcmp(op->name, "linear") == 0;
 }
 
-/* The product whose result no other one reads on the way to the outputs: the head. */
+/* The head: the last product, if the loss has not taken it in. */
 static uint32_t last_product(const onv_eager *eager)
 {
+    for (uint32_t i = eager->first_loss_op; i < eager->ops.count; i++)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++) {
+            uint32_t storage = eager->tensors.at[eager->ops.at[i].in[k].tensor].storage;
+            if (eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER) return UINT32_MAX;
+        }
     for (uint32_t i = eager->first_loss_op; i-- > 0;)
         if (is_product(&eager->ops.at[i])) return i;
     return UINT32_MAX;
@@ -126,7 +131,7 @@ onv_status onv_weight_find(const onv_eager *eager, onv_arena *arena, uint64_t **
                 out->rank > 0)
                 (*rows)[storage] = (uint64_t)out->dims[out->rank - 1];
             else
-                other[storage] = true;
+                other[storage] = true; /* biases, too, are none */
         }
     }
     for (uint32_t i = 0; i < eager->storages.count; i++)
