@@ -157,6 +157,7 @@ typedef struct onv_options {
     bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
     const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
     bool ema;            /* a moving average of the parameters beside them */
+    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
     const char *weights; /* a format of onv_weight_format_name(), of frozen linear layers */
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
     const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */

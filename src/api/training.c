@@ -131,6 +131,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.keep_grads = position == 2;
     how->train.impl = (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;
+    how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
     return ONV_OK;
 }

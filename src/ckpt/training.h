@@ -29,7 +29,10 @@ typedef struct onv_training_figures {
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    uint64_t forward_macs;                              /* of one forward pass */
+    /* Where the allocator must give back what it has cached to stay below a budget: how much, over all
+     * iterations, and what it would have reserved without one. 0: it must not. */
+    uint64_t released_bytes, unbounded_reserved_bytes;
+    uint64_t forward_macs; /* of one forward pass */
     onv_train_parts parts;
 } onv_training_figures;
 

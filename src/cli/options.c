@@ -41,6 +41,7 @@ enum {
     OPT_OFFLOAD,
     OPT_EMA,
     OPT_WEIGHTS,
+    OPT_POOL,
     OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
@@ -84,6 +85,8 @@ static const option_row rows[] = {
      "for files of strangers: small limits, no external data, a confined process"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_POOL, "pool", required_argument, "SIZE",
+     "what PyTorch's allocator has cached before, in one segment"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -253,6 +256,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_FSDP: cli->analysis.fsdp = arg != NULL ? arg : ""; return ONV_CLI_RUN;
     case OPT_MASTER_WEIGHTS: cli->analysis.master_weights = true; return ONV_CLI_RUN;
     case OPT_OFFLOAD: cli->analysis.offload = arg; return ONV_CLI_RUN;
+    case OPT_POOL:
+        if (onv_cli_parse_size(arg, &cli->analysis.pool) && cli->analysis.pool > 0)
+            return ONV_CLI_RUN;
+        return onv_cli_reject("--pool takes a size like 2GiB, not '%s'", arg);
     case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
     case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;

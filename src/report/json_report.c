@@ -442,6 +442,10 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
+    if (t->figures.released_bytes > 0) {
+        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    }
     write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);

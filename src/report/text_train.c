@@ -164,6 +164,13 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
+    if (t->figures.released_bytes > 0)
+        onv_write_format(
+            page->out,
+            "  Fits only after PyTorch's allocator releases %s that it had cached, which is "
+            "slow:\n  without the budget it would reserve %s.\n",
+            onv_label_bytes(t->figures.released_bytes).text,
+            onv_label_bytes(t->figures.unbounded_reserved_bytes).text);
     write_assumptions(t, page);
     write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;
