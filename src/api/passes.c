@@ -110,14 +110,14 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
 }
 
 /* A device that is full makes PyTorch's allocator give back what it has cached, and ask again: what passes the
- * budget may fit for that. Served anew with what the budget leaves beside the context and workspaces. */
+ * budget may fit for that. Plans and the largest batch are judged without. Served anew with what the budget leaves beside the context and workspaces. */
 static onv_status press(onv_analysis *analysis, const onv_training_options *how,
                         uint64_t usable_bytes, onv_runtime_result *r, onv_error *err)
 {
     onv_training *t = &analysis->training;
     uint64_t beside = r->total_bytes.high - r->held_bytes;
     if (usable_bytes == 0 || r->total_bytes.high <= usable_bytes || beside >= usable_bytes ||
-        t->n_plans > 1 || t->figures.allocated_peak_bytes > usable_bytes - beside)
+        t->n_plans > 0 || t->figures.allocated_peak_bytes > usable_bytes - beside)
         return ONV_OK;
     onv_placement placement;
     onv_alloc_options alloc = how->alloc;
@@ -161,6 +161,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
     ONV_TRY(onv_runtime_of_training(&analysis->model, &analysis->live, &t->figures, r, err));
+    if (options->max_batch) return ONV_OK;
     return press(analysis, &how, budget.usable_bytes, r, err);
 }
 
