@@ -38,7 +38,7 @@ typedef struct onv_ort_settings {
     uint32_t disable_prepacking;
     uint32_t use_deterministic_compute;
     uint32_t enable_gelu_approximation;
-    uint64_t gpu_mem_limit;                 /* of the arena; 0: none */
+    uint64_t gpu_mem_limit; /* of the arena; 0: none */
 } onv_ort_settings;
 
 extern const onv_ort_settings onv_ort_settings_default;

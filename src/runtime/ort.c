@@ -15,6 +15,15 @@
 
 enum { N_RUNS = 3 };
 
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
+{
+    onv_ort_session session = {.provider = ONV_ORT_CUDA, .settings = options->ort};
+    if (options->rewritten == NULL) return session;
+    session.is_on_host = options->rewritten->is_on_host;
+    session.seen = options->rewritten->seen;
+    return session;
+}
+
 static onv_status add_weights(const onv_model *model, bool beside_arena, onv_execution *made,
                               onv_error *err)
 {
@@ -29,7 +38,8 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
                                   onv_error *err)
 {
     onv_ort_plan plan;
-    ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, options->ort, &plan, err));
+    onv_ort_session session = onv_ort_session_of(options);
+    ONV_TRY(onv_ort_plan_compute(model, live, &session, &plan, err));
     made->reused_values = plan.reused;
     ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
     bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;

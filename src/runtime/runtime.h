@@ -12,7 +12,7 @@
 #include "ckpt/training.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
-#include "ort/settings.h"
+#include "ort/ort.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
@@ -120,6 +120,9 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
 
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
+
+/* The session that the runtime `ort` plans for. */
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options);
 
 /* Adds the estimates to what is held. */
 onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
