@@ -9,9 +9,12 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
+#include "ort/node_stats.h"
+#include "ort/shape_trace.h"
 #include "rewrite/rewrite.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
+#include "runtime/ort_advice.h"
 
 struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
@@ -30,6 +33,10 @@ struct onv_analysis {
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
     onv_fit fit;
+    /* Of ONNX Runtime; without rows: not asked for. */
+    onv_ort_node_stats node_stats;
+    onv_ort_advice advice;
+    onv_shape_requests requests;
     onv_replays replays;
 };
 

@@ -50,7 +50,7 @@ static onv_status produce_session(onv_model *model, const onv_live *live,
     onv_ort_spread spread;
     ONV_TRY(onv_ort_spread_weights(&made->timeline, (uint32_t)n_weights, &options->alloc, &spread,
                                    err));
-    made->least_bytes = spread.low;
+    made->least_bytes = spread.low < UINT64_MAX ? spread.low : 0;
     return ONV_OK;
 }
 

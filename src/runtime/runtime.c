@@ -231,6 +231,8 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
         result->low_bytes = made->least_bytes > 0 ? made->least_bytes : figures->reserved_peak;
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
+        result->out_of_memory = figures->out_of_memory;
+        result->oom_bytes = figures->oom_bytes;
         take_runs(made, result);
         break;
     }

@@ -43,7 +43,9 @@ typedef struct onv_runtime_result {
      * be reserved. driver_bytes: handles of the libraries, beside the arena. */
     uint64_t first_run_bytes, steady_bytes;
     uint64_t low_bytes, driver_bytes;
-    onv_ort_settings ort;   /* ort: as it was configured */
+    onv_ort_settings ort;   /* as it was configured */
+    bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
+    uint64_t oom_bytes;     /* what found no memory */
     uint64_t reused_values; /* that took over a buffer instead of a new one */
 } onv_runtime_result;
 
