@@ -174,6 +174,10 @@ typedef struct onv_options {
     bool ort_partition;      /* make the statistics of ONV_FORMAT_ORT_PARTITION */
     const char *shape_trace; /* a CSV file of requests to one session of ONNX Runtime: the names of
                                 dims, then a line of sizes for each request; NULL: none */
+    unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
+                                    80, 86, 89; 0: 90 */
+    bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -255,7 +259,7 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;              /* the most beyond the weights */
     uint64_t held_bytes;                    /* both together, as taken from the device */
-    uint64_t workspace_low, workspace_high; /* of libraries */
+    uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
@@ -267,8 +271,8 @@ typedef struct onv_training_info {
     const char *optimizer, *loss;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
-    uint64_t peak_bytes;
-    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t peak_bytes; /* tensors alone */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
 } onv_training_info;
 
 /* False where training was not asked for. */

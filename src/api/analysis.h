@@ -20,7 +20,8 @@ struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
-    onv_ort_settings ort; /* of the session of the runtime `ort` */
+    onv_ort_settings ort;           /* of the session of the runtime `ort` */
+    onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];

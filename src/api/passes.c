@@ -73,6 +73,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
+    analysis->cuda = how.lower.cuda;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
@@ -131,10 +132,9 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
     onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
     onv_fit_judge(&budget, NULL, 0);
-    ONV_TRY(
-        onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
+    ONV_TRY(onv_training_choose_plan(budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    return onv_runtime_of_training(&analysis->model, &analysis->live, &t->figures, r, err);
+    return onv_runtime_of_training(&t->figures, r, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,

@@ -9,7 +9,8 @@ enum { MOST_SHAPES = 1024 };
 
 static onv_runtime_options options_of(onv_analysis *analysis, const onv_ort_settings *settings)
 {
-    return (onv_runtime_options){.ort = settings, .rewritten = &analysis->rewritten};
+    return (onv_runtime_options){
+        .ort = settings, .rewritten = &analysis->rewritten, .lower.cuda = analysis->cuda};
 }
 
 static bool is_there(const onv_analysis *analysis)

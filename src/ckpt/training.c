@@ -12,10 +12,36 @@ static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
     return bytes;
 }
 
+/* The largest workspace of the step at the peak that stands in it: without it the step has less. */
+static void find_workspace(const onv_timeline *t, const onv_peak *peak,
+                           onv_training_figures *figures)
+{
+    const onv_step *step = &t->steps.at[peak->step];
+    uint64_t begun = 0;
+    figures->requested_peak_bytes = peak->bytes;
+    figures->requested_peak_node = step->node;
+    figures->requested_peak_label = step->label;
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) &&
+            t->buffers.at[i].first < peak->step)
+            begun += t->buffers.at[i].bytes;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!onv_buffer_is_live(b, peak->step)) continue;
+        bool stands = b->is_transient ? begun + b->bytes == peak->bytes : true;
+        if (b->first == peak->step && !b->is_transient) begun += b->bytes;
+        if (b->kind != ONV_BUFFER_WORKSPACE || !stands) continue;
+        figures->workspace_bytes += b->bytes;
+        figures->workspace_library = b->label;
+    }
+}
+
 static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figures, onv_error *err)
 {
     onv_peak peak;
     ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
+    find_workspace(t, &peak, figures);
+    ONV_TRY(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
     const onv_step *step = &t->steps.at[peak.step];
     figures->buffer_bytes = sum_of_kind(t, ONV_BUFFER_STATISTIC);
     figures->input_bytes = sum_of_kind(t, ONV_BUFFER_INPUT);
@@ -54,6 +80,10 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .gradient_bytes = program.gradient_bytes,
                                       .optimizer_bytes = program.optimizer_bytes,
                                       .forward_macs = program.forward_macs};
+    /* Forward and backward run on threads of their own. */
+    if (!onv_u64_mul(onv_eager_handle_bytes(eager, &options->train.lower), 2,
+                     &figures->driver_bytes))
+        figures->driver_bytes = UINT64_MAX;
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
@@ -145,8 +175,7 @@ static void warn(onv_model *model, const onv_training *result)
                        result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors; its "
-                       "workspace is not in the peak: 10 to 63 MB were measured",
+                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors",
                        (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,

@@ -50,6 +50,10 @@ enum {
     OPT_ORT_ADVISE,
     OPT_ORT_PARTITION,
     OPT_SHAPE_TRACE,
+    OPT_GPU,
+    OPT_CHANNELS_LAST,
+    OPT_NO_TF32,
+    OPT_CUDNN_BENCHMARK,
 };
 
 typedef struct option_row {
@@ -115,6 +119,13 @@ static const option_row rows[] = {
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
      "foreach (PyTorch's choice on GPUs), fused or for-loop"},
+    {OPT_GPU, "gpu", required_argument, "NAME",
+     "whose libraries take workspaces; otherwise that of --budget, or H100"},
+    {OPT_CHANNELS_LAST, "channels-last", no_argument, NULL,
+     "PyTorch: tensors of convolutions lie in channels_last"},
+    {OPT_NO_TF32, "no-tf32", no_argument, NULL, "PyTorch: convolutions do not use TF32"},
+    {OPT_CUDNN_BENCHMARK, "cudnn-benchmark", no_argument, NULL,
+     "PyTorch: the first iteration tries all of cuDNN's kernels"},
     {OPT_CHECKPOINT, "checkpoint", required_argument, "LIST",
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
@@ -256,6 +267,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
+    case OPT_GPU: return onv_cli_set_gpu(cli, arg);
+    case OPT_CHANNELS_LAST: cli->analysis.channels_last = true; return ONV_CLI_RUN;
+    case OPT_NO_TF32: cli->analysis.no_tf32 = true; return ONV_CLI_RUN;
+    case OPT_CUDNN_BENCHMARK: cli->analysis.cudnn_benchmark = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
@@ -296,6 +311,8 @@ static void distrust(onv_options *options)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    if (cli->analysis.compute_capability == 0)
+        cli->analysis.compute_capability = cli->budget_capability;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
     if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
         return onv_cli_reject("--zero and --world go together, and a world has 2 devices or more");

@@ -57,7 +57,23 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label));
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
+}
+
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    bool is_first = s->iteration == 0 && s->pass == 0 && workspace->first_bytes > 0;
+    uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;
+    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library);
+    if (workspace->is_kept) {
+        *kept = row;
+        return;
+    }
+    if (row == ONV_NO_ROW) return;
+    s->timeline->buffers.at[row].is_transient = true;
+    onv_sim_release(s, row);
 }
 
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
@@ -101,6 +117,7 @@ void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_stor
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
+    s->handle_row[0] = s->handle_row[1] = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -248,7 +265,9 @@ static void iterate(onv_simulation *s)
         if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);
         if (s->pass == 0 && s->options->zero_grad_late) zero_grad(s);
+        s->in_backward = true;
         onv_sim_backward(s);
+        s->in_backward = false;
     }
     if (!s->failed) optimizer_step(s);
 }

@@ -53,8 +53,10 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at; /* the operation whose backward comes next */
-    bool failed;          /* memory */
+    uint32_t backward_at;   /* the operation whose backward comes next */
+    bool in_backward;       /* on autograd's thread, which has handles of its own */
+    uint32_t handle_row[2]; /* what cuBLAS keeps: of the forward thread, of autograd's */
+    bool failed;            /* memory */
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -84,6 +86,8 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+/* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */

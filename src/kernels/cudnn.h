@@ -25,4 +25,24 @@ typedef enum onv_conv_pass {
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings);
 
+/* All layers of a recurrent module, which run in one call: `input` values come in, `hidden` go out in each of
+ * one or two directions. */
+typedef enum onv_rnn_cell { ONV_RNN_LSTM, ONV_RNN_GRU, ONV_RNN_PLAIN } onv_rnn_cell;
+
+typedef struct onv_rnn_problem {
+    onv_rnn_cell cell;
+    onv_dtype dtype;
+    int64_t steps, batch, input, hidden;
+    uint32_t layers;
+    bool bidirectional;
+} onv_rnn_problem;
+
+/* Bytes of its workspace; in training each of forward and the two passes of backward has as much.
+ * UINT64_MAX where they do not fit. */
+uint64_t onv_cudnn_rnn_workspace(const onv_rnn_problem *problem, bool training,
+                                 const onv_cuda_library_settings *settings);
+
+/* Beside the allocator, for each handle; every thread that calls cuDNN has one. */
+uint64_t onv_cudnn_handle_bytes(const onv_cuda_library_settings *settings);
+
 #endif

@@ -23,6 +23,7 @@
 
 #include "alloc/alloc.h"
 #include "graph/liveness.h"
+#include "kernels/device.h"
 #include "ort/settings.h"
 
 typedef enum onv_ort_provider {
@@ -35,6 +36,7 @@ typedef enum onv_ort_provider {
 typedef struct onv_ort_session {
     onv_ort_provider provider;
     const onv_ort_settings *settings; /* NULL: the defaults */
+    onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
     /* Of the model that was rewritten (src/rewrite); NULL: found here, as if the graph were the file's
      * and its dims numbers. */
     const bool *is_on_host; /* by value */

@@ -315,7 +315,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
         onv_ort_before_step(&p, node, s);
         onv_ort_scratch scratch = {0};
         if (p.provider == ONV_ORT_CUDA)
-            onv_ort_find_scratch(model, node, p.is_host, settings, &scratch);
+            onv_ort_find_scratch(model, node, p.is_host, session, &scratch);
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
              row++) {

@@ -352,6 +352,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);
         onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+        onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
         if (r->locals_peak_bytes > 0) {
             onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
             onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
@@ -360,7 +362,6 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
     if (r->runtime->has_context) {
-        write_range(json, "workspace_bytes", r->workspace_bytes);
         write_range(json, "context_bytes", r->context_bytes);
         write_range(json, "total_range_bytes", r->total_bytes);
     }
@@ -437,8 +438,11 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
     onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
     onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "tensor_peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");

@@ -3,7 +3,7 @@
  * A runtime is a strategy (a row of onv_runtimes): it makes the timeline of what it executes, and
  * names who serves it. The figures, and the placement that a device can be asked to live through,
  * follow from these two for all runtimes alike. They are exact under the runtime's rules; what no
- * graph tells (workspaces of libraries, the CUDA context) is a range with its reason.
+ * graph tells (the CUDA context) is a range with its reason.
  */
 #ifndef ONV_RUNTIME_RUNTIME_H
 #define ONV_RUNTIME_RUNTIME_H
@@ -27,12 +27,13 @@ typedef struct onv_runtime_result {
     uint64_t weight_bytes;     /* as the runtime stores them */
     uint64_t activation_bytes; /* the most that is held beyond the weights */
     uint64_t held_bytes;       /* weights and activations together, as taken from the device */
-    onv_range workspace_bytes; /* of libraries; an estimate */
+    uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
-    onv_range total_bytes;     /* held + workspace + context */
+    onv_range total_bytes;     /* held + driver + context */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
@@ -40,9 +41,9 @@ typedef struct onv_runtime_result {
     uint64_t lower_bound_bytes;
     bool optimal;
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
-     * be reserved. driver_bytes: handles of the libraries, beside the arena. */
+     * be reserved. */
     uint64_t first_run_bytes, steady_bytes;
-    uint64_t low_bytes, driver_bytes;
+    uint64_t low_bytes;
     onv_ort_settings ort;   /* as it was configured */
     bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
     uint64_t oom_bytes;     /* what found no memory */
@@ -66,6 +67,7 @@ typedef struct onv_execution {
     onv_plan plan;          /* arena */
     uint64_t reused_values; /* ort */
     uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
+    uint64_t driver_bytes;  /* torch, async, ort */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);
@@ -80,9 +82,8 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool is_session;     /* its arena serves the workspaces; handles are counted exactly */
     bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
-    bool has_context; /* total counts a CUDA context and workspaces */
+    bool has_context; /* total counts a CUDA context */
     uint8_t consumer; /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
@@ -127,12 +128,10 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 onv_ort_session onv_ort_session_of(const onv_runtime_options *options);
 
 /* Adds the estimates to what is held. */
-onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
-                              onv_error *err);
+onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err);
 
 /* Training as one more runtime, so that tables and budgets apply to it. */
-onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
-                                   const onv_training_figures *t, onv_runtime_result *result,
+onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err);
 
 /* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context
