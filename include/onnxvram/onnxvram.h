@@ -178,6 +178,7 @@ typedef struct onv_options {
                                     80, 86, 89; 0: 90 */
     bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
+    const char *pytorch; /* a release of onv_pytorch_name(); NULL: the first */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -327,6 +328,9 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 /* The runtimes and the orders of execution there are; NULL beyond the last one. */
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
+
+/* Releases of PyTorch whose memory is modelled, the newest first; NULL past the last. */
+ONV_API const char *onv_pytorch_name(size_t index);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
 /* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
  * one. */

@@ -54,6 +54,7 @@ enum {
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
+    OPT_PYTORCH,
 };
 
 typedef struct option_row {
@@ -94,6 +95,8 @@ static const option_row rows[] = {
      "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
+     "the release whose rules eager PyTorch follows; see below"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -198,8 +201,10 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
@@ -247,6 +252,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;

@@ -151,7 +151,7 @@ typedef struct onv_lower_options {
     onv_loss loss;      /* of outputs that `losses` does not name */
     const char *losses; /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
+    bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
@@ -164,7 +164,8 @@ typedef struct onv_lower_options {
     size_t n_inplace;
     double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
-    bool reports;                   /* adds diagnostics of what the export hides to the model */
+    uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
+    bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
 /* In the order of `live`; `is_host` by value index: computed on the host (shapes). Fails with

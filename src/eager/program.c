@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 /* --- Steps and rows ---------------------------------------------------------------------------- */
@@ -177,6 +178,30 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* What calls of modules hold longer than operations read it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
+{
+    onv_calls calls;
+    size_t n = s->eager->storages.count;
+    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(&calls, s->eager, true, &s->arena, &s->held_until, err);
+    onv_calls_cleanup(&calls);
+    ONV_TRY(status);
+    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        s->held_row[i] = ONV_NO_ROW;
+        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
+        if (s->held_until[i] == 0) continue;
+        s->next_held[i] = s->first_held[s->held_until[i]];
+        s->first_held[s->held_until[i]] = i + 1;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
@@ -188,6 +213,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
     return find_saved(s, err);
 }
@@ -275,7 +301,8 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

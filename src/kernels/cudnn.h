@@ -21,7 +21,18 @@ typedef enum onv_conv_pass {
     ONV_CONV_BACKWARD_WEIGHT,
 } onv_conv_pass;
 
-/* Bytes of its workspace; UINT64_MAX where they do not fit. */
+/* What one call takes. cuDNN's heuristics choose among engines by a rule of their own, so the bytes are those of the
+ * likeliest choice, and `low` to `high` has the second likeliest where one was seen; `exact`: no other was. */
+typedef struct onv_conv_workspace {
+    uint64_t bytes, low, high; /* UINT64_MAX where they do not fit */
+    bool exact;
+} onv_conv_workspace;
+
+onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
+                                                  onv_conv_pass pass,
+                                                  const onv_cuda_library_settings *settings);
+
+/* Its bytes alone. */
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings);
 

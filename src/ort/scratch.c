@@ -121,8 +121,11 @@ static bool describe_conv(const kernel *k, onv_conv_problem *p)
 static void conv_scratch(kernel *k)
 {
     onv_conv_problem problem;
-    if (!describe_conv(k, &problem)) return;
-    add(k, onv_cudnn_conv_workspace(&problem, ONV_CONV_FORWARD, &k->session->cuda));
+    if (k->session->cuda.compute_capability == 0 || !describe_conv(k, &problem)) return;
+    onv_conv_workspace w = onv_ort_conv_workspace(
+        &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
+        &k->session->cuda);
+    add(k, w.bytes < UINT64_MAX ? w.bytes : 0);
     k->scratch->rows[k->scratch->count - 1].is_transient = true;
 }
 

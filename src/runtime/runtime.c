@@ -224,9 +224,7 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 
 onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
 {
-    if (r->runtime->has_context) {
-        r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
-    }
+    if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
     uint64_t low = r->low_bytes, high = r->held_bytes;
     bool fits = onv_u64_add(low, r->driver_bytes, &low) &&
                 onv_u64_add(high, r->driver_bytes, &high) &&

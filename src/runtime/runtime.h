@@ -41,7 +41,7 @@ typedef struct onv_runtime_result {
     uint64_t lower_bound_bytes;
     bool optimal;
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
-     * be reserved. */
+     * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
     uint64_t low_bytes;
     onv_ort_settings ort;   /* as it was configured */
@@ -66,8 +66,8 @@ typedef struct onv_execution {
     onv_placement placement;
     onv_plan plan;          /* arena */
     uint64_t reused_values; /* ort */
-    uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
     uint64_t driver_bytes;  /* torch, async, ort */
+    uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);
