@@ -79,6 +79,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     how.lower.reports = !analysis->eager_reported && options->train == NULL &&
                         runtime->produce == onv_runtime_find("torch")->produce;
     analysis->eager_reported |= how.lower.reports;
+    analysis->cuda = how.lower.cuda;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];

@@ -53,12 +53,15 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_ORT,
+    OPT_ORT_ADVISE,
+    OPT_ORT_PARTITION,
+    OPT_SHAPE_TRACE,
     OPT_GPU,
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
     OPT_PYTORCH,
-    OPT_ORT,
 };
 
 typedef struct option_row {
@@ -91,6 +94,12 @@ static const option_row rows[] = {
      "for files of strangers: small limits, no external data, a confined process"},
     {OPT_ORT, "ort", required_argument, "KEY=VALUE",
      "a setting of ONNX Runtime, by its own name; see below; repeatable"},
+    {OPT_ORT_ADVISE, "ort-advise", no_argument, NULL,
+     "settings of ONNX Runtime side by side, and how the best are written"},
+    {OPT_ORT_PARTITION, "ort-partition", required_argument, "FILE",
+     "bytes by node, for ONNX Runtime's session.resource_cuda_partitioning_settings"},
+    {OPT_SHAPE_TRACE, "shape-trace", required_argument, "FILE",
+     "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
@@ -262,6 +271,11 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
+    case OPT_ORT_ADVISE: cli->analysis.ort_advise = true; return ONV_CLI_RUN;
+    case OPT_ORT_PARTITION:
+        cli->analysis.ort_partition = true;
+        return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, arg);
+    case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
     case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;

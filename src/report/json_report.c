@@ -5,6 +5,7 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_replay.h"
+#include "report/sessions.h"
 #include "report/value.h"
 
 /* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
@@ -343,6 +344,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "low_bytes", r->low_bytes);
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        onv_json_key(json, "out_of_memory");
+        onv_json_bool(json, r->out_of_memory);
         write_ort_options(json, &r->ort);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
@@ -531,9 +534,14 @@ static void write_replays(const part_job *job)
 }
 
 /* The parts of a model's object, in their order. */
+static void write_sessions(const part_job *job)
+{
+    onv_write_sessions_json(job->view, job->json);
+}
+
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_regions, write_peak,        write_order,
-    write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_regions,  write_peak,    write_order,
+    write_runtimes, write_fit,     write_sessions, write_training, write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)
