@@ -122,9 +122,22 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
     }
 }
 
+/* Old versions of these leave even the rank open where the shape is not constant. */
+static bool is_open(const onv_op_ctx *c)
+{
+    bool is_old = (strcmp(c->node->op_type, "Reshape") == 0 && c->version < 14) ||
+                  (strcmp(c->node->op_type, "Expand") == 0 && c->version < 13);
+    if (!is_old || c->node->domain[0] != '\0' || c->n_in < 2) return false;
+    const onv_known *shape = c->in[1].known;
+    for (uint32_t i = 0; shape != NULL && i < shape->count; i++)
+        if (!onv_dim_is_known(shape->elems[i].i)) return true;
+    return shape == NULL;
+}
+
 static bool run_rule(onv_edit *e, onv_op_ctx *c)
 {
     bool fits = c->op->infer(c) == ONV_OK;
+    if (fits && is_open(c)) fits = false;
     if (fits && c->op->fold != NULL && follows_contents(c->node)) fits = c->op->fold(c) == ONV_OK;
     return fits && e->status == ONV_OK;
 }
