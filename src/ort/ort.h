@@ -39,8 +39,7 @@ typedef struct onv_ort_session {
     onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
     /* Of the model that was rewritten (src/rewrite); NULL: found here, as if the graph were the file's
      * and its dims numbers. */
-    const bool *is_on_host; /* by value */
-    const onv_type *seen;   /* by value: what ONNX Runtime knows of shapes before it runs */
+    const onv_type *seen; /* by value: what ONNX Runtime knows of shapes before it runs */
 } onv_ort_session;
 
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */

@@ -43,7 +43,8 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 {
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (!onv_value_is_held(value) || is_host_constant(value)) continue;
+        if (!onv_value_is_held(value)) continue;
+        if (model->has_providers ? value->is_on_host : is_host_constant(value)) continue;
         ONV_TRY(add(context, value, err));
     }
     return ONV_OK;
@@ -252,9 +253,9 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
                       const onv_runtime_options *options, bool is_placed,
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
-    *result = (onv_runtime_result){.runtime = runtime};
-    *made = (onv_execution){0};
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
+    *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
+    *made = (onv_execution){0};
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
     result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);
