@@ -67,7 +67,7 @@ static bool is_alive(const onv_edit *e, uint32_t graph)
     return !e->graphs.at[graph].is_removed && !e->model->graphs.at[graph].never_runs;
 }
 
-static void run_step(rewriting *r, uint8_t level)
+static void run_step(rewriting *r, uint8_t level, bool is_first)
 {
     onv_edit *e = &r->e;
     uint32_t n_nodes = (uint32_t)e->nodes.count;
@@ -75,7 +75,8 @@ static void run_step(rewriting *r, uint8_t level)
         if (is_alive(e, g)) run_rules(r, (onv_graph_id){g}, level, n_nodes);
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
         const onv_rewrite_rule *row = &onv_rewrite_rules[i];
-        if (row->kind != ONV_TRANSFORMER || row->level != level) continue;
+        if (row->kind == ONV_RULE || row->level != level) continue;
+        if (row->kind == ONV_ONCE && !is_first) continue;
         n_nodes = (uint32_t)e->nodes.count;
         for (uint32_t g = 0; g < e->graphs.count; g++)
             if (is_alive(e, g)) run_transformer(r, i, (onv_graph_id){g}, n_nodes);
@@ -90,7 +91,7 @@ static void run_level(rewriting *r, uint8_t level)
         for (size_t i = 0; i < onv_n_rewrite_rules; i++)
             if (onv_rewrite_rules[i].is_not_modelled && onv_rewrite_rules[i].level == level)
                 r->counts[i] = 0;
-        run_step(r, level);
+        run_step(r, level, step == 0);
         if (r->e.n_edits == before) break;
     }
 }

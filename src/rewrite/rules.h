@@ -7,6 +7,7 @@
 typedef enum onv_rule_kind {
     ONV_RULE, /* tried on a node together with the other rules of its level, one node after the other */
     ONV_TRANSFORMER, /* a pass of its own over each graph */
+    ONV_ONCE,        /* likewise, in the first step of its level alone */
 } onv_rule_kind;
 
 /* One rewrite. `apply` tries it at a node and says whether it did something; the node may be gone then, and
