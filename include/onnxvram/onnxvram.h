@@ -168,6 +168,8 @@ typedef struct onv_options {
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
+    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
+    size_t n_ort;
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -317,6 +319,9 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
+/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
+ * one. */
+ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
 /* The checkpointing plans; one that takes a count is written NAME=K. */
 ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 

@@ -17,6 +17,7 @@ struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
+    onv_ort_settings ort; /* of the session of the runtime `ort` */
     onv_order_result order;
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];

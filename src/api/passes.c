@@ -61,8 +61,10 @@ static onv_status prepare_runtime(onv_analysis *analysis, const onv_runtime *run
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
-    onv_runtime_options how = {
-        .plan_effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
+    onv_runtime_options how = {.ort = &analysis->ort,
+                               .plan_effort = options->effort,
+                               .cancelled = onv_watch_over,
+                               .cancel_context = w};
     how.alloc.torch.expandable_segments = options->expandable_segments;
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
@@ -165,12 +167,22 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
 }
 
+static onv_status read_ort_settings(const onv_options *options, onv_ort_settings *settings,
+                                    onv_error *err)
+{
+    *settings = onv_ort_settings_default;
+    for (size_t i = 0; i < options->n_ort; i++)
+        ONV_TRY(onv_ort_settings_set(settings, options->ort[i], err));
+    return ONV_OK;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(onv_check_runtimes(options->runtimes, err));
     ONV_TRY(onv_training_check_options(options, err));
+    ONV_TRY(read_ort_settings(options, &analysis->ort, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));

@@ -12,6 +12,7 @@
 #include "ckpt/training.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
+#include "ort/settings.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
@@ -46,6 +47,7 @@ typedef struct onv_runtime_result {
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
     onv_lower_options lower;          /* how eager PyTorch runs the model */
+    const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
     const onv_rewritten *rewritten;   /* whose model the runtime is given; NULL: the file's */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
