@@ -25,6 +25,7 @@ struct onv_analysis {
     onv_rewritten
         rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
     onv_live rewritten_live;      /* of it, in its order */
+    bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */

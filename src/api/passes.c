@@ -32,30 +32,34 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     return ONV_OK;
 }
 
-/* What a runtime runs: the model, or what the runtime makes of it, and lifetimes in the runtime's order. */
+/* The graph that ONNX Runtime makes of the model, where it is asked for; it needs no sizes. */
+static onv_status rewrite(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    const onv_runtime *runtime = onv_runtime_find("ort");
+    const char *list = options->runtimes;
+    onv_order_result order;
+    if (list == NULL && options->train != NULL) return ONV_OK;
+    if (!onv_is_listed(list, runtime->name)) return ONV_OK;
+    analysis->dumps_rewritten = list != NULL && strcmp(list, runtime->name) == 0;
+    onv_rewritten *to = &analysis->rewritten;
+    ONV_TRY(onv_rewrite_model(&analysis->model,
+                              (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
+    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
+    return onv_live_compute(&to->model, order.nodes, &analysis->rewritten_live, err);
+}
+
+/* What a runtime runs: the model, or what the runtime makes of it. */
 typedef struct prepared {
     onv_model *model;
     const onv_live *live;
-    onv_live reordered;
 } prepared;
 
-static onv_status prepare_runtime(onv_analysis *analysis, const onv_runtime *runtime,
-                                  onv_runtime_options *how, prepared *p, onv_error *err)
+static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
+                        onv_runtime_options *how)
 {
-    onv_order_result order;
-    p->model = &analysis->model;
-    p->live = &analysis->live;
-    if (runtime->order == NULL) return ONV_OK;
-    if (runtime->rewrites) {
-        ONV_TRY(onv_rewrite_model(p->model, ONV_REWRITE_ALL, &analysis->rewritten, err));
-        p->model = &analysis->rewritten.model;
-        how->rewritten = &analysis->rewritten;
-    }
-    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), p->model, NULL, &order, err));
-    ONV_TRY(onv_live_compute(p->model, order.nodes, &p->reordered, err));
-    p->live = &p->reordered;
-    if (runtime->rewrites) analysis->rewritten_live = p->reordered;
-    return ONV_OK;
+    if (!runtime->rewrites) return (prepared){&analysis->model, &analysis->live};
+    how->rewritten = &analysis->rewritten;
+    return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
 }
 
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
@@ -69,8 +73,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
-    prepared p;
-    ONV_TRY(prepare_runtime(analysis, runtime, &how, &p, err));
+    prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
@@ -154,6 +157,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
                         "%llu tensors have no size, so nothing can be replayed: bind all "
                         "dimensions",
                         (unsigned long long)analysis->live.unknown);
+    ONV_TRY(rewrite(analysis, options, err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     /* Training alone is compared with PyTorch's inference, unless more is asked for. */
     const char *list = options->runtimes;
@@ -213,7 +217,10 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         status = analyse(analysis, options, from->watch, err);
         if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
-        if (status != ONV_OK) onv_model_cleanup(&analysis->model);
+        if (status != ONV_OK) {
+            onv_rewritten_cleanup(&analysis->rewritten);
+            onv_model_cleanup(&analysis->model);
+        }
     }
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);

@@ -193,6 +193,7 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                                                ? &analyses[i]->rewritten
                                                : NULL,
                               .rewritten_live = &analyses[i]->rewritten_live,
+                              .dumps_rewritten = analyses[i]->dumps_rewritten,
                               .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
                               .levers = &analyses[i]->levers,

@@ -147,16 +147,10 @@ static void put_graph(const dump *d, const onv_graph *graph)
     onv_write_char(out, '\n');
 }
 
-/* Where ONNX Runtime's figures are the only ones asked for, the graph is the one that it runs. */
-static bool is_rewritten(const onv_view *view)
-{
-    return view->rewritten != NULL && view->n_runtimes == 1 && view->runtimes[0].runtime->rewrites;
-}
-
 static onv_status dump_view(const onv_report_job *job, const onv_view *view)
 {
-    const onv_model *model = is_rewritten(view) ? &view->rewritten->model : view->model;
-    const onv_live *live = is_rewritten(view) ? view->rewritten_live : view->live;
+    const onv_model *model = view->dumps_rewritten ? &view->rewritten->model : view->model;
+    const onv_live *live = view->dumps_rewritten ? view->rewritten_live : view->live;
     dump d = {.job = job, .model = model};
     d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
     /* Lives on while the arena is emptied behind each line. */
