@@ -400,20 +400,83 @@ static bool read_reshape(onv_push *p, int64_t *from, int64_t *to)
 }
 
 /* A Reshape that only moves dims of 1 about is a Transpose. */
+static bool is_moving_ones(const onv_push *p, int64_t *from, const int64_t *to, onv_perm *own)
+{
+    own->rank = p->perm.rank;
+    for (int i = 0; i < own->rank; i++) {
+        int at = 0;
+        for (; at < own->rank && from[at] != to[i]; at++)
+            if (from[at] != -1 && from[at] != 1 && to[i] != 1) return false;
+        if (at == own->rank) return false;
+        own->at[i] = at;
+        from[at] = -1;
+    }
+    return true;
+}
+
+/* How many dims each dim of the input is split into; false where some are joined. */
+static bool count_parts(const onv_type *from, const onv_type *to, int *parts)
+{
+    int next = 0;
+    for (int i = 0; i < from->rank; i++) {
+        int64_t product = 1, dim = from->dims[i].raw;
+        for (parts[i] = 0; next < to->rank && (parts[i] == 0 || product < dim); parts[i]++) {
+            int64_t factor = to->dims[next].raw;
+            if (factor <= 0 || dim % factor != 0 ||
+                __builtin_mul_overflow(product, factor, &product))
+                return false;
+            next++;
+        }
+        if (product != dim) return false;
+    }
+    for (; next < to->rank && onv_dim_is(to->dims[next], 1); next++) parts[from->rank - 1]++;
+    return next == to->rank;
+}
+
+/* A Reshape that splits axes splits them before the Transpose. */
+static bool move_split_axes(onv_push *p)
+{
+    onv_edit *e = p->e;
+    const onv_type *from = onv_edit_seen(e, onv_edit_in(e, p->node, 0));
+    const onv_type *to = onv_edit_seen(e, onv_edit_out(e, p->node, 0));
+    int parts[ONV_MAX_RANK], first[ONV_MAX_RANK], n = 0;
+    if (!onv_type_is_static(from) || !onv_type_is_static(to) || from->rank != p->perm.rank ||
+        to->rank <= from->rank || !count_parts(from, to, parts))
+        return false;
+    for (int i = 0; i < from->rank; i++) {
+        first[i] = n;
+        n += parts[i];
+    }
+    int64_t dims[ONV_MAX_RANK];
+    onv_perm behind = {.rank = to->rank};
+    n = 0;
+    for (int axis = 0; axis < from->rank; axis++) { /* of what is before the Transpose */
+        int64_t i = p->inverse.at[axis];
+        for (int k = 0; k < parts[i]; k++) {
+            behind.at[first[i] + k] = n;
+            dims[n++] = to->dims[first[i] + k].raw;
+        }
+    }
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_push_set_numbers(e, p->node, 1, ONV_INT64, dims, (uint32_t)n);
+    onv_push_outputs(e, p->node, &behind);
+    return true;
+}
+
 static bool move_reshape(onv_push *p)
 {
     int64_t from[ONV_MAX_RANK], to[ONV_MAX_RANK];
-    onv_perm own = {.rank = p->perm.rank};
-    if (!read_reshape(p, from, to)) return false;
-    for (int i = 0; i < own.rank; i++) {
-        int at = 0;
-        for (; at < own.rank && from[at] != to[i]; at++)
-            if (from[at] != -1 && from[at] != 1 && to[i] != 1) return false;
-        if (at == own.rank) return false;
-        own.at[i] = at;
-        from[at] = -1;
-    }
-    return merge(p, &own);
+    onv_perm own;
+    if (read_reshape(p, from, to) && is_moving_ones(p, from, to, &own)) return merge(p, &own);
+    onv_value_id shape = onv_edit_in(p->e, p->node, 1);
+    return onv_is_value(shape) && onv_edit_is_constant(p->e, shape) && move_split_axes(p);
+}
+
+/* Only once a node is assigned to a provider that takes both layouts. */
+static bool move_nothing(onv_push *p)
+{
+    (void)p;
+    return false;
 }
 
 /* --- Table ------------------------------------------------------------------------------------- */
@@ -443,6 +506,7 @@ static const onv_pusher pushers[] = {
     {"Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax},
     {"QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize},
     {"Reshape", ONV_PUSH_FIRST, false, move_reshape},
+    {"MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing},
 };
 
 static bool has_word(const char *list, const char *word)
