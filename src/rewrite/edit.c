@@ -245,7 +245,8 @@ bool onv_edit_ints(onv_edit *e, onv_value_id value, const onv_scalar **list, uin
     const onv_known *known = onv_edit_constant(e, value);
     if (known == NULL || onv_dtype_is_float((onv_dtype)known->dtype)) return false;
     for (uint32_t i = 0; i < known->count; i++)
-        if (!onv_dim_is_const(known->elems[i].i)) return false;
+        if (!onv_dim_is_known(known->elems[i].i) || onv_dim_is_expr(known->elems[i].i))
+            return false;
     *list = known->elems;
     *count = known->count;
     return true;

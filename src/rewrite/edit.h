@@ -139,7 +139,7 @@ bool onv_edit_is_constant(const onv_edit *e, onv_value_id value);
 /* The contents of such a one where it is small; NULL else. */
 const onv_known *onv_edit_constant(onv_edit *e, onv_value_id value);
 
-/* Its single element (of any rank) / the integers of it. */
+/* Its single element (of any rank) / the integers of it, of which those beyond 2^61 are infinities. */
 bool onv_edit_scalar(onv_edit *e, onv_value_id value, double *number);
 bool onv_edit_ints(onv_edit *e, onv_value_id value, const onv_scalar **list, uint32_t *count);
 

@@ -35,7 +35,7 @@ static bool has_sized_outputs(const onv_edit *e, onv_node_id id)
     return true;
 }
 
-static bool can_fold(const onv_edit *e, onv_node_id id)
+bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
 {
     const onv_node *node = onv_edit_node_at(e, id);
     if (node->op == NULL || (node->op->flags & (ONV_OP_SUBGRAPH | ONV_OP_RANDOM)) != 0)
@@ -50,7 +50,7 @@ static bool can_fold(const onv_edit *e, onv_node_id id)
 bool onv_rule_constant_folding(onv_edit *e, onv_node_id id)
 {
     if (!e->is_seen) onv_seen_node(e, id);
-    if (!can_fold(e, id)) return false;
+    if (!onv_edit_can_fold(e, id)) return false;
     const onv_node *node = onv_edit_node_at(e, id);
     for (uint32_t k = 0; k < node->n_outputs; k++)
         if (onv_is_value(node->outputs[k])) onv_edit_fold(e, node->outputs[k]);

@@ -1,150 +1,157 @@
-/* Reshapes: to shapes put together from their own input, and several in a row. */
-#include "rewrite/fuse.h"
+/* A Reshape to a shape that Concat puts together of constants, of dims that the operand has in the same
+ * place (0), and of at most one number that is computed in another way (-1): to a constant. */
+#include "rewrite/rules.h"
+#include "rewrite/seen.h"
 
-/* --- A shape that is put together -------------------------------------------------------------- */
-
-enum { MOST_DIMS = ONV_MAX_RANK };
-
-typedef struct new_shape {
-    int64_t dims[MOST_DIMS];
-    uint32_t count, open; /* how many are -1 */
-} new_shape;
-
-static bool append(new_shape *s, int64_t dim)
-{
-    if (s->count == MOST_DIMS) return false;
-    s->dims[s->count++] = dim;
-    s->open += dim == -1;
-    return true;
-}
-
-static bool append_constant(onv_edit *e, onv_value_id value, new_shape *s)
-{
-    const onv_scalar *list;
-    uint32_t n;
-    if (!onv_edit_is_constant(e, value) || !onv_edit_ints(e, value, &list, &n)) return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (!append(s, list[i].i.raw)) return false;
-    return true;
-}
-
-/* Unsqueeze by axis 0. */
-static bool unsqueezes_first(onv_edit *e, onv_node_id node)
-{
-    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "axes");
-    const onv_scalar *list;
-    uint32_t n;
-    if (!onv_fuse_is(e, node, "Unsqueeze")) return false;
-    if (attr != NULL && attr->kind == ONV_ATTR_INTS) return attr->count == 1 && attr->ints[0] == 0;
-    onv_value_id in = onv_edit_in(e, node, 1);
-    return onv_is_value(in) && onv_edit_is_constant(e, in) && onv_edit_ints(e, in, &list, &n) &&
-           n == 1 && onv_dim_is(list[0].i, 0);
-}
-
-static bool has_same_dims(const onv_edit *e, onv_value_id a, onv_value_id b)
-{
-    int rank = onv_fuse_rank(e, a);
-    if (onv_fuse_same_value(a, b)) return true;
-    if (rank < 0 || rank != onv_fuse_rank(e, b)) return false;
-    for (int i = 0; i < rank; i++)
-        if (!onv_dim_same(onv_fuse_dim(e, a, i), onv_fuse_dim(e, b, i))) return false;
-    return true;
-}
-
-/* root -> Shape -> Gather(axis) -> Unsqueeze: the very dim that a 0 there copies. */
-static bool is_own_dim(onv_edit *e, onv_value_id value, onv_value_id root, uint32_t axis)
-{
-    const onv_scalar *list;
-    uint32_t n;
-    onv_node_id unsqueeze = onv_edit_producer(e, value);
-    if (!onv_is_node(unsqueeze) || !unsqueezes_first(e, unsqueeze)) return false;
-    onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
-    if (!onv_is_node(gather) || !onv_fuse_is(e, gather, "Gather")) return false;
-    onv_node_id shape = onv_edit_in_node(e, gather, 0);
-    onv_value_id index = onv_edit_in(e, gather, 1);
-    return onv_is_node(shape) && onv_fuse_is(e, shape, "Shape") && onv_is_value(index) &&
-           onv_edit_is_constant(e, index) && onv_fuse_rank(e, index) <= 1 &&
-           onv_edit_ints(e, index, &list, &n) && n == 1 && onv_dim_is(list[0].i, axis) &&
-           has_same_dims(e, onv_edit_in(e, shape, 0), root);
-}
+enum { MOST_PARTS = 64 };
 
 static bool has_one_element(const onv_edit *e, onv_value_id value)
 {
-    int rank = onv_fuse_rank(e, value);
-    for (int i = 0; i < rank; i++)
-        if (!onv_dim_is(onv_fuse_dim(e, value, i), 1)) return false;
-    return rank >= 0;
-}
-
-/* The Concat of the shape becomes constant numbers: 0 for a dim that is copied, -1 for one that is computed. */
-static bool fuse_shape(onv_edit *e, onv_node_id reshape)
-{
-    onv_value_id root = onv_edit_in(e, reshape, 0), shape = onv_edit_in(e, reshape, 1);
-    onv_node_id concat = onv_edit_producer(e, shape);
-    if (!onv_is_node(concat) || !onv_fuse_is(e, concat, "Concat") ||
-        !onv_fuse_has_uses(e, concat, 1))
-        return false;
-    new_shape s = {.count = 0};
-    for (uint32_t k = 0; k < onv_edit_node_at(e, concat)->n_inputs; k++) {
-        onv_value_id in = onv_edit_in(e, concat, k);
-        if (append_constant(e, in, &s)) continue;
-        bool is_own = is_own_dim(e, in, root, s.count);
-        if (!is_own && !has_one_element(e, in)) return false;
-        if (!append(&s, is_own ? 0 : -1)) return false;
-    }
-    if (s.open > 1) return false;
-    int64_t count = s.count;
-    onv_graph_id graph = onv_edit_node_at(e, concat)->graph;
-    onv_value_id weight = onv_edit_add_weight(e, graph, onv_edit_value_at(e, shape)->name,
-                                              ONV_INT64, &count, 1, s.dims);
-    if (e->status != ONV_OK) return false;
-    onv_edit_set_input(e, reshape, 1, weight);
-    onv_edit_remove_with_inputs(e, concat);
-    onv_edit_retype(e, reshape);
+    const onv_type *type = onv_edit_seen(e, value);
+    if (!onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is(type->dims[i], 1)) return false;
     return true;
 }
 
-/* --- Reshapes in a row ------------------------------------------------------------------------- */
-
-static bool is_reshaping(const onv_edit *e, onv_node_id node)
+/* Types that say the same of every dim. */
+static bool same_shape(const onv_type *a, const onv_type *b)
 {
-    return onv_fuse_is(e, node, "Reshape") || onv_fuse_is(e, node, "Squeeze") ||
-           onv_fuse_is(e, node, "Unsqueeze");
+    if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (!onv_dim_same(a->dims[i], b->dims[i])) return false;
+    return true;
 }
 
-/* All of them are one where the dims of the last are numbers. */
-static bool fuse_row(onv_edit *e, onv_node_id reshape)
+/* Axes: an attribute, since opset 13 an input. */
+static bool has_axis_0(onv_edit *e, onv_node_id node)
 {
-    onv_node_id nodes[MOST_DIMS] = {reshape};
-    uint32_t n = 1;
-    while (n < MOST_DIMS && onv_fuse_has_uses(e, nodes[n - 1], 1)) {
-        onv_node_id next = onv_fuse_reader(e, nodes[n - 1]);
-        if (!onv_is_node(next) || !is_reshaping(e, next) ||
-            !onv_type_is_static(onv_edit_seen(e, onv_edit_out(e, next, 0))))
-            break;
-        nodes[n++] = next;
+    const onv_attr *axes = onv_node_attr(onv_edit_node_at(e, node), "axes");
+    double axis;
+    if (onv_edit_scalar(e, onv_edit_in(e, node, 1), &axis)) return axis == 0;
+    return axes != NULL && axes->kind == ONV_ATTR_INTS && axes->count == 1 && axes->ints[0] == 0;
+}
+
+/* Shape, Gather, Unsqueeze: dim `axis` of what is reshaped. */
+static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
+{
+    double index;
+    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, "Unsqueeze", 0)) return false;
+    onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
+    if (!onv_is_node(gather) || !onv_edit_is(e, gather, "Gather", 0)) return false;
+    onv_node_id shape = onv_edit_in_node(e, gather, 0);
+    if (!onv_is_node(shape) || !onv_edit_is(e, shape, "Shape", 0)) return false;
+    if (!has_axis_0(e, unsqueeze)) return false;
+    if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
+    onv_value_id of = onv_edit_in(e, shape, 0);
+    return of.index == root.index || same_shape(onv_edit_seen(e, of), onv_edit_seen(e, root));
+}
+
+typedef struct target {
+    int64_t dims[MOST_PARTS];
+    uint32_t count;
+} target;
+
+static bool append_constant(onv_edit *e, onv_value_id part, target *t)
+{
+    const onv_scalar *list;
+    uint32_t n;
+    if (!onv_edit_ints(e, part, &list, &n) || n > MOST_PARTS - t->count) return false;
+    for (uint32_t i = 0; i < n; i++) t->dims[t->count++] = list[i].i.raw;
+    return true;
+}
+
+static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, target *t)
+{
+    uint32_t n_open = 0;
+    for (uint32_t k = 0; k < onv_edit_node_at(e, concat)->n_inputs; k++) {
+        onv_value_id part = onv_edit_in(e, concat, k);
+        if (append_constant(e, part, t)) continue;
+        if (t->count == MOST_PARTS) return false;
+        if (is_dim(e, root, onv_edit_in_node(e, concat, k), t->count))
+            t->dims[t->count++] = 0;
+        else if (has_one_element(e, part))
+            t->dims[t->count++] = -1;
+        else
+            return false;
     }
-    if (n < 2) return false;
-    const onv_type *type = onv_edit_seen(e, onv_edit_out(e, nodes[n - 1], 0));
-    int64_t dims[ONV_MAX_RANK], count = type->rank;
-    for (int i = 0; i < type->rank; i++) dims[i] = type->dims[i].raw;
-    onv_graph_id graph = onv_edit_node_at(e, reshape)->graph;
-    onv_value_id inputs[2] = {
-        onv_edit_in(e, reshape, 0),
-        onv_edit_add_weight(e, graph, "new_reshape_shape", ONV_INT64, &count, 1, dims)};
-    if (e->status != ONV_OK) return false;
-    return onv_fuse_replace(e, &(onv_fused){.op_type = "Reshape",
-                                            .version = onv_edit_opset(e),
-                                            .inputs = inputs,
-                                            .n_inputs = 2,
-                                            .last = nodes[n - 1],
-                                            .nodes = nodes,
-                                            .n_nodes = n});
+    for (uint32_t i = 0; i < t->count; i++) n_open += t->dims[i] == -1;
+    return n_open <= 1;
 }
 
-bool onv_fuse_reshape(onv_edit *e, onv_node_id reshape)
+/* --- Reshapes one after the other -------------------------------------------------------------- */
+
+static bool only_reshapes(const onv_edit *e, onv_node_id node)
 {
-    if (!onv_fuse_is(e, reshape, "Reshape")) return false;
-    bool is_shape = fuse_shape(e, reshape);
-    return fuse_row(e, reshape) || is_shape;
+    return onv_edit_is(e, node, "Reshape", 0) || onv_edit_is(e, node, "Squeeze", 0) ||
+           onv_edit_is(e, node, "Unsqueeze", 0);
+}
+
+/* The last one of those that each read alone what the one before makes, to a shape that is known. */
+static onv_node_id last_reshape(const onv_edit *e, onv_node_id node)
+{
+    for (onv_node_id next;; node = next) {
+        next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
+        if (!onv_is_node(next) || !only_reshapes(e, next)) return node;
+        const onv_type *out = onv_edit_seen(e, onv_edit_out(e, next, 0));
+        if (!onv_type_has_rank(out) || !onv_type_is_static(out)) return node;
+    }
+}
+
+/* A Reshape, and Reshapes, Squeezes and Unsqueezes behind it: to the last shape at once. */
+static bool join_reshapes(onv_edit *e, onv_node_id node)
+{
+    int64_t dims[ONV_MAX_RANK];
+    onv_node_id last = last_reshape(e, node);
+    if (last.index == node.index) return false;
+    onv_value_id out = onv_edit_out(e, last, 0);
+    const onv_type *to = onv_edit_seen(e, out);
+    for (int i = 0; i < to->rank; i++) dims[i] = to->dims[i].raw;
+    const int64_t length = to->rank;
+    onv_value_id shape =
+        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, out)->name,
+                            ONV_INT64, &length, 1, dims);
+    onv_value_id inputs[] = {onv_edit_in(e, node, 0), shape};
+    onv_new_node reshape = {.op_type = "Reshape",
+                            .name = onv_edit_node_at(e, node)->name,
+                            .inputs = inputs,
+                            .n_inputs = 2,
+                            .outputs = &out,
+                            .n_outputs = 1,
+                            .version = onv_edit_node_at(e, node)->version,
+                            .at = last};
+    if (e->status != ONV_OK) return false;
+    onv_edit_add(e, &reshape);
+    for (onv_node_id at = last; e->status == ONV_OK; at = onv_edit_in_node(e, at, 0)) {
+        onv_edit_remove(e, at);
+        if (at.index == node.index) break;
+    }
+    return true;
+}
+
+static bool make_constant(onv_edit *e, onv_node_id node)
+{
+    target t = {.count = 0};
+    onv_node_id concat = onv_edit_in_node(e, node, 1);
+    if (!onv_is_node(concat)) return false;
+    if (!onv_edit_is(e, concat, "Concat", 0) ||
+        !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
+        return false;
+    if (!find_target(e, onv_edit_in(e, node, 0), concat, &t)) return false;
+    const int64_t length = t.count;
+    onv_value_id old = onv_edit_out(e, concat, 0);
+    onv_value_id shape =
+        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, old)->name,
+                            ONV_INT64, &length, 1, t.dims);
+    if (e->status != ONV_OK) return false;
+    onv_edit_set_input(e, node, 1, shape);
+    onv_edit_remove_with_inputs(e, concat);
+    onv_seen_node(e, node);
+    return true;
+}
+
+bool onv_rule_reshape(onv_edit *e, onv_node_id node)
+{
+    bool is_constant = onv_edit_is(e, node, "Reshape", 18) && make_constant(e, node);
+    return join_reshapes(e, node) || is_constant;
 }

@@ -76,7 +76,7 @@ static void run_step(rewriting *r, uint8_t level, bool is_first)
     for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
         const onv_rewrite_rule *row = &onv_rewrite_rules[i];
         if (row->kind == ONV_RULE || row->level != level) continue;
-        if (row->kind == ONV_ONCE && !is_first) continue;
+        if (row->kind == ONV_TRANSFORMER_ONCE && !is_first) continue;
         n_nodes = (uint32_t)e->nodes.count;
         for (uint32_t g = 0; g < e->graphs.count; g++)
             if (is_alive(e, g)) run_transformer(r, i, (onv_graph_id){g}, n_nodes);
