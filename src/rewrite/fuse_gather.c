@@ -13,16 +13,17 @@ typedef struct part {
     bool is_squeezed; /* the index of a Gather has no dims */
 } part;
 
+/* An end far beyond any size counts as one. */
 static bool read_number(onv_edit *e, onv_value_id value, int64_t *number, int *rank)
 {
-    const onv_scalar *list;
-    uint32_t count;
     if (!onv_is_value(value) || !onv_edit_is_constant(e, value)) return false;
     const onv_type *type = &onv_edit_value_at(e, value)->type;
     if (type->dtype != ONV_INT64 || !onv_type_has_rank(type) || type->rank > 1) return false;
-    if (!onv_edit_ints(e, value, &list, &count) || count != 1 || !onv_dim_is_const(list[0].i))
-        return false;
-    *number = list[0].i.raw;
+    const onv_known *known = onv_edit_constant(e, value);
+    if (known == NULL || known->count != 1) return false;
+    onv_dim element = known->elems[0].i;
+    if (!onv_dim_is_const(element) && !onv_dim_is_infinite(element)) return false;
+    *number = element.raw;
     *rank = type->rank;
     return true;
 }

@@ -257,6 +257,23 @@ static bool move_arg_extreme(onv_push *p)
     return true;
 }
 
+/* One element of an axis, by a constant index without dims. */
+static bool move_gather(onv_push *p)
+{
+    onv_edit *e = p->e;
+    onv_value_id index = onv_edit_in(e, p->node, 1);
+    int64_t axis = onv_edit_int(e, p->node, "axis", 0);
+    if (!onv_edit_is_constant(e, index) || onv_fuse_rank(e, index) != 0 ||
+        !normalize_axis(&axis, p->perm.rank))
+        return false;
+    axis = p->perm.at[axis];
+    set_axis(p, axis);
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_perm behind = onv_perm_squeezed(&p->perm, &axis, 1);
+    onv_push_outputs(e, p->node, &behind);
+    return true;
+}
+
 /* As many axes as the list of starts is long, where none are given. */
 static bool default_slice_axes(onv_push *p, axes *a)
 {
@@ -502,6 +519,7 @@ static const onv_pusher pushers[] = {
     {"Squeeze", ONV_PUSH_FIRST, true, move_squeeze},
     {"Unsqueeze", ONV_PUSH_FIRST, true, move_unsqueeze},
     {"Slice", ONV_PUSH_FIRST, true, move_slice},
+    {"Gather", ONV_PUSH_FIRST, true, move_gather},
     {"Tile", ONV_PUSH_FIRST, true, move_tile},
     {"Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax},
     {"QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize},
