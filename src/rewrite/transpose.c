@@ -485,6 +485,24 @@ static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher 
     return true;
 }
 
+/* Whether each node that reads the value passes a Transpose on to another one, or is one. */
+static bool leads_everywhere(const walk *w, onv_value_id value)
+{
+    const onv_edit *e = w->e;
+    if (value.index >= w->n_values || !w->leads[value.index] || !onv_push_is_inner(e, value))
+        return false;
+    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
+         use = onv_edit_next_use(e, use)) {
+        const onv_node *reader = onv_edit_node_at(e, use->node);
+        bool leads = onv_fuse_is(e, use->node, "Transpose");
+        for (uint32_t k = 0; k < reader->n_outputs && !leads; k++)
+            leads = onv_is_value(reader->outputs[k]) && reader->outputs[k].index < w->n_values &&
+                    w->leads[reader->outputs[k].index];
+        if (!leads) return false;
+    }
+    return true;
+}
+
 static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
 {
     const onv_edit *e = w->e;
@@ -497,7 +515,7 @@ static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         onv_value_id out = node->outputs[k];
         if (!onv_is_value(out)) continue;
-        if (out.index < w->n_values && w->leads[out.index]) return true;
+        if (leads_everywhere(w, out)) return true;
         int dims = count_dims(e, out);
         if (dims > out_cost) out_cost = dims;
     }
