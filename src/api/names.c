@@ -5,6 +5,7 @@
 #include "alloc/alloc.h"
 #include "ckpt/training.h"
 #include "device/device.h"
+#include "eager/pytorch.h"
 #include "order/order.h"
 #include "ort/settings.h"
 #include "runtime/runtime.h"
@@ -26,6 +27,11 @@ const char *onv_optimizer_name(size_t index, const char **summary)
     if (index >= onv_n_optimizers) return NULL;
     if (summary != NULL) *summary = onv_optimizers[index]->summary;
     return onv_optimizers[index]->name;
+}
+
+const char *onv_pytorch_name(size_t index)
+{
+    return onv_pytorch_release(index);
 }
 
 const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)

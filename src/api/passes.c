@@ -132,9 +132,9 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
     onv_fit_judge(&budget, NULL, 0);
     ONV_TRY(
-        onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
+        onv_training_choose_plan(budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    return onv_runtime_of_training(&analysis->model, &analysis->live, &t->figures, r, err);
+    return onv_runtime_of_training(&t->figures, r, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,

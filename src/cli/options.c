@@ -46,6 +46,11 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_GPU,
+    OPT_CHANNELS_LAST,
+    OPT_NO_TF32,
+    OPT_CUDNN_BENCHMARK,
+    OPT_PYTORCH,
     OPT_ORT,
 };
 
@@ -81,6 +86,8 @@ static const option_row rows[] = {
      "a setting of ONNX Runtime, by its own name; see below; repeatable"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
+     "the release whose rules eager PyTorch follows; see below"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -106,6 +113,13 @@ static const option_row rows[] = {
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
      "foreach (PyTorch's choice on GPUs), fused or for-loop"},
+    {OPT_GPU, "gpu", required_argument, "NAME",
+     "whose libraries take workspaces; otherwise that of --budget, or H100"},
+    {OPT_CHANNELS_LAST, "channels-last", no_argument, NULL,
+     "PyTorch: tensors of convolutions lie in channels_last"},
+    {OPT_NO_TF32, "no-tf32", no_argument, NULL, "PyTorch: convolutions do not use TF32"},
+    {OPT_CUDNN_BENCHMARK, "cudnn-benchmark", no_argument, NULL,
+     "PyTorch: the first iteration tries all of cuDNN's kernels"},
     {OPT_CHECKPOINT, "checkpoint", required_argument, "LIST",
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
@@ -178,8 +192,10 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
@@ -222,6 +238,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
@@ -242,6 +259,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
+    case OPT_GPU: return onv_cli_set_gpu(cli, arg);
+    case OPT_CHANNELS_LAST: cli->analysis.channels_last = true; return ONV_CLI_RUN;
+    case OPT_NO_TF32: cli->analysis.no_tf32 = true; return ONV_CLI_RUN;
+    case OPT_CUDNN_BENCHMARK: cli->analysis.cudnn_benchmark = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
@@ -282,6 +303,8 @@ static void distrust(onv_options *options)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    if (cli->analysis.compute_capability == 0)
+        cli->analysis.compute_capability = cli->budget_capability;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
     if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
         return onv_cli_reject("--zero and --world go together, and a world has 2 devices or more");

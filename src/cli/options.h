@@ -26,6 +26,7 @@ typedef struct onv_cli {
     const char **models;
     size_t n_models;
     bool untrusted; /* the models are */
+    unsigned budget_capability; /* of the GPU that --budget names; 0: none */
     onv_dim_binding *dims;
     onv_shape_binding *shapes;
     onv_input_value *input_values;

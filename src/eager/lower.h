@@ -109,6 +109,9 @@ void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const 
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
+/* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
+void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
+void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */

@@ -81,10 +81,6 @@ static const setting settings[] = {
     {.key = "optimization.enable_gelu_approximation",
      .offset = offsetof(onv_ort_settings, enable_gelu_approximation),
      SWITCH},
-    {.key = "memory.enable_memory_arena_shrinkage",
-     .offset = offsetof(onv_ort_settings, enable_memory_arena_shrinkage),
-     .values = "gpu:0, or nothing",
-     .spellings = {{"", 0}, {"gpu:0", 1}}},
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
@@ -144,6 +140,12 @@ onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, on
         if (is_key(&settings[i], assignment, length))
             return set_field(to, &settings[i], equals + 1, err);
     return reject_key(assignment, length, err);
+}
+
+void onv_ort_settings_arena(const onv_ort_settings *of, onv_bfc_options *arena)
+{
+    arena->extend = (onv_bfc_extend)of->arena_extend_strategy;
+    arena->limit_bytes = of->gpu_mem_limit;
 }
 
 const char *onv_ort_setting_name(size_t index, const char **values)

@@ -38,11 +38,13 @@ typedef struct onv_ort_settings {
     uint32_t disable_prepacking;
     uint32_t use_deterministic_compute;
     uint32_t enable_gelu_approximation;
-    uint32_t enable_memory_arena_shrinkage; /* after each run */
     uint64_t gpu_mem_limit;                 /* of the arena; 0: none */
 } onv_ort_settings;
 
 extern const onv_ort_settings onv_ort_settings_default;
+
+/* What they say of the arena. */
+void onv_ort_settings_arena(const onv_ort_settings *settings, onv_bfc_options *arena);
 
 /* One "KEY=VALUE". ONV_ERR_USAGE names what is valid: the keys, or the values of the key. */
 onv_status onv_ort_settings_set(onv_ort_settings *settings, const char *assignment, onv_error *err);
