@@ -104,8 +104,24 @@ static void see_owner(onv_edit *e, const onv_node *node)
     }
 }
 
+/* The axis that a Split divides where its size is not known: then ONNX knows no size of a part, either,
+ * though they are given. -1: none. */
+static int unsure_axis(const onv_edit *e, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Split") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+        !onv_is_value(node->inputs[0]))
+        return -1;
+    const onv_type *in = &e->values.at[node->inputs[0].index].seen;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : 0;
+    if (!onv_type_has_rank(in)) return -1;
+    if (axis < 0) axis += in->rank;
+    return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
+}
+
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
 {
+    int unsure = unsure_axis(e, node);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         const onv_type *type = &c->out[k].type;
@@ -114,7 +130,8 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
             for (int i = 0; dims != NULL && i < type->rank; i++)
-                dims[i] = is_carried(e, node, type->dims[i]) ? type->dims[i] : ONV_DIM_UNKNOWN;
+                dims[i] = i != unsure && is_carried(e, node, type->dims[i]) ? type->dims[i]
+                                                                            : ONV_DIM_UNKNOWN;
         }
         store(e, node->outputs[k], dims, has_rank ? type->rank : -1);
         e->values.at[node->outputs[k].index].seen_known =
