@@ -119,6 +119,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
 {
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     if (r->counts == NULL) return onv_fail_memory(err);
+    run_level(r, 0);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
     onv_rewrite_assign(&r->e);
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);

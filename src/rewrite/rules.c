@@ -5,6 +5,12 @@
 
 /* Read in source (onnxruntime/core/optimizer/graph_transformer_utils.cc), in the order of version 1.31's log. */
 const onv_rewrite_rule onv_rewrite_rules[] = {
+    {.name = "EnsureUniqueDQForNodeUnit",
+     .level = 0,
+     .kind = ONV_TRANSFORMER,
+     .ops = "DequantizeLinear",
+     .apply = onv_rule_unique_dequantize},
+
     {"EliminateIdentity", 1, ONV_RULE, false, "Identity", onv_rule_eliminate_identity, NULL},
     {"EliminateSlice", 1, ONV_RULE, false, "Slice", onv_rule_eliminate_slice, NULL},
     {"UnsqueezeElimination", 1, ONV_RULE, false, "Unsqueeze", onv_rule_eliminate_unsqueeze, NULL},
@@ -41,6 +47,11 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .kind = ONV_TRANSFORMER,
      .ops = "ReduceMean",
      .apply = onv_fuse_layer_norm_level1},
+    {.name = "EnsureUniqueDQForNodeUnit",
+     .level = 1,
+     .kind = ONV_TRANSFORMER,
+     .ops = "DequantizeLinear",
+     .apply = onv_rule_unique_dequantize},
     {.name = "TransposeOptimizer",
      .level = 1,
      .kind = ONV_TRANSFORMER_ONCE,

@@ -15,7 +15,7 @@ typedef enum onv_rule_kind {
  * `run` instead. */
 typedef struct onv_rewrite_rule {
     const char *name;     /* ONNX Runtime's own, as `disabled_optimizers` takes it */
-    uint8_t level;        /* 1, 2, 3 */
+    uint8_t level;        /* 0: at every level, before the others; 1, 2, 3 */
     uint8_t kind;         /* onv_rule_kind */
     bool is_not_modelled; /* `apply` says whether it would do something, and does nothing */
     const char *ops;      /* operator types that it starts at, with a space between; NULL: any */
@@ -62,6 +62,9 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul);
 /* --- share.c */
 uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph);
 uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph);
+
+/* --- quantized.c */
+bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node);
 
 /* --- fold_constants.c */
 bool onv_rule_constant_folding(onv_edit *e, onv_node_id node);
