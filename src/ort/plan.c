@@ -159,6 +159,7 @@ static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
     if (p->provider != ONV_ORT_CUDA && row->kind == ONV_BUFFER_INPUT) return;
     if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
+    if (p->model->has_providers && p->is_host[row->value.index]) return;
     new_buffer(p, row);
 }
 

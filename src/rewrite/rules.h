@@ -27,8 +27,8 @@ typedef struct onv_rewrite_rule {
 extern const onv_rewrite_rule onv_rewrite_rules[];
 extern const size_t onv_n_rewrite_rules;
 
-/* Providers for all nodes (partition.c), and the copies at their border (memcpy.c), after which
- * `is_on_host` says of each value, by its number before onv_edit_finish, where it lies. */
+/* Providers for all nodes (partition.c); copies at their border, after which each value has its place
+ * (memcpy.c), and how many there are. */
 void onv_rewrite_assign(onv_edit *e);
 uint32_t onv_rewrite_add_copies(onv_edit *e);
 
