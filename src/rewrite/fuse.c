@@ -10,7 +10,7 @@ bool onv_fuse_same_value(onv_value_id a, onv_value_id b)
 
 bool onv_fuse_same_provider(const onv_edit *e, onv_node_id a, onv_node_id b)
 {
-    return e->nodes.at[a.index].provider == e->nodes.at[b.index].provider;
+    return onv_edit_node_at(e, a)->provider == onv_edit_node_at(e, b)->provider;
 }
 
 bool onv_fuse_is_float(const onv_edit *e, onv_value_id value)

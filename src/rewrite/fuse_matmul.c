@@ -172,7 +172,7 @@ static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_
 static bool is_scalable(const onv_edit *e, onv_node_id node)
 {
     if (!onv_fuse_is(e, node, "MatMul") && !is_fused(e, node)) return false;
-    bool is_cpu = e->nodes.at[node.index].provider == ONV_PROVIDER_CPU;
+    bool is_cpu = onv_edit_node_at(e, node)->provider == ONV_PROVIDER_CPU;
     for (uint32_t k = 0; k < 2; k++) {
         onv_value_id in = onv_edit_in(e, node, k);
         if (!onv_fuse_is_float(e, in)) return false;

@@ -182,7 +182,7 @@ static bool fuse_layer_norm(onv_edit *e, onv_node_id mean)
     if (!onv_is_value(inputs[1]) || !onv_is_value(inputs[2]) ||
         !onv_dim_same(onv_fuse_dim(e, inputs[1], 0), onv_fuse_dim(e, inputs[2], 0)))
         return false;
-    if (e->nodes.at[mean.index].provider == ONV_PROVIDER_CPU &&
+    if (onv_edit_node_at(e, mean)->provider == ONV_PROVIDER_CPU &&
         onv_edit_value_at(e, n.x)->type.dtype == ONV_FLOAT16)
         return false;
     onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),
@@ -226,7 +226,7 @@ static bool match_simplified(onv_edit *e, onv_node_id pow, norm_match *n)
     onv_node_id div = onv_fuse_child(e, sqrt, "Div");
     if (!is_inner_part(e, n, div, "Div") || !join(n, div)) return false;
     if (!onv_fuse_same_value(onv_edit_in(e, div, 0), n->x)) return false;
-    bool is_cuda = e->nodes.at[pow.index].provider == ONV_PROVIDER_CUDA;
+    bool is_cuda = onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CUDA;
     if (is_cuda) match_cast_before(e, n, 2);
     n->mul = onv_fuse_reader(e, div);
     if (onv_fuse_is(e, n->mul, "Cast") && onv_fuse_has_uses(e, n->mul, 1)) {
@@ -245,7 +245,7 @@ bool onv_fuse_simplified_layer_norm(onv_edit *e, onv_node_id pow)
         return false;
     onv_value_id inputs[2] = {n.x, vector_input(e, n.mul)};
     if (!onv_is_value(inputs[1])) return false;
-    if (e->nodes.at[pow.index].provider == ONV_PROVIDER_CPU &&
+    if (onv_edit_node_at(e, pow)->provider == ONV_PROVIDER_CPU &&
         onv_edit_value_at(e, n.x)->type.dtype == ONV_FLOAT16)
         return false;
     onv_attr attrs[2] = {onv_fuse_float(e, "epsilon", epsilon_of(e, n.add)),

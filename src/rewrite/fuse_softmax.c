@@ -52,7 +52,7 @@ static bool is_outer_broadcast(const onv_edit *e, softmax *s)
 bool onv_fuse_bias_softmax(onv_edit *e, onv_node_id add)
 {
     if (!onv_fuse_is_float_op(e, add, "Add", add, 0) || !onv_fuse_has_uses(e, add, 1) ||
-        e->nodes.at[add.index].provider != ONV_PROVIDER_CUDA)
+        onv_edit_node_at(e, add)->provider != ONV_PROVIDER_CUDA)
         return false;
     softmax s = {.in = {onv_edit_in(e, add, 0), onv_edit_in(e, add, 1)}};
     for (uint32_t k = 0; k < 2; k++) {

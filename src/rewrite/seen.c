@@ -119,13 +119,21 @@ static int unsure_axis(const onv_edit *e, const onv_node *node)
     return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
 }
 
+/* Before opset 14 a Reshape to a shape that is computed has no rank, either. */
+static bool is_unranked(const onv_edit *e, const onv_node *node)
+{
+    return strcmp(node->op_type, "Reshape") == 0 && node->domain[0] == '\0' && node->version < 14 &&
+           node->n_inputs > 1 && !onv_edit_is_constant(e, node->inputs[1]);
+}
+
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
 {
     int unsure = unsure_axis(e, node);
+    bool is_ranked = is_inferred && !is_unranked(e, node);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         const onv_type *type = &c->out[k].type;
-        bool has_rank = is_inferred && onv_type_has_rank(type);
+        bool has_rank = is_ranked && onv_type_has_rank(type);
         onv_dim *dims = NULL;
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);

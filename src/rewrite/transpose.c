@@ -582,7 +582,7 @@ static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider pr
         nodes[n++] = at;
     mark_leads(&w, nodes, n);
     for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
-        if (!onv_edit_is_there(e, nodes[i]) || e->nodes.at[nodes[i].index].provider != provider)
+        if (!onv_edit_is_there(e, nodes[i]) || onv_edit_node_at(e, nodes[i])->provider != provider)
             continue;
         bool is_pushed = false;
         for (uint32_t k = 0; k < onv_edit_node_at(e, nodes[i])->n_inputs && !is_pushed; k++)
