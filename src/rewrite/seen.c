@@ -119,11 +119,28 @@ static int unsure_axis(const onv_edit *e, const onv_node *node)
     return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
 }
 
-/* Before opset 14 a Reshape to a shape that is computed has no rank, either. */
+/* Whether ONNX infers the rank from other things than the ranks of the inputs. */
+static bool has_own_rank(const onv_node *node)
+{
+    static const char *const ops[] = {"Reshape", "Expand", "ConstantOfShape", "Shape", "Size"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return node->domain[0] == '\0';
+    return false;
+}
+
+/* Where an input has no rank, the outputs have none. Before opset 14 a Reshape to a shape that is computed
+ * has none, either. */
 static bool is_unranked(const onv_edit *e, const onv_node *node)
 {
-    return strcmp(node->op_type, "Reshape") == 0 && node->domain[0] == '\0' && node->version < 14 &&
-           node->n_inputs > 1 && !onv_edit_is_constant(e, node->inputs[1]);
+    if (has_own_rank(node))
+        return strcmp(node->op_type, "Reshape") == 0 && node->version < 14 && node->n_inputs > 1 &&
+               !onv_edit_is_constant(e, node->inputs[1]);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_type *in = &e->values.at[node->inputs[k].index].seen;
+        if (is_tensor(in) && in->rank < 0) return true;
+    }
+    return false;
 }
 
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
