@@ -3,14 +3,14 @@
 
     python scripts/export/ort_graphs.py record TRUTH.json MODEL.onnx...
     python scripts/export/ort_graphs.py compare TRUTH.json MODEL.onnx... [--program build/release/onnxvram] [--level all]
-                                                [--nodes] [--update-docs FILE.md]
 
 `record` creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
 and writes one row per model and level: operators with their counts, those on the CPU, initializers, their bytes, the
 transformers that changed something.  It needs the GPU build of ONNX Runtime and a device, or a substitute for the CUDA
 driver, for creating the session; nothing is run.  Models whose weights are left out are given random ones (integers: 1).
 
-`compare` runs the program on the same models (the weights may be absent) and prints the differences.
+`compare` runs the program on the same models (the weights may be absent) and prints by how many nodes it has more or
+fewer of each operator.
 """
 
 import argparse
@@ -140,13 +140,60 @@ def record(arguments):
     return 0
 
 
-NODE = re.compile(r"^ *\d+  (?:.* = )?([A-Za-z_][\w.]*)\(.*")
+
+NODE = re.compile(r"^ *\d+  (?:.*? = )?([A-Za-z_][\w.]*)\(")
 
 
 def rewritten(program, model, level):
-    """Operators, weights and rewrites of the graph that the program says ONNX Runtime runs."""
-    run = subprocess.run([program, model, "--ort", f"graph_optimization_level={level}", "--dump=rewritten"],
-                         capture_output=True, text=True, errors="replace")
+    """The operators of the graph that the program says ONNX Runtime runs."""
+    run = subprocess.run([program, model, "--runtime", "ort", "--ort", f"graph_optimization_level={level}",
+                          "--dump=graph"], capture_output=True, text=True, errors="replace")
     if run.returncode:
-        raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr else f"exit status {run.returncode}")
-    return parse_dump(run.stdout)
+        raise RuntimeError(run.stderr.strip() or f"exit status {run.returncode}")
+    found = (NODE.match(line) for line in run.stdout.splitlines())
+    return collections.Counter(match.group(1) for match in found if match)
+
+
+def compare(arguments):
+    truth = json.load(open(arguments.truth))["models"]
+    agree = total = 0
+    for path in arguments.models:
+        name = os.path.splitext(os.path.basename(path))[0]
+        row = truth.get(name, {}).get(arguments.level, {})
+        if "operators" not in row:
+            print(f"{name}: {row.get('error', 'not recorded')}")
+            continue
+        total += 1
+        theirs = collections.Counter(row["operators"])
+        try:
+            ours = rewritten(arguments.program, path, arguments.level)
+        except RuntimeError as error:
+            print(f"{name}: {error}")
+            continue
+        differences = {op: ours[op] - theirs[op] for op in sorted(ours | theirs) if ours[op] != theirs[op]}
+        agree += not differences
+        print(f"{name}: {sum(theirs.values())} nodes, "
+              + (", ".join(f"{op} {count:+d}" for op, count in differences.items()) or "equal"))
+    print(f"{agree} of {total} equal")
+    return agree != total
+
+
+def main():
+    if sys.argv[1:2] == ["create-session"]:
+        create_session(*sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("record", record), ("compare", compare)):
+        command = commands.add_parser(name)
+        command.set_defaults(function=function)
+        command.add_argument("truth")
+        command.add_argument("models", nargs="+")
+        if name == "compare":
+            command.add_argument("--program", default="build/release/onnxvram")
+            command.add_argument("--level", default="all", choices=LEVELS)
+    arguments = parser.parse_args()
+    return arguments.function(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

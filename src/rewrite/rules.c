@@ -5,11 +5,8 @@
 
 /* Read in source (onnxruntime/core/optimizer/graph_transformer_utils.cc), in the order of version 1.31's log. */
 const onv_rewrite_rule onv_rewrite_rules[] = {
-    {.name = "EnsureUniqueDQForNodeUnit",
-     .level = 0,
-     .kind = ONV_TRANSFORMER,
-     .ops = "DequantizeLinear",
-     .apply = onv_rule_unique_dequantize},
+    {"EnsureUniqueDQForNodeUnit", ONV_RULE_BEFORE, ONV_TRANSFORMER, false, "DequantizeLinear",
+     onv_rule_unique_dequantize, NULL},
 
     {"EliminateIdentity", 1, ONV_RULE, false, "Identity", onv_rule_eliminate_identity, NULL},
     {"EliminateSlice", 1, ONV_RULE, false, "Slice", onv_rule_eliminate_slice, NULL},
@@ -47,11 +44,8 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .kind = ONV_TRANSFORMER,
      .ops = "ReduceMean",
      .apply = onv_fuse_layer_norm_level1},
-    {.name = "EnsureUniqueDQForNodeUnit",
-     .level = 1,
-     .kind = ONV_TRANSFORMER,
-     .ops = "DequantizeLinear",
-     .apply = onv_rule_unique_dequantize},
+    {"EnsureUniqueDQForNodeUnit", 1, ONV_TRANSFORMER, false, "DequantizeLinear",
+     onv_rule_unique_dequantize, NULL},
     {.name = "TransposeOptimizer",
      .level = 1,
      .kind = ONV_TRANSFORMER_ONCE,
@@ -130,6 +124,9 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .kind = ONV_TRANSFORMER,
      .ops = "MatMul FusedMatMul",
      .apply = onv_fuse_matmul_scale},
+
+    {"RemoveDuplicateCastTransformer", ONV_RULE_AFTER, ONV_TRANSFORMER, false, "Cast",
+     onv_rule_duplicate_casts, NULL},
 };
 
 const size_t onv_n_rewrite_rules = sizeof onv_rewrite_rules / sizeof onv_rewrite_rules[0];

@@ -10,12 +10,14 @@ typedef enum onv_rule_kind {
     ONV_TRANSFORMER_ONCE, /* the same in the first step of its level alone */
 } onv_rule_kind;
 
+enum { ONV_RULE_BEFORE = 0, ONV_RULE_AFTER = 4 };
+
 /* One rewrite. `apply` tries it at a node and says whether it did something; the node may be gone then, and
  * nodes that it added are not tried in the same pass. A transformer that is not one step per node has
  * `run` instead. */
 typedef struct onv_rewrite_rule {
     const char *name;     /* ONNX Runtime's own, as `disabled_optimizers` takes it */
-    uint8_t level;        /* 0: at every level, before the others; 1, 2, 3 */
+    uint8_t level;        /* 1, 2, 3 */
     uint8_t kind;         /* onv_rule_kind */
     bool is_not_modelled; /* `apply` says whether it would do something, and does nothing */
     const char *ops;      /* operator types that it starts at, with a space between; NULL: any */
@@ -63,11 +65,12 @@ bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul);
 uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph);
 uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph);
 
-/* --- quantized.c */
-bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node);
-
 /* --- fold_constants.c */
 bool onv_rule_constant_folding(onv_edit *e, onv_node_id node);
+
+/* --- casts.c, quantized.c */
+bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node);
+bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node);
 
 /* --- matmul_add.c, fuse_reshape.c */
 bool onv_rule_matmul_add(onv_edit *e, onv_node_id node);
