@@ -22,7 +22,8 @@ static void find_workspace(const onv_timeline *t, const onv_peak *peak,
     figures->requested_peak_node = step->node;
     figures->requested_peak_label = step->label;
     for (size_t i = 0; i < t->buffers.count; i++)
-        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) && t->buffers.at[i].first < peak->step)
+        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) &&
+            t->buffers.at[i].first < peak->step)
             begun += t->buffers.at[i].bytes;
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
@@ -206,8 +207,7 @@ static void warn(onv_model *model, const onv_training *result)
                        result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors; its "
-                       "workspace is not in the peak: 10 to 63 MB were measured",
+                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors",
                        (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,

@@ -25,7 +25,7 @@ typedef struct onv_cli {
     size_t n_outputs;
     const char **models;
     size_t n_models;
-    bool untrusted; /* the models are */
+    bool untrusted;             /* the models are */
     unsigned budget_capability; /* of the GPU that --budget names; 0: none */
     onv_dim_binding *dims;
     onv_shape_binding *shapes;

@@ -260,7 +260,7 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
                                    found[i].name);
     (void)onv_cli_reject("--%s: '%s' may be one of %s%s", option, text, names,
-                   count > MAX_CANDIDATES ? " and more" : "");
+                         count > MAX_CANDIDATES ? " and more" : "");
     return false;
 }
 

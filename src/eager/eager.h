@@ -69,6 +69,7 @@ typedef struct onv_eager_workspace {
     const char *library; /* static */
     uint64_t bytes;
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
+    bool stands_long;     /* what backward alone reads is made beside it */
     bool is_kept;         /* by the thread's handle of cuBLAS, for all later ones too */
 } onv_eager_workspace;
 
@@ -89,8 +90,8 @@ typedef struct onv_eager_op {
     uint32_t n_in, n_out, n_saved;
     onv_eager_workspace workspace; /* of its forward */
     uint64_t forward_temp_bytes;   /* while it runs */
-    uint64_t backward_temp_bytes; /* while its backward runs, beside all gradients that it makes */
-    bool has_backward;            /* it is a node of autograd's graph */
+    uint64_t backward_temp_bytes;  /* while its backward runs, beside all gradients that it makes */
+    bool has_backward;             /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
@@ -106,17 +107,17 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;      /* ops from here on are the loss */
-    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;       /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
-    ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
-    uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
-    uint32_t restored_norms;     /* that the export folded, but says so */
-    uint32_t slow_attentions;    /* calls that run as separate operations, where a kernel could */
+    uint32_t first_loss_op;       /* ops from here on are the loss */
+    uint32_t loss;                /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;        /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs;    /* with a gradient; backward starts at them without a loss */
+    ONV_VEC(onv_region) regions;  /* branches and bodies, in operations; inference alone has them */
+    uint32_t folded_norms;        /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;      /* that the export folded, but says so */
+    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
-    uint32_t recurrent;          /* layers that cuDNN keeps more for than tensors of the graph */
-    uint64_t reserve_bytes;      /* that: an estimate */
+    uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
+    uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 
@@ -161,7 +162,7 @@ typedef struct onv_lower_options {
     size_t n_train_only;
     const char *const *inplace; /* globs on modules whose activations overwrite; "*": all */
     size_t n_inplace;
-    double attention_dropout; /* below 0: not told */
+    double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
     uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */

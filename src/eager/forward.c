@@ -82,9 +82,14 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
+    uint32_t beside =
+        op->workspace.stands_long
+            ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
+            : ONV_NO_ROW;
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
-    onv_sim_workspace(s, &op->workspace);
+    onv_sim_release(s, beside);
+    if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)

@@ -148,8 +148,12 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool in_place =
-        onv_is_inplace(l, node, true) && !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool in_place = may && onv_is_inplace(l, node, true);
+    if (may && !in_place && onv_tensor_needs_grad(l, x)) {
+        l->activations++;
+        l->activation_bytes += t.bytes;
+    }
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, node->op_type);
@@ -225,8 +229,8 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
     if (x.elems == 0 || y.elems == 0) return;
     bool is_vector = bias != ONV_NO_TENSOR && c.rank == 1 && x.rank == 2;
     onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
-    onv_emit_workspace(
-        l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1], is_vector, cuda)));
+    onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
+                                                         is_vector, cuda)));
     onv_emit_grad_workspace(l, a, product);
     onv_emit_grad_workspace(l, b, product);
 }

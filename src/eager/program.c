@@ -301,7 +301,8 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

@@ -53,10 +53,10 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at; /* the operation whose backward comes next */
-    bool in_backward;     /* on autograd's thread, which has handles of its own */
+    uint32_t backward_at;   /* the operation whose backward comes next */
+    bool in_backward;       /* on autograd's thread, which has handles of its own */
     uint32_t handle_row[2]; /* what cuBLAS keeps: of the forward thread, of autograd's */
-    bool failed;          /* memory */
+    bool failed;            /* memory */
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */

@@ -21,12 +21,23 @@ typedef enum onv_conv_pass {
     ONV_CONV_BACKWARD_WEIGHT,
 } onv_conv_pass;
 
-/* Bytes of its workspace; UINT64_MAX where they do not fit. */
+/* What one call takes. cuDNN's heuristics choose among engines by a rule of their own, so the bytes are those of the
+ * likeliest choice, and `low` to `high` has the second likeliest where one was seen; `exact`: no other was. */
+typedef struct onv_conv_workspace {
+    uint64_t bytes, low, high; /* UINT64_MAX where they do not fit */
+    bool exact;
+} onv_conv_workspace;
+
+onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
+                                                  onv_conv_pass pass,
+                                                  const onv_cuda_library_settings *settings);
+
+/* Its bytes alone. */
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings);
 
-/* All layers of a recurrent module, or one of them: `input` values come in, `hidden` go out in each of one or
- * two directions. */
+/* All layers of a recurrent module, which run in one call: `input` values come in, `hidden` go out in each of
+ * one or two directions. */
 typedef enum onv_rnn_cell { ONV_RNN_LSTM, ONV_RNN_GRU, ONV_RNN_PLAIN } onv_rnn_cell;
 
 typedef struct onv_rnn_problem {
@@ -35,11 +46,10 @@ typedef struct onv_rnn_problem {
     int64_t steps, batch, input, hidden;
     uint32_t layers;
     bool bidirectional;
-    bool dropout; /* between layers */
 } onv_rnn_problem;
 
-/* Bytes; UINT64_MAX where they do not fit. */
-uint64_t onv_cudnn_rnn_reserve(const onv_rnn_problem *problem);
+/* Bytes of its workspace; in training each of forward and the two passes of backward has as much.
+ * UINT64_MAX where they do not fit. */
 uint64_t onv_cudnn_rnn_workspace(const onv_rnn_problem *problem, bool training,
                                  const onv_cuda_library_settings *settings);
 

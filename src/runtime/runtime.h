@@ -44,8 +44,9 @@ typedef struct onv_runtime_result {
      * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
     uint64_t low_bytes;
-    onv_ort_settings ort;   /* ort: as it was configured */
-    uint64_t reused_values; /* that took over a buffer instead of a new one */
+    onv_ort_settings ort;           /* ort: as it was configured */
+    uint64_t reused_values;         /* that took over a buffer instead of a new one */
+    const onv_rewritten *rewritten; /* the graph that ran; NULL: the file's */
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
@@ -80,9 +81,9 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool rewrites;       /* it runs a graph that it made of the model (src/rewrite), in that order */
-    bool has_context;    /* total counts a CUDA context */
-    uint8_t consumer;    /* onv_runtime_consumer */
+    bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
+    bool has_context; /* total counts a CUDA context */
+    uint8_t consumer; /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
     uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */

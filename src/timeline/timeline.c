@@ -8,16 +8,12 @@
 
 const char *onv_buffer_kind_name(onv_buffer_kind kind)
 {
-    static const char *const names[ONV_N_BUFFER_KINDS] = {[ONV_BUFFER_INPUT] = "input",
-                                                          [ONV_BUFFER_OUTPUT] = "output",
-                                                          [ONV_BUFFER_ACTIVATION] = "activation",
-                                                          [ONV_BUFFER_WEIGHT] = "weight",
-                                                          [ONV_BUFFER_STATISTIC] = "statistic",
-                                                          [ONV_BUFFER_GRADIENT] = "gradient",
-                                                          [ONV_BUFFER_STATE] = "state",
-                                                          [ONV_BUFFER_TEMPORARY] = "temporary",
-                                                          [ONV_BUFFER_WORKSPACE] = "workspace",
-                                                          [ONV_BUFFER_POOL] = "pool"};
+    static const char *const names[ONV_N_BUFFER_KINDS] = {
+        [ONV_BUFFER_INPUT] = "input",           [ONV_BUFFER_OUTPUT] = "output",
+        [ONV_BUFFER_ACTIVATION] = "activation", [ONV_BUFFER_WEIGHT] = "weight",
+        [ONV_BUFFER_STATISTIC] = "statistic",   [ONV_BUFFER_GRADIENT] = "gradient",
+        [ONV_BUFFER_STATE] = "state",           [ONV_BUFFER_TEMPORARY] = "temporary",
+        [ONV_BUFFER_WORKSPACE] = "workspace",   [ONV_BUFFER_POOL] = "pool"};
     return names[kind];
 }
 
