@@ -160,6 +160,38 @@ void onv_training_choose(onv_training *result, uint32_t plan)
     result->chosen = plan;
 }
 
+/* The peak if calls of modules hold what they can; 0 where nothing tells the calls. */
+static onv_status find_locals_peak(onv_model *model, const onv_eager *eager,
+                                   const onv_training_options *options, uint64_t *bytes,
+                                   onv_error *err)
+{
+    onv_train_options how = options->train;
+    onv_train_program program;
+    onv_peak peak = {0};
+    *bytes = 0;
+    if (how.lower.locals || !how.lower.reports) return ONV_OK;
+    how.lower.locals = true;
+    how.iterations = 2; /* later ones are the same */
+    ONV_TRY(onv_train_program_build(model, eager, &how, &program, err));
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    onv_train_program_cleanup(&program);
+    *bytes = peak.bytes;
+    return status;
+}
+
+/* What less than this part of the peak decides is no news. */
+enum { PARTS_OF_NEWS = 50 };
+
+static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
+{
+    if (locals <= peak || locals - peak < peak / PARTS_OF_NEWS) return;
+    onv_model_diag(model, ONV_WARNING, "python-locals", NULL,
+                   "variables of the network's Python code may hold tensors until its functions "
+                   "return: the peak is from %llu to %llu bytes, which the file does not tell; "
+                   "--locals counts the upper end",
+                   (unsigned long long)peak, (unsigned long long)locals);
+}
+
 /* What the export hides from training. */
 static void warn(onv_model *model, const onv_training *result)
 {
@@ -206,6 +238,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = measure(model, &eager, options, NULL, &result->figures, err);
+    uint64_t locals = 0;
+    if (status == ONV_OK) status = find_locals_peak(model, &eager, options, &locals, err);
+    if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
     if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, result);

@@ -50,6 +50,8 @@ enum {
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
+    OPT_PYTORCH,
+    OPT_ORT,
 };
 
 typedef struct option_row {
@@ -80,8 +82,12 @@ static const option_row rows[] = {
      "open no file beside the model's own"},
     {OPT_UNTRUSTED, "untrusted", no_argument, NULL,
      "for files of strangers: small limits, no external data, a confined process"},
+    {OPT_ORT, "ort", required_argument, "KEY=VALUE",
+     "a setting of ONNX Runtime, by its own name; see below; repeatable"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
+     "the release whose rules eager PyTorch follows; see below"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -174,6 +180,10 @@ void onv_cli_help(FILE *to)
     fputs("\nDevices of --replay:\n", to);
     for (size_t i = 0; onv_replay_device_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_replay_device_name(i, NULL), summary);
+    const char *values;
+    fputs("\nSettings of ONNX Runtime:\n", to);
+    for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
+        fprintf(to, "  %s=\n             %s\n", onv_ort_setting_at(i, NULL), values);
     uint64_t fallback;
     fputs("\nLimits:\n", to);
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
@@ -182,8 +192,10 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
@@ -223,8 +235,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_NO_EXTERNAL_DATA: cli->analysis.no_external_data = true; return ONV_CLI_RUN;
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
+    case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
@@ -355,10 +369,11 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->freeze = calloc(most, sizeof *cli->freeze);
     cli->train_only = calloc(most, sizeof *cli->train_only);
     cli->inplace = calloc(most, sizeof *cli->inplace);
+    cli->ort = calloc(most, sizeof *cli->ort);
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
         cli->input_values == NULL || cli->freeze == NULL || cli->train_only == NULL ||
-        cli->inplace == NULL)
+        cli->inplace == NULL || cli->ort == NULL)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
@@ -368,6 +383,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->analysis.freeze = cli->freeze;
     cli->analysis.train_only = cli->train_only;
     cli->analysis.inplace = cli->inplace;
+    cli->analysis.ort = cli->ort;
     return verdict;
 }
 
@@ -395,4 +411,5 @@ void onv_cli_cleanup(onv_cli *cli)
     free(cli->freeze);
     free(cli->train_only);
     free(cli->inplace);
+    free(cli->ort);
 }

@@ -30,7 +30,7 @@ typedef struct onv_cli {
     onv_dim_binding *dims;
     onv_shape_binding *shapes;
     onv_input_value *input_values;
-    const char **freeze, **train_only, **inplace; /* of the command line */
+    const char **freeze, **train_only, **inplace, **ort; /* of the command line */
 } onv_cli;
 
 typedef enum onv_cli_verdict {

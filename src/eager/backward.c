@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "eager/pytorch.h"
 #include "eager/simulation.h"
 
 /* The parameter's .grad: the gradient itself where nobody else holds it. */
@@ -28,7 +29,8 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
     if (at->row == ONV_NO_ROW) {
         *at = grad;
-    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view) {
+    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view &&
+               !onv_before_pytorch(&s->options->lower, ONV_PYTORCH_RELEASE(2, 0))) {
         onv_sim_release(s, grad.row);
     } else if (!s->failed) {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");

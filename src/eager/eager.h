@@ -107,15 +107,17 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;       /* ops from here on are the loss */
-    uint32_t loss;                /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;        /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;    /* with a gradient; backward starts at them without a loss */
-    ONV_VEC(onv_region) regions;  /* branches and bodies, in operations; inference alone has them */
-    uint32_t folded_norms;        /* convolutions that look as if a batch norm had been folded in */
-    uint32_t restored_norms;      /* that the export folded, but says so */
-    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
+    uint32_t first_loss_op;      /* ops from here on are the loss */
+    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;       /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
+    ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
+    uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;     /* that the export folded, but says so */
+    const onv_node *first_restored;
+    uint64_t restored_bytes;      /* of their results */
     bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
+    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
@@ -151,7 +153,7 @@ typedef struct onv_lower_options {
     onv_loss loss;      /* of outputs that `losses` does not name */
     const char *losses; /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
+    bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
@@ -164,7 +166,8 @@ typedef struct onv_lower_options {
     size_t n_inplace;
     double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
-    bool reports;                   /* adds diagnostics of what the export hides to the model */
+    uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
+    bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
 /* In the order of `live`; `is_host` by value index: computed on the host (shapes). Fails with

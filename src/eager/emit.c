@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/pytorch.h"
 
 static void fail_memory(onv_lowering *l)
 {
@@ -190,6 +191,8 @@ static bool copy_lists(onv_lowering *l)
 void onv_emit_end(onv_lowering *l)
 {
     if (l->status != ONV_OK) return;
+    if (l->in.count > 0 && onv_pytorch_keeps_input(l->options, &l->op))
+        onv_emit_save(l, l->in.at[0].tensor);
     /* What only backward reads is made only where there is one. */
     for (size_t i = 0; l->op.has_backward && i < l->extra.count; i++) {
         uint32_t storage =

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 /* --- Steps and rows ---------------------------------------------------------------------------- */
@@ -94,24 +95,28 @@ uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last)
+static void place(onv_simulation *s, uint32_t index)
 {
     static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
                                     ONV_BUFFER_STATISTIC};
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
-        if (storage->kind < first || storage->kind > last || s->failed) continue;
-        bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
-        uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
-        s->row_of[i] =
-            onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
-        s->made_row[i] = s->row_of[i];
-        if (parameter) s->program->parameter_bytes += bytes;
-        if (parameter && storage->trained) {
-            s->program->trained_elems += storage->elems;
-            s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
-        }
-    }
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
+    if (s->failed) return;
+    uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
+    s->row_of[index] =
+        onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+    s->made_row[index] = s->row_of[index];
+    if (parameter) s->program->parameter_bytes += bytes;
+    if (!parameter || !storage->trained) return;
+    s->program->trained_elems += storage->elems;
+    s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
+}
+
+void onv_sim_place_permanent(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent; i++) place(s, s->moved[i]);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i);
 }
 
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
@@ -177,6 +182,30 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* What calls of modules hold longer than operations read it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
+{
+    onv_calls calls;
+    size_t n = s->eager->storages.count;
+    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(&calls, s->eager, true, &s->arena, &s->held_until, err);
+    onv_calls_cleanup(&calls);
+    ONV_TRY(status);
+    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        s->held_row[i] = ONV_NO_ROW;
+        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
+        if (s->held_until[i] == 0) continue;
+        s->next_held[i] = s->first_held[s->held_until[i]];
+        s->first_held[s->held_until[i]] = i + 1;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
@@ -188,7 +217,9 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }
 
@@ -210,8 +241,8 @@ static onv_parameter parameter_of(const onv_simulation *s, const onv_eager_stora
 
 static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         onv_parameter whole = {storage->elems, storage->bytes, storage->dims, storage->rank};
         uint64_t bytes[ONV_MAX_STATES];
@@ -236,8 +267,8 @@ static void optimizer_step(onv_simulation *s)
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
     if (s->iteration == 0) make_states(s, temps.counter_bytes);
     uint64_t most = 0, before = 0;
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         onv_parameter p = parameter_of(s, storage);
         uint64_t one = temps.keeps ? before : 0;
@@ -275,8 +306,7 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
+    onv_sim_place_permanent(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

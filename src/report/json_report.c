@@ -312,6 +312,18 @@ static void write_range(onv_json *json, const char *key, onv_range range)
     onv_json_close(json);
 }
 
+static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
+{
+    char number[24];
+    onv_json_key(json, "options");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
+        onv_json_key(json, onv_ort_setting_name(i, NULL));
+        onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
+    }
+    onv_json_close(json);
+}
+
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
  * ranges say what libraries and the driver add. */
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
@@ -328,6 +340,10 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     } else if (strcmp(name, "ort") == 0) {
         onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
         onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
+        onv_json_put_u64(json, "low_bytes", r->low_bytes);
+        onv_json_put_u64(json, "high_bytes", r->held_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        write_ort_options(json, &r->ort);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
@@ -343,7 +359,6 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
     if (r->runtime->has_context) {
-        if (r->runtime->has_workspaces) write_range(json, "workspace_bytes", r->workspace_bytes);
         write_range(json, "context_bytes", r->context_bytes);
         write_range(json, "total_range_bytes", r->total_bytes);
     }

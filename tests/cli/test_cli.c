@@ -57,6 +57,9 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("-b 1 --train sgd --zero-grad never a.onnx", 2, "before-backward");
     program_expect("-b 1 --train sgd --optimizer-impl fast a.onnx", 2, "for-loop");
     program_expect("-b 1 --train sgd --attention fast a.onnx", 2, "efficient");
+    program_expect("-b 1 --pytorch 1.4 a.onnx", 2, "2.15, 2.14");
+    program_expect("-b 1 --pytorch 2.150 a.onnx", 2, "'2.150'");
+    program_expect("-b 1 --pytorch 2.6.1+cu126 a.onnx", 0, "torch");
     program_expect("-b 1 --checkpoint none a.onnx", 2, "--train");
     program_expect("-b 1 --train sgd --checkpoint half a.onnx", 2, "'half'");
     program_expect("-b 1 --train sgd --checkpoint every a.onnx", 2, "count");
