@@ -117,6 +117,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     if (analysis == NULL) return;
     onv_replays_cleanup(&analysis->replays);
     onv_infer_info_cleanup(&analysis->infer);
+    onv_rewritten_cleanup(&analysis->rewritten);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);
 }

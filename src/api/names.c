@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "eager/pytorch.h"
 #include "order/order.h"
+#include "ort/settings.h"
 #include "runtime/runtime.h"
 
 const char *onv_version(void)
@@ -53,6 +54,11 @@ const char *onv_allocator_name(size_t index, const char **summary)
     if (index >= onv_n_alloc_models) return NULL;
     if (summary != NULL) *summary = onv_alloc_models[index]->summary;
     return onv_alloc_models[index]->name;
+}
+
+const char *onv_ort_setting_at(size_t index, const char **values)
+{
+    return onv_ort_setting_name(index, values);
 }
 
 const char *onv_replay_device_name(size_t index, const char **summary)

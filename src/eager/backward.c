@@ -66,6 +66,7 @@ static void make_grads(onv_simulation *s, const onv_eager_op *op)
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
+            onv_sim_workspace(s, &op->in[k].workspace);
         } else {
             s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
                                             out.of_view || hands_on_view(s, op, k)};

@@ -131,7 +131,7 @@ void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
 {
     if (tensor == ONV_NO_TENSOR) return;
     bool wants = l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE;
-    onv_eager_arg arg = {tensor, (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
+    onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
     if (!onv_vec_push(&l->in, arg)) fail_memory(l);
     if (wants) l->op.has_backward = true;
 }
@@ -159,6 +159,20 @@ void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_b
 {
     l->op.forward_temp_bytes = forward_bytes;
     l->op.backward_temp_bytes = backward_bytes;
+}
+
+void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(l);
+    l->op.workspace = workspace;
+}
+
+void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(l);
+    for (size_t i = 0; i < l->in.count; i++)
+        if (l->in.at[i].tensor == in && l->in.at[i].grad == ONV_GRAD_NEW)
+            l->in.at[i].workspace = workspace;
 }
 
 static bool copy_lists(onv_lowering *l)

@@ -662,6 +662,17 @@ static void report(onv_lowering *l)
                        "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
                        "calls); --attention-dropout P adds it, 0 says that there was none",
                        lost);
+    if (l->fusions.n_functions > 0)
+        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+                       "%u calls of torch.autograd.Functions (%s): their inputs alone are counted as "
+                       "kept; what their forward saves is not in the file",
+                       l->fusions.n_functions, l->fusions.function);
+    if (l->fusions.n_functions_apart > 0)
+        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+                       "%u nodes belong to torch.autograd.Functions (%s), and are counted as if "
+                       "autograd kept what their derivatives read; what their forward saves is not "
+                       "in the file",
+                       l->fusions.n_functions_apart, l->fusions.function);
     if (l->maxima > 0)
         onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "

@@ -47,6 +47,8 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("--runtime tensorflow a.onnx", 2, "'tensorflow'");
     program_expect("--budget lots a.onnx", 2, "'lots'");
     program_expect("--budget A100 a.onnx", 2, "A100 40GB, A100 80GB");
+    program_expect("--gpu 16GiB a.onnx", 2, "'16GiB'");
+    program_expect("--gpu A100 a.onnx", 2, "A100 40GB, A100 80GB");
     program_expect("--max-batch a.onnx", 2, "--budget");
     program_expect("--budget 1GiB a.onnx", 2, "bind");
     program_expect("--train sgd a.onnx", 2, "bind");
