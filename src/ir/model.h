@@ -129,9 +129,9 @@ typedef struct onv_node {
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
     const char *call_classes; /* of those, likewise */
-    const char *function;     /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
-    onv_graph_id graph;       /* the graph it stands in */
-    int32_t version;          /* of the domain's opset that applies here */
+    const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
+    onv_graph_id graph;   /* the graph it stands in */
+    int32_t version;      /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

@@ -123,7 +123,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     onv_rewrite_assign(&r->e);
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
-    ONV_TRY(onv_edit_finish(&r->e, &to->provider_of));
+    ONV_TRY(onv_edit_finish(&r->e, &to->provider_of, &to->seen));
     return list_counts(r, to, err);
 }
 
