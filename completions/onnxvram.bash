@@ -3,7 +3,7 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --limit --no-external-data --untrusted --expandable-segments --budget --margin --max-batch --list-gpus --replay
+        --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --as-exported --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
@@ -38,6 +38,9 @@ _onnxvram() {
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
+    --pytorch)
+        mapfile -t COMPREPLY < <(compgen -W '2.15 2.14 2.13 2.12 2.11 2.10 2.9 2.8 2.7 2.6 2.5 2.4 2.3 2.2 2.1 2.0 1.13 1.12 1.11 1.10 1.9' -- "$cur")
+        ;;
     --attention) mapfile -t COMPREPLY < <(compgen -W 'auto math flash efficient' -- "$cur") ;;
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
@@ -51,7 +54,7 @@ _onnxvram() {
                 memory file-bytes output known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
-    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \
+    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --gpu | --budget | \
         --margin | --top | --capacity)
         COMPREPLY=()
         ;;

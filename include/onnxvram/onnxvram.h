@@ -175,6 +175,13 @@ typedef struct onv_options {
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
+    unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
+                                    80, 86, 89; 0: 90 */
+    bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
+    const char *pytorch; /* a release of onv_pytorch_name(); NULL: the first */
+    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
+    size_t n_ort;
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -256,7 +263,7 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;              /* the most beyond the weights */
     uint64_t held_bytes;                    /* both together, as taken from the device */
-    uint64_t workspace_low, workspace_high; /* of libraries */
+    uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
 } onv_runtime_info;
@@ -267,8 +274,8 @@ typedef struct onv_training_info {
     const char *optimizer, *loss;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
-    uint64_t peak_bytes;
-    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t peak_bytes; /* tensors alone */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
 } onv_training_info;
 
 /* False where training was not asked for. */
@@ -324,7 +331,13 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
 ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
+
+/* Releases of PyTorch whose memory is modelled, the newest first; NULL past the last. */
+ONV_API const char *onv_pytorch_name(size_t index);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
+/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
+ * one. */
+ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
 /* The checkpointing plans; one that takes a count is written NAME=K. */
 ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 

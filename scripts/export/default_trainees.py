@@ -19,6 +19,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fresh_networks
+
 BATCH = 4
 
 
@@ -292,7 +294,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
-    table = networks()
+    table = {**networks(), **fresh_networks.networks()}
     if arguments.what == "table":
         print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")

@@ -9,6 +9,7 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
+#include "rewrite/rewrite.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
 
@@ -16,10 +17,15 @@ struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
+    onv_ort_settings ort; /* of the session of the runtime `ort` */
     onv_order_result order;
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    onv_rewritten
+        rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
+    onv_live rewritten_live;      /* of it, in its order */
+    bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */

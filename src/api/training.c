@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "eager/pytorch.h"
+
 /* The index of a name in a list; `count` where it is not there. NULL is the first one. */
 static size_t find_name(const char *const *names, size_t count, const char *name)
 {
@@ -76,6 +78,16 @@ static onv_status read_sharing(const onv_options *options, onv_training_options 
     return ONV_OK;
 }
 
+static onv_cuda_library_settings read_device(const onv_options *options)
+{
+    onv_cuda_library_settings cuda = onv_cuda_library_defaults();
+    if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
+    cuda.tf32 = !options->no_tf32;
+    cuda.channels_last = options->channels_last;
+    cuda.benchmark = options->cudnn_benchmark;
+    return cuda;
+}
+
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err)
 {
@@ -125,11 +137,18 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .loss_chunks = chunks,
                                            .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
+    how->train.lower.cuda = read_device(options);
+    ONV_TRY(onv_pytorch_find(options->pytorch, &how->train.lower.pytorch_version, err));
+    how->train.lower.cuda.pytorch = how->train.lower.pytorch_version;
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
+    /* PyTorch 2.0 frees gradients where 1.13 zeroed them, and steps by lists of parameters where it took
+     * one after the other, unless told otherwise. */
+    bool is_1 = onv_before_pytorch(&how->train.lower, ONV_PYTORCH_RELEASE(2, 0));
     how->train.zero_grad_late = position == 1;
-    how->train.keep_grads = position == 2;
-    how->train.impl = (onv_optimizer_impl)impl;
+    how->train.keep_grads = position == 2 || (options->zero_grad == NULL && is_1);
+    how->train.impl =
+        impl == ONV_IMPL_DEFAULT && is_1 ? ONV_IMPL_FOR_LOOP : (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;
     how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
@@ -146,15 +165,14 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
     return onv_ckpt_check_list(options->checkpoint, err);
 }
 
-onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint64_t usable_bytes,
-                                    onv_training *training, onv_error *err)
+onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err)
 {
     uint32_t best = ONV_NO_PLAN;
     bool best_fits = false;
     for (uint32_t i = 0; i < training->n_plans; i++) {
         onv_training_plan *plan = &training->plans[i];
         onv_runtime_result result;
-        ONV_TRY(onv_runtime_of_training(model, live, &plan->figures, &result, err));
+        ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
         plan->total_bytes = result.total_bytes.high;
         bool fits = plan->total_bytes <= usable_bytes;
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];

@@ -13,10 +13,36 @@ static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
     return bytes;
 }
 
+/* The largest workspace of the step at the peak that stands in it: without it the step has less. */
+static void find_workspace(const onv_timeline *t, const onv_peak *peak,
+                           onv_training_figures *figures)
+{
+    const onv_step *step = &t->steps.at[peak->step];
+    uint64_t begun = 0;
+    figures->requested_peak_bytes = peak->bytes;
+    figures->requested_peak_node = step->node;
+    figures->requested_peak_label = step->label;
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) &&
+            t->buffers.at[i].first < peak->step)
+            begun += t->buffers.at[i].bytes;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!onv_buffer_is_live(b, peak->step)) continue;
+        bool stands = b->is_transient ? begun + b->bytes == peak->bytes : true;
+        if (b->first == peak->step && !b->is_transient) begun += b->bytes;
+        if (b->kind != ONV_BUFFER_WORKSPACE || !stands) continue;
+        figures->workspace_bytes += b->bytes;
+        figures->workspace_library = b->label;
+    }
+}
+
 static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figures, onv_error *err)
 {
     onv_peak peak;
     ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
+    find_workspace(t, &peak, figures);
+    ONV_TRY(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
     const onv_step *step = &t->steps.at[peak.step];
     figures->buffer_bytes = sum_of_kind(t, ONV_BUFFER_STATISTIC);
     figures->input_bytes = sum_of_kind(t, ONV_BUFFER_INPUT);
@@ -56,6 +82,10 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .optimizer_bytes = program.optimizer_bytes,
                                       .forward_macs = program.forward_macs,
                                       .parts = program.parts};
+    /* Forward and backward run on threads of their own. */
+    if (!onv_u64_mul(onv_eager_handle_bytes(eager, &options->train.lower), 2,
+                     &figures->driver_bytes))
+        figures->driver_bytes = UINT64_MAX;
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
@@ -132,6 +162,38 @@ void onv_training_choose(onv_training *result, uint32_t plan)
     result->chosen = plan;
 }
 
+/* The peak if calls of modules hold what they can; 0 where nothing tells the calls. */
+static onv_status find_locals_peak(onv_model *model, const onv_eager *eager,
+                                   const onv_training_options *options, uint64_t *bytes,
+                                   onv_error *err)
+{
+    onv_train_options how = options->train;
+    onv_train_program program;
+    onv_peak peak = {0};
+    *bytes = 0;
+    if (how.lower.locals || !how.lower.reports) return ONV_OK;
+    how.lower.locals = true;
+    how.iterations = 2; /* later ones are the same */
+    ONV_TRY(onv_train_program_build(model, eager, &how, &program, err));
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    onv_train_program_cleanup(&program);
+    *bytes = peak.bytes;
+    return status;
+}
+
+/* What less than this part of the peak decides is no news. */
+enum { PARTS_OF_NEWS = 50 };
+
+static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
+{
+    if (locals <= peak || locals - peak < peak / PARTS_OF_NEWS) return;
+    onv_model_diag(model, ONV_WARNING, "python-locals", NULL,
+                   "variables of the network's Python code may hold tensors until its functions "
+                   "return: the peak is from %llu to %llu bytes, which the file does not tell; "
+                   "--locals counts the upper end",
+                   (unsigned long long)peak, (unsigned long long)locals);
+}
+
 /* What the export hides from training. */
 static void warn(onv_model *model, const onv_training_options *options, const onv_training *result)
 {
@@ -147,8 +209,7 @@ static void warn(onv_model *model, const onv_training_options *options, const on
                        result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors; its "
-                       "workspace is not in the peak: 10 to 63 MB were measured",
+                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors",
                        (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
@@ -201,6 +262,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
     if (status == ONV_OK) status = measure(model, &eager, &how, NULL, &result->figures, err);
+    uint64_t locals = 0;
+    if (status == ONV_OK) status = find_locals_peak(model, &eager, &how, &locals, err);
+    if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, options, result);

@@ -23,7 +23,13 @@ typedef struct onv_training_figures {
     uint64_t input_bytes;     /* the batch and its targets */
     uint64_t
         saved_activation_bytes; /* between forward and backward; the batch too where it is kept */
-    uint64_t peak_bytes;        /* sizes as asked for, in the second iteration or later */
+    uint64_t peak_bytes; /* tensors alone, sizes as asked for, in the second iteration or later */
+    uint64_t requested_peak_bytes; /* the same with the workspaces of libraries */
+    uint64_t workspace_bytes;      /* of them, at that peak */
+    const char *workspace_library;
+    onv_node_id requested_peak_node;
+    const char *requested_peak_label;
+    uint64_t driver_bytes; /* handles of libraries, beside the allocator */
     uint64_t phase_peak_bytes[ONV_N_PHASES];
     onv_phase peak_phase;
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */

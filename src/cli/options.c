@@ -53,6 +53,12 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_GPU,
+    OPT_CHANNELS_LAST,
+    OPT_NO_TF32,
+    OPT_CUDNN_BENCHMARK,
+    OPT_PYTORCH,
+    OPT_ORT,
 };
 
 typedef struct option_row {
@@ -83,10 +89,14 @@ static const option_row rows[] = {
      "open no file beside the model's own"},
     {OPT_UNTRUSTED, "untrusted", no_argument, NULL,
      "for files of strangers: small limits, no external data, a confined process"},
+    {OPT_ORT, "ort", required_argument, "KEY=VALUE",
+     "a setting of ONNX Runtime, by its own name; see below; repeatable"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_POOL, "pool", required_argument, "SIZE",
      "what PyTorch's allocator has cached before, in one segment"},
+    {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
+     "the release whose rules eager PyTorch follows; see below"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -125,6 +135,13 @@ static const option_row rows[] = {
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
      "foreach (PyTorch's choice on GPUs), fused or for-loop"},
+    {OPT_GPU, "gpu", required_argument, "NAME",
+     "whose libraries take workspaces; otherwise that of --budget, or H100"},
+    {OPT_CHANNELS_LAST, "channels-last", no_argument, NULL,
+     "PyTorch: tensors of convolutions lie in channels_last"},
+    {OPT_NO_TF32, "no-tf32", no_argument, NULL, "PyTorch: convolutions do not use TF32"},
+    {OPT_CUDNN_BENCHMARK, "cudnn-benchmark", no_argument, NULL,
+     "PyTorch: the first iteration tries all of cuDNN's kernels"},
     {OPT_CHECKPOINT, "checkpoint", required_argument, "LIST",
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
@@ -185,6 +202,10 @@ void onv_cli_help(FILE *to)
     fputs("\nDevices of --replay:\n", to);
     for (size_t i = 0; onv_replay_device_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_replay_device_name(i, NULL), summary);
+    const char *values;
+    fputs("\nSettings of ONNX Runtime:\n", to);
+    for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
+        fprintf(to, "  %s=\n             %s\n", onv_ort_setting_at(i, NULL), values);
     uint64_t fallback;
     fputs("\nLimits:\n", to);
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
@@ -196,8 +217,10 @@ void onv_cli_help(FILE *to)
     fputs("\nFormats of --weights:\n", to);
     for (size_t i = 0; onv_weight_format_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_weight_format_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
@@ -237,8 +260,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_NO_EXTERNAL_DATA: cli->analysis.no_external_data = true; return ONV_CLI_RUN;
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
+    case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
@@ -269,6 +294,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
+    case OPT_GPU: return onv_cli_set_gpu(cli, arg);
+    case OPT_CHANNELS_LAST: cli->analysis.channels_last = true; return ONV_CLI_RUN;
+    case OPT_NO_TF32: cli->analysis.no_tf32 = true; return ONV_CLI_RUN;
+    case OPT_CUDNN_BENCHMARK: cli->analysis.cudnn_benchmark = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
@@ -309,6 +338,8 @@ static void distrust(onv_options *options)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    if (cli->analysis.compute_capability == 0)
+        cli->analysis.compute_capability = cli->budget_capability;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
     bool shares =
         cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
@@ -384,10 +415,11 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->freeze = calloc(most, sizeof *cli->freeze);
     cli->train_only = calloc(most, sizeof *cli->train_only);
     cli->inplace = calloc(most, sizeof *cli->inplace);
+    cli->ort = calloc(most, sizeof *cli->ort);
     onv_cli_verdict verdict;
     if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
         cli->input_values == NULL || cli->freeze == NULL || cli->train_only == NULL ||
-        cli->inplace == NULL)
+        cli->inplace == NULL || cli->ort == NULL)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
@@ -397,6 +429,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->analysis.freeze = cli->freeze;
     cli->analysis.train_only = cli->train_only;
     cli->analysis.inplace = cli->inplace;
+    cli->analysis.ort = cli->ort;
     return verdict;
 }
 
@@ -424,4 +457,5 @@ void onv_cli_cleanup(onv_cli *cli)
     free(cli->freeze);
     free(cli->train_only);
     free(cli->inplace);
+    free(cli->ort);
 }

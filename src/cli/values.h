@@ -21,6 +21,7 @@ onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what);
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);

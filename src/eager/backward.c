@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "eager/pytorch.h"
 #include "eager/simulation.h"
 
 /* The parameter's .grad: the gradient itself where nobody else holds it. */
@@ -32,7 +33,8 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
     if (at->row == ONV_NO_ROW) {
         *at = grad;
-    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view) {
+    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view &&
+               !onv_before_pytorch(&s->options->lower, ONV_PYTORCH_RELEASE(2, 0))) {
         onv_sim_release(s, grad.row);
     } else if (!s->failed) {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");
@@ -80,6 +82,7 @@ static void make_grads(onv_simulation *s, uint32_t index)
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
+            onv_sim_workspace(s, &op->in[k].workspace);
         } else if (op->in[k].grad == ONV_GRAD_KEPT) {
             s->made[k].row = kept_grad(s, index, n_kept++);
             onv_sim_hold(s, s->made[k].row);

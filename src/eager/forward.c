@@ -59,6 +59,10 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
     s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
     s->made_row[index] = s->row_of[index];
+    if (!again && s->held_until != NULL && s->held_until[index] > 0) {
+        s->held_row[index] = s->row_of[index];
+        onv_sim_hold(s, s->row_of[index]);
+    }
     if (!storage->is_output || again) return;
     if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
         drop_lingering(s);
@@ -122,15 +126,31 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
+    uint32_t beside =
+        op->workspace.stands_long
+            ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
+            : ONV_NO_ROW;
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
+    onv_sim_release(s, beside);
+    if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
         let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
     for (uint32_t k = 0; k < op->n_out; k++)
         let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+}
+
+/* Calls that return after operation `op` let go what they held. */
+static void end_holds(onv_simulation *s, uint32_t op)
+{
+    uint32_t next = s->held_until != NULL ? s->first_held[op] : 0;
+    for (; next > 0; next = s->next_held[next - 1]) {
+        onv_sim_release(s, s->held_row[next - 1]);
+        s->held_row[next - 1] = ONV_NO_ROW;
+    }
 }
 
 void onv_sim_forward(onv_simulation *s)
@@ -148,6 +168,7 @@ void onv_sim_forward(onv_simulation *s)
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         onv_shard_after(s, i);
+        end_holds(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;

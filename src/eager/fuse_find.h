@@ -8,6 +8,7 @@ typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
     onv_fusing fusing;
+    bool fuses_rms_norm;
     bool failed; /* memory */
 } onv_finder;
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/pytorch.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -625,6 +626,17 @@ static void report(onv_lowering *l)
                        "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
                        "calls); --attention-dropout P adds it, 0 says that there was none",
                        lost);
+    if (l->fusions.n_functions > 0)
+        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+                       "%u calls of torch.autograd.Functions (%s): their inputs alone are counted as "
+                       "kept; what their forward saves is not in the file",
+                       l->fusions.n_functions, l->fusions.function);
+    if (l->fusions.n_functions_apart > 0)
+        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
+                       "%u nodes belong to torch.autograd.Functions (%s), and are counted as if "
+                       "autograd kept what their derivatives read; what their forward saves is not "
+                       "in the file",
+                       l->fusions.n_functions_apart, l->fusions.function);
     if (l->maxima > 0)
         onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
@@ -686,12 +698,15 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .region = ONV_NO_REGION,
                       .err = err};
     l.status = prepare(&l);
-    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH   ? ONV_FUSE
-                        : options->attention == ONV_ATTENTION_AUTO ? ONV_FUSE_CALLS
-                                                                   : ONV_FUSE_ATTENTION;
+    bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+    bool has_rms_norm = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9));
+    onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
+                        : options->attention == ONV_ATTENTION_AUTO
+                            ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
+                            : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);

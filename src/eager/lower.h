@@ -18,6 +18,7 @@
 #include "eager/eager.h"
 #include "eager/fuse.h"
 #include "ir/origin.h"
+#include "kernels/cudnn.h"
 #include "load/ptr_map.h"
 
 typedef struct onv_extra {
@@ -80,9 +81,11 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
-    uint32_t maxima;       /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes; /* what they keep more than these */
-    onv_origin recurrent;  /* the module of the last recurrent layer */
+    uint32_t maxima;                  /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;            /* what they keep more than these */
+    onv_origin recurrent;             /* the module of the last recurrent layer */
+    onv_rnn_problem recurrent_module; /* its layers so far */
+    size_t recurrent_op;              /* the last one */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -109,6 +112,9 @@ void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const 
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
+/* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
+void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
+void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */

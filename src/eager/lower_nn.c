@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "kernels/cudnn.h"
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
@@ -169,6 +170,82 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     return out;
 }
 
+/* Element i of an attribute with one number for each spatial dim. */
+static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
+    return good ? attr->ints[i] : fallback;
+}
+
+/* What a convolution reaches beyond its first and last place of the kernel; negative: within it. */
+static bool find_pad(const onv_node *node, uint32_t i, const onv_conv_problem *p, int64_t *pad)
+{
+    int64_t places = p->transposed ? p->in[i] : p->out[i];
+    int64_t covered = p->transposed ? p->out[i] : p->in[i];
+    int64_t reach, steps;
+    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
+        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
+        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
+        !onv_i64_add(reach, 2, &reach))
+        return false;
+    /* Uneven pads were added by an operation of their own. */
+    int64_t least = reach > covered ? (reach - covered) / 2 : 0;
+    *pad = spatial(node, "pads", i, least);
+    if (!p->transposed && *pad < least) *pad = least;
+    if (!p->transposed && *pad > least + p->stride[i]) *pad = least;
+    return true;
+}
+
+/* Of the tensors that cuDNN sees. */
+static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
+                          uint32_t out, onv_conv_problem *p)
+{
+    onv_eager_tensor in = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w);
+    onv_eager_tensor y = onv_tensor_at(l, out);
+    if (l->status != ONV_OK || in.rank < 3 || in.rank > 5 || kernel.rank != in.rank ||
+        y.rank != in.rank || in.elems == 0 || y.elems == 0 || kernel.elems == 0)
+        return false;
+    *p = (onv_conv_problem){.dtype = (onv_dtype)in.dtype,
+                            .spatial_rank = in.rank - 2,
+                            .batch = in.dims[0],
+                            .in_channels = in.dims[1],
+                            .out_channels = y.dims[1],
+                            .groups = onv_node_int(node, "group", 1),
+                            .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
+    for (uint32_t i = 0; i < p->spatial_rank; i++) {
+        p->in[i] = in.dims[2 + i];
+        p->out[i] = y.dims[2 + i];
+        p->kernel[i] = kernel.dims[2 + i];
+        p->stride[i] = spatial(node, "strides", i, 1);
+        p->dilation[i] = spatial(node, "dilations", i, 1);
+        if (!find_pad(node, i, p, &p->pad_begin[i])) return false;
+        p->pad_end[i] = p->pad_begin[i];
+    }
+    return p->groups > 0;
+}
+
+static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
+                                 uint32_t out)
+{
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    onv_conv_problem p;
+    if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
+    l->eager->uses_cudnn = true;
+    onv_cuda_library_settings first = *cuda;
+    first.first = true;
+    onv_eager_workspace of[3] = {0};
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        of[pass].library = "cuDNN";
+        of[pass].bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, cuda);
+        if (cuda->benchmark)
+            of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);
+    }
+    onv_emit_workspace(l, of[ONV_CONV_FORWARD]);
+    onv_emit_grad_workspace(l, x, of[ONV_CONV_BACKWARD_DATA]);
+    onv_emit_grad_workspace(l, w, of[ONV_CONV_BACKWARD_WEIGHT]);
+}
+
 static void lower_conv(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_amp_low(l, emit_padded(l, node, onv_node_in(l, node, 0)));
@@ -183,6 +260,7 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
+    emit_conv_workspaces(l, node, x, w, out);
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 /* --- Steps and rows ---------------------------------------------------------------------------- */
@@ -57,7 +58,23 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label));
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
+}
+
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    bool is_first = s->iteration == 0 && s->pass == 0 && workspace->first_bytes > 0;
+    uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;
+    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library);
+    if (workspace->is_kept) {
+        *kept = row;
+        return;
+    }
+    if (row == ONV_NO_ROW) return;
+    s->timeline->buffers.at[row].is_transient = true;
+    onv_sim_release(s, row);
 }
 
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
@@ -124,6 +141,7 @@ void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_stor
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
+    s->handle_row[0] = s->handle_row[1] = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -183,6 +201,30 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* What calls of modules hold longer than operations read it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
+{
+    onv_calls calls;
+    size_t n = s->eager->storages.count;
+    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(&calls, s->eager, true, &s->arena, &s->held_until, err);
+    onv_calls_cleanup(&calls);
+    ONV_TRY(status);
+    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        s->held_row[i] = ONV_NO_ROW;
+        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
+        if (s->held_until[i] == 0) continue;
+        s->next_held[i] = s->first_held[s->held_until[i]];
+        s->first_held[s->held_until[i]] = i + 1;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
@@ -194,6 +236,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
     return find_saved(s, err);
 }
@@ -336,7 +379,9 @@ static void iterate(onv_simulation *s)
         if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);
         if (s->pass == 0 && s->options->zero_grad_late) zero_grad(s);
+        s->in_backward = true;
         onv_sim_backward(s);
+        s->in_backward = false;
     }
     if (!s->failed) optimizer_step(s);
 }
@@ -349,7 +394,8 @@ static onv_status run(onv_simulation *s, onv_error *err)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
     s->master_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
     if (s->master_rows == NULL) return onv_fail_memory(err);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
+    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
     place_copies(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {

@@ -55,8 +55,10 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at; /* the operation whose backward comes next */
-    bool failed;          /* memory */
+    uint32_t backward_at;   /* the operation whose backward comes next */
+    bool in_backward;       /* on autograd's thread, which has handles of its own */
+    uint32_t handle_row[2]; /* what cuBLAS keeps: of the forward thread, of autograd's */
+    bool failed;            /* memory */
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -65,11 +67,15 @@ typedef struct onv_simulation {
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;   /* of a parameter: its .grad */
     uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
+    uint32_t *held_until; /* the last forward operation at which a call holds it; NULL: not asked */
+    uint32_t *held_row;   /* what is held so, or ONV_NO_ROW */
+    uint32_t *next_held;  /* 1 + the next one that the same operation ends the hold of; 0: none */
     /* by tensor */
     onv_pending_grad *grad;
     uint32_t *senders; /* leaves: gradients that backward sends it */
     uint32_t *senders_left;
     /* by operation */
+    uint32_t *first_held;   /* 1 + the first storage whose hold ends with it; 0: none */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
     uint32_t *frame_of;     /* the innermost frame around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
@@ -91,6 +97,8 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+/* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */

@@ -129,6 +129,7 @@ typedef struct onv_node {
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
     const char *call_classes; /* of those, likewise */
+    const char *function;     /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;       /* the graph it stands in */
     int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
@@ -168,7 +169,7 @@ typedef struct onv_value {
     onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
     uint32_t output_index;    /* which output of the producer */
     onv_type type;            /* as inferred; inputs and constants: from the start */
-    const onv_type *declared; /* from value_info or the graph's outputs; NULL where absent */
+    const onv_type *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
     const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
     const onv_known *known;   /* contents, where they are tracked */
 } onv_value;
@@ -229,6 +230,11 @@ enum { ONV_MAX_DIAGS = 1000 };
 
 void onv_model_init(onv_model *model, size_t arena_limit_bytes);
 void onv_model_cleanup(onv_model *model);
+
+/* The same graph with arrays, lists of inputs and outputs, an arena and a pool of dims of its own, to be
+ * edited: ids are the same. What is never changed (names, types, tensors, attributes) is shared, so
+ * that `from` must outlive it. Diagnostics are not taken over. On failure `to` is cleaned up. */
+onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err);
 
 static inline onv_value *onv_model_value(const onv_model *model, onv_value_id id)
 {

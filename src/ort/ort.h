@@ -23,9 +23,11 @@
 
 #include "alloc/alloc.h"
 #include "graph/liveness.h"
+#include "ort/settings.h"
 
 typedef enum onv_ort_provider {
     ONV_ORT_CUDA, /* shape arithmetic and small integers stay on the host; inputs are copied in */
+    ONV_ORT_HOST, /* the other side of a session with CUDA: what stays on the host */
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 
@@ -37,8 +39,10 @@ typedef struct onv_ort_graph {
 
 typedef struct onv_ort_plan {
     const onv_live *live; /* whose steps and regions are those of the plan */
-    onv_buffer *buffers;  /* INPUT and OUTPUT are those of the main graph */
-    bool *is_fetched; /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
+    const onv_ort_settings *settings;
+    onv_buffer *buffers; /* INPUT and OUTPUT are those of the main graph; WORKSPACE: what a kernel
+                             takes for the time it runs, which no plan and no pattern holds */
+    bool *is_fetched;    /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
                              graphs: no pattern holds it */
     onv_graph_id *graph_of; /* by buffer: whose plan it is part of */
     uint32_t count;
@@ -50,9 +54,10 @@ typedef struct onv_ort_plan {
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
- * linear in the uses, times the buffers that are free at a time. */
+ * linear in the uses, times the buffers that are free at a time. `settings` NULL: the defaults. */
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
-                                onv_ort_plan *plan, onv_error *err);
+                                const onv_ort_settings *settings, onv_ort_plan *plan,
+                                onv_error *err);
 
 /* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
  * model's arena. See shapes.c. */

@@ -2,6 +2,7 @@
 
 #include "graph/storage.h"
 #include "ort/planner.h"
+#include "ort/scratch.h"
 
 /* --- Kernels ----------------------------------------------------------------------------------- */
 
@@ -116,6 +117,7 @@ static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0 || !p->is_known[row->value.index]) return NONE;
+    if (!p->plan->settings->enable_mem_reuse) return NONE;
     for (uint32_t i = p->n_freed; i-- > 0;) {
         uint32_t b = p->freed[i];
         if (p->plan->graph_of[b].index != value->graph.index ||
@@ -155,7 +157,7 @@ void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_bu
 
 static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
-    if (p->provider == ONV_ORT_CPU && row->kind == ONV_BUFFER_INPUT) return;
+    if (p->provider != ONV_ORT_CUDA && row->kind == ONV_BUFFER_INPUT) return;
     if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
     new_buffer(p, row);
 }
@@ -226,7 +228,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     onv_arena *arena = &p->model->arena;
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
     /* A value has a buffer at most, and two more where a Loop or Scan hands it on; a Loop has two. */
-    size_t n_buffers = 3 * n_values + 2 * n_nodes;
+    size_t n_buffers = 3 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
     p->uses = ONV_ARENA_ARRAY(arena, uint32_t, n_values);
     p->is_placed = ONV_ARENA_ARRAY(arena, bool, n_values);
     p->is_state = ONV_ARENA_ARRAY(arena, bool, n_values);
@@ -247,16 +249,35 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
     ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
-    if (p->provider == ONV_ORT_CUDA)
-        return onv_mark_host_values(p->model, p->live, &p->is_host, err);
+    if (p->provider != ONV_ORT_CPU)
+        ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
+    for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)
+        p->is_host[i] = !p->is_host[i]; /* what is elsewhere */
+    if (p->provider != ONV_ORT_CPU) return ONV_OK;
     p->is_host = ONV_ARENA_ARRAY(arena, bool, n_values);
     return p->is_host != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
-onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
-                                onv_ort_plan *plan, onv_error *err)
+/* What the kernel of a step takes for itself, before it makes its outputs or after. */
+static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
+                        const onv_ort_scratch *scratch, bool is_early)
 {
-    *plan = (onv_ort_plan){.live = live};
+    for (uint32_t i = 0; i < scratch->count; i++) {
+        const onv_ort_scratch_row *row = &scratch->rows[i];
+        if (row->is_early != is_early || row->bytes == 0) continue;
+        onv_buffer b = onv_buffer_new(ONV_BUFFER_WORKSPACE, row->bytes, step, step, node->op_type);
+        b.is_transient = row->is_transient;
+        uint32_t at = onv_ort_add_buffer(p, &b, node->graph, true);
+        p->state[at].is_read = true;
+    }
+}
+
+onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
+                                const onv_ort_settings *settings, onv_ort_plan *plan,
+                                onv_error *err)
+{
+    if (settings == NULL) settings = &onv_ort_settings_default;
+    *plan = (onv_ort_plan){.live = live, .settings = settings};
     onv_ort_planner p = {.model = model, .live = live, .provider = provider, .plan = plan};
     ONV_TRY(prepare(&p, err));
     count_uses(&p);
@@ -268,15 +289,24 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
         while (region < t->regions.count && t->regions.at[region].first <= s)
             onv_ort_enter(&p, &t->regions.at[region++]);
         onv_ort_before_step(&p, node, s);
+        onv_ort_scratch scratch = {0};
+        if (provider == ONV_ORT_CUDA)
+            onv_ort_find_scratch(model, node, p.is_host, settings, &scratch);
+        bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
              row++) {
             const onv_buffer *at = &live->timeline.buffers.at[row];
             const onv_value *value = onv_model_value(model, at->value);
-            if (onv_is_node(value->producer))
-                onv_ort_place_output(&p, onv_model_node(model, value->producer), at);
-            else
+            if (!onv_is_node(value->producer)) {
                 place_input(&p, at);
+                continue;
+            }
+            if (is_early) add_scratch(&p, node, s, &scratch, true);
+            is_early = false;
+            onv_ort_place_output(&p, onv_model_node(model, value->producer), at);
         }
+        if (is_early) add_scratch(&p, node, s, &scratch, true);
+        add_scratch(&p, node, s, &scratch, false);
         release_after(&p, node, s);
     }
     keep_unread(&p);

@@ -17,7 +17,7 @@ typedef struct onv_ort_planner {
     const onv_live *live;
     onv_ort_provider provider;
     onv_ort_plan *plan;
-    bool *is_host;       /* by value */
+    bool *is_host;       /* by value: on the side that is not planned */
     bool *is_known;      /* by value: its shape */
     bool *is_placed;     /* by value */
     bool *is_state;      /* by value: handed to the next iteration */

@@ -312,6 +312,18 @@ static void write_range(onv_json *json, const char *key, onv_range range)
     onv_json_close(json);
 }
 
+static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
+{
+    char number[24];
+    onv_json_key(json, "options");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
+        onv_json_key(json, onv_ort_setting_name(i, NULL));
+        onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
+    }
+    onv_json_close(json);
+}
+
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
  * ranges say what libraries and the driver add. */
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
@@ -328,11 +340,17 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     } else if (strcmp(name, "ort") == 0) {
         onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
         onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
+        onv_json_put_u64(json, "low_bytes", r->low_bytes);
+        onv_json_put_u64(json, "high_bytes", r->held_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        write_ort_options(json, &r->ort);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);
         onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+        onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
         if (r->locals_peak_bytes > 0) {
             onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
             onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
@@ -341,7 +359,6 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
     if (r->runtime->has_context) {
-        write_range(json, "workspace_bytes", r->workspace_bytes);
         write_range(json, "context_bytes", r->context_bytes);
         write_range(json, "total_range_bytes", r->total_bytes);
     }
@@ -440,6 +457,8 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
     onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
     onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "tensor_peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
     if (t->figures.released_bytes > 0) {
@@ -447,6 +466,7 @@ static void write_training(const part_job *job)
         onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
     }
     write_training_parts(json, t);
+    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");

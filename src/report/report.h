@@ -24,6 +24,9 @@ typedef struct onv_view {
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
     size_t n_runtimes;
+    const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */
+    const onv_live *rewritten_live;
+    bool dumps_rewritten;         /* it is what a dump of the graph shows */
     const uint64_t *plan_offsets; /* of live's intervals; NULL: no plan was made */
     const onv_training *training; /* NULL, or without an optimizer: not asked for */
     const onv_timeline *trained;  /* its program, that of the last plan; NULL: not there */

@@ -48,6 +48,19 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
                             onv_model_node(view->model, t->figures.peak_node)->name);
 }
 
+/* What libraries take at the peak that they are a part of. */
+static const char *workspace_note(const onv_view *view, const onv_page *page)
+{
+    const onv_training_figures *f = &view->training->figures;
+    if (f->workspace_bytes == 0) return "blocks of 512 bytes and more";
+    const char *where = onv_is_node(f->requested_peak_node)
+                            ? onv_model_node(view->model, f->requested_peak_node)->name
+                            : "";
+    return onv_arena_printf(page->arena, "%s: %s at %s %s", f->workspace_library,
+                            onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label,
+                            where);
+}
+
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
 
 static const onv_column plan_columns[] = {
@@ -135,9 +148,8 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
                          "  %u batch norms that the export folded are counted as its notes say.\n",
                          (unsigned)t->restored_norms);
     if (t->reserve_bytes > 0)
-        onv_write_format(
-            page->out, "  cuDNN keeps %s for recurrent layers; its workspace is not in the peak.\n",
-            onv_label_bytes(t->reserve_bytes).text);
+        onv_write_format(page->out, "  cuDNN keeps %s for recurrent layers.\n",
+                         onv_label_bytes(t->reserve_bytes).text);
     if (t->slow_attentions > 0)
         onv_write_format(page->out, "  Attention runs as separate operations; kernels keep less: "
                                     "--attention flash\n");
@@ -162,6 +174,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add_parts(&table, page, t);
     add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
     add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
+    add(&table, page, "allocated", t->figures.allocated_peak_bytes, workspace_note(view, page));
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
     if (t->figures.released_bytes > 0)

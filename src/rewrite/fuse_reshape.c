@@ -1,0 +1,99 @@
+/* A Reshape to a shape that Concat puts together of constants, of dims that the operand has in the same
+ * place (0), and of at most one number that is computed in another way (-1): to a constant. */
+#include "rewrite/rules.h"
+#include "rewrite/seen.h"
+
+enum { MOST_PARTS = 64 };
+
+static bool has_one_element(const onv_edit *e, onv_value_id value)
+{
+    const onv_type *type = onv_edit_seen(e, value);
+    if (!onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is(type->dims[i], 1)) return false;
+    return true;
+}
+
+/* Types that say the same of every dim. */
+static bool same_shape(const onv_type *a, const onv_type *b)
+{
+    if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (!onv_dim_same(a->dims[i], b->dims[i])) return false;
+    return true;
+}
+
+/* Axes of a node that has them as an attribute: before opset 13. */
+static bool has_axis_0(const onv_edit *e, onv_node_id node)
+{
+    const onv_attr *axes = onv_node_attr(onv_edit_node_at(e, node), "axes");
+    return axes != NULL && axes->kind == ONV_ATTR_INTS && axes->count == 1 && axes->ints[0] == 0;
+}
+
+/* Shape, Gather, Unsqueeze: dim `axis` of what is reshaped. */
+static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
+{
+    double index;
+    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, "Unsqueeze", 20)) return false;
+    onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
+    if (!onv_is_node(gather) || !onv_edit_is(e, gather, "Gather", 0)) return false;
+    onv_node_id shape = onv_edit_in_node(e, gather, 0);
+    if (!onv_is_node(shape) || !onv_edit_is(e, shape, "Shape", 14)) return false;
+    if (!has_axis_0(e, unsqueeze)) return false;
+    if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
+    onv_value_id of = onv_edit_in(e, shape, 0);
+    return of.index == root.index || same_shape(onv_edit_seen(e, of), onv_edit_seen(e, root));
+}
+
+typedef struct target {
+    int64_t dims[MOST_PARTS];
+    uint32_t count;
+} target;
+
+static bool append_constant(onv_edit *e, onv_value_id part, target *t)
+{
+    const onv_scalar *list;
+    uint32_t n;
+    if (!onv_edit_ints(e, part, &list, &n) || n > MOST_PARTS - t->count) return false;
+    for (uint32_t i = 0; i < n; i++) t->dims[t->count++] = list[i].i.raw;
+    return true;
+}
+
+static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, target *t)
+{
+    uint32_t n_open = 0;
+    for (uint32_t k = 0; k < onv_edit_node_at(e, concat)->n_inputs; k++) {
+        onv_value_id part = onv_edit_in(e, concat, k);
+        if (append_constant(e, part, t)) continue;
+        if (t->count == MOST_PARTS) return false;
+        if (is_dim(e, root, onv_edit_in_node(e, concat, k), t->count))
+            t->dims[t->count++] = 0;
+        else if (has_one_element(e, part))
+            t->dims[t->count++] = -1;
+        else
+            return false;
+    }
+    for (uint32_t i = 0; i < t->count; i++) n_open += t->dims[i] == -1;
+    return n_open <= 1;
+}
+
+bool onv_rule_reshape(onv_edit *e, onv_node_id node)
+{
+    target t = {.count = 0};
+    onv_node_id concat = onv_edit_in_node(e, node, 1);
+    if (!onv_edit_is(e, node, "Reshape", 18) || !onv_is_node(concat)) return false;
+    if (!onv_edit_is(e, concat, "Concat", 0) ||
+        !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
+        return false;
+    if (!find_target(e, onv_edit_in(e, node, 0), concat, &t)) return false;
+    const int64_t length = t.count;
+    onv_value_id old = onv_edit_out(e, concat, 0);
+    onv_value_id shape =
+        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, old)->name,
+                            ONV_INT64, &length, 1, t.dims);
+    if (e->status != ONV_OK) return false;
+    onv_edit_set_input(e, node, 1, shape);
+    onv_edit_remove_with_inputs(e, concat);
+    onv_seen_node(e, node);
+    return true;
+}
