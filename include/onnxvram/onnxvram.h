@@ -175,13 +175,17 @@ typedef struct onv_options {
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
+    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
+    size_t n_ort;
+    bool ort_advise;         /* compare settings of ONNX Runtime */
+    bool ort_partition;      /* make the statistics of ONV_FORMAT_ORT_PARTITION */
+    const char *shape_trace; /* a CSV file of requests to one session of ONNX Runtime: the names of
+                                dims, then a line of sizes for each request; NULL: none */
     unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
                                     80, 86, 89; 0: 90 */
     bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
     const char *pytorch; /* a release of onv_pytorch_name(); NULL: the first */
-    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
-    size_t n_ort;
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -266,6 +270,7 @@ typedef struct onv_runtime_info {
     uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
+    bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
 } onv_runtime_info;
 
 /* Training in eager PyTorch, on one device. Sizes as asked for; the last two as PyTorch's allocator
@@ -364,7 +369,8 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_CHECKPOINTS,   /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION /* bytes by node, for ONNX Runtime's partitioning by resources */
 } onv_format;
 
 typedef struct onv_report_options {

@@ -34,6 +34,16 @@ static onv_status read_losses(const char *list, onv_loss *loss, uint32_t *chunks
     return ONV_OK;
 }
 
+static onv_cuda_library_settings read_device(const onv_options *options)
+{
+    onv_cuda_library_settings cuda = onv_cuda_library_defaults();
+    if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
+    cuda.tf32 = !options->no_tf32;
+    cuda.channels_last = options->channels_last;
+    cuda.benchmark = options->cudnn_benchmark;
+    return cuda;
+}
+
 /* How devices share the work, and what leaves them. */
 static onv_status read_sharing(const onv_options *options, onv_training_options *how,
                                onv_error *err)
@@ -76,16 +86,6 @@ static onv_status read_sharing(const onv_options *options, onv_training_options 
     if (options->fsdp != NULL && options->weights != NULL)
         return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
     return ONV_OK;
-}
-
-static onv_cuda_library_settings read_device(const onv_options *options)
-{
-    onv_cuda_library_settings cuda = onv_cuda_library_defaults();
-    if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
-    cuda.tf32 = !options->no_tf32;
-    cuda.channels_last = options->channels_last;
-    cuda.benchmark = options->cudnn_benchmark;
-    return cuda;
 }
 
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,

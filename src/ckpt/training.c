@@ -264,9 +264,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
+    uint64_t locals = 0;
     if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
     if (status == ONV_OK) status = measure(model, &eager, &how, NULL, &result->figures, err);
-    uint64_t locals = 0;
     if (status == ONV_OK) status = find_locals_peak(model, &eager, &how, &locals, err);
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);

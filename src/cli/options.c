@@ -53,12 +53,15 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_ORT,
+    OPT_ORT_ADVISE,
+    OPT_ORT_PARTITION,
+    OPT_SHAPE_TRACE,
     OPT_GPU,
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
     OPT_PYTORCH,
-    OPT_ORT,
 };
 
 typedef struct option_row {
@@ -91,12 +94,18 @@ static const option_row rows[] = {
      "for files of strangers: small limits, no external data, a confined process"},
     {OPT_ORT, "ort", required_argument, "KEY=VALUE",
      "a setting of ONNX Runtime, by its own name; see below; repeatable"},
+    {OPT_ORT_ADVISE, "ort-advise", no_argument, NULL,
+     "settings of ONNX Runtime side by side, and how the best are written"},
+    {OPT_ORT_PARTITION, "ort-partition", required_argument, "FILE",
+     "bytes by node, for ONNX Runtime's session.resource_cuda_partitioning_settings"},
+    {OPT_SHAPE_TRACE, "shape-trace", required_argument, "FILE",
+     "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
-    {OPT_POOL, "pool", required_argument, "SIZE",
-     "what PyTorch's allocator has cached before, in one segment"},
     {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
      "the release whose rules eager PyTorch follows; see below"},
+    {OPT_POOL, "pool", required_argument, "SIZE",
+     "what PyTorch's allocator has cached before, in one segment"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
@@ -128,7 +137,7 @@ static const option_row rows[] = {
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_LOCALS, "locals", no_argument, NULL,
-     "eager inference: values stay until the call of the module that names them returns"},
+     "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
      "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
@@ -214,11 +223,12 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
+    fputs("\n", to);
     fputs("\nFormats of --weights:\n", to);
     for (size_t i = 0; onv_weight_format_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_weight_format_name(i, NULL), summary);
-    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
-    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     bool counts;
     fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
@@ -261,6 +271,11 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
+    case OPT_ORT_ADVISE: cli->analysis.ort_advise = true; return ONV_CLI_RUN;
+    case OPT_ORT_PARTITION:
+        cli->analysis.ort_partition = true;
+        return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, arg);
+    case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
     case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;

@@ -132,9 +132,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
             : ONV_NO_ROW;
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
-    if (run == ONV_RUN_KEEPING) keep_input(s, op);
     onv_sim_release(s, beside);
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    if (run == ONV_RUN_KEEPING) keep_input(s, op);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
@@ -167,8 +167,8 @@ void onv_sim_forward(onv_simulation *s)
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
-        onv_shard_after(s, i);
         end_holds(s, i);
+        onv_shard_after(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;

@@ -55,10 +55,13 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at;   /* the operation whose backward comes next */
-    bool in_backward;       /* on autograd's thread, which has handles of its own */
-    uint32_t handle_row[2]; /* what cuBLAS keeps: of the forward thread, of autograd's */
-    bool failed;            /* memory */
+    uint32_t backward_at;     /* the operation whose backward comes next */
+    bool in_backward;         /* on autograd's thread, which has handles of its own */
+    uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    bool failed;              /* memory */
+    uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
+                                 device, and as an optimizer has them */
+    uint32_t n_permanent;
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -66,10 +69,10 @@ typedef struct onv_simulation {
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;   /* of a parameter: its .grad */
-    uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     uint32_t *held_until; /* the last forward operation at which a call holds it; NULL: not asked */
     uint32_t *held_row;   /* what is held so, or ONV_NO_ROW */
     uint32_t *next_held;  /* 1 + the next one that the same operation ends the hold of; 0: none */
+    uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     /* by tensor */
     onv_pending_grad *grad;
     uint32_t *senders; /* leaves: gradients that backward sends it */
@@ -103,11 +106,15 @@ void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
-/* The rows of what is there all the time, of these kinds of storages. */
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last);
+/* The rows of what is there all the time: the network, then the batch. */
+void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
 bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
 uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+
+/* --- parameters.c ------------------------------------------------------------------------------ */
+
+onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err);
 
 /* --- forward.c --------------------------------------------------------------------------------- */
 

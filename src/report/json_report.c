@@ -5,6 +5,7 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_replay.h"
+#include "report/sessions.h"
 #include "report/value.h"
 
 /* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
@@ -324,6 +325,29 @@ static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
     onv_json_close(json);
 }
 
+/* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
+static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
+{
+    onv_json_key(json, is_not_modelled ? "not_modelled" : "rewrites");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < r->n_counts; i++)
+        if (r->counts[i].is_not_modelled == is_not_modelled)
+            onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
+    onv_json_close(json);
+}
+
+static void write_rewritten(onv_json *json, const onv_rewritten *r)
+{
+    onv_json_key(json, "graph");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "nodes", r->model.nodes.count);
+    onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
+    onv_json_put_u64(json, "copies", r->n_copies);
+    write_rewrites(json, r, false);
+    write_rewrites(json, r, true);
+    onv_json_close(json);
+}
+
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
  * ranges say what libraries and the driver add. */
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
@@ -343,7 +367,10 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "low_bytes", r->low_bytes);
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        onv_json_key(json, "out_of_memory");
+        onv_json_bool(json, r->out_of_memory);
         write_ort_options(json, &r->ort);
+        if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
@@ -461,12 +488,12 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
     if (t->figures.released_bytes > 0) {
         onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
         onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
     }
     write_training_parts(json, t);
-    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");
@@ -531,9 +558,14 @@ static void write_replays(const part_job *job)
 }
 
 /* The parts of a model's object, in their order. */
+static void write_sessions(const part_job *job)
+{
+    onv_write_sessions_json(job->view, job->json);
+}
+
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_regions, write_peak,        write_order,
-    write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_regions,  write_peak,    write_order,
+    write_runtimes, write_fit,     write_sessions, write_training, write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

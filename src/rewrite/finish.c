@@ -1,11 +1,13 @@
 /* The end of editing: what is gone goes, and the rest gets new numbers. */
 #include "ir/check.h"
 #include "rewrite/edit.h"
+#include "rewrite/seen.h"
 
 typedef struct renumbering {
     onv_edit *e;
     uint32_t *value_of, *node_of; /* by old number; UINT32_MAX: gone */
     uint32_t n_values, n_nodes;
+    onv_type *seen; /* by new number */
 } renumbering;
 
 static bool is_gone(const onv_edit *e, onv_node_id id)
@@ -50,6 +52,7 @@ static void move_values(renumbering *r)
         onv_value value = model->values.at[i];
         if (onv_is_node(value.producer)) value.producer.index = r->node_of[value.producer.index];
         r->value_of[i] = r->n_values;
+        r->seen[r->n_values] = r->e->values.at[i].seen;
         model->values.at[r->n_values++] = value;
     }
     model->values.count = r->n_values;
@@ -99,21 +102,17 @@ static bool move_graphs(renumbering *r)
     return true;
 }
 
-static onv_status renumber(renumbering *r, uint8_t **provider_of)
+static onv_status renumber(renumbering *r)
 {
     onv_edit *e = r->e;
     onv_model *model = e->model;
     size_t n_values = model->values.count, n_nodes = model->nodes.count;
     r->value_of = ONV_ARENA_ARRAY(&e->driver.scratch, uint32_t, n_values);
     r->node_of = ONV_ARENA_ARRAY(&e->driver.scratch, uint32_t, n_nodes);
-    *provider_of = ONV_ARENA_ARRAY(&model->arena, uint8_t, n_nodes);
-    if (r->value_of == NULL || r->node_of == NULL || *provider_of == NULL)
-        return onv_fail_memory(e->err);
+    if (r->value_of == NULL || r->node_of == NULL) return onv_fail_memory(e->err);
     for (size_t i = 0; i < n_values; i++) r->value_of[i] = UINT32_MAX;
     for (uint32_t i = 0; i < n_nodes; i++) {
-        bool gone = is_gone(e, (onv_node_id){i});
-        r->node_of[i] = gone ? UINT32_MAX : r->n_nodes++;
-        if (!gone) (*provider_of)[r->node_of[i]] = e->nodes.at[i].provider;
+        r->node_of[i] = is_gone(e, (onv_node_id){i}) ? UINT32_MAX : r->n_nodes++;
     }
     mark_kept(r);
     move_values(r);
@@ -121,12 +120,17 @@ static onv_status renumber(renumbering *r, uint8_t **provider_of)
     return move_graphs(r) ? ONV_OK : onv_fail_memory(e->err);
 }
 
-onv_status onv_edit_finish(onv_edit *e, uint8_t **provider_of)
+onv_status onv_edit_finish(onv_edit *e, onv_type **seen)
 {
     renumbering r = {.e = e};
     ONV_TRY(e->status);
+    if (!e->is_seen) onv_seen_graph(e);
+    ONV_TRY(e->status);
     onv_arena_reset(&e->driver.scratch);
-    ONV_TRY(renumber(&r, provider_of));
+    r.seen = ONV_ARENA_ARRAY(&e->model->arena, onv_type, e->model->values.count);
+    if (r.seen == NULL) return onv_fail_memory(e->err);
+    *seen = r.seen;
+    ONV_TRY(renumber(&r));
     if (e->model->arena.failed || e->model->dims.failed) return onv_fail_memory(e->err);
     return onv_graph_check(e->model, e->err);
 }

@@ -47,12 +47,14 @@ static void absorb(onv_edit *e, onv_node_id conv, onv_node_id next, onv_value_id
     onv_edit_bypass(e, next, 0);
 }
 
-/* [c, 1, ...] of one rank less than the weights, of which the first dim is c. */
-static bool is_per_channel(const onv_type *w, const onv_type *other)
+/* [c, 1, ...] of one rank less than the weights, of which the first dim is c; or [1, c, 1, ...]. */
+static bool is_per_channel(const onv_type *w, const onv_type *other, bool may_have_batch)
 {
-    if (w->rank < 4 || other->rank != w->rank - 1 || !onv_dim_same(other->dims[0], w->dims[0]))
-        return false;
-    for (int i = 1; i < other->rank; i++)
+    int at = other->rank - (w->rank - 1);
+    if (w->rank < 4 || at < 0 || at > may_have_batch) return false;
+    if (at == 1 && !onv_dim_is(other->dims[0], 1)) return false;
+    if (!onv_dim_same(other->dims[at], w->dims[0])) return false;
+    for (int i = at + 1; i < other->rank; i++)
         if (!onv_dim_is(other->dims[i], 1)) return false;
     return true;
 }
@@ -64,9 +66,13 @@ bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
     onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
     onv_value_id other = onv_edit_in(e, add, 1);
     uint8_t dtype = type_of(e, other)->dtype;
-    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other))) return false;
+    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other), true))
+        return false;
     if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
-    absorb(e, conv, add, w, weight_like(e, other, (onv_dtype)dtype, true));
+    const int64_t channels = type_of(e, w)->dims[0].raw;
+    const onv_value *value = onv_edit_value_at(e, other);
+    absorb(e, conv, add, w,
+           onv_edit_add_weight(e, value->graph, value->name, (onv_dtype)dtype, &channels, 1, NULL));
     return true;
 }
 
@@ -79,7 +85,7 @@ bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
     uint8_t dtype = type_of(e, w)->dtype;
     if (!is_floating(dtype) || type_of(e, other)->dtype != dtype || type_of(e, w)->rank < 4)
         return false;
-    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other)))
+    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other), false))
         return false;
     onv_value_id scaled = onv_is_value(b) ? weight_like(e, b, (onv_dtype)dtype, true) : b;
     absorb(e, conv, mul, weight_like(e, w, (onv_dtype)dtype, false), scaled);

@@ -14,19 +14,18 @@ static bool has_one_element(const onv_edit *e, onv_value_id value)
     return true;
 }
 
-/* Types that say the same of every dim. */
-static bool same_shape(const onv_type *a, const onv_type *b)
+static bool same_dim(const onv_type *a, const onv_type *b, uint32_t axis)
 {
-    if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (!onv_dim_same(a->dims[i], b->dims[i])) return false;
-    return true;
+    return onv_type_has_rank(a) && onv_type_has_rank(b) && (int)axis < a->rank &&
+           (int)axis < b->rank && onv_dim_same(a->dims[axis], b->dims[axis]);
 }
 
-/* Axes of a node that has them as an attribute: before opset 13. */
-static bool has_axis_0(const onv_edit *e, onv_node_id node)
+/* Axes: an attribute, since opset 13 an input. */
+static bool has_axis_0(onv_edit *e, onv_node_id node)
 {
     const onv_attr *axes = onv_node_attr(onv_edit_node_at(e, node), "axes");
+    double axis;
+    if (onv_edit_scalar(e, onv_edit_in(e, node, 1), &axis)) return axis == 0;
     return axes != NULL && axes->kind == ONV_ATTR_INTS && axes->count == 1 && axes->ints[0] == 0;
 }
 
@@ -34,15 +33,15 @@ static bool has_axis_0(const onv_edit *e, onv_node_id node)
 static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32_t axis)
 {
     double index;
-    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, "Unsqueeze", 20)) return false;
+    if (!onv_is_node(unsqueeze) || !onv_edit_is(e, unsqueeze, "Unsqueeze", 0)) return false;
     onv_node_id gather = onv_edit_in_node(e, unsqueeze, 0);
     if (!onv_is_node(gather) || !onv_edit_is(e, gather, "Gather", 0)) return false;
     onv_node_id shape = onv_edit_in_node(e, gather, 0);
-    if (!onv_is_node(shape) || !onv_edit_is(e, shape, "Shape", 14)) return false;
+    if (!onv_is_node(shape) || !onv_edit_is(e, shape, "Shape", 0)) return false;
     if (!has_axis_0(e, unsqueeze)) return false;
     if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
     onv_value_id of = onv_edit_in(e, shape, 0);
-    return of.index == root.index || same_shape(onv_edit_seen(e, of), onv_edit_seen(e, root));
+    return of.index == root.index || same_dim(onv_edit_seen(e, of), onv_edit_seen(e, root), axis);
 }
 
 typedef struct target {
@@ -77,11 +76,63 @@ static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, targ
     return n_open <= 1;
 }
 
-bool onv_rule_reshape(onv_edit *e, onv_node_id node)
+/* --- Reshapes one after the other -------------------------------------------------------------- */
+
+/* A Reshape for which 0 is a size stays. */
+static bool only_reshapes(const onv_edit *e, onv_node_id node)
+{
+    if (onv_edit_is(e, node, "Reshape", 0)) return onv_edit_int(e, node, "allowzero", 0) == 0;
+    return onv_edit_is(e, node, "Squeeze", 0) || onv_edit_is(e, node, "Unsqueeze", 0);
+}
+
+/* The last one of those that each read alone what the one before makes, to a shape that is known. */
+static onv_node_id last_reshape(const onv_edit *e, onv_node_id node)
+{
+    for (onv_node_id next;; node = next) {
+        next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
+        if (!onv_is_node(next) || !only_reshapes(e, next)) return node;
+        const onv_type *out = onv_edit_seen(e, onv_edit_out(e, next, 0));
+        if (!onv_type_has_rank(out) || !onv_type_is_static(out)) return node;
+    }
+}
+
+/* A Reshape, and Reshapes, Squeezes and Unsqueezes behind it: to the last shape at once. */
+static bool join_reshapes(onv_edit *e, onv_node_id node)
+{
+    int64_t dims[ONV_MAX_RANK];
+    if (!only_reshapes(e, node)) return false;
+    onv_node_id last = last_reshape(e, node);
+    if (last.index == node.index) return false;
+    onv_value_id out = onv_edit_out(e, last, 0);
+    const onv_type *to = onv_edit_seen(e, out);
+    for (int i = 0; i < to->rank; i++) dims[i] = to->dims[i].raw;
+    const int64_t length = to->rank;
+    onv_value_id shape =
+        onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, onv_edit_value_at(e, out)->name,
+                            ONV_INT64, &length, 1, dims);
+    onv_value_id inputs[] = {onv_edit_in(e, node, 0), shape};
+    onv_new_node reshape = {.op_type = "Reshape",
+                            .name = onv_edit_node_at(e, node)->name,
+                            .inputs = inputs,
+                            .n_inputs = 2,
+                            .outputs = &out,
+                            .n_outputs = 1,
+                            .version = onv_edit_node_at(e, node)->version,
+                            .at = last};
+    if (e->status != ONV_OK) return false;
+    onv_edit_add(e, &reshape);
+    for (onv_node_id at = last; e->status == ONV_OK; at = onv_edit_in_node(e, at, 0)) {
+        onv_edit_remove(e, at);
+        if (at.index == node.index) break;
+    }
+    return true;
+}
+
+static bool make_constant(onv_edit *e, onv_node_id node)
 {
     target t = {.count = 0};
     onv_node_id concat = onv_edit_in_node(e, node, 1);
-    if (!onv_edit_is(e, node, "Reshape", 18) || !onv_is_node(concat)) return false;
+    if (!onv_is_node(concat)) return false;
     if (!onv_edit_is(e, concat, "Concat", 0) ||
         !onv_is_node(onv_edit_only_user(e, onv_edit_out(e, concat, 0))))
         return false;
@@ -96,4 +147,10 @@ bool onv_rule_reshape(onv_edit *e, onv_node_id node)
     onv_edit_remove_with_inputs(e, concat);
     onv_seen_node(e, node);
     return true;
+}
+
+bool onv_rule_reshape(onv_edit *e, onv_node_id node)
+{
+    bool is_constant = onv_edit_is(e, node, "Reshape", 18) && make_constant(e, node);
+    return join_reshapes(e, node) || is_constant;
 }

@@ -42,20 +42,6 @@ static bool is_after_attention(const onv_edit *e, onv_node_id add)
     return false;
 }
 
-/* The product of a softmax with values, transposed and reshaped. */
-static bool is_attention_result(const onv_edit *e, onv_node_id matmul)
-{
-    static const char *const path[] = {"Reshape", "Transpose", "MatMul", "Softmax"};
-    onv_node_id at = matmul;
-    for (size_t i = 0; i < sizeof path / sizeof path[0]; i++) {
-        at = onv_edit_in_node(e, at, 0);
-        if (!onv_is_node(at) ||
-            !onv_edit_is(e, at, path[i], strcmp(path[i], "Reshape") == 0 ? 18 : 20))
-            return false;
-    }
-    return true;
-}
-
 typedef struct product {
     onv_node_id matmul, add;
     onv_value_id a, b, bias;
@@ -90,7 +76,7 @@ static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention
     if (!onv_edit_is(e, id, "MatMul", 0) || !onv_is_node(p->add) ||
         !onv_edit_is(e, p->add, "Add", 0))
         return false;
-    if (e->nodes.at[id.index].provider != e->nodes.at[p->add.index].provider) return false;
+    if (onv_edit_node_at(e, id)->provider != onv_edit_node_at(e, p->add)->provider) return false;
     p->a = onv_edit_in(e, id, 0);
     p->b = onv_edit_in(e, id, 1);
     uint32_t other = onv_edit_in(e, p->add, 0).index == onv_edit_out(e, id, 0).index ? 1 : 0;
@@ -100,7 +86,6 @@ static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention
     if (a->dtype != onv_edit_seen(e, p->bias)->dtype || !is_gemm_type(a->dtype)) return false;
     p->has_reshapes = a->rank != 2;
     if (p->has_reshapes) {
-        if (is_attention_result(e, id)) return false;
         if (keeps_attention && (is_attention(e, id) || is_after_attention(e, p->add))) return false;
         if (!onv_type_is_static(a) || !onv_type_is_static(b)) return false;
     }

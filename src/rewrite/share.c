@@ -84,6 +84,22 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
 
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
+/* Small ones whose bytes are at hand. */
+static bool has_bytes(const onv_tensor *tensor)
+{
+    enum { MOST_BYTES = 64 };
+    return tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->payload.bytes <= MOST_BYTES &&
+           tensor->type.rank <= 1;
+}
+
+static bool same_tensor(const onv_tensor *a, const onv_tensor *b)
+{
+    return has_bytes(a) && has_bytes(b) && a->type.dtype == b->type.dtype &&
+           a->type.rank == b->type.rank && a->elems == b->elems &&
+           a->payload.bytes == b->payload.bytes &&
+           memcmp(a->payload.data, b->payload.data, a->payload.bytes) == 0;
+}
+
 static bool same_attr(const onv_attr *a, const onv_attr *b)
 {
     if (a->name != b->name || a->kind != b->kind) return false;
@@ -97,6 +113,7 @@ static bool same_attr(const onv_attr *a, const onv_attr *b)
     case ONV_ATTR_FLOATS:
         return a->count == b->count && a->floats != NULL && b->floats != NULL &&
                memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
+    case ONV_ATTR_TENSOR: return same_tensor(a->tensor, b->tensor);
     default: return false;
     }
 }
@@ -128,7 +145,11 @@ static bool hash_attr(const onv_attr *attr, uint64_t *hash)
         if (attr->floats == NULL) return attr->count == 0;
         *hash = onv_hash_bytes(attr->floats, attr->count * sizeof *attr->floats, *hash | 1);
         return true;
-    default: return false; /* tensors and the like: never the same */
+    case ONV_ATTR_TENSOR:
+        if (!has_bytes(attr->tensor)) return false;
+        *hash = onv_hash_bytes(attr->tensor->payload.data, attr->tensor->payload.bytes, *hash | 1);
+        return true;
+    default: return false; /* graphs and the like: never the same */
     }
 }
 

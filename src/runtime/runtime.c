@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "kernels/device.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
     onv_runtime_async;
@@ -44,7 +43,8 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 {
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (!onv_value_is_held(value) || is_host_constant(value)) continue;
+        if (!onv_value_is_held(value)) continue;
+        if (model->has_providers ? value->is_on_host : is_host_constant(value)) continue;
         ONV_TRY(add(context, value, err));
     }
     return ONV_OK;
@@ -189,6 +189,8 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     case ONV_SERVED_BY_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
+        result->out_of_memory = figures->out_of_memory;
+        result->oom_bytes = figures->oom_bytes;
         ONV_TRY(onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
                                           err));
         result->tensor_peak_bytes = peak.bytes;
@@ -251,9 +253,9 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
                       const onv_runtime_options *options, bool is_placed,
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
-    *result = (onv_runtime_result){.runtime = runtime};
-    *made = (onv_execution){0};
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
+    *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
+    *made = (onv_execution){0};
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
     result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);
