@@ -7,7 +7,7 @@ static const onv_column columns[] = {
     {"", .style = ONV_STYLE_PLAIN},
     {"weights", .right = true},
     {"activations", .right = true},
-    {"handles", .right = true, .style = ONV_STYLE_DIM},
+    {"libraries", .right = true, .style = ONV_STYLE_DIM},
     {"context", .right = true, .style = ONV_STYLE_DIM},
     {"total", .right = true},
 };
