@@ -61,6 +61,7 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->no_external_data = from->no_external_data;
     to->told_external = from->told_external;
     to->trains_constants = from->trains_constants;
+    to->has_providers = from->has_providers;
     if (copy(from, to)) return ONV_OK;
     onv_model_cleanup(to);
     return onv_fail_memory(err);

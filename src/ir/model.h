@@ -116,6 +116,13 @@ typedef struct onv_traits {
     uint32_t save_out; /* outputs likewise */
 } onv_traits;
 
+/* Where a node of a rewritten graph runs. */
+typedef enum onv_provider {
+    ONV_PROVIDER_NONE = 0, /* nobody said */
+    ONV_PROVIDER_CPU,
+    ONV_PROVIDER_CUDA,
+} onv_provider;
+
 typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
@@ -131,6 +138,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *function;     /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;       /* the graph it stands in */
+    uint8_t provider;         /* onv_provider; set by rewriting */
     int32_t version;          /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
@@ -164,6 +172,7 @@ typedef struct onv_value {
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
     bool known_tried; /* set by inference: the contents of `tensor` were asked for */
     bool is_dropped;  /* set by inference: only branches that cannot be taken read this weight */
+    bool is_on_host;  /* set by rewriting: it lies in the host's memory */
     uint8_t role;     /* onv_value_role, of an initializer */
     onv_graph_id graph;
     onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
@@ -222,6 +231,7 @@ typedef struct onv_model {
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
     bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;     /* set by rewriting: of nodes, and where values lie */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;

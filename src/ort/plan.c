@@ -175,6 +175,7 @@ static void place_input(onv_ort_planner *p, const onv_buffer *row)
 {
     if (p->provider != ONV_ORT_CUDA && row->kind == ONV_BUFFER_INPUT) return;
     if (onv_model_value(p->model, row->value)->graph.index != 0) return; /* flow.c */
+    if (p->model->has_providers && p->is_host[row->value.index]) return;
     new_buffer(p, row);
 }
 
@@ -266,11 +267,8 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
     if (p->session->seen == NULL)
         ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
-    if (p->provider != ONV_ORT_CPU && p->session->is_on_host == NULL)
+    if (p->provider != ONV_ORT_CPU)
         ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
-    if (p->provider != ONV_ORT_CPU && p->session->is_on_host != NULL)
-        p->is_host = onv_arena_copy(arena, p->session->is_on_host, n_values * sizeof *p->is_host);
-    if (p->provider != ONV_ORT_CPU && p->is_host == NULL) return onv_fail_memory(err);
     for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)
         p->is_host[i] = !p->is_host[i]; /* what is elsewhere */
     if (p->provider != ONV_ORT_CPU) return ONV_OK;

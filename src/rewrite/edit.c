@@ -535,7 +535,7 @@ onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *n)
     node.inputs = onv_arena_copy(arena, n->inputs, n->n_inputs * sizeof *node.inputs);
     node.outputs = ONV_ARENA_ARRAY(arena, onv_value_id, n->n_outputs);
     node.attrs = onv_arena_copy(arena, n->attrs, n->n_attrs * sizeof *node.attrs);
-    onv_edit_node row = {.provider = e->nodes.at[n->at.index].provider};
+    onv_edit_node row = {.is_removed = false};
     if (arena->failed || !onv_vec_push(&e->model->nodes, node) || !onv_vec_push(&e->nodes, row)) {
         onv_edit_fail(e, ONV_ERR_MEMORY);
         return ONV_NO_NODE;

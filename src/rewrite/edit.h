@@ -34,17 +34,9 @@ typedef struct onv_edit_value {
         *seen_known; /* contents that the runtime follows; of weights: onv_edit_constant */
 } onv_edit_value;
 
-/* Where a node runs. */
-typedef enum onv_provider {
-    ONV_PROVIDER_NONE = 0, /* not assigned yet */
-    ONV_PROVIDER_CPU,
-    ONV_PROVIDER_CUDA,
-} onv_provider;
-
 typedef struct onv_edit_node {
     onv_node_id next, before; /* in an order of execution of its graph */
     uint32_t first_use;       /* of its inputs, one after the other */
-    uint8_t provider;         /* onv_provider */
     bool is_removed;
 } onv_edit_node;
 
@@ -71,9 +63,8 @@ typedef struct onv_edit {
 onv_status onv_edit_begin(onv_edit *e, onv_model *model, onv_error *err);
 void onv_edit_cleanup(onv_edit *e);
 
-/* The model becomes an ordinary one again. `provider_of`: by node, `seen`: by
- * value, of the new numbers; in its arena. */
-onv_status onv_edit_finish(onv_edit *e, uint8_t **provider_of, onv_type **seen);
+/* The model becomes an ordinary one again. `seen`: by value, of the new numbers; in its arena. */
+onv_status onv_edit_finish(onv_edit *e, onv_type **seen);
 
 /* --- Reading ----------------------------------------------------------------------------------- */
 

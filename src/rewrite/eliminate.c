@@ -44,13 +44,9 @@ bool onv_rule_eliminate_identity(onv_edit *e, onv_node_id node)
     return is_last && onv_edit_n_uses(e, in) == 1 && onv_edit_bypass(e, node, 0);
 }
 
-/* In inference it hands its input on; who asks for the mask keeps it. */
+/* A session does not train: it hands its input on. Who asks for the mask keeps it. */
 bool onv_rule_eliminate_dropout(onv_edit *e, onv_node_id node)
 {
-    double training = 0;
-    onv_value_id mask = onv_edit_out(e, node, 1), mode = onv_edit_in(e, node, 2);
-    if (onv_edit_n_uses(e, mask) > 0 || onv_edit_is_result(e, mask)) return false;
-    if (onv_is_value(mode) && (!onv_edit_scalar(e, mode, &training) || training != 0)) return false;
     return onv_edit_remove_single(e, node);
 }
 

@@ -102,21 +102,17 @@ static bool move_graphs(renumbering *r)
     return true;
 }
 
-static onv_status renumber(renumbering *r, uint8_t **provider_of)
+static onv_status renumber(renumbering *r)
 {
     onv_edit *e = r->e;
     onv_model *model = e->model;
     size_t n_values = model->values.count, n_nodes = model->nodes.count;
     r->value_of = ONV_ARENA_ARRAY(&e->driver.scratch, uint32_t, n_values);
     r->node_of = ONV_ARENA_ARRAY(&e->driver.scratch, uint32_t, n_nodes);
-    *provider_of = ONV_ARENA_ARRAY(&model->arena, uint8_t, n_nodes);
-    if (r->value_of == NULL || r->node_of == NULL || *provider_of == NULL)
-        return onv_fail_memory(e->err);
+    if (r->value_of == NULL || r->node_of == NULL) return onv_fail_memory(e->err);
     for (size_t i = 0; i < n_values; i++) r->value_of[i] = UINT32_MAX;
     for (uint32_t i = 0; i < n_nodes; i++) {
-        bool gone = is_gone(e, (onv_node_id){i});
-        r->node_of[i] = gone ? UINT32_MAX : r->n_nodes++;
-        if (!gone) (*provider_of)[r->node_of[i]] = e->nodes.at[i].provider;
+        r->node_of[i] = is_gone(e, (onv_node_id){i}) ? UINT32_MAX : r->n_nodes++;
     }
     mark_kept(r);
     move_values(r);
@@ -124,7 +120,7 @@ static onv_status renumber(renumbering *r, uint8_t **provider_of)
     return move_graphs(r) ? ONV_OK : onv_fail_memory(e->err);
 }
 
-onv_status onv_edit_finish(onv_edit *e, uint8_t **provider_of, onv_type **seen)
+onv_status onv_edit_finish(onv_edit *e, onv_type **seen)
 {
     renumbering r = {.e = e};
     ONV_TRY(e->status);
@@ -134,7 +130,7 @@ onv_status onv_edit_finish(onv_edit *e, uint8_t **provider_of, onv_type **seen)
     r.seen = ONV_ARENA_ARRAY(&e->model->arena, onv_type, e->model->values.count);
     if (r.seen == NULL) return onv_fail_memory(e->err);
     *seen = r.seen;
-    ONV_TRY(renumber(&r, provider_of));
+    ONV_TRY(renumber(&r));
     if (e->model->arena.failed || e->model->dims.failed) return onv_fail_memory(e->err);
     return onv_graph_check(e->model, e->err);
 }

@@ -35,6 +35,26 @@ static bool has_sized_outputs(const onv_edit *e, onv_node_id id)
     return true;
 }
 
+/* The CPU computes with float16 and bfloat16 hardly anywhere: it moves them. */
+static bool has_cpu_kernel(const onv_edit *e, onv_node_id id)
+{
+    static const char *const moving[] = {"Cast",      "Compress",  "Concat",  "ConstantOfShape",
+                                         "Expand",    "Flatten",   "Gather",  "GatherElements",
+                                         "GatherND",  "Identity",  "Reshape", "ScatterElements",
+                                         "ScatterND", "Slice",     "Split",   "Squeeze",
+                                         "Transpose", "Unsqueeze", "Tile",    "Clip"};
+    const onv_node *node = onv_edit_node_at(e, id);
+    bool is_half = false;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        uint8_t dtype = onv_edit_value_at(e, node->inputs[k])->type.dtype;
+        is_half |= dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+    }
+    for (size_t i = 0; i < sizeof moving / sizeof moving[0]; i++)
+        if (strcmp(node->op_type, moving[i]) == 0) return true;
+    return !is_half;
+}
+
 bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
 {
     const onv_node *node = onv_edit_node_at(e, id);
@@ -43,7 +63,7 @@ bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
     if (!has_sized_outputs(e, id)) return false;
     if (is_known_shape(e, id)) return true;
     /* The CPU folds; before nodes are assigned to it, ONNX's operators alone. */
-    return node->domain[0] == '\0' && has_constant_inputs(e, id) &&
+    return node->domain[0] == '\0' && has_constant_inputs(e, id) && has_cpu_kernel(e, id) &&
            strcmp(node->op_type, "DequantizeLinear") != 0;
 }
 

@@ -14,13 +14,10 @@ static bool has_one_element(const onv_edit *e, onv_value_id value)
     return true;
 }
 
-/* Types that say the same of every dim. */
-static bool same_shape(const onv_type *a, const onv_type *b)
+static bool same_dim(const onv_type *a, const onv_type *b, uint32_t axis)
 {
-    if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++)
-        if (!onv_dim_same(a->dims[i], b->dims[i])) return false;
-    return true;
+    return onv_type_has_rank(a) && onv_type_has_rank(b) && (int)axis < a->rank &&
+           (int)axis < b->rank && onv_dim_same(a->dims[axis], b->dims[axis]);
 }
 
 /* Axes: an attribute, since opset 13 an input. */
@@ -44,7 +41,7 @@ static bool is_dim(onv_edit *e, onv_value_id root, onv_node_id unsqueeze, uint32
     if (!has_axis_0(e, unsqueeze)) return false;
     if (!onv_edit_scalar(e, onv_edit_in(e, gather, 1), &index) || index != axis) return false;
     onv_value_id of = onv_edit_in(e, shape, 0);
-    return of.index == root.index || same_shape(onv_edit_seen(e, of), onv_edit_seen(e, root));
+    return of.index == root.index || same_dim(onv_edit_seen(e, of), onv_edit_seen(e, root), axis);
 }
 
 typedef struct target {

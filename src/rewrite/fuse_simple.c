@@ -9,7 +9,7 @@ static onv_node_id next_of(const onv_edit *e, onv_node_id node, const char *op_t
     if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
     onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
     bool is_it = onv_is_node(next) && onv_edit_is(e, next, op_type, 0) &&
-                 e->nodes.at[next.index].provider == e->nodes.at[node.index].provider;
+                 onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
     return is_it ? next : ONV_NO_NODE;
 }
 

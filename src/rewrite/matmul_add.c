@@ -76,7 +76,7 @@ static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention
     if (!onv_edit_is(e, id, "MatMul", 0) || !onv_is_node(p->add) ||
         !onv_edit_is(e, p->add, "Add", 0))
         return false;
-    if (e->nodes.at[id.index].provider != e->nodes.at[p->add.index].provider) return false;
+    if (onv_edit_node_at(e, id)->provider != onv_edit_node_at(e, p->add)->provider) return false;
     p->a = onv_edit_in(e, id, 0);
     p->b = onv_edit_in(e, id, 1);
     uint32_t other = onv_edit_in(e, p->add, 0).index == onv_edit_out(e, id, 0).index ? 1 : 0;

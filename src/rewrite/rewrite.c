@@ -119,11 +119,16 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
 {
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     if (r->counts == NULL) return onv_fail_memory(err);
+    run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
     onv_rewrite_assign(&r->e);
     if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
-    ONV_TRY(onv_edit_finish(&r->e, &to->provider_of, &to->seen));
+    run_step(r, ONV_RULE_AFTER, true);
+    to->n_copies = onv_rewrite_add_copies(&r->e);
+    ONV_TRY(onv_edit_finish(&r->e, &to->seen));
+    for (size_t i = 0; i < to->model.nodes.count; i++)
+        to->n_nodes_on_cpu += to->model.nodes.at[i].provider == ONV_PROVIDER_CPU;
     return list_counts(r, to, err);
 }
 

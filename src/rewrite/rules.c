@@ -2,6 +2,9 @@
 
 /* Read in source (onnxruntime/core/optimizer/graph_transformer_utils.cc), in the order of version 1.31's log. */
 const onv_rewrite_rule onv_rewrite_rules[] = {
+    {"EnsureUniqueDQForNodeUnit", ONV_RULE_BEFORE, ONV_TRANSFORMER, false, "DequantizeLinear",
+     onv_rule_unique_dequantize, NULL},
+
     {"EliminateIdentity", 1, ONV_RULE, false, "Identity", onv_rule_eliminate_identity, NULL},
     {"EliminateSlice", 1, ONV_RULE, false, "Slice", onv_rule_eliminate_slice, NULL},
     {"UnsqueezeElimination", 1, ONV_RULE, false, "Unsqueeze", onv_rule_eliminate_unsqueeze, NULL},
@@ -28,6 +31,11 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
     {"MatMulAddFusion", 1, ONV_TRANSFORMER, false, "MatMul", onv_rule_matmul_add_keeping_attention,
      NULL},
     {"ReshapeFusion", 1, ONV_TRANSFORMER, false, "Reshape", onv_rule_reshape, NULL},
+    {"EnsureUniqueDQForNodeUnit", 1, ONV_TRANSFORMER, false, "DequantizeLinear",
+     onv_rule_unique_dequantize, NULL},
+
+    {"RemoveDuplicateCastTransformer", ONV_RULE_AFTER, ONV_TRANSFORMER, false, "Cast",
+     onv_rule_duplicate_casts, NULL},
 };
 
 const size_t onv_n_rewrite_rules = sizeof onv_rewrite_rules / sizeof onv_rewrite_rules[0];

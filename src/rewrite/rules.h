@@ -10,6 +10,8 @@ typedef enum onv_rule_kind {
     ONV_TRANSFORMER_ONCE, /* the same in the first step of its level alone */
 } onv_rule_kind;
 
+enum { ONV_RULE_BEFORE = 0, ONV_RULE_AFTER = 4 };
+
 /* One rewrite. `apply` tries it at a node and says whether it did something; the node may be gone then, and
  * nodes that it added are not tried in the same pass. A transformer that is not one step per node has
  * `run` instead. */
@@ -27,8 +29,8 @@ typedef struct onv_rewrite_rule {
 extern const onv_rewrite_rule onv_rewrite_rules[];
 extern const size_t onv_n_rewrite_rules;
 
-/* Providers for all nodes (partition.c), and the copies at their border (memcpy.c), after which
- * `is_on_host` says of each value, by its number before onv_edit_finish, where it lies. */
+/* Providers for all nodes (partition.c); copies at their border, after which each value has its place
+ * (memcpy.c), and how many there are. */
 void onv_rewrite_assign(onv_edit *e);
 uint32_t onv_rewrite_add_copies(onv_edit *e);
 
@@ -65,6 +67,10 @@ uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph);
 
 /* --- fold_constants.c */
 bool onv_rule_constant_folding(onv_edit *e, onv_node_id node);
+
+/* --- casts.c, quantized.c */
+bool onv_rule_duplicate_casts(onv_edit *e, onv_node_id node);
+bool onv_rule_unique_dequantize(onv_edit *e, onv_node_id node);
 
 /* --- matmul_add.c, fuse_reshape.c */
 bool onv_rule_matmul_add(onv_edit *e, onv_node_id node);

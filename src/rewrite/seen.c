@@ -115,6 +115,15 @@ static void see_owner(onv_edit *e, const onv_node *node)
     }
 }
 
+/* What a Reshape leaves to be worked out is a number or nothing. */
+static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
+{
+    if (onv_dim_is_const(dim) || c->n_in < 2 || strcmp(c->node->op_type, "Reshape") != 0)
+        return false;
+    const onv_known *shape = c->in[1].known;
+    return shape != NULL && (uint32_t)axis < shape->count && onv_dim_is(shape->elems[axis].i, -1);
+}
+
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
 {
     for (uint32_t k = 0; k < node->n_outputs; k++) {
@@ -125,7 +134,9 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
             for (int i = 0; dims != NULL && i < type->rank; i++)
-                dims[i] = is_carried(e, node, type->dims[i], i) ? type->dims[i] : ONV_DIM_UNKNOWN;
+                dims[i] = is_carried(e, node, type->dims[i], i) && !is_left(c, i, type->dims[i])
+                              ? type->dims[i]
+                              : ONV_DIM_UNKNOWN;
         }
         store(e, node->outputs[k], dims, has_rank ? type->rank : -1);
         e->values.at[node->outputs[k].index].seen_known =
@@ -133,9 +144,22 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
     }
 }
 
+/* Old versions of these leave even the rank open where the shape is not constant. */
+static bool is_open(const onv_op_ctx *c)
+{
+    bool is_old = (strcmp(c->node->op_type, "Reshape") == 0 && c->version < 14) ||
+                  (strcmp(c->node->op_type, "Expand") == 0 && c->version < 13);
+    if (!is_old || c->node->domain[0] != '\0' || c->n_in < 2) return false;
+    const onv_known *shape = c->in[1].known;
+    for (uint32_t i = 0; shape != NULL && i < shape->count; i++)
+        if (!onv_dim_is_known(shape->elems[i].i)) return true;
+    return shape == NULL;
+}
+
 static bool run_rule(onv_edit *e, onv_op_ctx *c)
 {
     bool fits = c->op->infer(c) == ONV_OK;
+    if (fits && is_open(c)) fits = false;
     if (fits && c->op->fold != NULL && follows_contents(c->node)) fits = c->op->fold(c) == ONV_OK;
     return fits && e->status == ONV_OK;
 }

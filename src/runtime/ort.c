@@ -28,9 +28,7 @@ onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
     if (session.settings == NULL) session.settings = &onv_ort_settings_default;
     session.cuda.pytorch = 0;
     session.cuda.tf32 = session.settings->use_tf32 != 0;
-    if (options->rewritten == NULL) return session;
-    session.is_on_host = options->rewritten->is_on_host;
-    session.seen = options->rewritten->seen;
+    if (options->rewritten != NULL) session.seen = options->rewritten->seen;
     return session;
 }
 
