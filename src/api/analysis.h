@@ -39,6 +39,7 @@ struct onv_analysis {
     onv_ort_advice advice;
     onv_shape_requests requests;
     onv_replays replays;
+    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch

@@ -18,6 +18,7 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     onv_runtime_result other;
     if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    how.lower.reports = false;
     onv_runtime_options named = how;
     named.lower.locals = true;
     if (!how.lower.locals) {
@@ -74,6 +75,10 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
     analysis->cuda = how.lower.cuda;
+    /* Of inference; training says its own. */
+    how.lower.reports = !analysis->eager_reported && options->train == NULL &&
+                        runtime->produce == onv_runtime_find("torch")->produce;
+    analysis->eager_reported |= how.lower.reports;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];

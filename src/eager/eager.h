@@ -107,15 +107,17 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;       /* ops from here on are the loss */
-    uint32_t loss;                /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;        /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;    /* with a gradient; backward starts at them without a loss */
-    ONV_VEC(onv_region) regions;  /* branches and bodies, in operations; inference alone has them */
-    uint32_t folded_norms;        /* convolutions that look as if a batch norm had been folded in */
-    uint32_t restored_norms;      /* that the export folded, but says so */
-    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
+    uint32_t first_loss_op;      /* ops from here on are the loss */
+    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;       /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
+    ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
+    uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;     /* that the export folded, but says so */
+    const onv_node *first_restored;
+    uint64_t restored_bytes;      /* of their results */
     bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
+    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */

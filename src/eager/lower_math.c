@@ -148,8 +148,12 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool in_place =
-        onv_is_inplace(l, node, true) && !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool in_place = may && onv_is_inplace(l, node, true);
+    if (may && !in_place && onv_tensor_needs_grad(l, x)) {
+        l->activations++;
+        l->activation_bytes += t.bytes;
+    }
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, node->op_type);

@@ -95,24 +95,28 @@ uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last)
+static void place(onv_simulation *s, uint32_t index)
 {
     static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
                                     ONV_BUFFER_STATISTIC};
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
-        if (storage->kind < first || storage->kind > last || s->failed) continue;
-        bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
-        uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
-        s->row_of[i] =
-            onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
-        s->made_row[i] = s->row_of[i];
-        if (parameter) s->program->parameter_bytes += bytes;
-        if (parameter && storage->trained) {
-            s->program->trained_elems += storage->elems;
-            s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
-        }
-    }
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
+    if (s->failed) return;
+    uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
+    s->row_of[index] =
+        onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+    s->made_row[index] = s->row_of[index];
+    if (parameter) s->program->parameter_bytes += bytes;
+    if (!parameter || !storage->trained) return;
+    s->program->trained_elems += storage->elems;
+    s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
+}
+
+void onv_sim_place_permanent(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent; i++) place(s, s->moved[i]);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i);
 }
 
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
@@ -215,6 +219,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     }
     if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }
 
@@ -236,8 +241,8 @@ static onv_parameter parameter_of(const onv_simulation *s, const onv_eager_stora
 
 static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         onv_parameter whole = {storage->elems, storage->bytes, storage->dims, storage->rank};
         uint64_t bytes[ONV_MAX_STATES];
@@ -262,8 +267,8 @@ static void optimizer_step(onv_simulation *s)
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
     if (s->iteration == 0) make_states(s, temps.counter_bytes);
     uint64_t most = 0, before = 0;
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         onv_parameter p = parameter_of(s, storage);
         uint64_t one = temps.keeps ? before : 0;
@@ -301,8 +306,7 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
+    onv_sim_place_permanent(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

@@ -67,6 +67,8 @@ void model_source(model *m, const char *module, const char *operation);
 
 /* The same: the module's class and PyTorch's name of the operation, "aten.silu.default". */
 void model_class(model *m, const char *module_class, const char *aten);
+/* The line of Python that called it. */
+void model_trace(model *m, const char *line);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
