@@ -136,10 +136,10 @@ typedef struct onv_node {
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
     const char *call_classes; /* of those, likewise */
-    const char *function;     /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
-    onv_graph_id graph;       /* the graph it stands in */
-    uint8_t provider;         /* onv_provider; set by rewriting */
-    int32_t version;          /* of the domain's opset that applies here */
+    const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
+    onv_graph_id graph;   /* the graph it stands in */
+    uint8_t provider;     /* onv_provider; set by rewriting */
+    int32_t version;      /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;
@@ -175,10 +175,11 @@ typedef struct onv_value {
     bool is_on_host;  /* set by rewriting: it lies in the host's memory */
     uint8_t role;     /* onv_value_role, of an initializer */
     onv_graph_id graph;
-    onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
-    uint32_t output_index;    /* which output of the producer */
-    onv_type type;            /* as inferred; inputs and constants: from the start */
-    const onv_type *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
+    onv_node_id producer;  /* ONV_NO_NODE for inputs and initializers */
+    uint32_t output_index; /* which output of the producer */
+    onv_type type;         /* as inferred; inputs and constants: from the start */
+    const onv_type
+        *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
     const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
     const onv_known *known;   /* contents, where they are tracked */
 } onv_value;

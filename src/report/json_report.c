@@ -325,6 +325,29 @@ static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
     onv_json_close(json);
 }
 
+/* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
+static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
+{
+    onv_json_key(json, is_not_modelled ? "not_modelled" : "rewrites");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < r->n_counts; i++)
+        if (r->counts[i].is_not_modelled == is_not_modelled)
+            onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
+    onv_json_close(json);
+}
+
+static void write_rewritten(onv_json *json, const onv_rewritten *r)
+{
+    onv_json_key(json, "graph");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "nodes", r->model.nodes.count);
+    onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
+    onv_json_put_u64(json, "copies", r->n_copies);
+    write_rewrites(json, r, false);
+    write_rewrites(json, r, true);
+    onv_json_close(json);
+}
+
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
  * ranges say what libraries and the driver add. */
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
@@ -347,6 +370,7 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_key(json, "out_of_memory");
         onv_json_bool(json, r->out_of_memory);
         write_ort_options(json, &r->ort);
+        if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",

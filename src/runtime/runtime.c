@@ -253,9 +253,9 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
                       const onv_runtime_options *options, bool is_placed,
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
-    *result = (onv_runtime_result){.runtime = runtime};
-    *made = (onv_execution){0};
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
+    *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
+    *made = (onv_execution){0};
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
     result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);
