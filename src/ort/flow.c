@@ -158,7 +158,7 @@ static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_reg
             const onv_graph *body = onv_model_graph(p->model, form.body);
             const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
             row.first = r->first;
-            if (made != NULL && !p->is_known[made->value.index] && made->first >= r->first)
+            if (made != NULL && !onv_ort_is_known(p, made->value) && made->first >= r->first)
                 row.first = made->first;
         }
         onv_ort_place_output(p, owner, &row);

@@ -53,7 +53,7 @@ static const onv_type *known_type(const onv_ort_planner *p, onv_value_id id)
                                     : &onv_model_value(p->model, id)->type;
 }
 
-static bool is_known(const onv_ort_planner *p, onv_value_id id)
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id)
 {
     if (p->session->seen == NULL) return p->is_known[id.index];
     const onv_type *type = known_type(p, id);
@@ -66,7 +66,7 @@ static bool is_known(const onv_ort_planner *p, onv_value_id id)
 /* Equal element size and equal shape dim by dim: an equal number of bytes is not enough. */
 static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
 {
-    if (!is_known(p, a) || !is_known(p, b)) return false;
+    if (!onv_ort_is_known(p, a) || !onv_ort_is_known(p, b)) return false;
     const onv_type *x = known_type(p, a), *y = known_type(p, b);
     if (x->kind != ONV_TYPE_TENSOR || y->kind != ONV_TYPE_TENSOR || x->rank != y->rank)
         return false;
@@ -132,7 +132,7 @@ static bool share_input(const onv_ort_planner *p, const onv_node *node, const on
 static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    if (value->type.rank == 0 || !is_known(p, row->value)) return NONE;
+    if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
     if (!p->plan->settings->enable_mem_reuse) return NONE;
     for (uint32_t i = p->n_freed; i-- > 0;) {
         uint32_t b = p->freed[i];
