@@ -172,7 +172,7 @@ static void enter_branch(onv_ort_planner *p, const onv_graph *branch, onv_graph_
         const onv_value *value = onv_model_value(p->model, branch->outputs[i]);
         const onv_buffer *at = row_of(p, branch->outputs[i]);
         if (at == NULL || !onv_is_node(value->producer) || value->graph.index != id.index ||
-            !p->is_known[branch->outputs[i].index])
+            !onv_ort_is_known(p, branch->outputs[i]))
             continue;
         onv_buffer row = *at;
         row.first = r->first;
