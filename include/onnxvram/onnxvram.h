@@ -152,6 +152,13 @@ typedef struct onv_options {
     unsigned accumulate;      /* batches whose gradients are added up before a step; 0: 1 */
     unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
+    const char *ddp;     /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
+    const char *fsdp;    /* fully_shard: patterns of its units with commas; "": repeated modules */
+    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;            /* a moving average of the parameters beside them */
+    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights; /* a format of onv_weight_format_name(), of frozen linear layers */
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
     const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
@@ -342,6 +349,7 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 
 /* The runtimes and the orders of execution there are; NULL beyond the last one. */
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
+ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
 
 /* Releases of PyTorch whose memory is modelled, the newest first; NULL past the last. */

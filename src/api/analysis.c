@@ -118,6 +118,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
     onv_replays_cleanup(&analysis->replays);
+    onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);
     onv_model_cleanup(&analysis->model);

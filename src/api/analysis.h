@@ -33,6 +33,7 @@ struct onv_analysis {
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
+    onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
     /* Of ONNX Runtime; without rows: not asked for. */
     onv_ort_node_stats node_stats;

@@ -196,6 +196,7 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                               .dumps_rewritten = analyses[i]->dumps_rewritten,
                               .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
+                              .trained = &analyses[i]->trained,
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit,
                               .node_stats = &analyses[i]->node_stats,

@@ -62,6 +62,7 @@ typedef enum onv_grad {
     ONV_GRAD_NEW,   /* a tensor like the input */
     ONV_GRAD_ALIAS, /* the gradient of the output itself, or a dense view of it */
     ONV_GRAD_PART,  /* a view of it that covers a part, or repeats elements */
+    ONV_GRAD_KEPT,  /* what forward made and kept for it: the extra storages, in their order */
 } onv_grad;
 
 /* What a library takes while a kernel runs, after what the kernel makes was allocated. */
@@ -126,16 +127,22 @@ typedef struct onv_eager {
 typedef enum onv_loss {
     ONV_LOSS_AUTO,
     ONV_LOSS_CROSS_ENTROPY,
+    ONV_LOSS_FUSED, /* cross-entropy and the linear layer before it in one, which makes gradients */
+    ONV_LOSS_CHUNKED, /* both, one part of the rows after another */
     ONV_LOSS_MSE,
     ONV_LOSS_NONE
 } onv_loss;
 
-/* One item of a list "NAME" or "OUTPUT=NAME,...". */
+/* One item of a list "NAME" or "OUTPUT=NAME,..."; a name may have a count: "NAME=N". */
 typedef struct onv_loss_item {
     const char *output, *text; /* a pattern; what stands for the loss; in the list */
     size_t output_length, length;
-    onv_loss loss; /* ONV_LOSS_AUTO: there is no such loss */
+    onv_loss loss;  /* ONV_LOSS_AUTO: there is no such loss */
+    uint32_t count; /* parts of ONV_LOSS_CHUNKED */
 } onv_loss_item;
+
+/* Parts of a chunked loss without a count, and the most. */
+enum { ONV_LOSS_CHUNKS = 8, ONV_LOSS_MAX_CHUNKS = 4096 };
 
 /* Takes the next one off the list. */
 bool onv_loss_next(const char **list, onv_loss_item *item);
@@ -149,9 +156,10 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
-    bool inference;     /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
-    onv_loss loss;      /* of outputs that `losses` does not name */
-    const char *losses; /* "OUTPUT=NAME,...", or NULL */
+    bool inference;       /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    onv_loss loss;        /* of outputs that `losses` does not name */
+    uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
+    const char *losses;   /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
     bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */

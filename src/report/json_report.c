@@ -447,6 +447,28 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_close(json);
 }
 
+/* What was asked for beside the usual. */
+static void write_training_parts(onv_json *json, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {
+        {"bucket_bytes", parts->bucket_bytes},
+        {"gathered_bytes", parts->gathered_bytes},
+        {"reduce_bytes", parts->reduce_bytes},
+        {"master_bytes", parts->master_bytes},
+        {"ema_bytes", parts->ema_bytes},
+        {"host_bytes", parts->host_bytes},
+        {"quantized_bytes", parts->quantized_bytes},
+        {"dequantized_bytes", parts->dequantized_bytes},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) onv_json_put_u64(json, rows[i].name, rows[i].bytes);
+    if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
+}
+
 static void write_training(const part_job *job)
 {
     const onv_training *t = job->view->training;
@@ -467,6 +489,11 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    if (t->figures.released_bytes > 0) {
+        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    }
+    write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");
