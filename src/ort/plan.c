@@ -314,6 +314,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
         onv_ort_scratch scratch = {0};
         if (p.provider == ONV_ORT_CUDA)
             onv_ort_find_scratch(model, node, p.is_host, session, &scratch);
+        plan->is_uncertain |= scratch.is_uncertain;
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
              row++) {

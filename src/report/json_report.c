@@ -586,6 +586,7 @@ static onv_status write_json(const onv_report_job *job)
         onv_json_close(&json);
     }
     onv_json_close(&json);
+    if (job->options->together != NULL) onv_write_together_json(job->options->together, &json);
     onv_json_close(&json);
     return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }
