@@ -111,6 +111,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool lo
     onv_status status = run(&s, locals, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
+    onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
 }

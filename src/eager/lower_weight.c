@@ -266,6 +266,15 @@ static uint64_t spread_dims(const onv_value *value)
     return n;
 }
 
+/* table[tokens]: rows of a matrix, by indices that are no constant. */
+static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
+    return onv_node_is_aten(node, "index") &&
+           !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+}
+
 /* A float weight without a note, in an export that has them. */
 static verdict judge_folded(const onv_lowering *l, uint32_t index)
 {
@@ -295,7 +304,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
         return (verdict){ONV_WEIGHT_EXPANDED, false, first};
-    if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
+    if (onv_has_made_up_name(value->name))
+        return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
+                         first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
     else if (!is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
