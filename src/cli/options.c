@@ -137,7 +137,7 @@ static const option_row rows[] = {
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_LOCALS, "locals", no_argument, NULL,
-     "eager inference: values stay until the call of the module that names them returns"},
+     "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
      "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",

@@ -355,6 +355,20 @@ static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, s
 /* Larger ones are not read, and so many are compared. */
 enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
 
+/* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
+static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
+        if (!onv_is_value(node->inputs[1])) continue;
+        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
+        if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
+            return true;
+    }
+    return false;
+}
+
 /* Indices of elements have at least the dim that they index along. */
 static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 {
@@ -367,7 +381,8 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
                    strcmp(node->op_type, "GatherElements") == 0;
     if (axis < 0) axis += rank;
     if (!indexes || axis < 0 || axis >= rank) return 0;
-    return tensor->bytes / tensor->elems * (uint64_t)tensor->type.dims[axis].raw;
+    uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
 /* Calls in turn are given the same indices: those of one shape are views of one tensor. */
@@ -388,9 +403,8 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
     const onv_payload *data = &tensor->payload;
-    if (is_viewed_before(l, id)) return 0;
-    bool listed = l->views.count >= MAX_VIEWS || onv_vec_push(&l->views, id);
-    if (!listed && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
+    if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
     if (data->kind != ONV_PAYLOAD_RAW || data->bytes != tensor->bytes ||
         tensor->bytes > MAX_VIEW_BYTES || tensor->elems == 0)

@@ -110,32 +110,36 @@ static void place_quantized(onv_simulation *s, uint32_t index)
     }
 }
 
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last)
+static void place(onv_simulation *s, uint32_t index)
 {
     static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
                                     ONV_BUFFER_STATISTIC};
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
-        if (storage->kind < first || storage->kind > last || s->failed) continue;
-        if (s->quantized_rows != NULL && s->quantized_rows[i] > 0) {
-            place_quantized(s, i);
-            continue;
-        }
-        bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
-        bool is_sharded =
-            s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
-        uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
-        uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
-        s->row_of[i] =
-            onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
-        s->made_row[i] = s->row_of[i];
-        if (parameter) s->program->parameter_bytes += bytes;
-        if (parameter && storage->trained) {
-            s->program->trained_elems += storage->elems;
-            if (s->options->offload < ONV_OFFLOAD_GRADIENTS)
-                s->program->gradient_bytes += onv_shard_of(s, storage, whole, 2);
-        }
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    if (s->failed) return;
+    if (s->quantized_rows != NULL && s->quantized_rows[index] > 0) {
+        place_quantized(s, index);
+        return;
     }
+    bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
+    bool is_sharded =
+        s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
+    uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
+    uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
+    s->row_of[index] =
+        onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+    s->made_row[index] = s->row_of[index];
+    if (parameter) s->program->parameter_bytes += bytes;
+    if (!parameter || !storage->trained) return;
+    s->program->trained_elems += storage->elems;
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS)
+        s->program->gradient_bytes += onv_shard_of(s, storage, whole, 2);
+}
+
+void onv_sim_place_permanent(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent; i++) place(s, s->moved[i]);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i);
 }
 
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
@@ -238,6 +242,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     }
     if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }
 
@@ -283,8 +288,8 @@ static bool has_master(const onv_simulation *s, const onv_eager_storage *storage
 
 static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         onv_parameter whole = whole_of(s, storage);
         uint64_t bytes[ONV_MAX_STATES];
@@ -336,8 +341,8 @@ static void make_master_grads(onv_simulation *s)
 static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
 {
     uint64_t most = 0, before = 0;
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
         uint64_t bytes = part_of(s, storage), one = temps->keeps ? before : 0;
         for (uint32_t k = 0; k < temps->each; k++) add(&one, bytes);
@@ -394,8 +399,7 @@ static onv_status run(onv_simulation *s, onv_error *err)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
     s->master_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
     if (s->master_rows == NULL) return onv_fail_memory(err);
-    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
+    onv_sim_place_permanent(s);
     place_copies(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {

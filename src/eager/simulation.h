@@ -55,10 +55,13 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at;   /* the operation whose backward comes next */
-    bool in_backward;       /* on autograd's thread, which has handles of its own */
-    uint32_t handle_row[2]; /* what cuBLAS keeps: of the forward thread, of autograd's */
-    bool failed;            /* memory */
+    uint32_t backward_at;     /* the operation whose backward comes next */
+    bool in_backward;         /* on autograd's thread, which has handles of its own */
+    uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    bool failed;              /* memory */
+    uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
+                                 device, and as an optimizer has them */
+    uint32_t n_permanent;
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -103,11 +106,15 @@ void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
-/* The rows of what is there all the time, of these kinds of storages. */
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last);
+/* The rows of what is there all the time: the network, then the batch. */
+void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
 bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
 uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+
+/* --- parameters.c ------------------------------------------------------------------------------ */
+
+onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err);
 
 /* --- forward.c --------------------------------------------------------------------------------- */
 

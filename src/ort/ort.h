@@ -37,9 +37,9 @@ typedef struct onv_ort_session {
     onv_ort_provider provider;
     const onv_ort_settings *settings; /* NULL: the defaults */
     onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
-    /* Of a model that was rewritten (src/rewrite), by value: what ONNX Runtime knows of shapes before it
-     * runs; NULL: found here, as if the graph were the file's and its dims numbers. */
-    const onv_type *seen;
+    /* Of the model that was rewritten (src/rewrite); NULL: found here, as if the graph were the file's
+     * and its dims numbers. */
+    const onv_type *seen; /* by value: what ONNX Runtime knows of shapes before it runs */
 } onv_ort_session;
 
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */

@@ -208,6 +208,13 @@ double onv_edit_float(const onv_edit *e, onv_node_id node, const char *name, dou
     return attr != NULL && attr->kind == ONV_ATTR_FLOAT ? (double)attr->f : fallback;
 }
 
+int32_t onv_edit_opset(const onv_edit *e)
+{
+    for (size_t i = 0; i < e->model->opsets.count; i++)
+        if (e->model->opsets.at[i].domain[0] == '\0') return e->model->opsets.at[i].version;
+    return 0;
+}
+
 bool onv_edit_is_constant(const onv_edit *e, onv_value_id value)
 {
     if (!onv_is_value(value)) return false;
@@ -542,11 +549,22 @@ onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *n)
     }
     onv_node_id id = {(uint32_t)e->model->nodes.count - 1};
     link_inputs(e, id);
-    link_node(e, id, n->at);
+    link_node(e, id, n->is_behind ? e->nodes.at[n->at.index].next : n->at);
     set_outputs(e, id, n);
     onv_edit_retype(e, id);
     changed(e);
     return id;
+}
+
+void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
+{
+    if (e->status != ONV_OK) return;
+    onv_node_id next = onv_edit_next(e, at);
+    while (onv_is_node(next) && next.index != node.index) next = onv_edit_next(e, next);
+    if (!onv_is_node(next)) return;
+    unlink_node(e, node);
+    link_node(e, node, at);
+    changed(e);
 }
 
 void onv_edit_set_attrs(onv_edit *e, onv_node_id node, const onv_attr *attrs, uint32_t n)

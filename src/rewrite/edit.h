@@ -122,6 +122,9 @@ onv_node_id onv_edit_only_user(const onv_edit *e, onv_value_id value);
 int64_t onv_edit_int(const onv_edit *e, onv_node_id node, const char *name, int64_t fallback);
 double onv_edit_float(const onv_edit *e, onv_node_id node, const char *name, double fallback);
 
+/* The opset of ai.onnx that the model states; 0: none. */
+int32_t onv_edit_opset(const onv_edit *e);
+
 /* Whether nobody can change it: an initializer that is no input of the model, too. */
 bool onv_edit_is_constant(const onv_edit *e, onv_value_id value);
 
@@ -169,9 +172,13 @@ typedef struct onv_new_node {
     const onv_attr *attrs;
     uint32_t n_attrs;
     onv_node_id at; /* it runs just before that node, of the same provider */
+    bool is_behind; /* just behind it */
 } onv_new_node;
 
 onv_node_id onv_edit_add(onv_edit *e, const onv_new_node *new_node);
+
+/* Moves a node that runs behind `at`, in the same graph, to just before it; one before it stays. */
+void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at);
 
 /* A node of which the attributes are others. */
 void onv_edit_set_attrs(onv_edit *e, onv_node_id node, const onv_attr *attrs, uint32_t n);

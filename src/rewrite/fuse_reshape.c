@@ -78,10 +78,11 @@ static bool find_target(onv_edit *e, onv_value_id root, onv_node_id concat, targ
 
 /* --- Reshapes one after the other -------------------------------------------------------------- */
 
+/* A Reshape for which 0 is a size stays. */
 static bool only_reshapes(const onv_edit *e, onv_node_id node)
 {
-    return onv_edit_is(e, node, "Reshape", 0) || onv_edit_is(e, node, "Squeeze", 0) ||
-           onv_edit_is(e, node, "Unsqueeze", 0);
+    if (onv_edit_is(e, node, "Reshape", 0)) return onv_edit_int(e, node, "allowzero", 0) == 0;
+    return onv_edit_is(e, node, "Squeeze", 0) || onv_edit_is(e, node, "Unsqueeze", 0);
 }
 
 /* The last one of those that each read alone what the one before makes, to a shape that is known. */
@@ -99,6 +100,7 @@ static onv_node_id last_reshape(const onv_edit *e, onv_node_id node)
 static bool join_reshapes(onv_edit *e, onv_node_id node)
 {
     int64_t dims[ONV_MAX_RANK];
+    if (!only_reshapes(e, node)) return false;
     onv_node_id last = last_reshape(e, node);
     if (last.index == node.index) return false;
     onv_value_id out = onv_edit_out(e, last, 0);

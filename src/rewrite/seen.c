@@ -115,6 +115,45 @@ static void see_owner(onv_edit *e, const onv_node *node)
     }
 }
 
+/* The axis that a Split divides where its size is not known: then ONNX knows no size of a part, either,
+ * though they are given. -1: none. */
+static int unsure_axis(const onv_edit *e, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Split") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+        !onv_is_value(node->inputs[0]))
+        return -1;
+    const onv_type *in = &e->values.at[node->inputs[0].index].seen;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : 0;
+    if (!onv_type_has_rank(in)) return -1;
+    if (axis < 0) axis += in->rank;
+    return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
+}
+
+/* Whether ONNX infers the rank from other things than the ranks of the inputs. */
+static bool has_own_rank(const onv_node *node)
+{
+    static const char *const ops[] = {"Reshape", "Expand", "ConstantOfShape", "Shape", "Size"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return node->domain[0] == '\0';
+    return false;
+}
+
+/* Where an input has no rank, the outputs have none. Before opset 14 a Reshape to a shape that is computed
+ * has none, either. */
+static bool is_unranked(const onv_edit *e, const onv_node *node)
+{
+    if (has_own_rank(node))
+        return strcmp(node->op_type, "Reshape") == 0 && node->version < 14 && node->n_inputs > 1 &&
+               !onv_edit_is_constant(e, node->inputs[1]);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_type *in = &e->values.at[node->inputs[k].index].seen;
+        if (is_tensor(in) && in->rank < 0) return true;
+    }
+    return false;
+}
+
 /* What a Reshape leaves to be worked out is a number or nothing. */
 static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
 {
@@ -126,15 +165,18 @@ static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
 
 static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
 {
+    int unsure = unsure_axis(e, node);
+    bool is_ranked = is_inferred && !is_unranked(e, node);
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         if (!onv_is_value(node->outputs[k])) continue;
         const onv_type *type = &c->out[k].type;
-        bool has_rank = is_inferred && onv_type_has_rank(type);
+        bool has_rank = is_ranked && onv_type_has_rank(type);
         onv_dim *dims = NULL;
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
             for (int i = 0; dims != NULL && i < type->rank; i++)
-                dims[i] = is_carried(e, node, type->dims[i], i) && !is_left(c, i, type->dims[i])
+                dims[i] = i != unsure && is_carried(e, node, type->dims[i], i) &&
+                                  !is_left(c, i, type->dims[i])
                               ? type->dims[i]
                               : ONV_DIM_UNKNOWN;
         }

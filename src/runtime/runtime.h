@@ -48,7 +48,7 @@ typedef struct onv_runtime_result {
     bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
     uint64_t oom_bytes;     /* what found no memory */
     uint64_t reused_values; /* that took over a buffer instead of a new one */
-    const onv_rewritten *rewritten; /* ort: the graph that ran; NULL: the file's */
+    const onv_rewritten *rewritten; /* the graph that ran; NULL: the file's */
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
