@@ -207,7 +207,7 @@ static uint32_t take(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, co
 
 static uint32_t take_gathered(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    return take(s, bytes, ONV_BUFFER_WORKSPACE, label, &s->sharding->gathered_bytes,
+    return take(s, bytes, ONV_BUFFER_WEIGHT, label, &s->sharding->gathered_bytes,
                 &s->program->parts.gathered_bytes);
 }
 
