@@ -173,7 +173,8 @@ static const rewrite_case cases[] = {
      "out y f32",
      "MatMul", "ConstantFolding"},
     {17, ONV_REWRITE_BASIC,
-     "in x f32[4,6]; ints z 0,1; Shape x -> s; Gather s,z -> d; Relu x -> r; Add r,x -> q; Expand q,d -> y; out y "
+     "in x f32[4,6]; ints z 0,1; Shape x -> s; Gather s,z -> d; Relu x -> r; Add r,x -> q; Expand "
+     "q,d -> y; out y "
      "f32",
      "Add Expand Relu", "ConstantFolding"},
     {17, ONV_REWRITE_BASIC, "in x f32[n,6]; Shape x -> y; Relu x -> z; out y i64; out z f32",
@@ -181,6 +182,9 @@ static const rewrite_case cases[] = {
     {17, ONV_REWRITE_BASIC,
      "weight w f16[8]; weight v f16[8]; in x f16[4,8]; Mul w,v -> m; Add x,m -> y; out y f16",
      "Add Mul", ""},
+
+    {17, ONV_REWRITE_BASIC, "weight w f32[2]; in x f32[2]; Abs w -> a; Neg a -> y; out y f32",
+     "Abs Neg", ""}, /* nothing would be left */
 
     /* Gemm of a product and a sum */
     {17, ONV_REWRITE_BASIC,
