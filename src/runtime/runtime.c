@@ -44,8 +44,8 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 {
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        bool is_on_host = model->has_providers ? value->is_on_host : is_host_constant(value);
-        if (!onv_value_is_held(value) || is_on_host) continue;
+        if (!onv_value_is_held(value)) continue;
+        if (model->has_providers ? value->is_on_host : is_host_constant(value)) continue;
         ONV_TRY(add(context, value, err));
     }
     return ONV_OK;
