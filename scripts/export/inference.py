@@ -6,8 +6,7 @@
     python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy.md
 
 `measure` needs the CUDA build of PyTorch and a device: what tensors take at most in the fourth forward pass under
-no_grad(), each rounded to 512 bytes as the allocator does, workspaces left out; the caller holds the input and the
-result. The network runs as its library makes it: activations in place where their modules say so, attention and
+no_grad(), workspaces left out, and what the allocator held; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
 nn.MultiheadAttention as PyTorch chooses. `table` needs nothing but the files; it passes --inplace where a module other
 than ReLU is in place, which its user knows.
 """
@@ -157,10 +156,6 @@ def export(base, network):
                 os.remove(path)
 
 
-def rounded(size):
-    return (max(size, 1) + 511) // 512 * 512
-
-
 def measure(network, batch):
     import torch
     make, inputs = network[:2]
@@ -181,7 +176,7 @@ def measure(network, batch):
         run()
     peak = torch.cuda.memory_stats()["allocated_bytes.all.peak"]
     state.clear()
-    held = torch.cuda.memory_stats()["allocated_bytes.all.current"]
+    held = torch.cuda.memory_stats()["requested_bytes.all.current"]
     torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
     run()
     events = torch.cuda.memory._snapshot()["device_traces"][0]
@@ -189,12 +184,12 @@ def measure(network, batch):
     live, now, most = {}, 0, 0
     for event in events:
         if event["action"] == "alloc":
-            live[event["addr"]] = rounded(event["size"]) if is_tensor(event) else 0
+            live[event["addr"]] = event["size"] if is_tensor(event) else 0
             now += live[event["addr"]]
             most = max(most, now)
         elif event["action"] == "free_completed":
-            now -= live.pop(event["addr"], rounded(event["size"]))
-    return {"tensors": held + most, "held": held, "allocated": peak, "inplace": in_place}
+            now -= live.pop(event["addr"], event["size"])
+    return {"tensors": held + most, "allocated": peak, "inplace": in_place}
 
 
 def predicted(exe, path, options):
@@ -220,8 +215,10 @@ def rows(exe, base, name, network):
                 print("| " + " | ".join([*cells, result]) + " |", flush=True)
                 continue
             low, high = result["allocated_peak_bytes"], result["locals_peak_bytes"]
-            print("| " + " | ".join([*cells, f"{low:,}", difference(low, found["tensors"]),
-                                     "" if high == low else difference(high, found["tensors"]),
+            tensors = result["tensor_peak_bytes"]
+            print("| " + " | ".join([*cells, f"{tensors:,}", difference(tensors, found["tensors"]),
+                                     difference(low, found["allocated"]),
+                                     "" if high == low else difference(high, found["allocated"]),
                                      ", ".join(result["codes"])]) + " |", flush=True)
 
 
@@ -234,8 +231,8 @@ def main():
     arguments = parser.parse_args()
     table = networks()
     if arguments.what == "table":
-        print("| network | batch | exporter | measured | predicted | difference | with locals | diagnostics |\n"
-              "|---|--:|---|--:|--:|--:|--:|---|")
+        print("| network | batch | export | tensors: measured | predicted | difference | allocated | with `--locals` | "
+              "diagnostics |\n|---|--:|---|--:|--:|--:|--:|--:|---|")
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
         if arguments.what == "table":

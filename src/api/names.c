@@ -22,6 +22,13 @@ const char *onv_runtime_name(size_t index, const char **summary)
     return onv_runtimes[index]->name;
 }
 
+const char *onv_weight_format_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_weight_formats) return NULL;
+    if (summary != NULL) *summary = onv_weight_formats[index].summary;
+    return onv_weight_formats[index].name;
+}
+
 const char *onv_optimizer_name(size_t index, const char **summary)
 {
     if (index >= onv_n_optimizers) return NULL;

@@ -97,6 +97,7 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
         .context_high = r->context_bytes.high,
         .total_low = r->total_bytes.low,
         .total_high = r->total_bytes.high,
+        .out_of_memory = r->out_of_memory,
     };
     return true;
 }
@@ -195,8 +196,12 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                               .dumps_rewritten = analyses[i]->dumps_rewritten,
                               .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
+                              .trained = &analyses[i]->trained,
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit,
+                              .node_stats = &analyses[i]->node_stats,
+                              .advice = &analyses[i]->advice,
+                              .requests = &analyses[i]->requests,
                               .replays = &analyses[i]->replays};
     onv_status status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);

@@ -14,7 +14,7 @@ static size_t find_name(const char *const *names, size_t count, const char *name
 }
 
 /* The loss of outputs that no item of the list names: none where there are items with names alone. */
-static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
+static onv_status read_losses(const char *list, onv_loss *loss, uint32_t *chunks, onv_error *err)
 {
     onv_loss_item item;
     *loss = ONV_LOSS_AUTO;
@@ -22,8 +22,10 @@ static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
     while (onv_loss_next(&list, &item)) {
         if (item.loss == ONV_LOSS_AUTO)
             return onv_fail(err, ONV_ERR_USAGE,
-                            "there is no loss '%.*s': cross-entropy, mse or none", (int)item.length,
-                            item.text);
+                            "there is no loss '%.*s': cross-entropy, fused-cross-entropy, "
+                            "chunked-cross-entropy[=N] (N from 1 to 4096), mse or none",
+                            (int)item.length, item.text);
+        if (item.output_length == 0) *chunks = item.count;
         if (item.output_length == 0)
             *loss = item.loss;
         else if (*loss == ONV_LOSS_AUTO)
@@ -40,6 +42,50 @@ static onv_cuda_library_settings read_device(const onv_options *options)
     cuda.channels_last = options->channels_last;
     cuda.benchmark = options->cudnn_benchmark;
     return cuda;
+}
+
+/* How devices share the work, and what leaves them. */
+static onv_status read_sharing(const onv_options *options, onv_training_options *how,
+                               onv_error *err)
+{
+    static const char *const modes[] = {
+        [ONV_PARALLEL_DDP] = "copy", [ONV_PARALLEL_DDP_VIEWS] = "view"};
+    static const char *const offloads[] = {
+        [ONV_OFFLOAD_OPTIMIZER] = "optimizer", [ONV_OFFLOAD_GRADIENTS] = "gradients"};
+    enum { N_MODES = 3, N_OFFLOADS = 3 };
+    size_t mode = find_name(modes, N_MODES, options->ddp);
+    size_t offload = find_name(offloads, N_OFFLOADS, options->offload);
+    if (mode == N_MODES)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "DDP's gradients are copied into buckets or views of them: copy or view, "
+                        "not '%s'",
+                        options->ddp);
+    if (offload == N_OFFLOADS)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what can be offloaded to the host is optimizer or gradients, not '%s'",
+                        options->offload);
+    if ((options->ddp != NULL) + (options->fsdp != NULL) + (options->zero_stage > 0) > 1)
+        return onv_fail(err, ONV_ERR_USAGE, "DDP, FSDP and ZeRO's stages exclude each other");
+    how->train.parallel = (uint8_t)(options->ddp != NULL    ? mode
+                                    : options->fsdp != NULL ? ONV_PARALLEL_FSDP
+                                                            : ONV_PARALLEL_NONE);
+    how->units = options->fsdp;
+    how->train.offload = (uint8_t)offload;
+    how->train.zero_stage = options->zero_stage;
+    how->train.world = options->world;
+    how->train.master_weights = options->master_weights;
+    how->train.ema = options->ema;
+    how->train.weights = options->weights != NULL ? onv_weight_format_find(options->weights) : NULL;
+    if (options->weights != NULL && how->train.weights == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "weights are quantized to int8, int4 or nf4, not '%s'",
+                        options->weights);
+    bool shards = options->fsdp != NULL || options->ddp != NULL;
+    if (shards && options->offload != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what DDP or FSDP offload to the host is not known: leave out --offload");
+    if (options->fsdp != NULL && options->weights != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
+    return ONV_OK;
 }
 
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
@@ -65,7 +111,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
         return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
     onv_loss loss;
-    ONV_TRY(read_losses(options->loss, &loss, err));
+    uint32_t chunks = 0;
+    ONV_TRY(read_losses(options->loss, &loss, &chunks, err));
     size_t kernel =
         find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
@@ -75,8 +122,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     if (options->train != NULL && how->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
     how->train.accumulate = options->accumulate;
-    how->train.zero_stage = options->zero_stage;
-    how->train.world = options->world;
+    ONV_TRY(read_sharing(options, how, err));
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .locals = options->locals,
                                            .freeze = options->freeze,
@@ -88,6 +134,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .attention_dropout = options->attention_dropout,
                                            .reports = options->train != NULL,
                                            .loss = loss,
+                                           .loss_chunks = chunks,
                                            .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
     how->train.lower.cuda = read_device(options);
@@ -103,6 +150,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->train.impl =
         impl == ONV_IMPL_DEFAULT && is_1 ? ONV_IMPL_FOR_LOOP : (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;
+    how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
     return ONV_OK;
 }

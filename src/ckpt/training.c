@@ -1,6 +1,7 @@
 #include "ckpt/training.h"
 
 #include "base/checked.h"
+#include "ckpt/shard_units.h"
 #include "graph/storage.h"
 
 /* A sum of the program's, which was checked, where `kind` is one of few. */
@@ -79,7 +80,8 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .parameter_bytes = program.parameter_bytes,
                                       .gradient_bytes = program.gradient_bytes,
                                       .optimizer_bytes = program.optimizer_bytes,
-                                      .forward_macs = program.forward_macs};
+                                      .forward_macs = program.forward_macs,
+                                      .parts = program.parts};
     /* Forward and backward run on threads of their own. */
     if (!onv_u64_mul(onv_eager_handle_bytes(eager, &options->train.lower), 2,
                      &figures->driver_bytes))
@@ -193,7 +195,7 @@ static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
 }
 
 /* What the export hides from training. */
-static void warn(onv_model *model, const onv_training *result)
+static void warn(onv_model *model, const onv_training_options *options, const onv_training *result)
 {
     if (result->folded_norms > 0)
         onv_model_diag(model, ONV_WARNING, "folded-batch-norm", NULL,
@@ -213,9 +215,29 @@ static void warn(onv_model *model, const onv_training *result)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
                        "of %u nodes (control flow or unknown) training counts the results alone",
                        result->opaque);
+    if (options->train.weights != NULL && result->figures.parts.quantized_bytes == 0)
+        onv_model_diag(model, ONV_WARNING, "nothing-quantized", NULL,
+                       "no weight is quantized: that is for linear layers that are not trained "
+                       "(--freeze, --train-only), the last one excepted");
     if (result->figures.trained_elems == 0)
         onv_model_diag(model, ONV_WARNING, "training-nothing", NULL,
                        "no parameter is trained: there are no gradients");
+}
+
+/* With FSDP, the units that the options ask for. */
+static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_options *how,
+                        onv_training *result, onv_error *err)
+{
+    if (how->train.parallel != ONV_PARALLEL_FSDP) return ONV_OK;
+    const char *patterns = how->units != NULL ? how->units : "";
+    ONV_TRY(
+        onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
+    result->n_units = how->train.n_units;
+    if (result->n_units == 0)
+        onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
+                       "no repeated modules were found: all parameters are gathered at once; "
+                       "--fsdp=PATTERN names the modules that fully_shard() is called with");
+    return ONV_OK;
 }
 
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
@@ -224,6 +246,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 {
     bool *is_host;
     onv_eager eager;
+    onv_training_options how = *options;
     *result = (onv_training){.optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
@@ -237,12 +260,13 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = measure(model, &eager, options, NULL, &result->figures, err);
     uint64_t locals = 0;
-    if (status == ONV_OK) status = find_locals_peak(model, &eager, options, &locals, err);
+    if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
+    if (status == ONV_OK) status = measure(model, &eager, &how, NULL, &result->figures, err);
+    if (status == ONV_OK) status = find_locals_peak(model, &eager, &how, &locals, err);
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
-    if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
+    if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);
-    if (status == ONV_OK) warn(model, result);
+    if (status == ONV_OK) warn(model, options, result);
     return status;
 }

@@ -35,7 +35,11 @@ typedef struct onv_training_figures {
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    uint64_t forward_macs;                              /* of one forward pass */
+    /* Where the allocator must give back what it has cached to stay below a budget: how much, over all
+     * iterations, and what it would have reserved without one. 0: it must not. */
+    uint64_t released_bytes, unbounded_reserved_bytes;
+    uint64_t forward_macs; /* of one forward pass */
+    onv_train_parts parts;
 } onv_training_figures;
 
 /* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
@@ -62,6 +66,7 @@ typedef struct onv_training {
     uint32_t recurrent;       /* layers for which cuDNN keeps a reserve */
     uint64_t reserve_bytes;   /* of all of them: an estimate */
     uint32_t opaque;          /* nodes of which only the results are counted */
+    uint32_t n_units;         /* that FSDP gathers one by one, beside the root */
     onv_training_figures figures;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
@@ -75,6 +80,7 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    const char *units;      /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
      * NULL: nobody asks. */

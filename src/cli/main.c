@@ -49,6 +49,9 @@ static int judge(const onv_analysis *analysis)
     bool is_replayed = onv_analysis_replay(analysis, &replay);
     if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
     if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
+    onv_runtime_info runtime;
+    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
+        if (runtime.out_of_memory) return EXIT_NO_FIT;
     return onv_analysis_fit(analysis, &fit) && !fit.fits ? EXIT_NO_FIT : EXIT_DONE;
 }
 

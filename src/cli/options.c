@@ -35,6 +35,13 @@ enum {
     OPT_ACCUMULATE,
     OPT_ZERO,
     OPT_WORLD,
+    OPT_DDP,
+    OPT_FSDP,
+    OPT_MASTER_WEIGHTS,
+    OPT_OFFLOAD,
+    OPT_EMA,
+    OPT_WEIGHTS,
+    OPT_POOL,
     OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
@@ -46,12 +53,15 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_ORT,
+    OPT_ORT_ADVISE,
+    OPT_ORT_PARTITION,
+    OPT_SHAPE_TRACE,
     OPT_GPU,
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
     OPT_PYTORCH,
-    OPT_ORT,
 };
 
 typedef struct option_row {
@@ -84,14 +94,23 @@ static const option_row rows[] = {
      "for files of strangers: small limits, no external data, a confined process"},
     {OPT_ORT, "ort", required_argument, "KEY=VALUE",
      "a setting of ONNX Runtime, by its own name; see below; repeatable"},
+    {OPT_ORT_ADVISE, "ort-advise", no_argument, NULL,
+     "settings of ONNX Runtime side by side, and how the best are written"},
+    {OPT_ORT_PARTITION, "ort-partition", required_argument, "FILE",
+     "bytes by node, for ONNX Runtime's session.resource_cuda_partitioning_settings"},
+    {OPT_SHAPE_TRACE, "shape-trace", required_argument, "FILE",
+     "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
      "the release whose rules eager PyTorch follows; see below"},
+    {OPT_POOL, "pool", required_argument, "SIZE",
+     "what PyTorch's allocator has cached before, in one segment"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
-     "cross-entropy, mse or none; OUTPUT=NAME,... for some"},
+     "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
+     "for some"},
     {OPT_FREEZE, "freeze", required_argument, "PATTERN",
      "parameters or modules that are not trained (* and ?); repeatable"},
     {OPT_TRAIN_ONLY, "train-only", required_argument, "PATTERN",
@@ -102,11 +121,23 @@ static const option_row rows[] = {
      "dropout inside scaled_dot_product_attention, which exports leave out"},
     {OPT_ACCUMULATE, "accumulate", required_argument, "N", "batches per optimizer step"},
     {OPT_ZERO, "zero", required_argument, "STAGE", "ZeRO 1, 2 or 3; with --world"},
-    {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
+    {OPT_DDP, "ddp", optional_argument, "[=HOW]",
+     "DistributedDataParallel: gradients are copied into buckets (copy) or views of them (view)"},
+    {OPT_FSDP, "fsdp", optional_argument, "[=PATTERN,...]",
+     "fully_shard of these modules (repeated ones, if none is given) and of the network"},
+    {OPT_WORLD, "world", required_argument, "N",
+     "devices that share training: --zero, --ddp, --fsdp"},
+    {OPT_MASTER_WEIGHTS, "master-weights", no_argument, NULL,
+     "the optimizer has float32 copies of parameters in 16 bits (--precision)"},
+    {OPT_OFFLOAD, "offload", required_argument, "WHAT",
+     "optimizer: its state and step are on the host; gradients: they go there too"},
+    {OPT_EMA, "ema", no_argument, NULL, "a moving average of the parameters, on the device"},
+    {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
+     "frozen linear layers in fewer bits; see below"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_LOCALS, "locals", no_argument, NULL,
-     "eager inference: values stay until the call of the module that names them returns"},
+     "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
      "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
@@ -194,6 +225,10 @@ void onv_cli_help(FILE *to)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
     fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
     for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
+    fputs("\n", to);
+    fputs("\nFormats of --weights:\n", to);
+    for (size_t i = 0; onv_weight_format_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_weight_format_name(i, NULL), summary);
     bool counts;
     fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
@@ -236,6 +271,11 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
     case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
+    case OPT_ORT_ADVISE: cli->analysis.ort_advise = true; return ONV_CLI_RUN;
+    case OPT_ORT_PARTITION:
+        cli->analysis.ort_partition = true;
+        return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, arg);
+    case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
     case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
@@ -252,6 +292,16 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
         return onv_cli_set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
     case OPT_ZERO: return onv_cli_set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
     case OPT_WORLD: return onv_cli_set_unsigned(&cli->analysis.world, "world", arg, 1);
+    case OPT_DDP: cli->analysis.ddp = arg != NULL ? arg : "copy"; return ONV_CLI_RUN;
+    case OPT_FSDP: cli->analysis.fsdp = arg != NULL ? arg : ""; return ONV_CLI_RUN;
+    case OPT_MASTER_WEIGHTS: cli->analysis.master_weights = true; return ONV_CLI_RUN;
+    case OPT_OFFLOAD: cli->analysis.offload = arg; return ONV_CLI_RUN;
+    case OPT_POOL:
+        if (onv_cli_parse_size(arg, &cli->analysis.pool) && cli->analysis.pool > 0)
+            return ONV_CLI_RUN;
+        return onv_cli_reject("--pool takes a size like 2GiB, not '%s'", arg);
+    case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
+    case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
@@ -306,8 +356,19 @@ static onv_cli_verdict check(onv_cli *cli)
     if (cli->analysis.compute_capability == 0)
         cli->analysis.compute_capability = cli->budget_capability;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
-    if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
-        return onv_cli_reject("--zero and --world go together, and a world has 2 devices or more");
+    bool shares =
+        cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
+    if (shares != (cli->analysis.world > 1))
+        return onv_cli_reject("--zero, --ddp or --fsdp and --world go together, and a world has 2 "
+                              "devices or more");
+    const char *needs = shares                          ? "--zero, --ddp and --fsdp"
+                        : cli->analysis.master_weights  ? "--master-weights"
+                        : cli->analysis.offload != NULL ? "--offload"
+                        : cli->analysis.ema             ? "--ema"
+                        : cli->analysis.weights != NULL ? "--weights"
+                                                        : NULL;
+    if (needs != NULL && cli->analysis.train == NULL)
+        return onv_cli_reject("%s: these are for --train", needs);
     if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)

@@ -62,6 +62,7 @@ typedef enum onv_grad {
     ONV_GRAD_NEW,   /* a tensor like the input */
     ONV_GRAD_ALIAS, /* the gradient of the output itself, or a dense view of it */
     ONV_GRAD_PART,  /* a view of it that covers a part, or repeats elements */
+    ONV_GRAD_KEPT,  /* what forward made and kept for it: the extra storages, in their order */
 } onv_grad;
 
 /* What a library takes while a kernel runs, after what the kernel makes was allocated. */
@@ -107,15 +108,17 @@ typedef struct onv_eager {
     ONV_VEC(onv_eager_storage) storages;
     ONV_VEC(onv_eager_tensor) tensors;
     ONV_VEC(onv_eager_op) ops;
-    uint32_t first_loss_op;       /* ops from here on are the loss */
-    uint32_t loss;                /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
-    const char *loss_name;        /* "cross-entropy", "mse", "none" */
-    ONV_VEC(uint32_t) outputs;    /* with a gradient; backward starts at them without a loss */
-    ONV_VEC(onv_region) regions;  /* branches and bodies, in operations; inference alone has them */
-    uint32_t folded_norms;        /* convolutions that look as if a batch norm had been folded in */
-    uint32_t restored_norms;      /* that the export folded, but says so */
-    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
+    uint32_t first_loss_op;      /* ops from here on are the loss */
+    uint32_t loss;               /* tensor, ONV_NO_TENSOR: backward starts at the outputs */
+    const char *loss_name;       /* "cross-entropy", "mse", "none" */
+    ONV_VEC(uint32_t) outputs;   /* with a gradient; backward starts at them without a loss */
+    ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
+    uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
+    uint32_t restored_norms;     /* that the export folded, but says so */
+    const onv_node *first_restored;
+    uint64_t restored_bytes;      /* of their results */
     bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
+    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
     uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
     uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
@@ -124,16 +127,22 @@ typedef struct onv_eager {
 typedef enum onv_loss {
     ONV_LOSS_AUTO,
     ONV_LOSS_CROSS_ENTROPY,
+    ONV_LOSS_FUSED, /* cross-entropy and the linear layer before it in one, which makes gradients */
+    ONV_LOSS_CHUNKED, /* both, one part of the rows after another */
     ONV_LOSS_MSE,
     ONV_LOSS_NONE
 } onv_loss;
 
-/* One item of a list "NAME" or "OUTPUT=NAME,...". */
+/* One item of a list "NAME" or "OUTPUT=NAME,..."; a name may have a count: "NAME=N". */
 typedef struct onv_loss_item {
     const char *output, *text; /* a pattern; what stands for the loss; in the list */
     size_t output_length, length;
-    onv_loss loss; /* ONV_LOSS_AUTO: there is no such loss */
+    onv_loss loss;  /* ONV_LOSS_AUTO: there is no such loss */
+    uint32_t count; /* parts of ONV_LOSS_CHUNKED */
 } onv_loss_item;
+
+/* Parts of a chunked loss without a count, and the most. */
+enum { ONV_LOSS_CHUNKS = 8, ONV_LOSS_MAX_CHUNKS = 4096 };
 
 /* Takes the next one off the list. */
 bool onv_loss_next(const char **list, onv_loss_item *item);
@@ -147,9 +156,10 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
-    bool inference;     /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
-    onv_loss loss;      /* of outputs that `losses` does not name */
-    const char *losses; /* "OUTPUT=NAME,...", or NULL */
+    bool inference;       /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    onv_loss loss;        /* of outputs that `losses` does not name */
+    uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
+    const char *losses;   /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
     bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */

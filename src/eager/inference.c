@@ -69,8 +69,7 @@ static onv_status run(onv_simulation *s, bool locals, onv_error *err)
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(find_holders(s, locals, &held, err));
     keep_results(s);
-    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
+    onv_sim_place_permanent(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
     size_t n_regions = s->eager->regions.count;
     uint32_t shift =
@@ -111,6 +110,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool lo
     onv_status status = run(&s, locals, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
+    onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
 }

@@ -302,9 +302,45 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     lower_lost_dropout(l, node);
 }
 
+/* Modules that have fused kernels of their own for inference. */
+static const onv_node *find_fast_path(const onv_model *model)
+{
+    static const char *const classes[] = {"torch.nn.modules.transformer.TransformerEncoderLayer",
+                                          "torch.nn.modules.activation.MultiheadAttention"};
+    for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++)
+        for (size_t i = 0; i < model->nodes.count; i++) {
+            const char *around = model->nodes.at[i].call_classes;
+            if (around != NULL && strstr(around, classes[k]) != NULL) return &model->nodes.at[i];
+        }
+    return NULL;
+}
+
+static void report_inference(onv_lowering *l)
+{
+    const onv_eager *e = l->eager;
+    const onv_node *fast = find_fast_path(l->model);
+    if (fast != NULL)
+        onv_model_diag(
+            l->model, ONV_NOTE, "fast-path", fast->name,
+            "in inference PyTorch may run nn.MultiheadAttention and "
+            "nn.TransformerEncoderLayer by fused kernels (the fast path), which take less "
+            "memory than the operations of the export, which are counted");
+    if (e->restored_norms > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
+            "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
+            "or products, this one first: their results, %llu bytes together, are counted; "
+            "--as-exported leaves them out",
+            e->restored_norms, (unsigned long long)e->restored_bytes);
+}
+
 /* What the export hides. */
 static void report(onv_lowering *l)
 {
+    if (l->options->inference) {
+        report_inference(l);
+        return;
+    }
     onv_weights_report(l);
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->options->attention_dropout < 0)

@@ -41,12 +41,32 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
+/* The older exporter names what it computed itself: weight and bias where it folded a batch norm into a
+ * convolution, which had no bias before, as usual. Constant folding alone computes a weight. */
+static bool is_computed(const onv_lowering *l, onv_value_id id)
+{
+    static const char prefix[] = "onnx::Conv_";
+    return onv_is_value(id) &&
+           strncmp(onv_model_value(l->model, id)->name, prefix, strlen(prefix)) == 0;
+}
+
+static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
+{
+    return strcmp(node->op_type, "Conv") == 0 && node->n_inputs > 2 &&
+           is_computed(l, node->inputs[1]) && is_computed(l, node->inputs[2]);
+}
+
 /* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
  * for the norm's. */
 bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias)
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
+    if (l->options->inference && !l->options->as_exported && has_folded_norm(l, node)) {
+        *norm_bias = *bias;
+        *bias = ONV_NO_TENSOR;
+        return true;
+    }
     if (l->options->as_exported || node->source_op == NULL ||
         strstr(node->source_op, "batch_norm") == NULL)
         return false;
@@ -66,16 +86,19 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
     l->working_op = l->eager->ops.count - 1;
-    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "weight");
-    if (bias == ONV_NO_TENSOR)
-        bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "bias");
+    /* The older exporter leaves the name of the convolution alone. */
+    const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
+    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");
+    if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
     for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
-        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, node->scope);
-    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->scope);
-    l->eager->restored_norms++;
-    l->part = node->scope;
+        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
+    if (l->eager->restored_norms++ == 0) l->eager->first_restored = node;
+    if (!onv_u64_add(l->eager->restored_bytes, t.bytes, &l->eager->restored_bytes))
+        l->eager->restored_bytes = UINT64_MAX;
+    l->part = module;
     emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
     l->part = NULL;
     return out;
@@ -264,9 +287,7 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
-    /* The older exporter names what it computed itself, as when it folds a batch norm. */
-    const char *name = onv_model_value(l->model, node->inputs[1])->name;
-    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
+    l->eager->folded_norms += is_computed(l, node->inputs[1]);
 }
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */

@@ -266,6 +266,15 @@ static uint64_t spread_dims(const onv_value *value)
     return n;
 }
 
+/* table[tokens]: rows of a matrix, by indices that are no constant. */
+static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
+    return onv_node_is_aten(node, "index") &&
+           !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+}
+
 /* A float weight without a note, in an export that has them. */
 static verdict judge_folded(const onv_lowering *l, uint32_t index)
 {
@@ -295,7 +304,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
         return (verdict){ONV_WEIGHT_EXPANDED, false, first};
-    if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
+    if (onv_has_made_up_name(value->name))
+        return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
+                         first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
     else if (!is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
@@ -344,6 +355,20 @@ static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, s
 /* Larger ones are not read, and so many are compared. */
 enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
 
+/* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
+static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
+        if (!onv_is_value(node->inputs[1])) continue;
+        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
+        if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
+            return true;
+    }
+    return false;
+}
+
 /* Indices of elements have at least the dim that they index along. */
 static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 {
@@ -356,7 +381,8 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
                    strcmp(node->op_type, "GatherElements") == 0;
     if (axis < 0) axis += rank;
     if (!indexes || axis < 0 || axis >= rank) return 0;
-    return tensor->bytes / tensor->elems * (uint64_t)tensor->type.dims[axis].raw;
+    uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
 /* Calls in turn are given the same indices: those of one shape are views of one tensor. */
@@ -377,9 +403,8 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
     const onv_payload *data = &tensor->payload;
-    if (is_viewed_before(l, id)) return 0;
-    bool listed = l->views.count >= MAX_VIEWS || onv_vec_push(&l->views, id);
-    if (!listed && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
+    if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
     if (data->kind != ONV_PAYLOAD_RAW || data->bytes != tensor->bytes ||
         tensor->bytes > MAX_VIEW_BYTES || tensor->elems == 0)

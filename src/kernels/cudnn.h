@@ -28,11 +28,18 @@ typedef struct onv_conv_workspace {
     bool exact;
 } onv_conv_workspace;
 
+/* Whose answer: mode A is what PyTorch asks (INSTANT gives the same), B what ONNX Runtime does. */
+typedef enum onv_cudnn_heuristics {
+    ONV_CUDNN_HEURISTICS_A,
+    ONV_CUDNN_HEURISTICS_B,
+} onv_cudnn_heuristics;
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
                                                   onv_conv_pass pass,
+                                                  onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings);
 
-/* Its bytes alone. */
+/* Its bytes as PyTorch asks for them. */
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings);
 

@@ -8,9 +8,19 @@
 #include "base/checked.h"
 #include "kernels/cudnn.h"
 
-enum { CONV_ARCHS = 3, CONV_MODES = 5 };
+enum { CONV_ARCHS = 3, CONV_MODES = 9 };
 enum { ARCH_90, ARCH_80, ARCH_86 };
-enum { MODE_TF32, MODE_IEEE, MODE_NHWC, MODE_HALF, MODE_HALF_NHWC };
+enum {
+    MODE_TF32,
+    MODE_IEEE,
+    MODE_NHWC,
+    MODE_HALF,
+    MODE_HALF_NHWC,
+    MODE_B_TF32,
+    MODE_B_IEEE,
+    MODE_B_HALF,
+    MODE_MOST
+};
 
 /* What a workspace consists of, without its tail. Capital letters: channels in multiples of 16 bytes. */
 typedef enum conv_base {
@@ -34,6 +44,8 @@ typedef enum conv_base {
     BASE_Y_Y,
     BASE_WINOGRAD,
     BASE_FFT,
+    BASE_BATCH_W_W,
+    BASE_WINOGRAD_W,
 } conv_base;
 
 /* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
@@ -219,6 +231,9 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     case BASE_Y_Y: return mul(2, y);
     case BASE_WINOGRAD: return winograd_bytes(c);
     case BASE_FFT: return fft_bytes(c, x, y, w);
+    case BASE_BATCH_W_W: return mul3(2, c->n, w);
+    case BASE_WINOGRAD_W:
+        return c->rank == 2 && c->kernel == 9 ? mul3(25 * 4, c->groups, mul(c->c, c->k)) : 0;
     }
     return 0;
 }
@@ -273,39 +288,61 @@ static uint64_t feature(const conv *c, uint32_t which)
     }
 }
 
-static const conv_leaf *leaf_of(const conv *c, const onv_cuda_library_settings *settings)
+static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
+                        const onv_cuda_library_settings *settings)
 {
-    uint32_t cc = settings->compute_capability;
-    uint32_t arch = cc >= 90 ? ARCH_90 : cc >= 86 ? ARCH_86 : ARCH_80;
-    bool nhwc = settings->channels_last && c->rank == 2, half = is_half(c->problem->dtype);
-    uint32_t mode = half   ? (nhwc ? MODE_HALF_NHWC : MODE_HALF)
-                    : nhwc ? MODE_NHWC
-                           : (settings->tf32 ? MODE_TF32 : MODE_IEEE);
+    bool half = is_half(c->problem->dtype);
+    if (settings->benchmark && settings->first && !half) return MODE_MOST;
+    if (heuristics == ONV_CUDNN_HEURISTICS_B)
+        return half ? MODE_B_HALF : settings->tf32 ? MODE_B_TF32 : MODE_B_IEEE;
+    if (settings->channels_last && c->rank == 2) return half ? MODE_HALF_NHWC : MODE_NHWC;
+    return half ? MODE_HALF : settings->tf32 ? MODE_TF32 : MODE_IEEE;
+}
+
+static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability)
+{
+    uint32_t arch = capability >= 90 ? ARCH_90 : capability >= 86 ? ARCH_86 : ARCH_80;
     int32_t at = roots[arch][mode][c->pass];
     if (at < 0) at = roots[ARCH_90][mode][c->pass];
+    if (at < 0) at = roots[ARCH_90][MODE_TF32][c->pass];
     while (nodes[at].feature != LEAF)
         at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : nodes[at].skip;
     return &leaves[nodes[at].skip];
 }
 
+/* With cudnn.benchmark the first call takes the largest workspace of all engines, later ones that of the fastest: of one
+ * that takes nothing or of any other. */
+static void widen(onv_conv_workspace *ws, const conv *c, bool first)
+{
+    uint64_t copies = base_bytes(c, BASE_X_Y_W);
+    if (first && is_half(c->problem->dtype) && ws->bytes < copies) ws->bytes = copies;
+    if (!first) ws->low = 0;
+    if (ws->high < copies) ws->high = copies;
+    if (ws->high < ws->bytes) ws->high = ws->bytes;
+}
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
+                                                  onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings)
 {
     onv_conv_workspace ws = {.exact = true};
-    if (!is_positive(p) || is_native_depthwise(p, settings)) return ws;
+    if (settings->compute_capability == 0 || !is_positive(p) || is_native_depthwise(p, settings))
+        return ws;
     conv c = conv_of(p, pass);
     if (c.c == 0 || c.k == 0) return ws;
-    const conv_leaf *leaf = leaf_of(&c, settings);
+    const conv_leaf *leaf =
+        leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
     ws.bytes = add(base_bytes(&c, (conv_base)leaf->base), leaf->tail);
     uint64_t other = add(base_bytes(&c, (conv_base)leaf->other), leaf->other_tail);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
-    ws.exact = leaf->sure && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
+    if (settings->benchmark) widen(&ws, &c, settings->first);
+    ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
     return ws;
 }
 
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *p, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings)
 {
-    return onv_cudnn_conv_workspace_range(p, pass, settings).bytes;
+    return onv_cudnn_conv_workspace_range(p, pass, ONV_CUDNN_HEURISTICS_A, settings).bytes;
 }

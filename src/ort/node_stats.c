@@ -28,10 +28,12 @@ uint64_t onv_ort_node_hash(const onv_model *model, const onv_node *node)
 
 /* What the plan of one side, the device's or the host's, makes a buffer for. */
 static onv_status mark_new(counter *c, const onv_live *live, onv_ort_provider side,
-                           const onv_ort_settings *settings, onv_error *err)
+                           const onv_ort_session *session, onv_error *err)
 {
     onv_ort_plan plan;
-    ONV_TRY(onv_ort_plan_compute(c->model, live, side, settings, &plan, err));
+    onv_ort_session of_side = *session;
+    of_side.provider = side;
+    ONV_TRY(onv_ort_plan_compute(c->model, live, &of_side, &plan, err));
     for (uint32_t b = 0; b < plan.count; b++) {
         onv_value_id id = plan.buffers[b].value;
         if (onv_is_value(id)) c->is_new[id.index] = true;
@@ -68,7 +70,7 @@ static onv_ort_node_stat count_node(counter *c, const onv_live *live, const onv_
 }
 
 onv_status onv_ort_node_stats_compute(onv_model *model, const onv_live *live,
-                                      const onv_ort_settings *settings, onv_ort_node_stats *stats,
+                                      const onv_ort_session *session, onv_ort_node_stats *stats,
                                       onv_error *err)
 {
     uint32_t n_steps = (uint32_t)live->timeline.steps.count;
@@ -79,8 +81,8 @@ onv_status onv_ort_node_stats_compute(onv_model *model, const onv_live *live,
     stats->rows = ONV_ARENA_ARRAY(&model->arena, onv_ort_node_stat, n_steps);
     if (c.is_new == NULL || c.is_counted == NULL || stats->rows == NULL)
         return onv_fail_memory(err);
-    ONV_TRY(mark_new(&c, live, ONV_ORT_CUDA, settings, err));
-    ONV_TRY(mark_new(&c, live, ONV_ORT_HOST, settings, err));
+    ONV_TRY(mark_new(&c, live, ONV_ORT_CUDA, session, err));
+    ONV_TRY(mark_new(&c, live, ONV_ORT_HOST, session, err));
     for (uint32_t i = 0; i < model->values.count; i++)
         if (!onv_is_node(model->values.at[i].producer)) c.is_new[i] = false;
     for (uint32_t s = 0; s < n_steps; s++) {

@@ -20,9 +20,9 @@ typedef struct onv_ort_node_stats {
     uint32_t count;
 } onv_ort_node_stats;
 
-/* Of the main graph; bodies are counted with their owner. In the model's arena. */
+/* Of the main graph, `session` with any provider; bodies are counted with their owner. In the model's arena. */
 onv_status onv_ort_node_stats_compute(onv_model *model, const onv_live *live,
-                                      const onv_ort_settings *settings, onv_ort_node_stats *stats,
+                                      const onv_ort_session *session, onv_ort_node_stats *stats,
                                       onv_error *err);
 
 /* The hash in the name of a node. */

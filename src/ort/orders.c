@@ -33,8 +33,9 @@ static onv_status try_order(trial *w, onv_error *err)
     ONV_TRY(onv_ort_service_init(&s, w->options, err));
     onv_status status = serve(w, &s, err);
     /* What finds no memory counts as the most: a limit that one order does not keep is not kept. */
-    uint64_t bytes =
-        s.arena.out_of_memory ? UINT64_MAX : s.arena.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
+    uint64_t bytes = s.arena.out_of_memory
+                         ? UINT64_MAX
+                         : s.arena.stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].peak;
     onv_ort_service_cleanup(&s);
     if (status != ONV_OK) return status;
     if (w->spread.n_orders++ == 0 || bytes > w->spread.high) {

@@ -23,6 +23,7 @@
 
 #include "alloc/alloc.h"
 #include "graph/liveness.h"
+#include "kernels/device.h"
 #include "ort/settings.h"
 
 typedef enum onv_ort_provider {
@@ -30,6 +31,16 @@ typedef enum onv_ort_provider {
     ONV_ORT_HOST, /* the other side of a session with CUDA: what stays on the host */
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
+
+/* Whose plan it is, and what is known of the graph. */
+typedef struct onv_ort_session {
+    onv_ort_provider provider;
+    const onv_ort_settings *settings; /* NULL: the defaults */
+    onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
+    /* Of the model that was rewritten (src/rewrite); NULL: found here, as if the graph were the file's
+     * and its dims numbers. */
+    const onv_type *seen; /* by value: what ONNX Runtime knows of shapes before it runs */
+} onv_ort_session;
 
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
 typedef struct onv_ort_graph {
@@ -54,10 +65,9 @@ typedef struct onv_ort_plan {
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
- * linear in the uses, times the buffers that are free at a time. `settings` NULL: the defaults. */
-onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
-                                const onv_ort_settings *settings, onv_ort_plan *plan,
-                                onv_error *err);
+ * linear in the uses, times the buffers that are free at a time. */
+onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
+                                const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
 
 /* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
  * model's arena. See shapes.c. */

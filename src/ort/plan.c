@@ -61,12 +61,36 @@ static enum sharing kernel_sharing(const onv_ort_planner *p, const onv_node *nod
 
 /* --- Shapes ------------------------------------------------------------------------------------ */
 
+/* What ONNX Runtime knows of a shape: numbers, and symbols by their names. */
+static const onv_type *known_type(const onv_ort_planner *p, onv_value_id id)
+{
+    return p->session->seen != NULL ? &p->session->seen[id.index]
+                                    : &onv_model_value(p->model, id)->type;
+}
+
+static bool is_known_shape(const onv_type *type)
+{
+    if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is_known(type->dims[i])) return false;
+    return true;
+}
+
+static onv_status find_known_shapes(onv_ort_planner *p, onv_error *err)
+{
+    size_t n_values = p->model->values.count;
+    if (p->session->seen == NULL) return onv_ort_known_shapes(p->model, p->live, &p->is_known, err);
+    p->is_known = ONV_ARENA_ARRAY(&p->model->arena, bool, n_values);
+    if (p->is_known == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < n_values; i++) p->is_known[i] = is_known_shape(&p->session->seen[i]);
+    return ONV_OK;
+}
+
 /* Equal element size and equal shape dim by dim: an equal number of bytes is not enough. */
 static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
 {
     if (!p->is_known[a.index] || !p->is_known[b.index]) return false;
-    const onv_type *x = &onv_model_value(p->model, a)->type;
-    const onv_type *y = &onv_model_value(p->model, b)->type;
+    const onv_type *x = known_type(p, a), *y = known_type(p, b);
     if (x->kind != ONV_TYPE_TENSOR || y->kind != ONV_TYPE_TENSOR || x->rank != y->rank)
         return false;
     if (onv_dtype_bits((onv_dtype)x->dtype) != onv_dtype_bits((onv_dtype)y->dtype)) return false;
@@ -264,7 +288,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     if (arena->failed) return onv_fail_memory(err);
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
-    ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
+    ONV_TRY(find_known_shapes(p, err));
     if (p->provider != ONV_ORT_CPU)
         ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
     for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)
@@ -288,13 +312,17 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
     }
 }
 
-onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
-                                const onv_ort_settings *settings, onv_ort_plan *plan,
-                                onv_error *err)
+onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
+                                const onv_ort_session *session, onv_ort_plan *plan, onv_error *err)
 {
+    const onv_ort_settings *settings = session->settings;
     if (settings == NULL) settings = &onv_ort_settings_default;
     *plan = (onv_ort_plan){.live = live, .settings = settings};
-    onv_ort_planner p = {.model = model, .live = live, .provider = provider, .plan = plan};
+    onv_ort_planner p = {.model = model,
+                         .live = live,
+                         .session = session,
+                         .provider = session->provider,
+                         .plan = plan};
     ONV_TRY(prepare(&p, err));
     count_uses(&p);
     onv_ort_list_graphs(&p);
@@ -306,8 +334,8 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_
             onv_ort_enter(&p, &t->regions.at[region++]);
         onv_ort_before_step(&p, node, s);
         onv_ort_scratch scratch = {0};
-        if (provider == ONV_ORT_CUDA)
-            onv_ort_find_scratch(model, node, p.is_host, settings, &scratch);
+        if (p.provider == ONV_ORT_CUDA)
+            onv_ort_find_scratch(model, node, p.is_host, session, &scratch);
         bool is_early = true;
         for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
              row++) {

@@ -2,8 +2,7 @@
 #ifndef ONV_ORT_SCRATCH_H
 #define ONV_ORT_SCRATCH_H
 
-#include "ir/model.h"
-#include "ort/settings.h"
+#include "ort/ort.h"
 
 enum { ONV_ORT_MOST_SCRATCH = 6 }; /* requests of one kernel */
 
@@ -21,6 +20,12 @@ typedef struct onv_ort_scratch {
 
 /* Nothing for what runs on the host. Requires sizes. */
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
-                          const onv_ort_settings *settings, onv_ort_scratch *scratch);
+                          const onv_ort_session *session, onv_ort_scratch *scratch);
+
+enum { ONV_ORT_MOST_KEPT = 2 };
+
+/* What the kernel takes when the session is created, and keeps. How many requests that is. */
+uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
+                           const onv_ort_session *session, uint64_t rows[ONV_ORT_MOST_KEPT]);
 
 #endif

@@ -6,6 +6,7 @@
 #define ONV_ORT_SETTINGS_H
 
 #include "alloc/alloc.h"
+#include "kernels/ort_conv.h"
 
 typedef enum onv_ort_level {
     ONV_ORT_LEVEL_OFF = 0,
@@ -14,12 +15,6 @@ typedef enum onv_ort_level {
     ONV_ORT_LEVEL_LAYOUT = 3,
     ONV_ORT_LEVEL_ALL = 99,
 } onv_ort_level;
-
-typedef enum onv_ort_conv_search {
-    ONV_ORT_CONV_EXHAUSTIVE,
-    ONV_ORT_CONV_HEURISTIC,
-    ONV_ORT_CONV_DEFAULT,
-} onv_ort_conv_search;
 
 /* The fields carry ONNX Runtime's names; bools are stored as uint32_t so that one table fills them
  * all. */
@@ -38,7 +33,7 @@ typedef struct onv_ort_settings {
     uint32_t disable_prepacking;
     uint32_t use_deterministic_compute;
     uint32_t enable_gelu_approximation;
-    uint64_t gpu_mem_limit;                 /* of the arena; 0: none */
+    uint64_t gpu_mem_limit; /* of the arena; 0: none */
 } onv_ort_settings;
 
 extern const onv_ort_settings onv_ort_settings_default;

@@ -5,6 +5,7 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_replay.h"
+#include "report/sessions.h"
 #include "report/value.h"
 
 /* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
@@ -366,6 +367,8 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "low_bytes", r->low_bytes);
         onv_json_put_u64(json, "high_bytes", r->held_bytes);
         onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        onv_json_key(json, "out_of_memory");
+        onv_json_bool(json, r->out_of_memory);
         write_ort_options(json, &r->ort);
         if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
@@ -444,6 +447,28 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_close(json);
 }
 
+/* What was asked for beside the usual. */
+static void write_training_parts(onv_json *json, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {
+        {"bucket_bytes", parts->bucket_bytes},
+        {"gathered_bytes", parts->gathered_bytes},
+        {"reduce_bytes", parts->reduce_bytes},
+        {"master_bytes", parts->master_bytes},
+        {"ema_bytes", parts->ema_bytes},
+        {"host_bytes", parts->host_bytes},
+        {"quantized_bytes", parts->quantized_bytes},
+        {"dequantized_bytes", parts->dequantized_bytes},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) onv_json_put_u64(json, rows[i].name, rows[i].bytes);
+    if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
+}
+
 static void write_training(const part_job *job)
 {
     const onv_training *t = job->view->training;
@@ -464,6 +489,11 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    if (t->figures.released_bytes > 0) {
+        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    }
+    write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");
@@ -528,9 +558,14 @@ static void write_replays(const part_job *job)
 }
 
 /* The parts of a model's object, in their order. */
+static void write_sessions(const part_job *job)
+{
+    onv_write_sessions_json(job->view, job->json);
+}
+
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_regions, write_peak,        write_order,
-    write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_regions,  write_peak,    write_order,
+    write_runtimes, write_fit,     write_sessions, write_training, write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

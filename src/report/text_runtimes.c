@@ -81,6 +81,11 @@ static void write_remark(const onv_page *page, const onv_runtime_result *r)
                                     onv_label_bytes(r->low_bytes).text);
     }
     if (text != NULL) write_line(page, text);
+    if (r->out_of_memory)
+        write_line(page, onv_arena_printf(page->arena,
+                                          "ort: gpu_mem_limit is not enough: a request of %s finds "
+                                          "no memory",
+                                          onv_label_bytes(r->oom_bytes).text));
 }
 
 void onv_write_runtimes(const onv_view *view, const onv_page *page)

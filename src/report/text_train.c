@@ -15,6 +15,27 @@ static void add(onv_table *table, const onv_page *page, const char *name, uint64
     onv_table_add(table, note);
 }
 
+/* What was asked for beside the usual. */
+static void add_parts(onv_table *table, const onv_page *page, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+        const char *note;
+    } rows[] = {
+        {"quantized", parts->quantized_bytes, "of the parameters, with their scales"},
+        {"master", parts->master_bytes, "float32 copies of parameters"},
+        {"average", parts->ema_bytes, "of the parameters"},
+        {"buckets", parts->bucket_bytes, "of DDP"},
+        {"gathered", parts->gathered_bytes, "parameters of FSDP's units, at most"},
+        {"reduced", parts->reduce_bytes, "gradients on their way through FSDP, at most"},
+        {"on the host", parts->host_bytes, "state and copies, not in the peak"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) add(table, page, rows[i].name, rows[i].bytes, rows[i].note);
+}
+
 static const char *peak_note(const onv_view *view, const onv_page *page)
 {
     static const char *const phases[ONV_N_PHASES] = {"forward", "forward", "backward", "optimizer"};
@@ -150,11 +171,19 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");
     add(&table, page, "gradients", t->figures.gradient_bytes, "");
     add(&table, page, "optimizer", t->figures.optimizer_bytes, "state");
+    add_parts(&table, page, t);
     add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
     add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
     add(&table, page, "allocated", t->figures.allocated_peak_bytes, workspace_note(view, page));
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
+    if (t->figures.released_bytes > 0)
+        onv_write_format(
+            page->out,
+            "  Fits only after PyTorch's allocator releases %s that it had cached, which is "
+            "slow:\n  without the budget it would reserve %s.\n",
+            onv_label_bytes(t->figures.released_bytes).text,
+            onv_label_bytes(t->figures.unbounded_reserved_bytes).text);
     write_assumptions(t, page);
     write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;

@@ -63,8 +63,8 @@ typedef struct onv_edit {
 onv_status onv_edit_begin(onv_edit *e, onv_model *model, onv_error *err);
 void onv_edit_cleanup(onv_edit *e);
 
-/* The model becomes an ordinary one again. */
-onv_status onv_edit_finish(onv_edit *e);
+/* The model becomes an ordinary one again. `seen`: by value, of the new numbers; in its arena. */
+onv_status onv_edit_finish(onv_edit *e, onv_type **seen);
 
 /* --- Reading ----------------------------------------------------------------------------------- */
 

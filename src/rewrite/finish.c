@@ -1,11 +1,13 @@
 /* The end of editing: what is gone goes, and the rest gets new numbers. */
 #include "ir/check.h"
 #include "rewrite/edit.h"
+#include "rewrite/seen.h"
 
 typedef struct renumbering {
     onv_edit *e;
     uint32_t *value_of, *node_of; /* by old number; UINT32_MAX: gone */
     uint32_t n_values, n_nodes;
+    onv_type *seen; /* by new number */
 } renumbering;
 
 static bool is_gone(const onv_edit *e, onv_node_id id)
@@ -50,6 +52,7 @@ static void move_values(renumbering *r)
         onv_value value = model->values.at[i];
         if (onv_is_node(value.producer)) value.producer.index = r->node_of[value.producer.index];
         r->value_of[i] = r->n_values;
+        r->seen[r->n_values] = r->e->values.at[i].seen;
         model->values.at[r->n_values++] = value;
     }
     model->values.count = r->n_values;
@@ -117,11 +120,16 @@ static onv_status renumber(renumbering *r)
     return move_graphs(r) ? ONV_OK : onv_fail_memory(e->err);
 }
 
-onv_status onv_edit_finish(onv_edit *e)
+onv_status onv_edit_finish(onv_edit *e, onv_type **seen)
 {
     renumbering r = {.e = e};
     ONV_TRY(e->status);
+    if (!e->is_seen) onv_seen_graph(e);
+    ONV_TRY(e->status);
     onv_arena_reset(&e->driver.scratch);
+    r.seen = ONV_ARENA_ARRAY(&e->model->arena, onv_type, e->model->values.count);
+    if (r.seen == NULL) return onv_fail_memory(e->err);
+    *seen = r.seen;
     ONV_TRY(renumber(&r));
     if (e->model->arena.failed || e->model->dims.failed) return onv_fail_memory(e->err);
     return onv_graph_check(e->model, e->err);

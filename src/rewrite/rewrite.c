@@ -126,7 +126,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
     run_step(r, ONV_RULE_AFTER, true);
     to->n_copies = onv_rewrite_add_copies(&r->e);
-    ONV_TRY(onv_edit_finish(&r->e));
+    ONV_TRY(onv_edit_finish(&r->e, &to->seen));
     for (size_t i = 0; i < to->model.nodes.count; i++)
         to->n_nodes_on_cpu += to->model.nodes.at[i].provider == ONV_PROVIDER_CPU;
     return list_counts(r, to, err);

@@ -34,6 +34,7 @@ typedef struct onv_rewrite_count {
 } onv_rewrite_count;
 
 typedef struct onv_rewritten {
+    onv_type *seen;            /* by value: what ONNX Runtime knows of its shape (seen.h) */
     onv_model model;           /* its nodes have providers, and its values a place */
     onv_rewrite_count *counts; /* of rewrites that applied, or would */
     uint32_t n_counts;

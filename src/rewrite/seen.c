@@ -39,10 +39,21 @@ static bool is_tensor(const onv_type *type)
     return type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR;
 }
 
+/* Windows slide over numbers alone: what is as long as before by arithmetic is not known to be. */
+static bool slides_windows(const onv_node *node)
+{
+    static const char *const ops[] = {"Conv",    "ConvTranspose", "ConvInteger", "QLinearConv",
+                                      "MaxPool", "AveragePool",   "LpPool",      "FusedConv"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return true;
+    return false;
+}
+
 /* Numbers and what an input had as it stands. */
-static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim)
+static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int axis)
 {
     if (onv_dim_is_const(dim)) return true;
+    if (axis >= 2 && slides_windows(node)) return false;
     for (uint32_t k = 0; k < node->n_inputs && onv_dim_is_known(dim); k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_edit_value *in = &e->values.at[node->inputs[k].index];
@@ -164,7 +175,7 @@ static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool
         if (has_rank) {
             dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
             for (int i = 0; dims != NULL && i < type->rank; i++)
-                dims[i] = i != unsure && is_carried(e, node, type->dims[i]) &&
+                dims[i] = i != unsure && is_carried(e, node, type->dims[i], i) &&
                                   !is_left(c, i, type->dims[i])
                               ? type->dims[i]
                               : ONV_DIM_UNKNOWN;

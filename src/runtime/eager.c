@@ -13,7 +13,6 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     onv_eager eager;
     onv_lower_options lower = options->lower;
     lower.inference = true;
-    lower.reports = false; /* it is training that the export hides things from */
     lower.n_freeze = lower.n_train_only = 0;
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
     ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));

@@ -13,15 +13,23 @@
 #include "kernels/cublas.h"
 #include "kernels/cudnn.h"
 #include "ort/orders.h"
+#include "ort/scratch.h"
 #include "runtime/runtime.h"
 
-enum { N_RUNS = 3 };
+enum {
+    N_RUNS = 3,
+    N_HANDLES = 2 /* of cuBLAS and cuDNN each: measured, ONNX Runtime 1.31 */
+};
 
-/* Measured over a substitute for the CUDA driver: a session of ONNX Runtime 1.31 makes two handles of
- * cuBLAS 13.4 and of cuDNN 9.26, beside its arena. */
-static uint64_t handle_bytes(const onv_cuda_library_settings *settings)
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
 {
-    return 2 * (onv_cublas_handle_bytes(settings) + onv_cudnn_handle_bytes(settings));
+    onv_ort_session session = {
+        .provider = ONV_ORT_CUDA, .settings = options->ort, .cuda = options->lower.cuda};
+    if (session.settings == NULL) session.settings = &onv_ort_settings_default;
+    session.cuda.pytorch = 0;
+    session.cuda.tf32 = session.settings->use_tf32 != 0;
+    if (options->rewritten != NULL) session.seen = options->rewritten->seen;
+    return session;
 }
 
 static onv_status add_weights(const onv_model *model, bool beside_arena, onv_execution *made,
@@ -33,25 +41,41 @@ static onv_status add_weights(const onv_model *model, bool beside_arena, onv_exe
     return ONV_OK;
 }
 
+/* Kernels are made when the initializers are there. */
+static onv_status add_kept(const onv_model *model, const onv_live *live,
+                           const onv_ort_session *session, onv_execution *made, onv_error *err)
+{
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        uint64_t rows[ONV_ORT_MOST_KEPT];
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
+        uint32_t n = onv_ort_find_kept(model, node, session, rows);
+        for (uint32_t i = 0; i < n; i++)
+            ONV_TRY(onv_execution_add_weight_bytes(made, rows[i], node->op_type, err));
+    }
+    return ONV_OK;
+}
+
 static onv_status produce_session(onv_model *model, const onv_live *live,
                                   const onv_runtime_options *options, onv_execution *made,
                                   onv_error *err)
 {
     onv_ort_plan plan;
-    ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, options->ort, &plan, err));
+    onv_ort_session session = onv_ort_session_of(options);
+    ONV_TRY(onv_ort_plan_compute(model, live, &session, &plan, err));
     made->reused_values = plan.reused;
-    onv_cuda_library_settings settings = onv_cuda_library_defaults();
-    made->driver_bytes = handle_bytes(&settings);
+    made->driver_bytes = N_HANDLES * (onv_cublas_handle_bytes(&session.cuda) +
+                                      onv_cudnn_handle_bytes(&session.cuda));
     ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
     bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;
     ONV_TRY(add_weights(model, beside_arena, made, err));
     size_t n_weights = made->timeline.buffers.count;
+    ONV_TRY(add_kept(model, live, &session, made, err));
     ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
     if (beside_arena || n_weights == 0) return ONV_OK;
     onv_ort_spread spread;
     ONV_TRY(onv_ort_spread_weights(&made->timeline, (uint32_t)n_weights, &options->alloc, &spread,
                                    err));
-    made->least_bytes = spread.low;
+    made->least_bytes = spread.low < UINT64_MAX ? spread.low : 0;
     return ONV_OK;
 }
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "kernels/device.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
     onv_runtime_async;
@@ -190,6 +189,8 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     case ONV_SERVED_BY_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
+        result->out_of_memory = figures->out_of_memory;
+        result->oom_bytes = figures->oom_bytes;
         ONV_TRY(onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
                                           err));
         result->tensor_peak_bytes = peak.bytes;

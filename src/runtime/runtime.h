@@ -12,7 +12,7 @@
 #include "ckpt/training.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
-#include "ort/settings.h"
+#include "ort/ort.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
@@ -44,8 +44,10 @@ typedef struct onv_runtime_result {
      * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
     uint64_t low_bytes;
-    onv_ort_settings ort;           /* ort: as it was configured */
-    uint64_t reused_values;         /* that took over a buffer instead of a new one */
+    onv_ort_settings ort;   /* as it was configured */
+    bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
+    uint64_t oom_bytes;     /* what found no memory */
+    uint64_t reused_values; /* that took over a buffer instead of a new one */
     const onv_rewritten *rewritten; /* the graph that ran; NULL: the file's */
 } onv_runtime_result;
 
@@ -122,6 +124,9 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
 
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
+
+/* The session that the runtime `ort` plans for. */
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options);
 
 /* Adds the estimates to what is held. */
 onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err);

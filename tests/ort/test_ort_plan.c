@@ -24,7 +24,8 @@ static void plan(planned *p, model *m, onv_ort_provider provider)
     onv_error err = {0};
     p->m = m;
     flow_open_model(&p->f, m, NULL);
-    assert_int_equal(onv_ort_plan_compute(&p->f.model, &p->f.live, provider, NULL, &p->plan, &err),
+    assert_int_equal(onv_ort_plan_compute(&p->f.model, &p->f.live,
+                                          &(onv_ort_session){.provider = provider}, &p->plan, &err),
                      ONV_OK);
 }
 
