@@ -68,28 +68,20 @@ static const onv_type *known_type(const onv_ort_planner *p, onv_value_id id)
                                     : &onv_model_value(p->model, id)->type;
 }
 
-static bool is_known_shape(const onv_type *type)
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id)
 {
+    if (p->session->seen == NULL) return p->is_known[id.index];
+    const onv_type *type = known_type(p, id);
     if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
     for (int i = 0; i < type->rank; i++)
         if (!onv_dim_is_known(type->dims[i])) return false;
     return true;
 }
 
-static onv_status find_known_shapes(onv_ort_planner *p, onv_error *err)
-{
-    size_t n_values = p->model->values.count;
-    if (p->session->seen == NULL) return onv_ort_known_shapes(p->model, p->live, &p->is_known, err);
-    p->is_known = ONV_ARENA_ARRAY(&p->model->arena, bool, n_values);
-    if (p->is_known == NULL) return onv_fail_memory(err);
-    for (size_t i = 0; i < n_values; i++) p->is_known[i] = is_known_shape(&p->session->seen[i]);
-    return ONV_OK;
-}
-
 /* Equal element size and equal shape dim by dim: an equal number of bytes is not enough. */
 static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
 {
-    if (!p->is_known[a.index] || !p->is_known[b.index]) return false;
+    if (!onv_ort_is_known(p, a) || !onv_ort_is_known(p, b)) return false;
     const onv_type *x = known_type(p, a), *y = known_type(p, b);
     if (x->kind != ONV_TYPE_TENSOR || y->kind != ONV_TYPE_TENSOR || x->rank != y->rank)
         return false;
@@ -155,7 +147,7 @@ static bool share_input(const onv_ort_planner *p, const onv_node *node, const on
 static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
 {
     const onv_value *value = onv_model_value(p->model, row->value);
-    if (value->type.rank == 0 || !p->is_known[row->value.index]) return NONE;
+    if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
     if (!p->plan->settings->enable_mem_reuse) return NONE;
     for (uint32_t i = p->n_freed; i-- > 0;) {
         uint32_t b = p->freed[i];
@@ -288,7 +280,8 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     if (arena->failed) return onv_fail_memory(err);
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
     memset(p->result_of, 0xff, n_values * sizeof *p->result_of);
-    ONV_TRY(find_known_shapes(p, err));
+    if (p->session->seen == NULL)
+        ONV_TRY(onv_ort_known_shapes(p->model, p->live, &p->is_known, err));
     if (p->provider != ONV_ORT_CPU)
         ONV_TRY(onv_mark_host_values(p->model, p->live, &p->is_host, err));
     for (size_t i = 0; p->provider == ONV_ORT_HOST && i < n_values; i++)

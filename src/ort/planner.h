@@ -56,4 +56,7 @@ void onv_ort_enter(onv_ort_planner *p, const onv_region *region);
 /* What a Loop without iterations allocates. */
 void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step);
 
+/* Whether ONNX Runtime knows the shape of a value before it runs. */
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id);
+
 #endif
