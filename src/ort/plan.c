@@ -10,8 +10,8 @@ enum sharing { OWN, INPLACE, ALIAS };
 
 /* What output 0 makes of input 0. Measured, ONNX Runtime 1.31, one operator at a time: in a chain of one
  * operator the pattern has one buffer where it shares and two where it does not. CUDA: by its build over a
- * substitute for the driver. Not measured: Flatten, Squeeze, Unsqueeze, CastLike and Shrink on CUDA, the
- * fused operators and ScatterND on the CPU. */
+ * substitute for the driver. Not measured: CastLike and Shrink on CUDA, the fused operators and ScatterND
+ * on the CPU. */
 static const struct kernel {
     const char *op;
     uint8_t cuda, cpu;
