@@ -58,7 +58,7 @@ static int judge(const onv_analysis *analysis)
 /* What all of them need in one process, for the reports. False with a message. */
 static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
 {
-    onv_error error;
+    onv_error error = {0};
     onv_status status =
         onv_together(analyses, cli->instances, cli->n_models, &cli->sessions, &error);
     if (status != ONV_OK) onv_cli_complain("--together", &error);
