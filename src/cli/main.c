@@ -94,9 +94,10 @@ static int run(onv_cli *cli)
         if (status > worst) worst = status;
         if (error.code == ONV_ERR_CANCELLED) break;
     }
-    if (cli->together && count == cli->n_models && !find_together(cli, analyses))
-        worst = EXIT_USAGE;
-    for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
+    bool sums = cli->together && count == cli->n_models;
+    if (sums && !find_together(cli, analyses)) worst = EXIT_USAGE;
+    bool is_told = !sums || cli->report.together != NULL;
+    for (size_t i = 0; i < cli->n_outputs && count > 0 && is_told; i++) {
         int status =
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
         if (status > worst) worst = status;
