@@ -239,6 +239,7 @@ static onv_status find_shared(onv_analysis *const *analyses, const unsigned *ins
 onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances, size_t count,
                         onv_together_info *info, onv_error *err)
 {
+    if (err != NULL) *err = (onv_error){0};
     *info = (onv_together_info){0};
     for (size_t i = 0; i < count; i++) {
         const onv_runtime_result *r = session_of(analyses[i]);

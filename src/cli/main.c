@@ -58,7 +58,7 @@ static int judge(const onv_analysis *analysis)
 /* What all of them need in one process, for the reports. False with a message. */
 static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
 {
-    onv_error error;
+    onv_error error = {0};
     onv_status status =
         onv_together(analyses, cli->instances, cli->n_models, &cli->sessions, &error);
     if (status != ONV_OK) onv_cli_complain("--together", &error);
@@ -94,9 +94,10 @@ static int run(onv_cli *cli)
         if (status > worst) worst = status;
         if (error.code == ONV_ERR_CANCELLED) break;
     }
-    if (cli->together && count == cli->n_models && !find_together(cli, analyses))
-        worst = EXIT_USAGE;
-    for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
+    bool sums = cli->together && count == cli->n_models;
+    if (sums && !find_together(cli, analyses)) worst = EXIT_USAGE;
+    bool is_told = !sums || cli->report.together != NULL;
+    for (size_t i = 0; i < cli->n_outputs && count > 0 && is_told; i++) {
         int status =
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
         if (status > worst) worst = status;
