@@ -126,6 +126,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
+    if (op->workspace.state_bytes > 0 && s->state_row == ONV_NO_ROW)
+        s->state_row = onv_sim_alloc(s, op->workspace.state_bytes, ONV_BUFFER_WORKSPACE,
+                                     "cuDNN's random numbers");
     uint32_t beside =
         op->workspace.stands_long
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)

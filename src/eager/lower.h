@@ -102,6 +102,8 @@ typedef struct onv_lowering {
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
     size_t recurrent_op;              /* the last one */
+    uint64_t recurrent_mask;          /* bytes of the dropout before the next one */
+    bool recurrent_drops;             /* the module has such dropout */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -256,6 +258,8 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
  * `n_reads` times overwrite it? */
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+/* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
+bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);
 void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs);
 

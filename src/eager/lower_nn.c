@@ -329,6 +329,7 @@ static void lower_dropout(onv_lowering *l, const onv_node *node)
         onv_node_set(l, node, 0, x);
         return;
     }
+    if (onv_recurrent_dropout(l, node)) return;
     if (!onv_is_inplace(l, node, false)) {
         onv_node_set(l, node, 0, onv_emit_dropout(l, x));
         return;

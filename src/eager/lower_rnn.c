@@ -24,13 +24,34 @@ typedef ONV_VEC(uint32_t) tensors;
 
 enum { RESERVE_OF_MODULE = 256 }; /* beside the layers', however many there are */
 
+/* Is it the module of the last recurrent layer? */
+static bool is_same_module(const onv_lowering *l, onv_origin at)
+{
+    onv_origin last = l->recurrent;
+    return at.path != NULL && last.path != NULL && at.length == last.length &&
+           memcmp(at.path, last.path, at.length) == 0;
+}
+
 /* Is it the first layer of a module? */
 static bool begins_module(onv_lowering *l, const onv_node *node)
 {
-    onv_origin at = onv_node_origin(l->model, node), last = l->recurrent;
+    onv_origin at = onv_node_origin(l->model, node);
+    bool begins = !is_same_module(l, at);
     l->recurrent = at;
-    return at.path == NULL || last.path == NULL || at.length != last.length ||
-           memcmp(at.path, last.path, at.length) != 0;
+    return begins;
+}
+
+bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node)
+{
+    onv_origin at = onv_node_origin(l->model, node);
+    uint32_t x = onv_node_in(l, node, 0);
+    /* The whole model is a module, too, but may hold dropout of its own. */
+    if (x == ONV_NO_TENSOR || at.length == 0 || l->options->on_cpu || !is_same_module(l, at))
+        return false;
+    l->recurrent_mask =
+        onv_cudnn_rnn_dropout_bytes(onv_tensor_at(l, x).elems, l->recurrent_module.bidirectional);
+    onv_node_set(l, node, 0, x);
+    return true;
 }
 
 /* The parameters that a weight of the node is arranged of, each once. The nodes that do it belong to
@@ -89,6 +110,7 @@ static void describe_module(onv_lowering *l, const onv_node *node, const layer *
     onv_shape x, r;
     if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &r))
         return;
+    l->recurrent_drops = !begins && (l->recurrent_drops || l->recurrent_mask > 0);
     if (begins) {
         l->recurrent_op = SIZE_MAX;
         l->recurrent_module = (onv_rnn_problem){.cell = kind->cell,
@@ -122,6 +144,7 @@ static void emit_workspaces(onv_lowering *l, const uint32_t inputs[3], const ten
         if (onv_tensor_needs_grad(l, weights->at[i])) last = weights->at[i];
     onv_emit_grad_workspace(l, last, w);
     w.stands_long = !l->options->inference;
+    if (l->recurrent_drops) w.state_bytes = onv_cudnn_dropout_state(cuda);
     onv_emit_workspace(l, w);
     l->eager->uses_cudnn = true;
     l->recurrent_op = l->eager->ops.count;
@@ -155,7 +178,9 @@ static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
     bool begins = begins_module(l, node);
     describe_module(l, node, kind, dtype, batch_first, begins);
     emit_workspaces(l, (const uint32_t[]){x, h, c}, weights);
-    if (fits && begins) onv_u64_add(reserve, RESERVE_OF_MODULE, &reserve);
+    fits = fits && onv_u64_add(reserve, begins ? RESERVE_OF_MODULE : l->recurrent_mask, &reserve);
+    if (!fits) reserve = UINT64_MAX;
+    l->recurrent_mask = 0;
     onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
     onv_emit_out(l, out);

@@ -60,6 +60,13 @@ typedef struct onv_rnn_problem {
 uint64_t onv_cudnn_rnn_workspace(const onv_rnn_problem *problem, bool training,
                                  const onv_cuda_library_settings *settings);
 
+/* Dropout between the layers of one: a bit for each value that goes from a layer to the next, and for each
+ * direction that reads it, in the reserve. */
+uint64_t onv_cudnn_rnn_dropout_bytes(uint64_t values, bool bidirectional);
+
+/* States of random numbers, which PyTorch makes when the first such module runs, and keeps. */
+uint64_t onv_cudnn_dropout_state(const onv_cuda_library_settings *settings);
+
 /* Beside the allocator, for each handle; every thread that calls cuDNN has one. */
 uint64_t onv_cudnn_handle_bytes(const onv_cuda_library_settings *settings);
 

@@ -105,6 +105,23 @@ uint64_t onv_cudnn_rnn_workspace(const onv_rnn_problem *p, bool training,
     return s.fails ? UINT64_MAX : s.value;
 }
 
+uint64_t onv_cudnn_rnn_dropout_bytes(uint64_t values, bool bidirectional)
+{
+    /* Each direction's mask begins at a multiple of 32 bytes. */
+    return (values / 256 + (values % 256 != 0)) * 32 * (bidirectional ? 2 : 1);
+}
+
+uint64_t onv_cudnn_dropout_state(const onv_cuda_library_settings *settings)
+{
+    if (settings->compute_capability == 0) return 0;
+    /* 24 bytes for each thread that the device can run at once. */
+    uint64_t threads = UINT64_C(132) * 2048;
+    if (settings->compute_capability < 90) threads = UINT64_C(108) * 2048;
+    if (settings->compute_capability == 86) threads = UINT64_C(82) * 1536;
+    if (settings->compute_capability == 89) threads = UINT64_C(128) * 1536;
+    return 24 * threads;
+}
+
 /* Measured, by compute capability. */
 uint64_t onv_cudnn_handle_bytes(const onv_cuda_library_settings *settings)
 {

@@ -75,6 +75,37 @@ static void recurrent_layers_keep_a_reserve(void **state)
     }
 }
 
+static uint64_t kept_with_dropout(const char *dropout, bool on_cpu)
+{
+    static const char *const layers[] = {"/rnn/LSTM", "/rnn/LSTM_1"};
+    const int64_t joined[] = {0, 0, -1};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[6,3,8]");
+    model_ints(m, "joined", 3, joined);
+    model_weight(m, "W", "f32[2,16,8]");
+    model_weight(m, "R", "f32[2,16,4]");
+    model_bool(m, "training", true);
+    model_node(m, "LSTM", layers[0], "x W R", "first", "hidden_size=4 direction='bidirectional'");
+    model_node(m, "Transpose", "/rnn/Transpose", "first", "a", "perm=[0,2,1,3]");
+    model_node(m, "Reshape", "/rnn/Reshape", "a joined", "b", "");
+    if (dropout != NULL) model_node(m, "Dropout", dropout, "b - training", "h", "");
+    model_node(m, "LSTM", layers[1], dropout != NULL ? "h W R" : "b W R", "y",
+               "hidden_size=4 direction='bidirectional'");
+    model_output(m, "y", "f32");
+    return trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE, .on_cpu = on_cpu});
+}
+
+/* cuDNN drops inside, a bit for each value and direction; a module of its own keeps bytes and a tensor. */
+static void dropout_between_layers_keeps_bits(void **state)
+{
+    (void)state;
+    uint64_t values = STEPS_OF_LAYER / 4, without = kept_with_dropout(NULL, false);
+    assert_int_equal(without, (3 + 2 * 5) * STEPS_OF_LAYER + 256);
+    assert_int_equal(kept_with_dropout("/rnn/Dropout", false), without + 2 * 32);
+    assert_int_equal(kept_with_dropout("/drop/Dropout", false), without + values + STEPS_OF_LAYER);
+    assert_true(kept_with_dropout("/rnn/Dropout", true) > without + STEPS_OF_LAYER);
+}
+
 /* `parameter`, [16, n], cut into its four gates and joined again as `weight`, [1, 16, n]. */
 static void add_arrangement(model *m, const char *parameter, const char *weight)
 {
@@ -210,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrent_layers_keep_a_reserve),
+        cmocka_unit_test(dropout_between_layers_keeps_bits),
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
         cmocka_unit_test(attention_without_a_kernel_stays_apart),

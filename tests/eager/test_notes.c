@@ -371,6 +371,66 @@ static void indexed_tables_are_trained(void **state)
     }
 }
 
+/* Calls that the exporter merged: numbers that are missing were calls of the nearest one that is read by
+ * several after it. */
+static void missing_numbers_are_calls(void **state)
+{
+    (void)state;
+#define CALL(call, aten) "net", call, "Net", "aten." aten
+    static const step read_twice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
+                                      {"Sin", "a", "b", "", CALL("sin", "sin.default")},
+                                      {"Cos", "a", "c", "", CALL("cos", "cos.default")}};
+    static const step read_once[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
+                                     {"Sin", "a", "b", "", CALL("sin", "sin.default")},
+                                     {"Cos", "b", "c", "", CALL("cos", "cos.default")}};
+    static const step read_thrice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
+                                       {"Sin", "a", "b", "", CALL("sin", "sin.default")},
+                                       {"Cos", "a", "d", "", CALL("cos", "cos.default")},
+                                       {"Exp", "a", "c", "", CALL("exp", "exp.default")}};
+    const struct {
+        const step *steps;
+        uint32_t n;
+        const char *last; /* the call after them */
+        uint64_t kept;    /* tensors like h */
+        const char *told;
+        bool as_exported;
+    } cases[] = {
+        {read_twice, 3, "sub_1", 1, NULL, false},
+        {read_twice, 3, "sub_2", 2, "merged 1 calls", false},
+        {read_twice, 3, "sub_2", 1, NULL, true},
+        {read_twice, 3, "sub_3", 2, "merged or removed 1 calls (sub)", false},
+        {read_once, 3, "sub_1", 2, NULL, false},
+        {read_once, 3, "sub_2", 2, "merged or removed 1 calls (sub)", false},
+        /* Exp keeps its result. */
+        {read_thrice, 4, "sub_3", 3, "merged 2 calls", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        step all[MAX_STEPS] = {0};
+        memcpy(all, cases[i].steps, cases[i].n * sizeof *all);
+        all[cases[i].n] = (step){"Sub", "b c", "y", "", CALL(cases[i].last, "sub.Tensor")};
+        model *m = build(all);
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_lower_options options = {
+            .loss = ONV_LOSS_NONE, .reports = true, .as_exported = cases[i].as_exported};
+        uint64_t kept = trainer_saved(&t, &options);
+        bool told = false;
+        for (size_t k = 0; k < t.model.diags.count; k++) {
+            const onv_diag *diag = &t.model.diags.at[k];
+            if (cases[i].told != NULL && strstr(diag->message, cases[i].told) != NULL)
+                told = true;
+            else if (strcmp(diag->code, "merged-calls") == 0 && cases[i].told == NULL)
+                fail_msg("case %zu: %s", i, diag->message);
+        }
+        if (kept != (1 + cases[i].kept) * H || told != (cases[i].told != NULL))
+            fail_msg("case %zu: keeps %llu bytes, %s", i, (unsigned long long)kept,
+                     told ? "told" : "not told");
+        trainer_close(&t);
+        model_free(m);
+    }
+#undef CALL
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +445,7 @@ int main(void)
         cmocka_unit_test(einsum_copies_what_it_permutes),
         cmocka_unit_test(ellipses_are_spelled_out),
         cmocka_unit_test(indexed_tables_are_trained),
+        cmocka_unit_test(missing_numbers_are_calls),
     };
     return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);
 }

@@ -123,6 +123,29 @@ static void sizes_that_do_not_fit_are_told(void **state)
     assert_int_equal(onv_cudnn_rnn_workspace(&p, false, &settings), UINT64_MAX);
 }
 
+/* Dropout between recurrent layers: what reserves had more with it, and what the first call took alone. */
+static void recurrent_dropout_takes_bits_and_states(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t values;
+        bool both;
+        uint64_t bytes; /* for one place between layers */
+    } masks[] = {
+        {131072, false, 16384}, {70000, false, 8768}, {140000, true, 35008}, {0, false, 0}};
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++)
+        assert_int_equal(onv_cudnn_rnn_dropout_bytes(masks[i].values, masks[i].both),
+                         masks[i].bytes);
+    static const struct {
+        uint32_t capability;
+        uint64_t bytes;
+    } devices[] = {{90, 6488064}, {80, 5308416}, {86, 3022848}, {89, 4718592}, {0, 0}};
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        onv_cuda_library_settings settings = on(devices[i].capability, 2015);
+        assert_int_equal(onv_cudnn_dropout_state(&settings), devices[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_bias_is_added_by_cublaslt),
         cmocka_unit_test(handles_stand_beside_the_allocator),
         cmocka_unit_test(recurrent_modules_take_what_was_measured),
+        cmocka_unit_test(recurrent_dropout_takes_bits_and_states),
         cmocka_unit_test(sizes_that_do_not_fit_are_told),
     };
     return cmocka_run_group_tests_name("kernels.libraries", tests, NULL, NULL);
