@@ -369,6 +369,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Pow") && s->fuses_rms_norm) onv_find_rms_norm(s, node);
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
+    if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
     if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
     if (onv_find_is_op(node, "Erf")) match_gelu(s, node);
     if (onv_find_is_op(node, "Tanh")) match_tanh_gelu(s, node);

@@ -64,6 +64,8 @@ void onv_find_rms_norm(onv_finder *s, const onv_node *pow);
 void onv_find_glu(onv_finder *s, const onv_node *split);
 /* A batch norm whose statistics the graph computes from the batch. */
 void onv_find_batch_norm(onv_finder *s, const onv_node *norm);
+/* Tensor.var and std, as the older exporter writes them; from the square on. */
+void onv_find_variance(onv_finder *s, const onv_node *square);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 

@@ -365,3 +365,40 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root)
     fusion.saves = ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32;
     onv_find_publish(s, &g, fusion);
 }
+
+/* A number that the graph computes from a shape, or that the exporter computed. */
+static bool is_count(const onv_finder *s, onv_value_id value, const char *op_type)
+{
+    return onv_find_is_number(s, value) || onv_find_producer(s, value, op_type) != NULL;
+}
+
+/* mean((x - mean)(x - mean)) n / (n - 1), and its root. */
+void onv_find_variance(onv_finder *s, const onv_node *square)
+{
+    onv_group g = {0};
+    if (square->n_inputs != 2 || !onv_find_same(square->inputs[0], square->inputs[1])) return;
+    const onv_node *sub = onv_find_producer(s, square->inputs[0], "Sub");
+    if (sub == NULL || s->f->n_uses[square->inputs[0].index] != 2) return;
+    onv_value_id x = sub->inputs[0];
+    const onv_node *mean = onv_find_sole(s, sub->inputs[1], "ReduceMean");
+    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
+    const onv_node *sum = onv_find_reader(s, square->outputs[0], "ReduceMean");
+    const onv_node *times = sum != NULL ? onv_find_reader(s, sum->outputs[0], "Mul") : NULL;
+    if (times == NULL || !is_count(s, onv_find_other(times, sum->outputs[0]), "Cast")) return;
+    const onv_node *last = onv_find_reader(s, times->outputs[0], "Div");
+    if (last == NULL || !onv_find_same(last->inputs[0], times->outputs[0]) ||
+        !is_count(s, last->inputs[1], "Sub"))
+        return;
+    if (!onv_find_take(s, &g, square) || !onv_find_take(s, &g, sub) ||
+        !onv_find_take(s, &g, mean) || !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, times) ||
+        !onv_find_take(s, &g, last))
+        return;
+    const onv_node *root = onv_find_reader(s, last->outputs[0], "Sqrt");
+    bool is_std = root != NULL && onv_find_reader(s, root->outputs[0], "Reciprocal") == NULL;
+    if (is_std && !onv_find_take(s, &g, root)) return;
+    if (!onv_find_same_call(s, &g)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, is_std ? root : last);
+    fusion.name = is_std ? "std" : "var";
+    fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
+    onv_find_publish(s, &g, fusion);
+}

@@ -258,6 +258,8 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
  * `n_reads` times overwrite it? */
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+/* Of all operations, when they are there. */
+void onv_copies_add(onv_lowering *l);
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);

@@ -276,7 +276,8 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
     bias = onv_amp_low(l, bias);
-    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new(l, node, 0, t.dtype);
     onv_emit_begin(l, "conv");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_in(l, w, ONV_GRAD_NEW);
@@ -284,6 +285,9 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_save(l, x);
     onv_emit_save(l, w);
     emit_conv_workspaces(l, node, x, w, out);
+    /* Over time; images whose channels come last are taken as they are. */
+    if (x != ONV_NO_TENSOR && t.rank == 3 && !onv_tensor_is_contiguous(&t))
+        onv_emit_temps(l, t.bytes, t.bytes);
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);

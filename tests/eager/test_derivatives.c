@@ -185,6 +185,48 @@ static void add_index(model *m)
     model_node(m, "GatherND", "index", "a indices", "y", "");
 }
 
+/* Between linear layers, channels and time swapped: the gradient is copied twice. */
+static void add_over_time(model *m, const char *op, const char *inputs, const char *attributes)
+{
+    model_input(m, "x", "f32[3,512,8]");
+    model_weight(m, "w1", "f32[8,4]");
+    model_weight(m, "w3", "f32[4,2]");
+    model_weight(m, "k", "f32[6,4,3]");
+    model_weight(m, "w6", "f32[6,2]");
+    model_ints(m, "ends", 6, (const int64_t[]){0, 0, 3, 0, 0, 3});
+    model_ints(m, "sizes", 3, (const int64_t[]){3, 4, 1024});
+    model_node(m, "MatMul", "first", "x w1", "a", "");
+    model_node(m, "Transpose", "swap", "a", "b", "perm=[0,2,1]");
+    model_node(m, op, "op", inputs, "c", attributes);
+    model_node(m, "Transpose", "back", "c", "d", "perm=[0,2,1]");
+    model_node(m, "MatMul", "last", strcmp(op, "Conv") == 0 ? "d w6" : "d w3", "y", "");
+}
+
+static void add_resize_over_time(model *m)
+{
+    add_over_time(m, "Resize", "b - - sizes", "mode='nearest'");
+}
+
+static void add_reflection_over_time(model *m)
+{
+    add_over_time(m, "Pad", "b ends", "mode='reflect'");
+}
+
+static void add_edge_over_time(model *m)
+{
+    add_over_time(m, "Pad", "b ends", "mode='edge'");
+}
+
+static void add_zeros_over_time(model *m)
+{
+    add_over_time(m, "Pad", "b ends", "mode='constant'");
+}
+
+static void add_conv_over_time(model *m)
+{
+    add_over_time(m, "Conv", "b k", "pads=[1,1]");
+}
+
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
 static void kernels_copy_gradients(void **state)
 {
@@ -196,7 +238,13 @@ static void kernels_copy_gradients(void **state)
     } cases[] = {{add_overwritten_norm, 2 * image},
                  {add_overwritten_product, 0},
                  {add_experts, product},
-                 {add_index, 4 * 8 * 4}};
+                 {add_index, 4 * 8 * 4},
+                 {add_resize_over_time, F + 2 * F},
+                 {add_reflection_over_time, F + 3 * 518 * 4 * 4},
+                 {add_edge_over_time, F},
+                 {add_zeros_over_time, 0},
+                 /* The convolution's input, too. */
+                 {add_conv_over_time, F + 3 * 512 * 6 * 4 + F}};
     const char *const all[] = {"*"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_error err = {0};

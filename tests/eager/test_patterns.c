@@ -100,6 +100,9 @@ static void expect(const pattern *p, bool as_exported)
 #define NORMALISED                                                                                 \
     "ReduceMean(h)a axes=[-1]", "Sub(h a)b", "Pow(b number)c", "ReduceMean(c)d axes=[-1]",         \
         "Add(d half)e", "Sqrt(e)f"
+#define DEVIATIONS                                                                                 \
+    "ReduceMean(h)a axes=[-1]", "Sub(h a)b", "Mul(b b)c", "ReduceMean(c)d axes=[-1]",              \
+        "Mul(d number)e"
 #define IN_GROUPS "Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)c"
 
 enum { ROWS = 2 * 4 * 4, GROUPS = 2 * 4 * 2 * 4 }; /* mean and 1/std, float32 */
@@ -120,6 +123,8 @@ static void exported_forms_are_one_operation(void **state)
         {{"Split(h)a,b axis=1", "Sigmoid(b)c", "Mul(a c)y"}, "glu", H},
         {{"Sqrt(h)a", "Reciprocal(a)y"}, "rsqrt", H},
         {{"Sqrt(h)a", "Div(one a)y"}, "rsqrt", H},
+        {{DEVIATIONS, "Div(e half)y"}, "var", H},
+        {{DEVIATIONS, "Div(e half)f", "Sqrt(f)y"}, "std", H + ROWS / 2},
         {{"Softmax(h)a", "IsNaN(a)b", "Unsqueeze(half i0)c", "Where(b c a)y"}, "softmax", H},
         {{NORMALISED, "Div(b f)y"}, "layer_norm", H + ROWS},
         {{NORMALISED, "Div(b f)g", "Mul(g v)y"}, "layer_norm", H + ROWS},

@@ -1,0 +1,85 @@
+/* Copies of gradients that are not contiguous: between a linear layer and a convolution over time, an
+ * interpolation or a padding, networks swap channels and time. The swap is a view, so the gradient arrives
+ * in the other order: kernels copy it, and so does the reshape that a linear layer begins with. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "eager/lower.h"
+
+enum { MANY = UINT32_MAX };
+
+typedef struct readers {
+    uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
+} readers;
+
+static const onv_eager_op *sole_reader(const onv_lowering *l, const readers *r, uint32_t tensor)
+{
+    uint32_t at = r->of[tensor];
+    return at == 0 || at == MANY ? NULL : &l->eager->ops.at[at - 1];
+}
+
+/* What reads a tensor of rank 3 through a view that swaps the last two dims alone. */
+static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const readers *r,
+                                             uint32_t tensor)
+{
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    const onv_eager_op *view = t.rank == 3 ? sole_reader(l, r, tensor) : NULL;
+    if (view == NULL || strcmp(view->name, "permute") != 0 || view->n_out != 1) return NULL;
+    onv_eager_tensor v = onv_tensor_at(l, view->out[0]);
+    if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
+        v.dims[1] < 2 || v.dims[2] < 2)
+        return NULL;
+    return sole_reader(l, r, view->out[0]);
+}
+
+typedef enum kernel {
+    OTHER,
+    COPIES, /* gradients of its result that are not contiguous; that of its input is */
+    STRIDES /* the same, but takes any strides */
+} kernel;
+
+static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
+{
+    if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
+    if (strcmp(op->name, "conv") == 0) return COPIES;
+    const onv_node *node = onv_model_node(l->model, op->node);
+    const onv_attr *mode = onv_node_attr(node, "mode");
+    if (strcmp(op->name, node->op_type) != 0) return OTHER;
+    if (strcmp(op->name, "Resize") == 0) return COPIES;
+    if (strcmp(op->name, "Pad") != 0 || mode == NULL || mode->kind != ONV_ATTR_STRING) return OTHER;
+    if (strcmp(mode->s, "reflect") == 0) return COPIES;
+    return strcmp(mode->s, "edge") == 0 ? STRIDES : OTHER;
+}
+
+static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+{
+    if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
+    const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);
+    if (next == NULL) return false;
+    if (kernel_of(l, op) == COPIES) return strcmp(next->name, "reshape") == 0;
+    return strcmp(op->name, "view") == 0 && onv_tensor_at(l, op->in[0].tensor).rank == 2 &&
+           kernel_of(l, next) != OTHER;
+}
+
+void onv_copies_add(onv_lowering *l)
+{
+    readers r = {ONV_ARENA_ARRAY(&l->model->arena, uint32_t, l->eager->tensors.count)};
+    if (r.of == NULL) {
+        l->status = onv_fail_memory(l->err);
+        return;
+    }
+    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
+        const onv_eager_op *op = &l->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            uint32_t *reader = &r.of[op->in[k].tensor];
+            *reader = *reader == 0 ? i + 1 : MANY;
+        }
+    }
+    for (uint32_t i = 0; i < l->eager->ops.count; i++) {
+        onv_eager_op *op = &l->eager->ops.at[i];
+        if (!copies(l, &r, op)) continue;
+        uint64_t bytes = onv_tensor_at(l, op->out[0]).bytes;
+        if (!onv_u64_add(op->backward_temp_bytes, bytes, &op->backward_temp_bytes))
+            op->backward_temp_bytes = UINT64_MAX;
+    }
+}
