@@ -444,6 +444,14 @@ static void results_beside_the_inputs_have_the_batch(void **state)
     model_output(m, "h", "f32");
     model_output(m, "y", "f32");
     expect_refusal(m, "tanh", "keeps the old batch");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "mask", "f32[4,1,6]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "mask", "f32");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "", "a constant of that batch");
 }
 
 /* As many heads as samples, and heads come first: only the result says which is which. */
