@@ -310,6 +310,21 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
+ * context is there once. */
+typedef struct onv_together_info {
+    uint64_t sessions;
+    uint64_t arenas_low, arenas_high;
+    uint64_t shared_arena; /* what one arena for all of them grows to, one run at a time */
+    uint64_t driver_bytes;
+    uint64_t context_low, context_high;
+    uint64_t total_low, total_high; /* with an arena each */
+} onv_together_info;
+
+/* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */
+ONV_API onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
+                                size_t count, onv_together_info *info, onv_error *error);
+
 /* What the replay found: all allocations that were predicted were made on the device, every buffer was
  * written and read again. Of several runtimes the largest. */
 typedef struct onv_replay_info {
@@ -381,6 +396,7 @@ typedef struct onv_report_options {
     unsigned top;         /* how many of the largest tensors; 0: 10 */
     unsigned layer_depth; /* scopes of ONV_FORMAT_LAYERS; 0: all */
     int verbosity;        /* -1 quiet, 0, 1 verbose */
+    const onv_together_info *together; /* said of all models; NULL: nothing */
 } onv_report_options;
 
 static inline onv_report_options onv_report_options_default(void)

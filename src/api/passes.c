@@ -75,11 +75,11 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
+    analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
     how.lower.reports = !analysis->eager_reported && options->train == NULL &&
                         runtime->produce == onv_runtime_find("torch")->produce;
     analysis->eager_reported |= how.lower.reports;
-    analysis->cuda = how.lower.cuda;
     prepared p = prepare(analysis, runtime, &how);
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/requests_csv.h"
+#include "base/checked.h"
 #include "base/heap.h"
 
 enum { MOST_SHAPES = 1024 };
@@ -162,6 +163,111 @@ static onv_status trace_shapes(const onv_request *from, const onv_options *optio
         onv_vec_cleanup(&t.shapes[i].later);
     }
     onv_timeline_cleanup(&t.weights);
+    return status;
+}
+
+/* --- Together ---------------------------------------------------------------------------------- */
+
+enum { MOST_SESSIONS = 1024, ROUNDS = 3 };
+
+/* A session in an arena that others use, too. */
+typedef struct lodger {
+    onv_execution made;
+    onv_ort_shape runs;
+    uint32_t n_weights;
+} lodger;
+
+static const onv_runtime_result *session_of(const onv_analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        if (strcmp(analysis->runtimes[i].runtime->name, "ort") == 0) return &analysis->runtimes[i];
+    return NULL;
+}
+
+static onv_status add_session(const onv_runtime_result *r, unsigned times, onv_together_info *info,
+                              onv_error *err)
+{
+    uint64_t low, high, driver;
+    bool fits = onv_u64_mul(r->low_bytes, times, &low) &&
+                onv_u64_mul(r->held_bytes, times, &high) &&
+                onv_u64_mul(r->driver_bytes, times, &driver) &&
+                onv_u64_add(info->arenas_low, low, &info->arenas_low) &&
+                onv_u64_add(info->arenas_high, high, &info->arenas_high) &&
+                onv_u64_add(info->driver_bytes, driver, &info->driver_bytes);
+    if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
+    info->sessions += times;
+    info->context_low = r->context_bytes.low;
+    info->context_high = r->context_bytes.high;
+    return ONV_OK;
+}
+
+static onv_status share_arena(lodger *l, const unsigned *instances, size_t count,
+                              onv_ort_service *arena, onv_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (unsigned k = 0; k < instances[i]; k++)
+            ONV_TRY(onv_ort_service_load(arena, &l[i].made.timeline, l[i].n_weights, err));
+    for (int round = 0; round < ROUNDS; round++)
+        for (size_t i = 0; i < count; i++)
+            for (unsigned k = 0; k < instances[i]; k++)
+                ONV_TRY(onv_ort_service_run(arena, round == 0 ? &l[i].runs.first : &l[i].runs.later,
+                                            err));
+    return ONV_OK;
+}
+
+static onv_status find_shared(onv_analysis *const *analyses, const unsigned *instances,
+                              size_t count, lodger *l, uint64_t *bytes, onv_error *err)
+{
+    onv_runtime_result result;
+    onv_alloc_options alloc = {0};
+    onv_ort_settings_arena(&analyses[0]->ort, &alloc.bfc);
+    for (size_t i = 0; i < count; i++) {
+        ONV_TRY(onv_session_execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
+        l[i].n_weights = count_weights(&l[i].made.timeline);
+        for (uint32_t run = 0; run < 2; run++)
+            ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, run,
+                                          run == 0 ? &l[i].runs.first : &l[i].runs.later, err));
+    }
+    onv_ort_service arena;
+    ONV_TRY(onv_ort_service_init(&arena, &alloc, err));
+    onv_status status = share_arena(l, instances, count, &arena, err);
+    *bytes = arena.arena.out_of_memory ? UINT64_MAX : onv_ort_service_reserved(&arena);
+    onv_ort_service_cleanup(&arena);
+    return status;
+}
+
+onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances, size_t count,
+                        onv_together_info *info, onv_error *err)
+{
+    if (err != NULL) *err = (onv_error){0};
+    *info = (onv_together_info){0};
+    for (size_t i = 0; i < count; i++) {
+        const onv_runtime_result *r = session_of(analyses[i]);
+        if (r == NULL)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "there is no figure for a session of '%s': bind all dimensions, and "
+                            "name the runtime ort",
+                            analyses[i]->model.path != NULL ? analyses[i]->model.path : "");
+        ONV_TRY(add_session(r, instances[i], info, err));
+    }
+    if (count == 0 || info->sessions > MOST_SESSIONS)
+        return onv_fail(err, ONV_ERR_USAGE, "from 1 to %d sessions, not %llu", MOST_SESSIONS,
+                        (unsigned long long)info->sessions);
+    lodger *l = onv_heap_calloc(count, sizeof *l);
+    if (l == NULL) return onv_fail_memory(err);
+    onv_status status = find_shared(analyses, instances, count, l, &info->shared_arena, err);
+    for (size_t i = 0; i < count; i++) {
+        onv_execution_cleanup(&l[i].made);
+        onv_vec_cleanup(&l[i].runs.first);
+        onv_vec_cleanup(&l[i].runs.later);
+    }
+    onv_heap_free(l);
+    bool fits = onv_u64_add(info->arenas_low, info->driver_bytes, &info->total_low) &&
+                onv_u64_add(info->total_low, info->context_low, &info->total_low) &&
+                onv_u64_add(info->arenas_high, info->driver_bytes, &info->total_high) &&
+                onv_u64_add(info->total_high, info->context_high, &info->total_high);
+    if (status == ONV_OK && !fits)
+        return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
     return status;
 }
 

@@ -69,6 +69,22 @@ static onv_status serve(const onv_timeline *t, const onv_training_options *optio
     return status;
 }
 
+/* The first iteration of cudnn.benchmark, after which PyTorch empties its cache. */
+static onv_status measure_first(onv_model *model, const onv_eager *eager,
+                                const onv_train_options *options, uint64_t *bytes, onv_error *err)
+{
+    onv_train_options first = *options;
+    onv_train_program program;
+    onv_peak peak;
+    first.iterations = 1;
+    first.tries_kernels = true;
+    ONV_TRY(onv_train_program_build(model, eager, &first, &program, err));
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    if (status == ONV_OK) *bytes = peak.bytes;
+    onv_train_program_cleanup(&program);
+    return status;
+}
+
 static onv_status measure(onv_model *model, const onv_eager *eager,
                           const onv_training_options *options, const char *plan,
                           onv_training_figures *figures, onv_error *err)
@@ -90,6 +106,8 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
     onv_train_program_cleanup(&program);
+    if (status == ONV_OK && options->train.lower.cuda.benchmark)
+        status = measure_first(model, eager, &options->train, &figures->first_peak_bytes, err);
     return status;
 }
 

@@ -29,6 +29,8 @@ typedef struct onv_training_figures {
     const char *workspace_library;
     onv_node_id requested_peak_node;
     const char *requested_peak_label;
+    uint64_t
+        first_peak_bytes;  /* with workspaces, where the first iteration tries kernels; else 0 */
     uint64_t driver_bytes; /* handles of libraries, beside the allocator */
     uint64_t phase_peak_bytes[ONV_N_PHASES];
     onv_phase peak_phase;

@@ -57,6 +57,7 @@ enum {
     OPT_ORT_ADVISE,
     OPT_ORT_PARTITION,
     OPT_SHAPE_TRACE,
+    OPT_TOGETHER,
     OPT_GPU,
     OPT_CHANNELS_LAST,
     OPT_NO_TF32,
@@ -100,6 +101,8 @@ static const option_row rows[] = {
      "bytes by node, for ONNX Runtime's session.resource_cuda_partitioning_settings"},
     {OPT_SHAPE_TRACE, "shape-trace", required_argument, "FILE",
      "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
+    {OPT_TOGETHER, "together", no_argument, NULL,
+     "sessions of ONNX Runtime in one process: the models given, MODEL*N for N of one"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
     {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
@@ -275,6 +278,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ORT_PARTITION:
         cli->analysis.ort_partition = true;
         return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, arg);
+    case OPT_TOGETHER: cli->together = true; return ONV_CLI_RUN;
     case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
@@ -375,6 +379,8 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
+    if (cli->together && cli->analysis.replay != NULL)
+        return onv_cli_reject("--together makes no --replay");
     if (cli->untrusted) distrust(&cli->analysis);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
@@ -412,7 +418,8 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
     }
-    for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
+    for (int i = optind; i < argc; i++)
+        if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     return check(cli);
 }
 
@@ -424,6 +431,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;
     cli->models = calloc(most, sizeof *cli->models);
+    cli->instances = calloc(most, sizeof *cli->instances);
     cli->dims = calloc(most, sizeof *cli->dims);
     cli->shapes = calloc(most, sizeof *cli->shapes);
     cli->input_values = calloc(most, sizeof *cli->input_values);
@@ -432,7 +440,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->inplace = calloc(most, sizeof *cli->inplace);
     cli->ort = calloc(most, sizeof *cli->ort);
     onv_cli_verdict verdict;
-    if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
+    if (cli->models == NULL || cli->instances == NULL || cli->dims == NULL || cli->shapes == NULL ||
         cli->input_values == NULL || cli->freeze == NULL || cli->train_only == NULL ||
         cli->inplace == NULL || cli->ort == NULL)
         verdict = onv_cli_reject("out of memory");
@@ -465,7 +473,9 @@ void onv_cli_cleanup(onv_cli *cli)
         drop(cli->input_values[i].name);
         drop(cli->input_values[i].numbers);
     }
+    for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
     free(cli->models);
+    free(cli->instances);
     free(cli->dims);
     free(cli->shapes);
     free(cli->input_values);

@@ -24,7 +24,10 @@ typedef struct onv_cli {
     onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];
     size_t n_outputs;
     const char **models;
+    unsigned *instances; /* by model */
     size_t n_models;
+    bool together; /* all of them in one process */
+    onv_together_info sessions;
     bool untrusted;             /* the models are */
     unsigned budget_capability; /* of the GPU that --budget names; 0: none */
     onv_dim_binding *dims;

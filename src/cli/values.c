@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 bool onv_cli_parse_size(const char *text, uint64_t *bytes)
 {
@@ -67,6 +68,23 @@ static char *split(const char *text, const char **value)
     if (equals == NULL || equals == text) return NULL;
     *value = equals + 1;
     return strndup(text, (size_t)(equals - text));
+}
+
+onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text)
+{
+    const char *star = strrchr(text, '*');
+    int64_t times = 1;
+    bool is_many =
+        star != NULL && star > text && access(text, F_OK) != 0 && parse_whole(star + 1, &times);
+    if (is_many && (times < 1 || times > 1024))
+        return onv_cli_reject("MODEL*N takes from 1 to 1024 of a model, not '%s'", star + 1);
+    if (is_many && !cli->together)
+        return onv_cli_reject("'%s': several of one model need --together", text);
+    char *path = is_many ? strndup(text, (size_t)(star - text)) : strdup(text);
+    if (path == NULL) return onv_cli_reject("out of memory");
+    cli->instances[cli->n_models] = (unsigned)times;
+    cli->models[cli->n_models++] = path;
+    return ONV_CLI_RUN;
 }
 
 onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)

@@ -13,6 +13,9 @@
  * K, M, G, T: powers of 1024). */
 bool onv_cli_parse_size(const char *text, uint64_t *bytes);
 
+/* A path, or PATH*N where no file has that very name. */
+onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
+
 onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text);

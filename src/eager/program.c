@@ -63,7 +63,7 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
-    bool is_first = s->iteration == 0 && s->pass == 0 && workspace->first_bytes > 0;
+    bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
     uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
     uint32_t *kept = &s->handle_row[s->in_backward];
     if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;

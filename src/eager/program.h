@@ -51,7 +51,8 @@ typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
     onv_optimizer_impl impl;
-    uint32_t iterations;           /* 0: 3 */
+    uint32_t iterations; /* 0: 3 */
+    bool tries_kernels; /* the first pass of cudnn.benchmark; what it took is given back after it */
     uint32_t accumulate;           /* forward and backward passes before a step; 0: 1 */
     bool zero_grad_late;           /* just before backward; otherwise before forward */
     bool keep_grads;               /* zero_grad(set_to_none=False): filled with zeros instead */

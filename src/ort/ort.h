@@ -32,14 +32,18 @@ typedef enum onv_ort_provider {
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
 
+/* Which workspaces of convolutions: cuDNN's heuristics choose, and which way is not certain. */
+typedef enum onv_ort_workspaces { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_workspaces;
+
 /* Whose plan it is, and what is known of the graph. */
 typedef struct onv_ort_session {
     onv_ort_provider provider;
     const onv_ort_settings *settings; /* NULL: the defaults */
     onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
-    /* Of the model that was rewritten (src/rewrite); NULL: found here, as if the graph were the file's
-     * and its dims numbers. */
-    const onv_type *seen; /* by value: what ONNX Runtime knows of shapes before it runs */
+    onv_ort_workspaces workspaces;
+    /* By value: what ONNX Runtime knows of shapes before it runs (src/rewrite/seen.h). NULL: found here,
+     * as if all dims were numbers. */
+    const onv_type *seen;
 } onv_ort_session;
 
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
@@ -61,7 +65,8 @@ typedef struct onv_ort_plan {
         *of_value; /* by value; UINT32_MAX: on the host, the caller's, in a weight or a slice */
     onv_ort_graph *graphs;
     uint32_t n_graphs;
-    uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
+    uint64_t reused;   /* values that took over a buffer by the rules 2 to 4 */
+    bool is_uncertain; /* workspaces may be others (onv_ort_workspaces) */
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:

@@ -34,6 +34,9 @@ typedef struct onv_ort_planner {
     uint32_t n_waiting;
 } onv_ort_planner;
 
+/* Whether ONNX Runtime knows the whole shape before it runs. */
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id value);
+
 /* A new buffer; what is not fetched belongs to the pattern of `graph`. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
                             bool is_fetched);

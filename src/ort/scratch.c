@@ -125,7 +125,11 @@ static void conv_scratch(kernel *k)
     onv_conv_workspace w = onv_ort_conv_workspace(
         &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
         &k->session->cuda);
-    add(k, w.bytes < UINT64_MAX ? w.bytes : 0);
+    uint64_t bytes = k->session->workspaces == ONV_ORT_LEAST  ? w.low
+                     : k->session->workspaces == ONV_ORT_MOST ? w.high
+                                                              : w.bytes;
+    k->scratch->is_uncertain |= w.low != w.high;
+    add(k, bytes < UINT64_MAX ? bytes : 0);
     k->scratch->rows[k->scratch->count - 1].is_transient = true;
 }
 

@@ -16,6 +16,7 @@ typedef struct onv_ort_scratch_row {
 typedef struct onv_ort_scratch {
     onv_ort_scratch_row rows[ONV_ORT_MOST_SCRATCH];
     uint32_t count;
+    bool is_uncertain; /* other workspaces may be chosen */
 } onv_ort_scratch;
 
 /* Nothing for what runs on the host. Requires sizes. */

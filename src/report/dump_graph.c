@@ -1,4 +1,4 @@
-/* The typed graph, one node per line:
+/* The typed graph (of ONNX Runtime alone: the one that it runs), one node per line:
  *
  *     graph (input: float32[256, 3, 224, 224]) -> (output)
  *       0  /conv1/Conv_output_0: float32[256, 64, 112, 112] = Conv(input, w, b) {strides = [2, 2]}

@@ -489,6 +489,8 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    if (t->figures.first_peak_bytes > 0)
+        onv_json_put_u64(json, "first_iteration_peak_bytes", t->figures.first_peak_bytes);
     if (t->figures.released_bytes > 0) {
         onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
         onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
@@ -584,6 +586,7 @@ static onv_status write_json(const onv_report_job *job)
         onv_json_close(&json);
     }
     onv_json_close(&json);
+    if (job->options->together != NULL) onv_write_together_json(job->options->together, &json);
     onv_json_close(&json);
     return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

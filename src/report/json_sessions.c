@@ -86,3 +86,20 @@ void onv_write_sessions_json(const onv_view *view, onv_json *json)
     if (view->requests != NULL && view->requests->n_requests > 0)
         write_requests(view->requests, json);
 }
+
+void onv_write_together_json(const onv_together_info *info, onv_json *json)
+{
+    onv_json_key(json, "together");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "sessions", info->sessions);
+    onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);
+    onv_json_put_u64(json, "arenas_high_bytes", info->arenas_high);
+    onv_json_put_known(json, "shared_arena_bytes", info->shared_arena < UINT64_MAX,
+                       info->shared_arena);
+    onv_json_put_u64(json, "driver_bytes", info->driver_bytes);
+    onv_json_put_u64(json, "context_low_bytes", info->context_low);
+    onv_json_put_u64(json, "context_high_bytes", info->context_high);
+    onv_json_put_u64(json, "total_low_bytes", info->total_low);
+    onv_json_put_u64(json, "total_high_bytes", info->total_high);
+    onv_json_close(json);
+}

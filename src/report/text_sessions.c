@@ -21,20 +21,15 @@ enum { ADVICE_ROWS = 8 };
 
 static const onv_column advice_columns[] = {
     {"", .style = ONV_STYLE_DIM},
-    {"arena", .least = 10},
+    {"extend", .style = ONV_STYLE_PLAIN},
     {"pattern", .style = ONV_STYLE_PLAIN},
     {"initializers", .style = ONV_STYLE_PLAIN},
-    {"convolutions", .least = 10},
+    {"search", .style = ONV_STYLE_PLAIN},
     {"first run", .right = true},
     {"steady", .right = true},
     {"in use", .right = true},
     {"least limit", .right = true},
 };
-
-static const char *extend_text(uint32_t extend)
-{
-    return extend == ONV_BFC_SAME_AS_REQUESTED ? "kSameAsRequested" : "kNextPowerOfTwo";
-}
 
 static const char *search_text(const onv_ort_settings *s)
 {
@@ -47,11 +42,11 @@ static void add_advice(onv_table *table, const onv_page *page, const onv_ort_adv
 {
     const onv_ort_settings *s = &row->settings;
     onv_table_add(table, is_given ? "given" : "");
-    onv_table_add(table, extend_text(s->arena_extend_strategy));
+    onv_table_add(table,
+                  s->arena_extend_strategy == ONV_BFC_SAME_AS_REQUESTED ? "same" : "next 2^n");
     onv_table_add(table, s->enable_mem_pattern ? "on" : "off");
     onv_table_add(table, s->use_device_allocator_for_initializers ? "beside" : "in arena");
-    onv_table_add(table, onv_arena_printf(page->arena, "%s%s", search_text(s),
-                                          s->cudnn_conv_use_max_workspace ? "" : ", 32 MiB"));
+    onv_table_add(table, search_text(s));
     onv_table_add(table, bytes_text(page, row->first_run_bytes));
     onv_table_add(table, bytes_text(page, row->steady_bytes));
     onv_table_add(table, bytes_text(page, row->peak_bytes));
@@ -218,4 +213,44 @@ void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose
     onv_write_format(page->out, "  %u requests of %u shapes, %u orders tried, %s in use at most\n",
                      (unsigned)r->n_requests, (unsigned)r->n_shapes, (unsigned)r->result.n_orders,
                      onv_label_bytes(in_use).text);
+}
+
+/* --- Together ---------------------------------------------------------------------------------- */
+
+static const onv_column together_columns[] = {
+    {"", .style = ONV_STYLE_PLAIN},
+    {"", .right = true},
+    {"", .least = 8, .style = ONV_STYLE_DIM},
+};
+
+static void add_sum(onv_table *table, const onv_page *page, const char *name, uint64_t low,
+                    uint64_t high, const char *note)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    onv_table_add(table, name);
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s", onv_label_range(low, high, dash).text));
+    onv_table_add(table, note);
+}
+
+void onv_write_together(const onv_together_info *info, const onv_page *page)
+{
+    write_title(page, "Together, sessions of ONNX Runtime in one process");
+    onv_table table;
+    onv_table_init(&table, together_columns, 3);
+    onv_table_add(&table, "sessions");
+    onv_table_add(&table,
+                  onv_arena_printf(page->arena, "%llu", (unsigned long long)info->sessions));
+    onv_table_add(&table, "");
+    add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");
+    add_sum(&table, page, "handles", info->driver_bytes, info->driver_bytes, "of each session");
+    add_sum(&table, page, "context", info->context_low, info->context_high, "once");
+    add_sum(&table, page, "total", info->total_low, info->total_high, "");
+    onv_table_finish(&table, page);
+    if (info->shared_arena < UINT64_MAX)
+        onv_write_format(
+            page->out, "  one arena for all (session.use_env_allocators), one run at a time: %s\n",
+            onv_label_bytes(info->shared_arena).text);
+    else
+        onv_write_text(page->out, "  one arena for all: gpu_mem_limit is not enough\n");
 }

@@ -175,6 +175,9 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
     add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
     add(&table, page, "allocated", t->figures.allocated_peak_bytes, workspace_note(view, page));
+    if (t->figures.first_peak_bytes > 0)
+        add(&table, page, "first", t->figures.first_peak_bytes,
+            "iteration: it tries the kernels of cuDNN");
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
     if (t->figures.released_bytes > 0)

@@ -2,7 +2,7 @@
  * onnxruntime/core/optimizer/insert_cast_transformer.cc). */
 #include "rewrite/eliminate.h"
 
-enum type_group { OTHER, BOOLEAN, INTEGER, FLOATING };
+enum type_group { OTHER, BOOLEAN, INTEGER, UNSIGNED, FLOATING };
 
 static enum type_group group_of(uint8_t dtype)
 {
@@ -11,11 +11,11 @@ static enum type_group group_of(uint8_t dtype)
     case ONV_INT8:
     case ONV_INT16:
     case ONV_INT32:
-    case ONV_INT64:
+    case ONV_INT64: return INTEGER;
     case ONV_UINT8:
     case ONV_UINT16:
     case ONV_UINT32:
-    case ONV_UINT64: return INTEGER;
+    case ONV_UINT64: return UNSIGNED;
     case ONV_FLOAT:
     case ONV_DOUBLE:
     case ONV_FLOAT16:
@@ -24,18 +24,38 @@ static enum type_group group_of(uint8_t dtype)
     }
 }
 
+static unsigned bits_of(uint8_t dtype)
+{
+    return dtype == ONV_BOOL ? 1 : onv_dtype_bits((onv_dtype)dtype);
+}
+
+/* Whether a cast may lose something. */
+static bool is_lossy(uint8_t from, uint8_t to)
+{
+    enum type_group source = group_of(from), target = group_of(to);
+    bool is_wider = bits_of(to) > bits_of(from);
+    if (source == OTHER || target == OTHER) return true;
+    if (target == UNSIGNED && source != BOOLEAN && source != UNSIGNED) return true;
+    if (source == FLOATING && target != FLOATING) return true;
+    if (source == UNSIGNED && target == INTEGER) return !is_wider;
+    if ((source == INTEGER || source == UNSIGNED) && target == FLOATING) return !is_wider;
+    if (source == FLOATING && bits_of(from) == 16 && bits_of(to) == 16) return from != to;
+    return bits_of(from) > bits_of(to);
+}
+
 static uint8_t dtype_of(const onv_edit *e, onv_value_id value)
 {
     return onv_edit_seen(e, value)->dtype;
 }
 
-/* Whether a Cast behind a Cast may take its input: no bits that the first one took come back. */
+/* Whether a Cast behind a Cast may take its input: the first one loses nothing, or what it lost is not
+ * there behind the second one, either. */
 static bool may_follow(const onv_edit *e, onv_node_id first, onv_node_id second)
 {
-    enum type_group from = group_of(dtype_of(e, onv_edit_in(e, first, 0)));
-    enum type_group between = group_of(dtype_of(e, onv_edit_out(e, first, 0)));
-    enum type_group to = group_of(dtype_of(e, onv_edit_out(e, second, 0)));
-    return to != OTHER && !(from > between && to > between);
+    uint8_t from = dtype_of(e, onv_edit_in(e, first, 0));
+    uint8_t between = dtype_of(e, onv_edit_out(e, first, 0));
+    uint8_t to = dtype_of(e, onv_edit_out(e, second, 0));
+    return !is_lossy(from, between) || !is_lossy(to, between);
 }
 
 /* A Cast that Casts alone read goes, and with it those that cast back; of one that others read, too, those

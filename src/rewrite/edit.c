@@ -385,7 +385,7 @@ void onv_edit_take_output(onv_edit *e, onv_node_id node, uint32_t k, onv_value_i
 bool onv_edit_bypass(onv_edit *e, onv_node_id node, uint32_t k)
 {
     onv_value_id out = onv_edit_out(e, node, 0), in = onv_edit_in(e, node, k);
-    if (!onv_is_value(in) || e->status != ONV_OK) return false;
+    if (!onv_is_value(in) || !onv_is_value(out) || e->status != ONV_OK) return false;
     if (!onv_edit_is_result(e, out)) {
         onv_edit_replace(e, out, in);
         onv_edit_remove(e, node);

@@ -20,6 +20,9 @@
 
 #define ONV_NO_USE UINT32_MAX
 
+/* Rules that look at all readers of a value from each of them give up beyond so many. */
+enum { ONV_MOST_READERS = 512 };
+
 /* Input `input` of `node`, in the list of what reads the same value. */
 typedef struct onv_use {
     onv_node_id node;
@@ -54,7 +57,6 @@ typedef struct onv_edit {
     ONV_VEC(onv_use) uses;
     uint64_t n_edits; /* so far */
     bool is_seen;     /* nothing changed since the whole graph was looked at (seen.h) */
-    uint64_t work;    /* spent on walks that are not one step per node */
     onv_status status;
     onv_error *err;
 } onv_edit;

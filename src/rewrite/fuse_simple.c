@@ -128,6 +128,7 @@ static bool is_for_gemms(const onv_edit *e, onv_node_id node)
 {
     if (!is_matrix_transpose(e, node) || onv_edit_makes_result(e, node)) return false;
     onv_value_id out = onv_edit_out(e, node, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
         if (!onv_edit_is(e, u->node, "Gemm", 0)) return false;
     return true;
@@ -184,6 +185,7 @@ bool onv_rule_not_where(onv_edit *e, onv_node_id node)
     if (!onv_is_node(not ) || !onv_edit_is(e, not, "Not", 0) || !onv_edit_can_remove(e, not ))
         return false;
     onv_value_id out = onv_edit_out(e, not, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
         if (!onv_edit_is(e, u->node, "Where", 0) || u->input != 0 ||
             onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, not )->graph.index)

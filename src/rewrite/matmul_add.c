@@ -13,6 +13,7 @@ static bool is_attention(const onv_edit *e, onv_node_id matmul)
     onv_node_id add = ONV_NO_NODE;
     if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL;
          u = onv_edit_next_use(e, u), n++) {
         const char *op = onv_edit_node_at(e, u->node)->op_type;
@@ -37,6 +38,7 @@ static bool is_after_attention(const onv_edit *e, onv_node_id add)
     onv_node_id norm = onv_edit_in_node(e, next, other);
     if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
     onv_value_id out = onv_edit_out(e, norm, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
     for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
         if (onv_edit_is(e, u->node, "MatMul", 0)) return is_attention(e, u->node);
     return false;

@@ -132,19 +132,32 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     return list_counts(r, to, err);
 }
 
-onv_status onv_rewrite_model(const onv_model *model, onv_rewrite_level level,
-                             onv_rewritten *rewritten, onv_error *err)
+static onv_status rewrite_copy(const onv_model *model, onv_rewrite_level level,
+                               onv_rewritten *rewritten, bool *is_empty, onv_error *err)
 {
-    onv_error local = {0}; /* rules need somewhere to fail into */
     rewriting r = {0};
-    if (err == NULL) err = &local;
     *rewritten = (onv_rewritten){0};
     ONV_TRY(onv_model_copy(model, &rewritten->model, err));
     onv_status status = onv_edit_begin(&r.e, &rewritten->model, err);
     if (status == ONV_OK) status = rewrite(&r, level, rewritten, err);
     onv_edit_cleanup(&r.e);
-    if (status != ONV_OK) onv_rewritten_cleanup(rewritten);
+    *is_empty = status == ONV_OK && rewritten->model.graphs.at[0].n_nodes == 0;
+    if (status != ONV_OK || *is_empty) onv_rewritten_cleanup(rewritten);
     return status;
+}
+
+/* Of a graph that is folded as a whole nothing would be left to run: it is taken as it is. */
+onv_status onv_rewrite_model(const onv_model *model, onv_rewrite_level level,
+                             onv_rewritten *rewritten, onv_error *err)
+{
+    onv_error local = {0}; /* rules need somewhere to fail into */
+    bool is_empty;
+    if (err == NULL) err = &local;
+    ONV_TRY(rewrite_copy(model, level, rewritten, &is_empty, err));
+    if (!is_empty) return ONV_OK;
+    ONV_TRY(rewrite_copy(model, ONV_REWRITE_DISABLED, rewritten, &is_empty, err));
+    if (!is_empty) return ONV_OK;
+    return onv_fail(err, ONV_ERR_MODEL, "nothing but constants is left of the graph");
 }
 
 void onv_rewritten_cleanup(onv_rewritten *rewritten)

@@ -49,18 +49,21 @@ static bool slides_windows(const onv_node *node)
     return false;
 }
 
+/* Inputs, and elements of them, that a dim is looked for in. */
+enum { MOST_CARRIERS = 64 };
+
 /* Numbers and what an input had as it stands. */
 static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int axis)
 {
     if (onv_dim_is_const(dim)) return true;
     if (axis >= 2 && slides_windows(node)) return false;
-    for (uint32_t k = 0; k < node->n_inputs && onv_dim_is_known(dim); k++) {
+    for (uint32_t k = 0; k < node->n_inputs && k < MOST_CARRIERS && onv_dim_is_known(dim); k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_edit_value *in = &e->values.at[node->inputs[k].index];
         for (int i = 0; onv_type_has_rank(&in->seen) && i < in->seen.rank; i++)
             if (onv_dim_same(in->seen.dims[i], dim)) return true;
         const onv_known *known = in->seen_known;
-        for (uint32_t i = 0; known != NULL && i < known->count; i++)
+        for (uint32_t i = 0; known != NULL && i < known->count && i < MOST_CARRIERS; i++)
             if (onv_dim_same(known->elems[i].i, dim)) return true;
     }
     return false;

@@ -55,27 +55,50 @@ static onv_status add_kept(const onv_model *model, const onv_live *live,
     return ONV_OK;
 }
 
+/* A session with these workspaces, its initializers in the order that needs most. */
+static onv_status make_session(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, const onv_ort_session *session,
+                               bool *is_uncertain, onv_ort_spread *spread, onv_execution *made,
+                               onv_error *err)
+{
+    onv_ort_plan plan;
+    ONV_TRY(onv_ort_plan_compute(model, live, session, &plan, err));
+    *is_uncertain = plan.is_uncertain;
+    made->reused_values = plan.reused;
+    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
+    bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;
+    ONV_TRY(add_weights(model, beside_arena, made, err));
+    uint32_t n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
+    ONV_TRY(add_kept(model, live, session, made, err));
+    ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
+    return onv_ort_spread_weights(&made->timeline, n_weights, &options->alloc, spread, err);
+}
+
+/* With the workspaces that cuDNN chooses most likely, and where it may choose others with the least and
+ * the most; what needs most is what was made. */
 static onv_status produce_session(onv_model *model, const onv_live *live,
                                   const onv_runtime_options *options, onv_execution *made,
                                   onv_error *err)
 {
-    onv_ort_plan plan;
     onv_ort_session session = onv_ort_session_of(options);
-    ONV_TRY(onv_ort_plan_compute(model, live, &session, &plan, err));
-    made->reused_values = plan.reused;
+    onv_ort_spread all = {.low = UINT64_MAX};
+    bool is_uncertain = true;
+    for (int i = ONV_ORT_LIKELY; i <= ONV_ORT_MOST && is_uncertain; i++) {
+        onv_execution other = {0};
+        onv_ort_spread spread = {0};
+        session.workspaces = (onv_ort_workspaces)i;
+        onv_status status =
+            make_session(model, live, options, &session, &is_uncertain, &spread, &other, err);
+        if (spread.low < all.low) all.low = spread.low;
+        bool is_most = i == ONV_ORT_LIKELY || spread.high > all.high;
+        onv_execution_cleanup(is_most ? made : &other);
+        if (is_most) *made = other;
+        if (is_most) all.high = spread.high;
+        if (status != ONV_OK) return status;
+    }
     made->driver_bytes = N_HANDLES * (onv_cublas_handle_bytes(&session.cuda) +
                                       onv_cudnn_handle_bytes(&session.cuda));
-    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
-    bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;
-    ONV_TRY(add_weights(model, beside_arena, made, err));
-    size_t n_weights = made->timeline.buffers.count;
-    ONV_TRY(add_kept(model, live, &session, made, err));
-    ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
-    if (beside_arena || n_weights == 0) return ONV_OK;
-    onv_ort_spread spread;
-    ONV_TRY(onv_ort_spread_weights(&made->timeline, (uint32_t)n_weights, &options->alloc, &spread,
-                                   err));
-    made->least_bytes = spread.low < UINT64_MAX ? spread.low : 0;
+    made->least_bytes = all.low < UINT64_MAX ? all.low : 0;
     return ONV_OK;
 }
 

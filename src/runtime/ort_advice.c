@@ -6,7 +6,7 @@
 /* Limits are looked for in these steps. */
 static const uint64_t LIMIT_STEP = (uint64_t)1 << 20;
 
-enum { MOST_ROWS = 2 * 2 * 2 * 4 };
+enum { N_SEARCHES = 3, MOST_ROWS = 2 * 2 * 2 * N_SEARCHES };
 
 static bool has_convolutions(const onv_model *model)
 {
@@ -62,29 +62,34 @@ static onv_status add_row(onv_model *model, const onv_live *live,
     return find_limit(model, live, options, row, err);
 }
 
-/* What is held counts; of equals the order of the table, whose first rows are the defaults. */
+/* How far from the defaults: what needs no less is no reason to change anything. */
+static uint32_t count_changes(const onv_ort_settings *s)
+{
+    const onv_ort_settings *d = &onv_ort_settings_default;
+    return (s->arena_extend_strategy != d->arena_extend_strategy) +
+           (s->enable_mem_pattern != d->enable_mem_pattern) +
+           (s->use_device_allocator_for_initializers != d->use_device_allocator_for_initializers) +
+           (s->cudnn_conv_algo_search != d->cudnn_conv_algo_search);
+}
+
+/* What is held counts; of equals, what is nearer to the defaults. */
 static int compare_rows(const void *a, const void *b)
 {
     const onv_ort_advice_row *x = a, *y = b;
     if (x->steady_bytes != y->steady_bytes) return x->steady_bytes < y->steady_bytes ? -1 : 1;
     if (x->least_limit != y->least_limit) return x->least_limit < y->least_limit ? -1 : 1;
+    uint32_t of_x = count_changes(&x->settings), of_y = count_changes(&y->settings);
+    if (of_x != of_y) return of_x < of_y ? -1 : 1;
     return memcmp(&x->settings, &y->settings, sizeof x->settings);
 }
 
 static void vary(onv_ort_settings *s, uint32_t i, bool convolves)
 {
-    static const struct {
-        uint32_t search, use_max;
-    } convolutions[] = {{ONV_ORT_CONV_EXHAUSTIVE, 1},
-                        {ONV_ORT_CONV_EXHAUSTIVE, 0},
-                        {ONV_ORT_CONV_HEURISTIC, 1},
-                        {ONV_ORT_CONV_DEFAULT, 1}};
     s->arena_extend_strategy = i & 1 ? ONV_BFC_SAME_AS_REQUESTED : ONV_BFC_NEXT_POWER_OF_TWO;
     s->enable_mem_pattern = (i >> 1 & 1) == 0;
     s->use_device_allocator_for_initializers = i >> 2 & 1;
     if (!convolves) return;
-    s->cudnn_conv_algo_search = convolutions[i >> 3].search;
-    s->cudnn_conv_use_max_workspace = convolutions[i >> 3].use_max;
+    s->cudnn_conv_algo_search = i >> 3; /* onv_ort_conv_search */
 }
 
 onv_status onv_ort_advise(onv_model *model, const onv_live *live,
@@ -93,7 +98,7 @@ onv_status onv_ort_advise(onv_model *model, const onv_live *live,
 {
     const onv_ort_settings *given = options->ort != NULL ? options->ort : &onv_ort_settings_default;
     bool convolves = has_convolutions(model);
-    uint32_t n = convolves ? MOST_ROWS : MOST_ROWS / 4;
+    uint32_t n = convolves ? MOST_ROWS : MOST_ROWS / N_SEARCHES;
     *advice = (onv_ort_advice){0};
     advice->rows = ONV_ARENA_ARRAY(&model->arena, onv_ort_advice_row, MOST_ROWS + 1);
     if (advice->rows == NULL) return onv_fail_memory(err);

@@ -9,14 +9,15 @@ onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_re
                                    onv_error *err)
 {
     uint64_t fixed = t->parameter_bytes + t->buffer_bytes; /* a part of what was simulated */
-    uint64_t held = t->reserved_peak_bytes;
+    uint64_t held =
+        t->reserved_peak_bytes > t->first_peak_bytes ? t->reserved_peak_bytes : t->first_peak_bytes;
     *result = (onv_runtime_result){.runtime = &train_runtime,
                                    .weight_bytes = fixed,
                                    .activation_bytes = held > fixed ? held - fixed : 0,
                                    .held_bytes = held,
                                    .low_bytes = held,
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
-                                   .reserved_peak_bytes = held,
+                                   .reserved_peak_bytes = t->reserved_peak_bytes,
                                    .tensor_peak_bytes = t->peak_bytes,
                                    .driver_bytes = t->driver_bytes};
     return onv_runtime_add_up(result, err);

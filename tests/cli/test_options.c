@@ -150,8 +150,7 @@ static void options_of_what_exports_hide(void **state)
     program_expect("--train sgd --attention-dropout 1.5 noted.onnx", 2, "--attention-dropout");
     program_expect("--train sgd --attention-dropout none noted.onnx", 2, "--attention-dropout");
     program_expect("--train sgd --loss none noted.onnx", 0, "--inplace=PATTERN");
-    program_expect("--train sgd --loss none --attention math noted.onnx", 0,
-                   "80 bytes;");
+    program_expect("--train sgd --loss none --attention math noted.onnx", 0, "80 bytes;");
 }
 
 /* target decides the shape of y: x [6, 4] reshaped. */
@@ -247,6 +246,12 @@ static void values_that_no_option_takes(void **state)
         {"--runtime ''", "no runtime"},
         {"--runtime torch,", "no runtime"},
         {"--replay=abacus", "'abacus'"},
+        {"--ort arena=1", "arena_extend_strategy"},
+        {"--ort arena_extend_strategy=2", "kSameAsRequested, not '2'"},
+        {"--ort enable_mem_pattern", "KEY=VALUE"},
+        {"--runtime torch --ort-advise", "runtime ort"},
+        {"--runtime torch --together", "runtime ort"},
+        {"--together --replay=host", "--replay"},
     };
     char arguments[256];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -224,6 +224,11 @@ void model_bool(model *m, const char *name, bool value)
     put_tensor(m, name, 9, NULL, &value, 1);
 }
 
+void model_float(model *m, const char *name, float value)
+{
+    put_tensor(m, name, 1, NULL, &value, sizeof value);
+}
+
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
 static void put_names(buffer *node, unsigned field, const char *names)

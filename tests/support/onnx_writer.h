@@ -44,10 +44,11 @@ void model_weight(model *m, const char *name, const char *type);
 /* The same as a Constant node. */
 void model_constant(model *m, const char *name, const char *type);
 
-/* An int64 vector, inline; a scalar with model_int, a bool with model_bool. */
+/* An int64 vector, inline; a scalar with model_int, a bool with model_bool, a float with model_float. */
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);
 void model_int(model *m, const char *name, int64_t value);
 void model_bool(model *m, const char *name, bool value);
+void model_float(model *m, const char *name, float value);
 
 /* The opset of another domain than ONNX's. */
 void model_import(model *m, const char *domain, int64_t version);
