@@ -45,24 +45,83 @@ static rows rows_of(const onv_eager_tensor *query)
     return r;
 }
 
+static uint64_t round_up(uint64_t n, uint64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
 /* Floats, `each` for every row, rows of a group rounded up to `step`. What does not fit is caught
  * where it is counted. */
 static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
 {
-    uint64_t bytes, count = (r.count + step - 1) / step * step;
+    uint64_t bytes, count = round_up(r.count, step);
     bool fits = onv_u64_mul(r.groups, count, &bytes) && onv_u64_mul(bytes, each, &bytes) &&
                 onv_u64_mul(bytes, sizeof(float), &bytes);
     return fits ? bytes : UINT64_MAX;
 }
 
-/* FlashAttention lays its result out like the query, the other one with the heads before the values. */
+typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
+
+/* Devices before Hopper, longer heads and dropout are not for cuDNN, nor are single rows; backward has
+ * heads of up to 128 values and of 256. Releases before 2.15 were not looked at, and count without it. */
+static bool takes_cudnn(const onv_lowering *l, rows r, bool learns_mask)
+{
+    const onv_lower_options *options = l->options;
+    if (options->attention != ONV_ATTENTION_AUTO || options->cuda.compute_capability < 90 ||
+        onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 15)))
+        return false;
+    if (options->inference) return r.head <= 256 && r.count > 1;
+    return options->attention_dropout <= 0 && !learns_mask && r.count > 1 &&
+           (r.head <= 128 || r.head == 256);
+}
+
+/* What scaled_dot_product_attention's dispatcher takes, or what the user asked for. */
+static kernel choose_kernel(const onv_lowering *l, const onv_eager_tensor *query, uint32_t mask)
+{
+    rows r = rows_of(query);
+    bool low = onv_dtype_bits((onv_dtype)query->dtype) == 16;
+    if (!low || l->options->attention == ONV_ATTENTION_EFFICIENT) return EFFICIENT;
+    bool learns_mask = mask != ONV_NO_TENSOR && onv_tensor_needs_grad(l, mask);
+    if (takes_cudnn(l, r, learns_mask)) return CUDNN;
+    return mask == ONV_NO_TENSOR && r.head <= 256 ? FLASH : EFFICIENT;
+}
+
+/* Sums of backward in float32: of the gradient of the query, and one for each row. The memory-efficient
+ * kernel has tiles of that gradient in 16 bits, and in float32 where it divides the keys among blocks:
+ * where there are few groups. */
+static uint64_t backward_bytes(const onv_lowering *l, kernel k, rows r, uint64_t n_keys, bool low)
+{
+    enum { MOST_BLOCKS = 200, TILE_LOCK = 16, CUDNN_BYTES = 256 };
+    uint64_t sums = float_bytes(r, 1, 1), bytes;
+    if (k == FLASH) return float_bytes(r, 128, round_up(r.head, 32) + 1);
+    if (k == CUDNN) {
+        bool fits = onv_u64_add(float_bytes(r, 1, r.head + 1), CUDNN_BYTES, &bytes);
+        return fits ? bytes : UINT64_MAX;
+    }
+    uint32_t device = l->options->cuda.compute_capability;
+    uint64_t block = r.head <= 64 || (!low && r.head <= 128) ? 64 : 128;
+    uint64_t splits = r.groups > 0 ? MOST_BLOCKS / r.groups : 0;
+    if (!low && (splits <= 1 || n_keys <= 64)) return sums;
+    uint64_t width = round_up(r.head, r.head <= 64 || r.head > 128 ? 64 : 128);
+    uint64_t tiles = round_up(r.count, block) / block * (r.head <= 128 ? 1 : width / 64), locks;
+    bool fits = onv_u64_mul(r.groups, tiles, &locks) && onv_u64_mul(locks, TILE_LOCK, &locks) &&
+                onv_u64_add(float_bytes(r, block, width), sums, &bytes) &&
+                onv_u64_add(bytes, locks, &bytes);
+    /* Heads that no block holds whole: tiles of the gradients of keys and values, too. */
+    rows keys = {.groups = r.groups, .count = n_keys};
+    if (fits && low && r.head > (device == 86 || device == 89 ? 96 : 128))
+        fits = onv_u64_add(bytes, float_bytes(keys, 128, 2 * round_up(r.head, 128)), &bytes);
+    return fits ? bytes : UINT64_MAX;
+}
+
+/* FlashAttention and cuDNN lay their result out like the query, the third kernel with the heads before the values. */
 static uint32_t emit_result(onv_lowering *l, const onv_eager_tensor *query, const onv_shape *shape,
-                            bool flash)
+                            bool as_query)
 {
     int64_t dims[4], strides[ONV_MAX_RANK];
     bool alike = query->rank == shape->rank;
     for (uint32_t i = 0; alike && i < shape->rank; i++) alike = query->dims[i] == shape->dims[i];
-    if (flash && alike) {
+    if (as_query && alike) {
         onv_strides_like(query, strides);
         return onv_emit_out(l, onv_tensor_new(l, query->dtype, shape->rank, shape->dims, strides));
     }
@@ -78,10 +137,11 @@ static uint32_t emit_result(onv_lowering *l, const onv_eager_tensor *query, cons
 }
 
 /* What is kept: the operands, the result, the logarithms of the rows' sums, a state of the random
- * numbers. Backward has sums in float32 of its own: FlashAttention for the gradient of the query, the
- * other one where that has 16 bits. */
+ * numbers. */
 void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
 {
+    static const char *const names[] = {"flash_attention", "cudnn_attention",
+                                        "efficient_attention"};
     uint32_t query = onv_amp_low(l, onv_value_tensor(l, f->x));
     uint32_t key = onv_amp_low(l, onv_value_tensor(l, f->key));
     uint32_t value = onv_amp_low(l, onv_value_tensor(l, f->value));
@@ -91,9 +151,8 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_eager_tensor q = onv_tensor_at(l, query);
     rows r = rows_of(&q);
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
-    bool flash = l->options->attention != ONV_ATTENTION_EFFICIENT && low && mask == ONV_NO_TENSOR &&
-                 r.head <= 256;
-    onv_emit_begin(l, flash ? "flash_attention" : "efficient_attention");
+    kernel chosen = choose_kernel(l, &q, mask);
+    onv_emit_begin(l, names[chosen]);
     onv_emit_in(l, query, ONV_GRAD_NEW);
     onv_emit_in(l, key, ONV_GRAD_NEW);
     onv_emit_in(l, value, ONV_GRAD_NEW);
@@ -102,14 +161,14 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_emit_save(l, key);
     onv_emit_save(l, value);
     onv_emit_save(l, mask);
-    uint32_t out = emit_result(l, &q, &shape, flash);
+    uint32_t out = emit_result(l, &q, &shape, chosen != EFFICIENT);
     onv_emit_save(l, out);
-    onv_emit_extra(l, float_bytes(r, flash ? 1 : 32, 1), 1, "logsumexp");
-    onv_emit_extra(l, flash ? 2 : 1, sizeof(uint64_t), "seed");
+    onv_emit_extra(l, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
+    onv_emit_extra(l, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
     onv_emit_extra(l, 1, sizeof(uint64_t), "offset");
-    uint64_t sums = flash ? float_bytes(r, 128, (r.head + 31) / 32 * 32 + 1)
-                          : float_bytes(r, 1, low ? r.head + 1 : 1);
-    onv_emit_temps(l, 0, sums);
+    onv_eager_tensor k = onv_tensor_at(l, key);
+    uint64_t n_keys = k.rank >= 2 ? (uint64_t)k.dims[k.rank - 2] : 0;
+    onv_emit_temps(l, 0, backward_bytes(l, chosen, r, n_keys, low));
     onv_emit_end(l);
     onv_value_set(l, f->out, out);
 }

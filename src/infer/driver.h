@@ -18,9 +18,11 @@ typedef struct onv_rewrite {
 
 /* Changing a batch that the export fixed; see rebatch.c. */
 typedef struct onv_rebatch {
-    bool needed; /* --batch asks for another batch than the export's */
-    bool active; /* the inputs carry `symbol`, constants are looked at */
-    int64_t old; /* the batch of the export */
+    bool needed;     /* --batch asks for another batch than the export's */
+    bool active;     /* the inputs carry `symbol`, constants are looked at */
+    bool ambiguous;  /* a Reshape can be read in two ways: a later part is the batch as well */
+    bool take_later; /* read them so */
+    int64_t old;     /* the batch of the export */
     onv_dim symbol;
     ONV_VEC(onv_rewrite) rewrites;
     int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */

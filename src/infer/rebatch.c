@@ -86,6 +86,33 @@ static bool target_matches(onv_driver *driver, const onv_dim *target, uint32_t c
     return onv_dim_same(product, elems);
 }
 
+/* The batch may be inside of what a Reshape splits (heads times samples): a later part of the split that
+ * could as well be the batch. `i` where there is none. */
+static uint32_t later_part(onv_driver *driver, const onv_dim *target, uint32_t count, uint32_t i,
+                           onv_dim merged, onv_dim elems)
+{
+    onv_dims *dims = &driver->model->dims;
+    onv_dim at_old = onv_dim_substitute(dims, merged, driver->rebatch.symbol,
+                                        onv_dim_const(driver->rebatch.old));
+    int64_t product = 1;
+    if (driver->rebatch.old < 2 || !onv_dim_is_const(at_old)) return i;
+    for (uint32_t j = i; j < count && onv_dim_is_const(target[j]) && target[j].raw > 0; j++) {
+        if (__builtin_mul_overflow(product, target[j].raw, &product) || product > at_old.raw) break;
+        if (j > i && target[j].raw % driver->rebatch.old == 0 &&
+            target_matches(driver, target, count, j, elems))
+            return j;
+    }
+    return i;
+}
+
+static onv_dim dim_with_batch(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; axis < type->rank; axis++)
+        if (onv_dim_contains(&driver->model->dims, type->dims[axis], driver->rebatch.symbol))
+            return type->dims[axis];
+    return onv_dim_const(1);
+}
+
 /* Which entry of a constant target must change: -1 none, -2 none can. */
 static int entry_to_change(onv_driver *driver, const onv_dim *target, uint32_t count,
                            const onv_type *input, onv_dim elems)
@@ -104,7 +131,12 @@ static int entry_to_change(onv_driver *driver, const onv_dim *target, uint32_t c
         bool divisible = entry > 0 && entry % driver->rebatch.old == 0;
         if (prefix == before && divisible) {
             if (open && entry == driver->rebatch.old) return (int)i;
-            if (!open && target_matches(driver, target, count, i, elems)) return (int)i;
+            if (!open && target_matches(driver, target, count, i, elems)) {
+                onv_dim merged = dim_with_batch(driver, input);
+                uint32_t later = later_part(driver, target, count, i, merged, elems);
+                driver->rebatch.ambiguous |= later != i;
+                return (int)(driver->rebatch.take_later ? later : i);
+            }
         }
         if (entry <= 0 || __builtin_mul_overflow(prefix, entry, &prefix)) break;
     }
@@ -138,6 +170,35 @@ static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_c
     return add_rewrite(driver, node.index, 1, known);
 }
 
+/* --- Resize and Expand ------------------------------------------------------------------------- */
+
+/* Entries that give the size which a dim with the batch had at the old one: they keep the dim, whole. */
+static onv_status rebatch_beside(onv_driver *driver, onv_node_id node, onv_op_ctx *c, uint32_t k)
+{
+    const onv_type *input = onv_op_in(c, 0);
+    uint32_t count;
+    if (k >= c->n_in || !onv_op_in_ints(c, k, &count) || !onv_type_has_rank(input) ||
+        count < (uint32_t)input->rank)
+        return ONV_OK;
+    onv_known *known = NULL;
+    onv_dim old = onv_dim_const(driver->rebatch.old);
+    for (int axis = 0; axis < input->rank; axis++) {
+        onv_dim d = input->dims[axis];
+        if (!onv_dim_contains(c->dims, d, driver->rebatch.symbol)) continue;
+        uint32_t entry = count - (uint32_t)input->rank + (uint32_t)axis;
+        onv_dim at_old = onv_dim_substitute(c->dims, d, driver->rebatch.symbol, old);
+        if (!onv_dim_is_const(at_old) || at_old.raw == 1 ||
+            !onv_dim_same(onv_op_in_int(c, k, entry), at_old))
+            continue;
+        if (known == NULL) known = copy_known(driver->model, onv_op_in_known(c, k));
+        if (known == NULL) return onv_fail_memory(driver->err);
+        known->elems[entry].i = d;
+    }
+    if (known == NULL) return ONV_OK;
+    c->in[k].known = known;
+    return add_rewrite(driver, node.index, k, known);
+}
+
 onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c)
 {
     onv_rebatch *rebatch = &driver->rebatch;
@@ -148,8 +209,12 @@ onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *
         }
         return ONV_OK;
     }
-    if (!rebatch->active || strcmp(c->node->op_type, "Reshape") != 0 || c->n_in < 2) return ONV_OK;
-    return rebatch_reshape(driver, node, c);
+    if (!rebatch->active || c->n_in < 2) return ONV_OK;
+    const char *op = c->node->op_type;
+    if (strcmp(op, "Reshape") == 0) return rebatch_reshape(driver, node, c);
+    if (strcmp(op, "Expand") == 0) return rebatch_beside(driver, node, c, 1);
+    if (strcmp(op, "Resize") == 0) return rebatch_beside(driver, node, c, 3);
+    return ONV_OK;
 }
 
 /* --- Constants upstream ------------------------------------------------------------------------ */
@@ -165,7 +230,16 @@ static int shape_input(const onv_node *node)
     return -1;
 }
 
-/* Changes the first entry of that input if it is the old batch and not changed yet. */
+/* The entry that is the old batch; of a batch of one only the first is told from others. */
+static uint32_t entry_of_batch(const onv_driver *driver, const onv_known *known)
+{
+    uint32_t end = driver->rebatch.old > 1 ? known->count : 1;
+    for (uint32_t i = 0; i < end && i < known->count; i++)
+        if (onv_dim_is(known->elems[i].i, driver->rebatch.old)) return i;
+    return known->count;
+}
+
+/* Changes the first entry of that input that is the old batch, if the input was not changed yet. */
 static onv_status change_constant(onv_driver *driver, uint32_t index, bool *changed)
 {
     onv_node *node = &driver->model->nodes.at[index];
@@ -176,12 +250,12 @@ static onv_status change_constant(onv_driver *driver, uint32_t index, bool *chan
     const onv_known *known = NULL;
     if (!onv_value_is_weight(value)) return ONV_OK;
     ONV_TRY(onv_driver_constant(driver, value, &known));
-    if (known == NULL || !onv_dtype_is_integer((onv_dtype)known->dtype) || known->count == 0 ||
-        !onv_dim_is(known->elems[0].i, driver->rebatch.old))
-        return ONV_OK;
+    if (known == NULL || !onv_dtype_is_integer((onv_dtype)known->dtype)) return ONV_OK;
+    uint32_t entry = entry_of_batch(driver, known);
+    if (entry >= known->count) return ONV_OK;
     onv_known *copy = copy_known(driver->model, known);
     if (copy == NULL) return onv_fail_memory(driver->err);
-    copy->elems[0].i = driver->rebatch.symbol;
+    copy->elems[entry].i = driver->rebatch.symbol;
     *changed = true;
     return add_rewrite(driver, index, (uint32_t)k, copy);
 }
@@ -306,6 +380,13 @@ static bool is_even(const onv_driver *driver, onv_dim d)
            at[3] - at[2] == step;
 }
 
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 /* Operators that take the batch away by what they are for. */
 static bool may_drop_batch(const char *op_type)
 {
@@ -313,9 +394,58 @@ static bool may_drop_batch(const char *op_type)
                                         "Size",   "Gather", "NonZero", "Det",  "Conv"};
     if (strncmp(op_type, "Reduce", strlen("Reduce")) == 0 || strstr(op_type, "Loss") != NULL)
         return true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(op_type, names[i]) == 0) return true;
-    return false;
+    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+}
+
+/* Operators whose results have the sizes of their data or of a constant. */
+static bool keeps_sizes(const char *op_type)
+{
+    static const char *const names[] = {"Resize", "Upsample", "Pad", "Expand", "Tile", "Reshape"};
+    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+}
+
+/* Indices 0, 1, ... as many as the old batch: one for each sample. */
+static bool counts_samples(const onv_driver *driver, const onv_known *known)
+{
+    if (known == NULL || !onv_dtype_is_integer((onv_dtype)known->dtype)) return false;
+    if (driver->rebatch.old < 2 || known->count != (uint64_t)driver->rebatch.old) return false;
+    bool seen_all = true;
+    for (uint32_t sample = 0; sample < known->count && seen_all; sample++) {
+        seen_all = false;
+        for (uint32_t i = 0; i < known->count && !seen_all; i++)
+            seen_all = onv_dim_is(known->elems[i].i, sample);
+    }
+    return seen_all;
+}
+
+/* A Gather of every sample, in any order, along the axis of the batch. */
+static bool gathers_samples(onv_driver *driver, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Gather") != 0 || node->n_inputs < 2 ||
+        !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+        return false;
+    const onv_value *data = onv_model_value(driver->model, node->inputs[0]);
+    onv_value *indices = onv_model_value(driver->model, node->inputs[1]);
+    const onv_known *known = indices->known;
+    if (known == NULL && onv_value_is_weight(indices) &&
+        onv_driver_constant(driver, indices, &known) != ONV_OK)
+        return false;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL ? attr->i : 0;
+    if (!onv_type_has_rank(&data->type)) return false;
+    if (axis < 0) axis += data->type.rank;
+    return axis >= 0 && axis < data->type.rank &&
+           onv_dim_contains(&driver->model->dims, data->type.dims[axis], driver->rebatch.symbol) &&
+           counts_samples(driver, known);
+}
+
+/* A Concat or Pad of samples, along their axis, by as many as the old batch had. */
+static bool appends_old_batch(const onv_driver *driver, onv_dim d)
+{
+    onv_dim rest =
+        onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol, onv_dim_const(0));
+    return driver->rebatch.old > 1 && onv_dim_is_const(rest) && rest.raw > 0 &&
+           rest.raw % driver->rebatch.old == 0;
 }
 
 typedef struct doubt {
@@ -323,35 +453,63 @@ typedef struct doubt {
     const char *why;
 } doubt;
 
+static const char *doubt_size(const onv_driver *driver, const onv_node *node, onv_dim d)
+{
+    if (!onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol)) return NULL;
+    if (!is_even(driver, d)) return "a size of its result stops growing with the batch";
+    bool appends = strcmp(node->op_type, "Concat") == 0 || strcmp(node->op_type, "Pad") == 0;
+    if (appends && appends_old_batch(driver, d))
+        return "it appends as many samples as the old batch had";
+    return NULL;
+}
+
+static const char *doubt_node(onv_driver *driver, const onv_node *node)
+{
+    bool reads = false, gives = false, old = false, host = true;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (onv_is_value(node->inputs[k]))
+            reads |= carries_batch(driver, &onv_model_value(driver->model, node->inputs[k])->type);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_value *value = onv_model_value(driver->model, node->outputs[k]);
+        gives |= carries_batch(driver, &value->type);
+        old |= holds_old_batch(driver, &value->type);
+        host &= value->known != NULL;
+        for (int axis = 0; onv_type_has_rank(&value->type) && axis < value->type.rank; axis++) {
+            const char *why = doubt_size(driver, node, value->type.dims[axis]);
+            if (why != NULL) return why;
+        }
+    }
+    if (!reads || gives || host) return NULL;
+    if (gathers_samples(driver, node)) return "it picks the samples of the old batch";
+    if (keeps_sizes(node->op_type)) return "a constant gives the size that grows with the batch";
+    return old && !may_drop_batch(node->op_type) ? "its result keeps the old batch" : NULL;
+}
+
+/* A result that has the old batch and not the new one; or has it first, where a Reshape could be read in
+ * two ways. */
+static bool is_result_of_old_batch(const onv_driver *driver, const onv_type *type)
+{
+    if (driver->rebatch.old < 2 || !onv_type_has_rank(type) || type->rank == 0) return false;
+    if (carries_batch(driver, type))
+        return driver->rebatch.ambiguous && onv_dim_is(type->dims[0], driver->rebatch.old);
+    return holds_old_batch(driver, type);
+}
+
 /* After a run with the symbol: every constant that carries the old batch was found. What depends on
  * the batch carries the symbol from the inputs on; where it ends in a result that has the old batch as
  * a size, or stops growing, a constant held it there. */
-static doubt find_doubt(const onv_driver *driver)
+static doubt find_doubt(onv_driver *driver)
 {
     const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
-        bool reads = false, gives = false, old = false, host = true;
-        for (uint32_t k = 0; k < node->n_inputs; k++)
-            if (onv_is_value(node->inputs[k]))
-                reads |=
-                    carries_batch(driver, &onv_model_value(driver->model, node->inputs[k])->type);
-        for (uint32_t k = 0; k < node->n_outputs; k++) {
-            if (!onv_is_value(node->outputs[k])) continue;
-            const onv_value *value = onv_model_value(driver->model, node->outputs[k]);
-            gives |= carries_batch(driver, &value->type);
-            old |= holds_old_batch(driver, &value->type);
-            host &= value->known != NULL;
-            for (int axis = 0; onv_type_has_rank(&value->type) && axis < value->type.rank; axis++) {
-                onv_dim d = value->type.dims[axis];
-                if (!onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol)) continue;
-                if (!is_even(driver, d))
-                    return (doubt){graph->nodes[i],
-                                   "a size of its result stops growing with the batch"};
-            }
-        }
-        if (reads && !gives && old && !host && !may_drop_batch(node->op_type))
-            return (doubt){graph->nodes[i], "its result keeps the old batch"};
+        const char *why = doubt_node(driver, onv_model_node(driver->model, graph->nodes[i]));
+        if (why != NULL) return (doubt){graph->nodes[i], why};
+    }
+    for (uint32_t i = 0; i < graph->n_outputs; i++) {
+        const onv_value *value = onv_model_value(driver->model, graph->outputs[i]);
+        if (is_result_of_old_batch(driver, &value->type))
+            return (doubt){value->producer, "a result of the network keeps the old batch"};
     }
     return (doubt){ONV_NO_NODE, NULL};
 }
@@ -359,6 +517,11 @@ static doubt find_doubt(const onv_driver *driver)
 /* As if inference had failed there, so that a constant upstream is looked for. */
 static onv_status disbelieve(onv_driver *driver, doubt found)
 {
+    if (!onv_is_node(found.node))
+        return onv_fail(driver->err, ONV_ERR_USAGE,
+                        "the export fixed the batch to %lld and it cannot be changed: a result of "
+                        "the network is a constant of that batch; export with " REMEDY,
+                        (long long)driver->rebatch.old);
     const onv_node *node = onv_model_node(driver->model, found.node);
     driver->failed_node = found.node;
     onv_status status = onv_fail(driver->err, ONV_ERR_MODEL, "%s", found.why);
@@ -386,7 +549,7 @@ static onv_status attempt(onv_driver *driver)
         ONV_TRY(bind_rewrites(driver, batch));
         status = onv_driver_run_graph(driver, main_graph);
         onv_arena_reset(&driver->scratch);
-        if (status == ONV_OK && !onv_is_node(found.node)) return ONV_OK;
+        if (status == ONV_OK && found.why == NULL) return ONV_OK;
         if (status == ONV_OK) status = disbelieve(driver, found);
         driver->model->diags.count = n_diags;
         driver->unknown_ops.count = 0;
@@ -395,23 +558,56 @@ static onv_status attempt(onv_driver *driver)
     return status;
 }
 
-onv_status onv_rebatch_run(onv_driver *driver)
+/* How far a batch was filled up is a matter of the network's code, not of a shape upstream. */
+static bool is_pad(const onv_driver *driver)
 {
-    onv_error *report = driver->err;
-    onv_error cause;
+    return strcmp(onv_model_node(driver->model, driver->failed_node)->op_type, "Pad") == 0;
+}
+
+/* Attempts until nothing is left to change. */
+static onv_status attempts(onv_driver *driver, onv_error *cause)
+{
     onv_status status;
     bool changed;
-    driver->branches_must_fit = true;
+    driver->rebatch.ambiguous = false;
     do {
-        cause = (onv_error){0};
+        *cause = (onv_error){0};
         changed = false;
-        driver->err = &cause;
+        driver->err = cause;
         status = attempt(driver);
-        if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) {
+        if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node) && !is_pad(driver)) {
             onv_status search = change_upstream(driver, &changed);
             if (search != ONV_OK) status = search;
         }
     } while (changed);
+    return status;
+}
+
+/* Reshapes that can be read in two ways are read the other way, where the first leads nowhere. */
+static onv_status attempt_both(onv_driver *driver, onv_error *cause)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    onv_status status = attempts(driver, cause);
+    if (status != ONV_ERR_MODEL || !rebatch->ambiguous) return status;
+    onv_error other = {0};
+    onv_node_id failed = driver->failed_node;
+    onv_rebatch_cleanup(rebatch);
+    rebatch->take_later = true;
+    onv_status second = attempts(driver, &other);
+    if (second == ONV_ERR_MODEL) {
+        driver->failed_node = failed;
+        return status;
+    }
+    *cause = other;
+    return second;
+}
+
+onv_status onv_rebatch_run(onv_driver *driver)
+{
+    onv_error *report = driver->err;
+    onv_error cause;
+    driver->branches_must_fit = true;
+    onv_status status = attempt_both(driver, &cause);
     driver->branches_must_fit = false;
     if (status == ONV_ERR_MODEL && driver->model->graphs.count > 1) {
         /* Nothing is left to change: a branch may be impossible with that batch. */

@@ -193,6 +193,25 @@ static onv_status function_note(onv_builder *b, const Onnx__NodeProto *pb, const
     return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* Whether the call of a linear layer has a third argument, its bias. */
+static bool has_bias(const Onnx__NodeProto *pb)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        const char *at;
+        if (strcmp(note->key, ONV_NOTE_CALL) != 0 ||
+            (at = strstr(note->value, ONV_NOTE_LINEAR)) == NULL)
+            continue;
+        uint32_t n_args = 1;
+        for (at += sizeof ONV_NOTE_LINEAR - 1; *at != '\0' && *at != ')'; at++)
+            n_args += *at == ',';
+        size_t last = (size_t)(at - note->value);
+        bool is_none = last >= 4 && memcmp(note->value + last - 4, "None", 4) == 0;
+        if (n_args >= 3 && !is_none) return true;
+    }
+    return false;
+}
+
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                         size_t index)
 {
@@ -217,6 +236,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(function_note(b, pb, &node.function));
+    node.has_bias = has_bias(pb);
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

@@ -137,6 +137,11 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
+static bool calls_linear(const unsigned char *text, size_t bytes)
+{
+    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
+}
+
 static bool calls_function(const unsigned char *text, size_t bytes)
 {
     return memmem(text, bytes, ONV_NOTE_APPLY, sizeof ONV_NOTE_APPLY - 1) != NULL;
@@ -147,7 +152,7 @@ static bool calls_function(const unsigned char *text, size_t bytes)
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
     static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
-                                       ONV_NOTE_TRACE};
+                                       ONV_NOTE_TRACE, ONV_NOTE_CALL};
     if (bytes > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;
@@ -158,6 +163,7 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
                (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || calls_function(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }
     return false;

@@ -105,6 +105,9 @@ static bool join_reshapes(onv_edit *e, onv_node_id node)
     if (last.index == node.index) return false;
     onv_value_id out = onv_edit_out(e, last, 0);
     const onv_type *to = onv_edit_seen(e, out);
+    /* Under another batch than the file's: the sizes that were inferred, not those of its constants. */
+    const onv_type *own = &onv_edit_value_at(e, out)->type;
+    if (onv_type_has_rank(own) && onv_type_is_static(own) && own->rank == to->rank) to = own;
     for (int i = 0; i < to->rank; i++) dims[i] = to->dims[i].raw;
     const int64_t length = to->rank;
     onv_value_id shape =

@@ -237,6 +237,44 @@ static void attention_without_a_kernel_stays_apart(void **state)
     assert_int_equal(kept_by_attention(plain, 8, &flash), kept_by_attention(plain, 8, &math));
 }
 
+/* What PyTorch 2.15 takes for calls, told by what stays: FlashAttention has 24 bytes of states, cuDNN's
+ * kernel 16, the third one rows that are rounded up to 32. */
+static void the_dispatcher_chooses_by_device_mask_and_type(void **state)
+{
+    (void)state;
+    enum { OPERANDS = 7 * OPERAND / 2, MASK = 2 * ROWS * ROWS * 2, SUMS = HEADS_OF_SAMPLES * 4 };
+    static const char *const call[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
+    static const char *const masked[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)e", "Add(e m)s",
+                                         NULL};
+    const struct {
+        uint32_t device, pytorch;
+        double dropout;
+        bool is_masked;
+        uint64_t kept;
+    } cases[] = {
+        {90, 2015, 0, false, OPERANDS + ROWS * SUMS + 16},
+        {90, 2015, 0, true, OPERANDS + MASK + ROWS * SUMS + 16},
+        {100, 2015, 0, false, OPERANDS + ROWS * SUMS + 16},
+        {90, 2015, 0.1, false, OPERANDS + ROWS * SUMS + 24},
+        {90, 2015, 0.1, true, OPERANDS + MASK + 32 * SUMS + 16},
+        {80, 2015, 0, false, OPERANDS + ROWS * SUMS + 24},
+        {86, 2015, 0, true, OPERANDS + MASK + 32 * SUMS + 16},
+        {90, 2014, 0, false, OPERANDS + ROWS * SUMS + 24},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_lower_options options = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_AUTO};
+        options.amp = ONV_FLOAT16;
+        options.attention_dropout = cases[i].dropout;
+        options.cuda = onv_cuda_library_defaults();
+        options.cuda.compute_capability = cases[i].device;
+        options.cuda.pytorch = options.pytorch_version = cases[i].pytorch;
+        uint64_t kept = kept_by_attention(cases[i].is_masked ? masked : call, 8, &options);
+        if (kept != cases[i].kept)
+            fail_msg("case %zu keeps %llu bytes, not %llu", i, (unsigned long long)kept,
+                     (unsigned long long)cases[i].kept);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +283,7 @@ int main(void)
         cmocka_unit_test(arranged_weights_are_parameters),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
         cmocka_unit_test(attention_without_a_kernel_stays_apart),
+        cmocka_unit_test(the_dispatcher_chooses_by_device_mask_and_type),
     };
     return cmocka_run_group_tests_name("eager.kernels", tests, NULL, NULL);
 }

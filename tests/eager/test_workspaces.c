@@ -212,6 +212,34 @@ static void a_branch_may_be_the_first_to_multiply(void **state)
     model_free(m);
 }
 
+/* The exporter drops a bias of zeros; its notes say that the call had one, which cuBLASLt adds. */
+static void a_bias_that_the_exporter_dropped_is_added(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        uint64_t bytes;
+    } cases[] = {
+        {"%x, %p_w", LARGE}, {"%x, %p_w, %p_b", UINT64_C(1048576)}, {"%x, %p_w, None", LARGE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[16,256]");
+        model_weight(m, "w", "f32[256,256]");
+        model_linear_call(m, cases[i].arguments);
+        model_node(m, "MatMul", "linear", "x w", "y", "");
+        model_output(m, "y", "f32");
+        onv_train_options options = with(2015);
+        built b;
+        build(&b, m, &options);
+        uint64_t largest = 0;
+        for (size_t k = 0; k < b.eager.ops.count; k++)
+            if (b.eager.ops.at[k].workspace.bytes > largest)
+                largest = b.eager.ops.at[k].workspace.bytes;
+        assert_int_equal(largest, cases[i].bytes);
+        clean(&b, m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +247,7 @@ int main(void)
         cmocka_unit_test(older_releases_keep_one_for_each_thread),
         cmocka_unit_test(a_bias_comes_last),
         cmocka_unit_test(a_recurrent_module_has_one_workspace),
+        cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
     };
     return cmocka_run_group_tests_name("eager.workspaces", tests, NULL, NULL);

@@ -348,6 +348,135 @@ static void a_batch_that_stops_growing_is_refused(void **state)
     model_free(m);
 }
 
+static void expect_refusal(model *m, const char *node, const char *why)
+{
+    onv_error err = {0};
+    onv_analysis *analysis;
+    onv_options options = batch_of(8);
+    assert_int_equal(model_try(m, &options, &analysis, &err), ONV_ERR_USAGE);
+    assert_string_equal(err.node, node);
+    if (strstr(err.message, why) == NULL) fail_msg("'%s' does not say '%s'", err.message, why);
+    assert_non_null(strstr(err.message, "dynamic_shapes"));
+    model_free(m);
+}
+
+static void channels_that_hold_the_batch_are_resized_whole(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8,16,16]");
+    model_ints(m, "folded", 4, (int64_t[]){1, 32, 16, 16});
+    model_ints(m, "sizes", 4, (int64_t[]){1, 32, 32, 32});
+    model_ints(m, "unfolded", 4, (int64_t[]){4, 8, 32, 32});
+    model_node(m, "Reshape", "fold", "x folded", "a", "");
+    model_node(m, "Resize", "up", "a - - sizes", "b", "mode='nearest'");
+    model_node(m, "Reshape", "unfold", "b unfolded", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "b"), "[1, 64, 32, 32]");
+    assert_string_equal(model_shape(analysis, "y"), "[8, 8, 32, 32]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+/* Sizes that are neither those of the data nor carry the batch. */
+static void sizes_that_drop_the_batch_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8,16]");
+    model_ints(m, "sizes", 3, (int64_t[]){12, 8, 16});
+    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "up", "grows with the batch");
+}
+
+static void indices_of_every_sample_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "samples", 4, (int64_t[]){3, 2, 1, 0});
+    model_node(m, "Gather", "flip", "x samples", "a", "");
+    model_node(m, "ReduceSum", "sum", "a", "y", "keepdims=0");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "flip", "picks the samples");
+}
+
+static void samples_of_the_old_batch_are_not_appended(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "none", "f32[4,16]");
+    model_node(m, "Concat", "twice", "x none", "y", "axis=0");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "twice", "appends");
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "pads", 4, (int64_t[]){0, 0, 4, 0});
+    model_node(m, "Pad", "fill", "x pads", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "fill", "appends");
+}
+
+/* What no input decides: its shape carries the batch, wherever it stands in it. */
+static void results_beside_the_inputs_have_the_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "shape", 3, (int64_t[]){1, 4, 16});
+    model_node(m, "ConstantOfShape", "zeros", "shape", "a", "");
+    model_node(m, "Tanh", "tanh", "a", "h", "");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "h", "f32");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "h", "[1, 8, 16]");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "w", "f32[4,16]");
+    model_node(m, "Tanh", "tanh", "w", "h", "");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "h", "f32");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "tanh", "keeps the old batch");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "mask", "f32[4,1,6]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "mask", "f32");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "", "a constant of that batch");
+}
+
+/* As many heads as samples, and heads come first: only the result says which is which. */
+static void heads_are_told_from_samples(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6,4,5]");
+    model_ints(m, "merged", 3, (int64_t[]){16, 6, 5});
+    model_ints(m, "split", 4, (int64_t[]){4, 4, 6, 5});
+    model_ints(m, "rows", 3, (int64_t[]){4, 6, 20});
+    model_node(m, "Transpose", "heads", "x", "a", "perm=[2,0,1,3]");
+    model_node(m, "Reshape", "merge", "a merged", "b", "");
+    model_node(m, "Reshape", "part", "b split", "c", "");
+    model_node(m, "Transpose", "samples", "c", "d", "perm=[1,2,0,3]");
+    model_node(m, "Reshape", "join", "d rows", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "c"), "[4, 8, 6, 5]");
+    assert_string_equal(model_shape(analysis, "y"), "[8, 6, 20]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
 static void one_constant_may_mean_different_things(void **state)
 {
     (void)state;
@@ -358,7 +487,8 @@ static void one_constant_may_mean_different_things(void **state)
     model_node(m, "Reshape", "of_input", "x target", "a", "");
     model_node(m, "Reshape", "of_weight", "w target", "b", "");
     model_node(m, "ReduceSum", "sum", "a", "c", "keepdims=1");
-    model_output(m, "b", "f32");
+    model_node(m, "ReduceSum", "sum_b", "b", "d", "keepdims=1");
+    model_output(m, "d", "f32");
     model_output(m, "c", "f32");
     onv_options options = batch_of(4);
     onv_analysis *analysis = model_analyse(m, &options);
@@ -428,6 +558,12 @@ int main(void)
         cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),
         cmocka_unit_test(sizes_of_a_resize_follow_the_batch),
         cmocka_unit_test(a_batch_that_stops_growing_is_refused),
+        cmocka_unit_test(channels_that_hold_the_batch_are_resized_whole),
+        cmocka_unit_test(sizes_that_drop_the_batch_are_refused),
+        cmocka_unit_test(indices_of_every_sample_are_refused),
+        cmocka_unit_test(samples_of_the_old_batch_are_not_appended),
+        cmocka_unit_test(results_beside_the_inputs_have_the_batch),
+        cmocka_unit_test(heads_are_told_from_samples),
         cmocka_unit_test(one_constant_may_mean_different_things),
         cmocka_unit_test(what_cannot_be_carried_names_node_and_constant),
         cmocka_unit_test(the_fixed_sample_becomes_the_free_one),

@@ -31,6 +31,7 @@ struct model {
     char source[256]; /* of the next node */
     char trace[256];  /* likewise */
     char classes[256];
+    char call[256];
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -316,7 +317,8 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     if (m->source[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.name_scopes", m->source);
     if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
     if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
-    m->source[0] = m->classes[0] = m->trace[0] = '\0';
+    if (m->call[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.fx_node", m->call);
+    m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = '\0';
     put_message(current(m), 1, &node);
 }
 
@@ -352,6 +354,15 @@ void model_class(model *m, const char *module_class, const char *aten)
 void model_trace(model *m, const char *line)
 {
     snprintf(m->trace, sizeof m->trace, "File \"net.py\", line 1, in forward\n    %s", line);
+}
+
+void model_linear_call(model *m, const char *arguments)
+{
+    snprintf(
+        m->call, sizeof m->call,
+        "%%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = "
+        "(%s), kwargs = {})",
+        arguments);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */
