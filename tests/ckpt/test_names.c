@@ -16,6 +16,7 @@
 typedef struct named {
     taped t;
     onv_scopes scopes;
+    onv_borders borders;
     onv_namer namer;
     onv_arena arena;
 } named;
@@ -27,8 +28,10 @@ static void named_init(named *n)
     assert_int_equal(onv_scopes_find(&n->t.flow.model, &n->t.eager, &n->arena, &n->scopes, &err),
                      ONV_OK);
     assert_int_equal(
-        onv_namer_init(&n->namer, &n->t.flow.model, &n->t.eager, &n->scopes, &n->arena, &err),
-        ONV_OK);
+        onv_borders_find(&n->t.flow.model, &n->t.eager, &n->arena, &n->borders, &err), ONV_OK);
+    assert_int_equal(onv_namer_init(&n->namer, &n->t.flow.model, &n->t.eager, &n->scopes,
+                                    &n->borders, &n->arena, &err),
+                     ONV_OK);
 }
 
 static void named_close(named *n)
