@@ -3,8 +3,9 @@
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --limit --no-external-data --untrusted --expandable-segments --budget --margin --max-batch --list-gpus --replay
-        --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --as-exported --attention --locals --zero-grad
+        --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
+        --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
+        --offload --ema --weights --pool --as-exported --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --json --csv
         --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
@@ -38,6 +39,19 @@ _onnxvram() {
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
+    --pytorch)
+        mapfile -t COMPREPLY < <(compgen -W '2.15 2.14 2.13 2.12 2.11 2.10 2.9 2.8 2.7 2.6 2.5 2.4 2.3 2.2 2.1 2.0 1.13 1.12 1.11 1.10 1.9' -- "$cur")
+        ;;
+    --ort)
+        compopt -o nospace
+        mapfile -t COMPREPLY < <(
+            compgen -S = -W 'graph_optimization_level arena_extend_strategy gpu_mem_limit cudnn_conv_algo_search
+                cudnn_conv_use_max_workspace cudnn_conv1d_pad_to_nc1d fuse_conv_bias prefer_nhwc use_tf32
+                enable_mem_pattern enable_mem_reuse session.use_device_allocator_for_initializers
+                session.disable_prepacking session.use_deterministic_compute
+                optimization.enable_gelu_approximation' -- "$cur"
+        )
+        ;;
     --attention) mapfile -t COMPREPLY < <(compgen -W 'auto math flash efficient' -- "$cur") ;;
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
@@ -51,14 +65,14 @@ _onnxvram() {
                 memory file-bytes output known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
-    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --budget | \
+    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --gpu | --budget | \
         --margin | --top | --capacity)
         COMPREPLY=()
         ;;
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --plan-out ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --ort-partition || $option == --shape-trace || $option == --plan-out ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else

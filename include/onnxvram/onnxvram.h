@@ -152,6 +152,13 @@ typedef struct onv_options {
     unsigned accumulate;      /* batches whose gradients are added up before a step; 0: 1 */
     unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
+    const char *ddp;     /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
+    const char *fsdp;    /* fully_shard: patterns of its units with commas; "": repeated modules */
+    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;            /* a moving average of the parameters beside them */
+    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights; /* a format of onv_weight_format_name(), of frozen linear layers */
     bool as_exported;           /* no operator that the exporter decomposed is recognised */
     const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
@@ -168,6 +175,17 @@ typedef struct onv_options {
         no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
+    const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
+    size_t n_ort;
+    bool ort_advise;         /* compare settings of ONNX Runtime */
+    bool ort_partition;      /* make the statistics of ONV_FORMAT_ORT_PARTITION */
+    const char *shape_trace; /* a CSV file of requests to one session of ONNX Runtime: the names of
+                                dims, then a line of sizes for each request; NULL: none */
+    unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
+                                    80, 86, 89; 0: 90 */
+    bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
+    const char *pytorch; /* a release of onv_pytorch_name(); NULL: the first */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -249,9 +267,10 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;              /* the most beyond the weights */
     uint64_t held_bytes;                    /* both together, as taken from the device */
-    uint64_t workspace_low, workspace_high; /* of libraries */
+    uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
     uint64_t context_low, context_high;     /* of the driver */
     uint64_t total_low, total_high;
+    bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
 } onv_runtime_info;
 
 /* Training in eager PyTorch, on one device. Sizes as asked for; the last two as PyTorch's allocator
@@ -260,8 +279,8 @@ typedef struct onv_training_info {
     const char *optimizer, *loss;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
-    uint64_t peak_bytes;
-    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t peak_bytes; /* tensors alone */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
 } onv_training_info;
 
 /* False where training was not asked for. */
@@ -291,6 +310,21 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
+ * context is there once. */
+typedef struct onv_together_info {
+    uint64_t sessions;
+    uint64_t arenas_low, arenas_high;
+    uint64_t shared_arena; /* what one arena for all of them grows to, one run at a time */
+    uint64_t driver_bytes;
+    uint64_t context_low, context_high;
+    uint64_t total_low, total_high; /* with an arena each */
+} onv_together_info;
+
+/* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */
+ONV_API onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
+                                size_t count, onv_together_info *info, onv_error *error);
+
 /* What the replay found: all allocations that were predicted were made on the device, every buffer was
  * written and read again. Of several runtimes the largest. */
 typedef struct onv_replay_info {
@@ -315,8 +349,15 @@ ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
 
 /* The runtimes and the orders of execution there are; NULL beyond the last one. */
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
+ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
+
+/* Releases of PyTorch whose memory is modelled, the newest first; NULL past the last. */
+ONV_API const char *onv_pytorch_name(size_t index);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
+/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
+ * one. */
+ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
 /* The checkpointing plans; one that takes a count is written NAME=K. */
 ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
 
@@ -343,7 +384,8 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_CHECKPOINTS,   /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION /* bytes by node, for ONNX Runtime's partitioning by resources */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -354,6 +396,7 @@ typedef struct onv_report_options {
     unsigned top;         /* how many of the largest tensors; 0: 10 */
     unsigned layer_depth; /* scopes of ONV_FORMAT_LAYERS; 0: all */
     int verbosity;        /* -1 quiet, 0, 1 verbose */
+    const onv_together_info *together; /* said of all models; NULL: nothing */
 } onv_report_options;
 
 static inline onv_report_options onv_report_options_default(void)

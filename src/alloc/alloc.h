@@ -71,6 +71,7 @@ typedef struct onv_torch_options {
     uint32_t roundup_power2_divisions[16]; /* off; [k]: sizes from 2^(20 + k) on, [0] also below */
     double garbage_collection_threshold;   /* off; has an effect only with memory_fraction */
     double memory_fraction;                /* not set; of capacity_bytes, which it needs */
+    uint64_t pool_bytes; /* 0; no setting: a free segment of this size that earlier work left */
 } onv_torch_options;
 
 typedef enum onv_bfc_extend {

@@ -1,6 +1,6 @@
 /* ONNX Runtime's BFC arena (best fit with coalescing), one stream.
  *
- * Regions come from the device and never go back (Shrink() is not modelled). Free chunks are taken
+ * Regions come from the device and go back only where the arena is shrunk. Free chunks are taken
  * in order of size, then address: the bins of the original are ranges of that order, so one ordered
  * set stands for all of them.
  *
@@ -13,6 +13,7 @@
 
 #define QUANTUM_BYTES       UINT64_C(256)   /* kMinAllocationSize */
 #define INITIAL_CHUNK_BYTES ONV_MIB         /* DEFAULT_INITIAL_CHUNK_SIZE_BYTES */
+#define GROWTH_CHUNK_BYTES  (2 * ONV_MIB)   /* DEFAULT_INITIAL_GROWTH_CHUNK_SIZE_BYTES */
 #define MAX_DEAD_BYTES      (128 * ONV_MIB) /* DEFAULT_MAX_DEAD_BYTES_PER_CHUNK */
 #define MAX_EXTEND_BYTES    ONV_GIB         /* DEFAULT_MAX_POWER_OF_TWO_EXTEND_BYTES */
 #define MIN_BACKPEDAL_BYTES (8 * ONV_KIB)   /* Extend gives up below */
@@ -123,6 +124,30 @@ static void bfc_free(onv_allocator *a, uint32_t block)
     onv_block_set_insert(&s->free, &a->space, block);
 }
 
+/* Shrink: regions that nothing lies in go back to the device, but the first one stays where regions
+ * grow by powers of two. From then on the arena grows as it did after its first region. */
+static onv_status bfc_release(onv_allocator *a, onv_error *err)
+{
+    bfc_state *s = a->state;
+    bool keeps = a->options.bfc.extend == ONV_BFC_NEXT_POWER_OF_TWO;
+    (void)err;
+    for (uint32_t i = a->space.first_segment, next; i != ONV_NO_BLOCK; i = next) {
+        const onv_segment *segment = &a->space.segments.at[i];
+        next = segment->next;
+        if (segment->direct) continue;
+        uint32_t block = segment->first;
+        bool is_free = onv_space_is_whole(&a->space, block) &&
+                       onv_space_block(&a->space, block)->state == ONV_BLOCK_FREE;
+        if (is_free && !keeps) {
+            onv_block_set_remove(&s->free, &a->space, block);
+            onv_device_free(a, block);
+        }
+        keeps = false;
+    }
+    s->region_bytes = GROWTH_CHUNK_BYTES;
+    return ONV_OK;
+}
+
 static void preset_same(onv_alloc_options *options)
 {
     options->bfc.extend = ONV_BFC_SAME_AS_REQUESTED;
@@ -137,6 +162,7 @@ const onv_alloc_model onv_alloc_bfc = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
+    .release_cached = bfc_release,
 };
 
 const onv_alloc_model onv_alloc_bfc_same = {
@@ -148,4 +174,5 @@ const onv_alloc_model onv_alloc_bfc_same = {
     .alloc = bfc_alloc,
     .reserve = bfc_reserve,
     .free = bfc_free,
+    .release_cached = bfc_release,
 };

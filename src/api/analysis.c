@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/replay.h"
+#include "api/sessions.h"
 #include "load/limits.h"
 
 /* Options of an older header are shorter; what they lack is zero, the default. */
@@ -67,6 +68,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     from->watch = &w;
     ONV_TRY(onv_analysis_create(from, options, result, err));
     ONV_TRY(judge_fit(from, options, *result, err));
+    ONV_TRY(onv_session_extras(from, options, *result, err));
     return replay(from, options, *result, err);
 }
 
@@ -116,7 +118,9 @@ void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
     onv_replays_cleanup(&analysis->replays);
+    onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);
+    onv_rewritten_cleanup(&analysis->rewritten);
     onv_model_cleanup(&analysis->model);
     onv_heap_free(analysis);
 }

@@ -9,22 +9,38 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
+#include "ort/node_stats.h"
+#include "ort/shape_trace.h"
+#include "rewrite/rewrite.h"
 #include "runtime/fit.h"
 #include "runtime/levers.h"
+#include "runtime/ort_advice.h"
 
 struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
+    onv_ort_settings ort;           /* of the session of the runtime `ort` */
+    onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_live live;
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
+    onv_rewritten
+        rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
+    onv_live rewritten_live;      /* of it, in its order */
+    bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */
+    onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
+    /* Of ONNX Runtime; without rows: not asked for. */
+    onv_ort_node_stats node_stats;
+    onv_ort_advice advice;
+    onv_shape_requests requests;
     onv_replays replays;
+    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch

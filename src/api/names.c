@@ -5,7 +5,9 @@
 #include "alloc/alloc.h"
 #include "ckpt/training.h"
 #include "device/device.h"
+#include "eager/pytorch.h"
 #include "order/order.h"
+#include "ort/settings.h"
 #include "runtime/runtime.h"
 
 const char *onv_version(void)
@@ -20,11 +22,23 @@ const char *onv_runtime_name(size_t index, const char **summary)
     return onv_runtimes[index]->name;
 }
 
+const char *onv_weight_format_name(size_t index, const char **summary)
+{
+    if (index >= onv_n_weight_formats) return NULL;
+    if (summary != NULL) *summary = onv_weight_formats[index].summary;
+    return onv_weight_formats[index].name;
+}
+
 const char *onv_optimizer_name(size_t index, const char **summary)
 {
     if (index >= onv_n_optimizers) return NULL;
     if (summary != NULL) *summary = onv_optimizers[index]->summary;
     return onv_optimizers[index]->name;
+}
+
+const char *onv_pytorch_name(size_t index)
+{
+    return onv_pytorch_release(index);
 }
 
 const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count)
@@ -47,6 +61,11 @@ const char *onv_allocator_name(size_t index, const char **summary)
     if (index >= onv_n_alloc_models) return NULL;
     if (summary != NULL) *summary = onv_alloc_models[index]->summary;
     return onv_alloc_models[index]->name;
+}
+
+const char *onv_ort_setting_at(size_t index, const char **values)
+{
+    return onv_ort_setting_name(index, values);
 }
 
 const char *onv_replay_device_name(size_t index, const char **summary)

@@ -18,6 +18,7 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     onv_runtime_result other;
     if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    how.lower.reports = false;
     onv_runtime_options named = how;
     named.lower.locals = true;
     if (!how.lower.locals) {
@@ -32,34 +33,64 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     return ONV_OK;
 }
 
-/* A runtime that insists on an order of its own is given lifetimes in that order. */
+/* The graph that ONNX Runtime makes of the model, where it is asked for; it needs no sizes. */
+static onv_status rewrite(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    const onv_runtime *runtime = onv_runtime_find("ort");
+    const char *list = options->runtimes;
+    onv_order_result order;
+    if (list == NULL && options->train != NULL) return ONV_OK;
+    if (!onv_is_listed(list, runtime->name)) return ONV_OK;
+    analysis->dumps_rewritten = list != NULL && strcmp(list, runtime->name) == 0;
+    onv_rewritten *to = &analysis->rewritten;
+    ONV_TRY(onv_rewrite_model(&analysis->model,
+                              (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
+    ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
+    return onv_live_compute(&to->model, order.nodes, &analysis->rewritten_live, err);
+}
+
+/* What a runtime runs: the model, or what the runtime makes of it. */
+typedef struct prepared {
+    onv_model *model;
+    const onv_live *live;
+} prepared;
+
+static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
+                        onv_runtime_options *how)
+{
+    if (!runtime->rewrites) return (prepared){&analysis->model, &analysis->live};
+    how->rewritten = &analysis->rewritten;
+    return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
+}
+
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
-    onv_runtime_options how = {
-        .plan_effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
+    onv_runtime_options how = {.ort = &analysis->ort,
+                               .plan_effort = options->effort,
+                               .cancelled = onv_watch_over,
+                               .cancel_context = w};
     how.alloc.torch.expandable_segments = options->expandable_segments;
+    how.alloc.torch.pool_bytes = options->pool;
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
-    onv_live reordered;
-    const onv_live *live = &analysis->live;
-    if (runtime->order != NULL) {
-        onv_order_result order;
-        ONV_TRY(
-            onv_order_compute(onv_order_find(runtime->order), &analysis->model, NULL, &order, err));
-        ONV_TRY(onv_live_compute(&analysis->model, order.nodes, &reordered, err));
-        live = &reordered;
-    }
+    analysis->cuda = how.lower.cuda;
+    /* Of inference; training says its own. */
+    how.lower.reports = !analysis->eager_reported && options->train == NULL &&
+                        runtime->produce == onv_runtime_find("torch")->produce;
+    analysis->eager_reported |= how.lower.reports;
+    prepared p = prepare(analysis, runtime, &how);
+    const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
     bool is_replayed = analysis->replays.kind != NULL;
     if (!is_plan && !is_replayed) {
-        ONV_TRY(onv_runtime_compute(runtime, &analysis->model, live, &how, result, err));
+        ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
-    ONV_TRY(onv_runtime_execute(runtime, &analysis->model, live, &how, result, &made, err));
+    ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
     if (is_plan) {
         analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
         if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
@@ -90,6 +121,54 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
     return ONV_OK;
 }
 
+typedef struct trained {
+    onv_analysis *analysis;
+    onv_replay_training replays;
+} trained;
+
+static onv_status take_trained(void *context, const onv_timeline *t, const onv_placement *placement,
+                               const char *plan, onv_error *err)
+{
+    trained *taken = context;
+    onv_timeline copy = {0};
+    onv_status status = onv_timeline_path(t, &copy, NULL, err);
+    onv_timeline_cleanup(status == ONV_OK ? &taken->analysis->trained : &copy);
+    ONV_TRY(status);
+    taken->analysis->trained = copy;
+    if (taken->analysis->replays.kind == NULL) return ONV_OK;
+    return onv_replay_take_training(&taken->replays, t, placement, plan, err);
+}
+
+/* A device that is full makes PyTorch's allocator give back what it has cached, and ask again: what passes the
+ * budget may fit for that. Plans and the largest batch are judged without. Served anew with what the budget leaves beside the context and workspaces. */
+static onv_status press(onv_analysis *analysis, const onv_training_options *how,
+                        uint64_t usable_bytes, onv_runtime_result *r, onv_error *err)
+{
+    onv_training *t = &analysis->training;
+    uint64_t beside = r->total_bytes.high - r->held_bytes;
+    if (usable_bytes == 0 || r->total_bytes.high <= usable_bytes || beside >= usable_bytes ||
+        t->n_plans > 0 || t->figures.allocated_peak_bytes > usable_bytes - beside)
+        return ONV_OK;
+    onv_placement placement;
+    onv_alloc_options alloc = how->alloc;
+    alloc.capacity_bytes = usable_bytes - beside;
+    ONV_TRY(
+        onv_alloc_run(&analysis->trained, onv_alloc_model_find("torch"), &alloc, &placement, err));
+    onv_status status = ONV_OK;
+    if (!placement.figures.out_of_memory) {
+        t->figures.released_bytes = 0;
+        for (size_t i = 0; i < placement.segments.count; i++)
+            if (placement.segments.at[i].returned < placement.events.count)
+                t->figures.released_bytes += placement.segments.at[i].bytes;
+        t->figures.unbounded_reserved_bytes = t->figures.reserved_peak_bytes;
+        t->figures.reserved_peak_bytes = placement.figures.reserved_peak;
+        t->figures.allocated_peak_bytes = placement.figures.allocated_peak;
+        status = onv_runtime_of_training(&t->figures, r, err);
+    }
+    onv_placement_cleanup(&placement);
+    return status;
+}
+
 /* Training stands among the runtimes as one more, so that budgets apply to it. */
 static onv_status compute_training(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                                    onv_error *err)
@@ -98,19 +177,21 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
-    onv_replay_training shown = {&analysis->replays,
-                                 options->runtimes,
-                                 {.alloc = how.alloc, .plan_effort = options->effort}};
-    how.take = analysis->replays.kind != NULL ? onv_replay_take_training : NULL;
-    how.take_context = &shown;
+    trained taken = {analysis,
+                     {&analysis->replays,
+                      options->runtimes,
+                      {.alloc = how.alloc, .plan_effort = options->effort}}};
+    how.take = take_trained;
+    how.take_context = &taken;
     onv_training *t = &analysis->training;
     ONV_TRY(onv_training_compute(&analysis->model, &analysis->live, &how, t, err));
     onv_fit budget = {.budget_bytes = options->budget, .margin_percent = options->margin_percent};
     onv_fit_judge(&budget, NULL, 0);
-    ONV_TRY(
-        onv_training_choose_plan(&analysis->model, &analysis->live, budget.usable_bytes, t, err));
+    ONV_TRY(onv_training_choose_plan(budget.usable_bytes, t, err));
     onv_runtime_result *r = &analysis->runtimes[analysis->n_runtimes++];
-    return onv_runtime_of_training(&analysis->model, &analysis->live, &t->figures, r, err);
+    ONV_TRY(onv_runtime_of_training(&t->figures, r, err));
+    if (options->max_batch) return ONV_OK;
+    return press(analysis, &how, budget.usable_bytes, r, err);
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
@@ -133,6 +214,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
                         "%llu tensors have no size, so nothing can be replayed: bind all "
                         "dimensions",
                         (unsigned long long)analysis->live.unknown);
+    ONV_TRY(rewrite(analysis, options, err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     /* Training alone is compared with PyTorch's inference, unless more is asked for. */
     const char *list = options->runtimes;
@@ -146,12 +228,22 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
 }
 
+static onv_status read_ort_settings(const onv_options *options, onv_ort_settings *settings,
+                                    onv_error *err)
+{
+    *settings = onv_ort_settings_default;
+    for (size_t i = 0; i < options->n_ort; i++)
+        ONV_TRY(onv_ort_settings_set(settings, options->ort[i], err));
+    return ONV_OK;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(onv_check_runtimes(options->runtimes, err));
     ONV_TRY(onv_training_check_options(options, err));
+    ONV_TRY(read_ort_settings(options, &analysis->ort, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
@@ -182,10 +274,14 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         status = analyse(analysis, options, from->watch, err);
         if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
-        if (status != ONV_OK) onv_model_cleanup(&analysis->model);
+        if (status != ONV_OK) {
+            onv_rewritten_cleanup(&analysis->rewritten);
+            onv_model_cleanup(&analysis->model);
+        }
     }
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);
+        onv_timeline_cleanup(&analysis->trained);
         onv_heap_free(analysis);
         return status;
     }

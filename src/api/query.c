@@ -92,12 +92,12 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
         .weight_bytes = r->weight_bytes,
         .activation_bytes = r->activation_bytes,
         .held_bytes = r->held_bytes,
-        .workspace_low = r->workspace_bytes.low,
-        .workspace_high = r->workspace_bytes.high,
+        .driver_bytes = r->driver_bytes,
         .context_low = r->context_bytes.low,
         .context_high = r->context_bytes.high,
         .total_low = r->total_bytes.low,
         .total_high = r->total_bytes.high,
+        .out_of_memory = r->out_of_memory,
     };
     return true;
 }
@@ -189,10 +189,19 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,
+                              .rewritten = analyses[i]->rewritten.model.graphs.count > 0
+                                               ? &analyses[i]->rewritten
+                                               : NULL,
+                              .rewritten_live = &analyses[i]->rewritten_live,
+                              .dumps_rewritten = analyses[i]->dumps_rewritten,
                               .plan_offsets = analyses[i]->plan_offsets,
                               .training = &analyses[i]->training,
+                              .trained = &analyses[i]->trained,
                               .levers = &analyses[i]->levers,
                               .fit = &analyses[i]->fit,
+                              .node_stats = &analyses[i]->node_stats,
+                              .advice = &analyses[i]->advice,
+                              .requests = &analyses[i]->requests,
                               .replays = &analyses[i]->replays};
     onv_status status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "eager/pytorch.h"
+
 /* The index of a name in a list; `count` where it is not there. NULL is the first one. */
 static size_t find_name(const char *const *names, size_t count, const char *name)
 {
@@ -12,7 +14,7 @@ static size_t find_name(const char *const *names, size_t count, const char *name
 }
 
 /* The loss of outputs that no item of the list names: none where there are items with names alone. */
-static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
+static onv_status read_losses(const char *list, onv_loss *loss, uint32_t *chunks, onv_error *err)
 {
     onv_loss_item item;
     *loss = ONV_LOSS_AUTO;
@@ -20,13 +22,69 @@ static onv_status read_losses(const char *list, onv_loss *loss, onv_error *err)
     while (onv_loss_next(&list, &item)) {
         if (item.loss == ONV_LOSS_AUTO)
             return onv_fail(err, ONV_ERR_USAGE,
-                            "there is no loss '%.*s': cross-entropy, mse or none", (int)item.length,
-                            item.text);
+                            "there is no loss '%.*s': cross-entropy, fused-cross-entropy, "
+                            "chunked-cross-entropy[=N] (N from 1 to 4096), mse or none",
+                            (int)item.length, item.text);
+        if (item.output_length == 0) *chunks = item.count;
         if (item.output_length == 0)
             *loss = item.loss;
         else if (*loss == ONV_LOSS_AUTO)
             *loss = ONV_LOSS_NONE;
     }
+    return ONV_OK;
+}
+
+static onv_cuda_library_settings read_device(const onv_options *options)
+{
+    onv_cuda_library_settings cuda = onv_cuda_library_defaults();
+    if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
+    cuda.tf32 = !options->no_tf32;
+    cuda.channels_last = options->channels_last;
+    cuda.benchmark = options->cudnn_benchmark;
+    return cuda;
+}
+
+/* How devices share the work, and what leaves them. */
+static onv_status read_sharing(const onv_options *options, onv_training_options *how,
+                               onv_error *err)
+{
+    static const char *const modes[] = {
+        [ONV_PARALLEL_DDP] = "copy", [ONV_PARALLEL_DDP_VIEWS] = "view"};
+    static const char *const offloads[] = {
+        [ONV_OFFLOAD_OPTIMIZER] = "optimizer", [ONV_OFFLOAD_GRADIENTS] = "gradients"};
+    enum { N_MODES = 3, N_OFFLOADS = 3 };
+    size_t mode = find_name(modes, N_MODES, options->ddp);
+    size_t offload = find_name(offloads, N_OFFLOADS, options->offload);
+    if (mode == N_MODES)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "DDP's gradients are copied into buckets or views of them: copy or view, "
+                        "not '%s'",
+                        options->ddp);
+    if (offload == N_OFFLOADS)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what can be offloaded to the host is optimizer or gradients, not '%s'",
+                        options->offload);
+    if ((options->ddp != NULL) + (options->fsdp != NULL) + (options->zero_stage > 0) > 1)
+        return onv_fail(err, ONV_ERR_USAGE, "DDP, FSDP and ZeRO's stages exclude each other");
+    how->train.parallel = (uint8_t)(options->ddp != NULL    ? mode
+                                    : options->fsdp != NULL ? ONV_PARALLEL_FSDP
+                                                            : ONV_PARALLEL_NONE);
+    how->units = options->fsdp;
+    how->train.offload = (uint8_t)offload;
+    how->train.zero_stage = options->zero_stage;
+    how->train.world = options->world;
+    how->train.master_weights = options->master_weights;
+    how->train.ema = options->ema;
+    how->train.weights = options->weights != NULL ? onv_weight_format_find(options->weights) : NULL;
+    if (options->weights != NULL && how->train.weights == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "weights are quantized to int8, int4 or nf4, not '%s'",
+                        options->weights);
+    bool shards = options->fsdp != NULL || options->ddp != NULL;
+    if (shards && options->offload != NULL)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "what DDP or FSDP offload to the host is not known: leave out --offload");
+    if (options->fsdp != NULL && options->weights != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
     return ONV_OK;
 }
 
@@ -53,7 +111,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
         return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
                         options->optimizer_impl);
     onv_loss loss;
-    ONV_TRY(read_losses(options->loss, &loss, err));
+    uint32_t chunks = 0;
+    ONV_TRY(read_losses(options->loss, &loss, &chunks, err));
     size_t kernel =
         find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
     if (kernel == N_KERNELS)
@@ -63,8 +122,7 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     if (options->train != NULL && how->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
     how->train.accumulate = options->accumulate;
-    how->train.zero_stage = options->zero_stage;
-    how->train.world = options->world;
+    ONV_TRY(read_sharing(options, how, err));
     how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
                                            .locals = options->locals,
                                            .freeze = options->freeze,
@@ -76,14 +134,23 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                                            .attention_dropout = options->attention_dropout,
                                            .reports = options->train != NULL,
                                            .loss = loss,
+                                           .loss_chunks = chunks,
                                            .losses = options->loss,
                                            .attention = (onv_attention_kernel)kernel};
+    how->train.lower.cuda = read_device(options);
+    ONV_TRY(onv_pytorch_find(options->pytorch, &how->train.lower.pytorch_version, err));
+    how->train.lower.cuda.pytorch = how->train.lower.pytorch_version;
     if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
     if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
+    /* PyTorch 2.0 frees gradients where 1.13 zeroed them, and steps by lists of parameters where it took
+     * one after the other, unless told otherwise. */
+    bool is_1 = onv_before_pytorch(&how->train.lower, ONV_PYTORCH_RELEASE(2, 0));
     how->train.zero_grad_late = position == 1;
-    how->train.keep_grads = position == 2;
-    how->train.impl = (onv_optimizer_impl)impl;
+    how->train.keep_grads = position == 2 || (options->zero_grad == NULL && is_1);
+    how->train.impl =
+        impl == ONV_IMPL_DEFAULT && is_1 ? ONV_IMPL_FOR_LOOP : (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;
+    how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
     return ONV_OK;
 }
@@ -98,15 +165,14 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
     return onv_ckpt_check_list(options->checkpoint, err);
 }
 
-onv_status onv_training_choose_plan(onv_model *model, const onv_live *live, uint64_t usable_bytes,
-                                    onv_training *training, onv_error *err)
+onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *training, onv_error *err)
 {
     uint32_t best = ONV_NO_PLAN;
     bool best_fits = false;
     for (uint32_t i = 0; i < training->n_plans; i++) {
         onv_training_plan *plan = &training->plans[i];
         onv_runtime_result result;
-        ONV_TRY(onv_runtime_of_training(model, live, &plan->figures, &result, err));
+        ONV_TRY(onv_runtime_of_training(&plan->figures, &result, err));
         plan->total_bytes = result.total_bytes.high;
         bool fits = plan->total_bytes <= usable_bytes;
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];

@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local onv_heap_budget *budget;
 
@@ -79,6 +80,13 @@ void *onv_heap_realloc(void *pointer, size_t bytes)
     if (grown == NULL) return NULL;
     give_back(before);
     return take(grown);
+}
+
+void *onv_heap_copy(const void *data, size_t bytes)
+{
+    void *copy = onv_heap_alloc(bytes);
+    if (copy != NULL && bytes > 0) memcpy(copy, data, bytes);
+    return copy;
 }
 
 void onv_heap_free(void *pointer)

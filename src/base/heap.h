@@ -23,6 +23,7 @@ void onv_heap_free(void *pointer);
 void *onv_heap_alloc(size_t bytes) ONV_HEAP_OWNED;
 void *onv_heap_calloc(size_t count, size_t size) ONV_HEAP_OWNED;
 void *onv_heap_realloc(void *pointer, size_t bytes);
+void *onv_heap_copy(const void *data, size_t bytes) ONV_HEAP_OWNED;
 
 /* What the calls of this thread may hold together; beyond it an allocation fails. */
 typedef struct onv_heap_budget {

@@ -19,6 +19,21 @@ void onv_strings_cleanup(onv_strings *table)
     *table = (onv_strings){.arena = table->arena};
 }
 
+bool onv_strings_copy(const onv_strings *from, onv_arena *arena, onv_strings *to)
+{
+    onv_strings_init(to, arena);
+    if (from->capacity == 0) return true;
+    to->slots = onv_heap_copy(from->slots, from->capacity * sizeof *to->slots);
+    to->hashes = onv_heap_copy(from->hashes, from->capacity * sizeof *to->hashes);
+    if (to->slots == NULL || to->hashes == NULL) {
+        onv_strings_cleanup(to);
+        return false;
+    }
+    to->count = from->count;
+    to->capacity = from->capacity;
+    return true;
+}
+
 /* --- Hashes ------------------------------------------------------------------------------------ */
 
 /* The only thing that the library draws at random, and keeps: nothing shows it. */

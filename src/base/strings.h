@@ -24,6 +24,10 @@ typedef struct onv_strings {
 void onv_strings_init(onv_strings *table, onv_arena *arena);
 void onv_strings_cleanup(onv_strings *table);
 
+/* A table of its own with the same strings, which stay where they are; new ones go to `arena`. False
+ * when memory is short. */
+bool onv_strings_copy(const onv_strings *from, onv_arena *arena, onv_strings *to);
+
 /* The interned copy, or NULL when memory is short. */
 const char *onv_intern(onv_strings *table, const char *text);
 const char *onv_intern_n(onv_strings *table, const char *text, size_t length);

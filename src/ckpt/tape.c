@@ -102,20 +102,18 @@ static uint32_t first_of_phase(const onv_timeline *t, uint32_t end, onv_phase ph
 }
 
 /* During each step, and of that what was there before it. */
-static void sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *before)
+static onv_status sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *before,
+                             onv_error *err)
 {
+    onv_peak peak;
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *row = &t->buffers.at[i];
         if (row->kind == ONV_BUFFER_ACTIVATION) continue;
-        during[row->first] += row->bytes; /* differences wrap, their sums do not */
-        during[row->last + 1] -= row->bytes;
-        before[row->first + 1] += row->bytes;
+        before[row->first + 1] += row->bytes; /* differences wrap, their sums do not */
         before[row->last + 1] -= row->bytes;
     }
-    for (size_t i = 1; i < t->steps.count; i++) {
-        during[i] += during[i - 1];
-        before[i] += before[i - 1];
-    }
+    for (size_t i = 1; i < t->steps.count; i++) before[i] += before[i - 1];
+    return onv_timeline_peak_without(t, UINT32_C(1) << ONV_BUFFER_ACTIVATION, &peak, during, err);
 }
 
 /* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
@@ -160,8 +158,8 @@ static onv_status find_beside(builder *b, onv_error *err)
     uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
     uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
     if (status == ONV_OK && (during == NULL || before == NULL)) status = onv_fail_memory(err);
+    if (status == ONV_OK) status = sum_beside(&program.timeline, during, before, err);
     if (status == ONV_OK) {
-        sum_beside(&program.timeline, during, before);
         assign(b, &program.timeline, during, before);
         b->optimizer = peak.of_phase[ONV_PHASE_OPTIMIZER];
     }
@@ -391,13 +389,19 @@ static uint64_t made_bytes(const builder *b, uint32_t i)
     return bytes;
 }
 
+/* While an operation runs; what a handle keeps stands there for good. */
+static uint64_t temporary_bytes(const onv_eager_op *op)
+{
+    return max_u64(op->forward_temp_bytes, op->workspace.is_kept ? 0 : op->workspace.bytes);
+}
+
 /* While the unit runs and keeps nothing: what operations make for their backward goes at once. */
 static uint64_t passing_bytes(builder *b, uint32_t u)
 {
     uint64_t now = 0, most = 0;
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        uint64_t extra = op->forward_temp_bytes;
+        uint64_t extra = temporary_bytes(op);
         for (uint32_t k = 0; k < op->n_saved; k++)
             if (is_own(b, op->saved[k])) extra += b->eager->storages.at[op->saved[k]].bytes;
         now += made_bytes(b, i);
@@ -418,7 +422,7 @@ static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
         if (keeps(b, op)) unit->last_bytes = unit->forward_bytes;
         now += made_bytes(b, i);
         kept += keep_new(b, u, i, &now, unit);
-        unit->forward_bytes = max_u64(unit->forward_bytes, now + op->forward_temp_bytes);
+        unit->forward_bytes = max_u64(unit->forward_bytes, now + temporary_bytes(op));
         if (saves_own(b, op)) unit->last_bytes = unit->forward_bytes;
         now -= drop_dead(b, u, i, true);
         if (b->goes_back[i])

@@ -1,6 +1,7 @@
 #include "ckpt/training.h"
 
 #include "base/checked.h"
+#include "ckpt/shard_units.h"
 #include "graph/storage.h"
 
 /* A sum of the program's, which was checked, where `kind` is one of few. */
@@ -12,10 +13,36 @@ static uint64_t sum_of_kind(const onv_timeline *t, onv_buffer_kind kind)
     return bytes;
 }
 
+/* The largest workspace of the step at the peak that stands in it: without it the step has less. */
+static void find_workspace(const onv_timeline *t, const onv_peak *peak,
+                           onv_training_figures *figures)
+{
+    const onv_step *step = &t->steps.at[peak->step];
+    uint64_t begun = 0;
+    figures->requested_peak_bytes = peak->bytes;
+    figures->requested_peak_node = step->node;
+    figures->requested_peak_label = step->label;
+    for (size_t i = 0; i < t->buffers.count; i++)
+        if (onv_buffer_is_live(&t->buffers.at[i], peak->step) &&
+            t->buffers.at[i].first < peak->step)
+            begun += t->buffers.at[i].bytes;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!onv_buffer_is_live(b, peak->step)) continue;
+        bool stands = b->is_transient ? begun + b->bytes == peak->bytes : true;
+        if (b->first == peak->step && !b->is_transient) begun += b->bytes;
+        if (b->kind != ONV_BUFFER_WORKSPACE || !stands) continue;
+        figures->workspace_bytes += b->bytes;
+        figures->workspace_library = b->label;
+    }
+}
+
 static onv_status find_peaks(const onv_timeline *t, onv_training_figures *figures, onv_error *err)
 {
     onv_peak peak;
     ONV_TRY(onv_timeline_peak(t, &peak, NULL, err));
+    find_workspace(t, &peak, figures);
+    ONV_TRY(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err));
     const onv_step *step = &t->steps.at[peak.step];
     figures->buffer_bytes = sum_of_kind(t, ONV_BUFFER_STATISTIC);
     figures->input_bytes = sum_of_kind(t, ONV_BUFFER_INPUT);
@@ -42,6 +69,22 @@ static onv_status serve(const onv_timeline *t, const onv_training_options *optio
     return status;
 }
 
+/* The first iteration of cudnn.benchmark, after which PyTorch empties its cache. */
+static onv_status measure_first(onv_model *model, const onv_eager *eager,
+                                const onv_train_options *options, uint64_t *bytes, onv_error *err)
+{
+    onv_train_options first = *options;
+    onv_train_program program;
+    onv_peak peak;
+    first.iterations = 1;
+    first.tries_kernels = true;
+    ONV_TRY(onv_train_program_build(model, eager, &first, &program, err));
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    if (status == ONV_OK) *bytes = peak.bytes;
+    onv_train_program_cleanup(&program);
+    return status;
+}
+
 static onv_status measure(onv_model *model, const onv_eager *eager,
                           const onv_training_options *options, const char *plan,
                           onv_training_figures *figures, onv_error *err)
@@ -53,11 +96,18 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .parameter_bytes = program.parameter_bytes,
                                       .gradient_bytes = program.gradient_bytes,
                                       .optimizer_bytes = program.optimizer_bytes,
-                                      .forward_macs = program.forward_macs};
+                                      .forward_macs = program.forward_macs,
+                                      .parts = program.parts};
+    /* Forward and backward run on threads of their own. */
+    if (!onv_u64_mul(onv_eager_handle_bytes(eager, &options->train.lower), 2,
+                     &figures->driver_bytes))
+        figures->driver_bytes = UINT64_MAX;
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
     onv_train_program_cleanup(&program);
+    if (status == ONV_OK && options->train.lower.cuda.benchmark)
+        status = measure_first(model, eager, &options->train, &figures->first_peak_bytes, err);
     return status;
 }
 
@@ -133,8 +183,40 @@ void onv_training_choose(onv_training *result, uint32_t plan)
     result->chosen = plan;
 }
 
+/* The peak if calls of modules hold what they can; 0 where nothing tells the calls. */
+static onv_status find_locals_peak(onv_model *model, const onv_eager *eager,
+                                   const onv_training_options *options, uint64_t *bytes,
+                                   onv_error *err)
+{
+    onv_train_options how = options->train;
+    onv_train_program program;
+    onv_peak peak = {0};
+    *bytes = 0;
+    if (how.lower.locals || !how.lower.reports) return ONV_OK;
+    how.lower.locals = true;
+    how.iterations = 2; /* later ones are the same */
+    ONV_TRY(onv_train_program_build(model, eager, &how, &program, err));
+    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    onv_train_program_cleanup(&program);
+    *bytes = peak.bytes;
+    return status;
+}
+
+/* What less than this part of the peak decides is no news. */
+enum { PARTS_OF_NEWS = 50 };
+
+static void warn_of_locals(onv_model *model, uint64_t peak, uint64_t locals)
+{
+    if (locals <= peak || locals - peak < peak / PARTS_OF_NEWS) return;
+    onv_model_diag(model, ONV_WARNING, "python-locals", NULL,
+                   "variables of the network's Python code may hold tensors until its functions "
+                   "return: the peak is from %llu to %llu bytes, which the file does not tell; "
+                   "--locals counts the upper end",
+                   (unsigned long long)peak, (unsigned long long)locals);
+}
+
 /* What the export hides from training. */
-static void warn(onv_model *model, const onv_training *result)
+static void warn(onv_model *model, const onv_training_options *options, const onv_training *result)
 {
     if (result->folded_norms > 0)
         onv_model_diag(model, ONV_WARNING, "folded-batch-norm", NULL,
@@ -148,16 +230,39 @@ static void warn(onv_model *model, const onv_training *result)
                        result->restored_norms);
     if (result->reserve_bytes > 0)
         onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors; its "
-                       "workspace is not in the peak: 10 to 63 MB were measured",
+                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors",
                        (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
                        "of %u nodes (control flow or unknown) training counts the results alone",
                        result->opaque);
+    if (options->train.weights != NULL && result->figures.parts.quantized_bytes == 0)
+        onv_model_diag(model, ONV_WARNING, "nothing-quantized", NULL,
+                       "no weight is quantized: that is for linear layers that are not trained "
+                       "(--freeze, --train-only), the last one excepted");
     if (result->figures.trained_elems == 0)
         onv_model_diag(model, ONV_WARNING, "training-nothing", NULL,
                        "no parameter is trained: there are no gradients");
+}
+
+/* With FSDP, the units that the options ask for. */
+static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_options *how,
+                        onv_training *result, onv_error *err)
+{
+    if (how->train.parallel != ONV_PARALLEL_FSDP) return ONV_OK;
+    const char *patterns = how->units != NULL ? how->units : "";
+    ONV_TRY(
+        onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
+    result->n_units = how->train.n_units;
+    onv_model_diag(
+        model, ONV_WARNING, "fsdp-streams", NULL,
+        "FSDP gathers and reduces on streams of their own, each with its own cached memory: "
+        "the reserved figure is as if there were one, and 1 to 24 %% more were measured");
+    if (result->n_units == 0)
+        onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
+                       "no repeated modules were found: all parameters are gathered at once; "
+                       "--fsdp=PATTERN names the modules that fully_shard() is called with");
+    return ONV_OK;
 }
 
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
@@ -166,6 +271,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
 {
     bool *is_host;
     onv_eager eager;
+    onv_training_options how = *options;
     *result = (onv_training){.optimizer = options->train.optimizer, .chosen = ONV_NO_PLAN};
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
@@ -179,9 +285,13 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     result->reserve_bytes = eager.reserve_bytes;
     result->opaque = eager.opaque;
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK) status = measure(model, &eager, options, NULL, &result->figures, err);
-    if (status == ONV_OK) status = compute_plans(model, &eager, options, result, err);
+    uint64_t locals = 0;
+    if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
+    if (status == ONV_OK) status = measure(model, &eager, &how, NULL, &result->figures, err);
+    if (status == ONV_OK) status = find_locals_peak(model, &eager, &how, &locals, err);
+    if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
+    if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);
-    if (status == ONV_OK) warn(model, result);
+    if (status == ONV_OK) warn(model, options, result);
     return status;
 }

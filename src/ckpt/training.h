@@ -23,13 +23,25 @@ typedef struct onv_training_figures {
     uint64_t input_bytes;     /* the batch and its targets */
     uint64_t
         saved_activation_bytes; /* between forward and backward; the batch too where it is kept */
-    uint64_t peak_bytes;        /* sizes as asked for, in the second iteration or later */
+    uint64_t peak_bytes; /* tensors alone, sizes as asked for, in the second iteration or later */
+    uint64_t requested_peak_bytes; /* the same with the workspaces of libraries */
+    uint64_t workspace_bytes;      /* of them, at that peak */
+    const char *workspace_library;
+    onv_node_id requested_peak_node;
+    const char *requested_peak_label;
+    uint64_t
+        first_peak_bytes;  /* with workspaces, where the first iteration tries kernels; else 0 */
+    uint64_t driver_bytes; /* handles of libraries, beside the allocator */
     uint64_t phase_peak_bytes[ONV_N_PHASES];
     onv_phase peak_phase;
     onv_node_id peak_node;                              /* ONV_NO_NODE: the loss, the optimizer */
     const char *peak_label;                             /* PyTorch's name of the operation */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* as torch.cuda counts */
-    uint64_t forward_macs;                              /* of one forward pass */
+    /* Where the allocator must give back what it has cached to stay below a budget: how much, over all
+     * iterations, and what it would have reserved without one. 0: it must not. */
+    uint64_t released_bytes, unbounded_reserved_bytes;
+    uint64_t forward_macs; /* of one forward pass */
+    onv_train_parts parts;
 } onv_training_figures;
 
 /* A checkpointing plan and what comes of it. Its overhead is recomputed_macs in relation to
@@ -56,6 +68,7 @@ typedef struct onv_training {
     uint32_t recurrent;       /* layers for which cuDNN keeps a reserve */
     uint64_t reserve_bytes;   /* of all of them: an estimate */
     uint32_t opaque;          /* nodes of which only the results are counted */
+    uint32_t n_units;         /* that FSDP gathers one by one, beside the root */
     onv_training_figures figures;
     onv_training_plan *plans; /* that were asked for, in the model's arena */
     uint32_t n_plans;
@@ -69,6 +82,7 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    const char *units;      /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.
      * NULL: nobody asks. */

@@ -49,10 +49,32 @@ static int judge(const onv_analysis *analysis)
     bool is_replayed = onv_analysis_replay(analysis, &replay);
     if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
     if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
+    onv_runtime_info runtime;
+    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
+        if (runtime.out_of_memory) return EXIT_NO_FIT;
     return onv_analysis_fit(analysis, &fit) && !fit.fits ? EXIT_NO_FIT : EXIT_DONE;
 }
 
-static int run(const onv_cli *cli)
+/* What all of them need in one process, for the reports. False with a message. */
+static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
+{
+    onv_error error = {0};
+    onv_status status =
+        onv_together(analyses, cli->instances, cli->n_models, &cli->sessions, &error);
+    if (status != ONV_OK) onv_cli_complain("--together", &error);
+    cli->report.together = status == ONV_OK ? &cli->sessions : NULL;
+    return status == ONV_OK;
+}
+
+/* Their sum is what has to fit, where they run together. */
+static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
+{
+    onv_fit_info fit;
+    if (cli->report.together == NULL || !onv_analysis_fit(analysis, &fit)) return EXIT_DONE;
+    return cli->sessions.total_high > fit.usable ? EXIT_NO_FIT : EXIT_DONE;
+}
+
+static int run(onv_cli *cli)
 {
     int worst = EXIT_DONE, verdict = EXIT_DONE;
     size_t count = 0;
@@ -72,14 +94,18 @@ static int run(const onv_cli *cli)
         if (status > worst) worst = status;
         if (error.code == ONV_ERR_CANCELLED) break;
     }
-    for (size_t i = 0; i < cli->n_outputs && count > 0; i++) {
+    bool sums = cli->together && count == cli->n_models;
+    if (sums && !find_together(cli, analyses)) worst = EXIT_USAGE;
+    bool is_told = !sums || cli->report.together != NULL;
+    for (size_t i = 0; i < cli->n_outputs && count > 0 && is_told; i++) {
         int status =
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
         if (status > worst) worst = status;
     }
     for (size_t i = 0; i < count; i++) {
-        int status = judge(analyses[i]);
+        int status = judge(analyses[i]), sum = judge_together(cli, analyses[i]);
         if (status > verdict) verdict = status;
+        if (sum > verdict) verdict = sum;
         onv_analysis_destroy(analyses[i]);
     }
     free(analyses);

@@ -35,6 +35,13 @@ enum {
     OPT_ACCUMULATE,
     OPT_ZERO,
     OPT_WORLD,
+    OPT_DDP,
+    OPT_FSDP,
+    OPT_MASTER_WEIGHTS,
+    OPT_OFFLOAD,
+    OPT_EMA,
+    OPT_WEIGHTS,
+    OPT_POOL,
     OPT_AS_EXPORTED,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
@@ -46,6 +53,16 @@ enum {
     OPT_REPLAY,
     OPT_NO_EXTERNAL_DATA,
     OPT_UNTRUSTED,
+    OPT_ORT,
+    OPT_ORT_ADVISE,
+    OPT_ORT_PARTITION,
+    OPT_SHAPE_TRACE,
+    OPT_TOGETHER,
+    OPT_GPU,
+    OPT_CHANNELS_LAST,
+    OPT_NO_TF32,
+    OPT_CUDNN_BENCHMARK,
+    OPT_PYTORCH,
 };
 
 typedef struct option_row {
@@ -76,12 +93,27 @@ static const option_row rows[] = {
      "open no file beside the model's own"},
     {OPT_UNTRUSTED, "untrusted", no_argument, NULL,
      "for files of strangers: small limits, no external data, a confined process"},
+    {OPT_ORT, "ort", required_argument, "KEY=VALUE",
+     "a setting of ONNX Runtime, by its own name; see below; repeatable"},
+    {OPT_ORT_ADVISE, "ort-advise", no_argument, NULL,
+     "settings of ONNX Runtime side by side, and how the best are written"},
+    {OPT_ORT_PARTITION, "ort-partition", required_argument, "FILE",
+     "bytes by node, for ONNX Runtime's session.resource_cuda_partitioning_settings"},
+    {OPT_SHAPE_TRACE, "shape-trace", required_argument, "FILE",
+     "requests to one session of ONNX Runtime: names of dims, then a line of sizes for each"},
+    {OPT_TOGETHER, "together", no_argument, NULL,
+     "sessions of ONNX Runtime in one process: the models given, MODEL*N for N of one"},
     {OPT_EXPANDABLE, "expandable-segments", no_argument, NULL,
      "PyTorch's allocator with expandable_segments:True"},
+    {OPT_PYTORCH, "pytorch", required_argument, "VERSION",
+     "the release whose rules eager PyTorch follows; see below"},
+    {OPT_POOL, "pool", required_argument, "SIZE",
+     "what PyTorch's allocator has cached before, in one segment"},
     {OPT_TRAIN, "train", required_argument, "OPTIMIZER", "what training would need; see below"},
     {OPT_AMP, "amp", required_argument, "TYPE", "train with mixed precision: fp16, bf16"},
     {OPT_LOSS, "loss", required_argument, "NAME",
-     "cross-entropy, mse or none; OUTPUT=NAME,... for some"},
+     "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
+     "for some"},
     {OPT_FREEZE, "freeze", required_argument, "PATTERN",
      "parameters or modules that are not trained (* and ?); repeatable"},
     {OPT_TRAIN_ONLY, "train-only", required_argument, "PATTERN",
@@ -92,17 +124,36 @@ static const option_row rows[] = {
      "dropout inside scaled_dot_product_attention, which exports leave out"},
     {OPT_ACCUMULATE, "accumulate", required_argument, "N", "batches per optimizer step"},
     {OPT_ZERO, "zero", required_argument, "STAGE", "ZeRO 1, 2 or 3; with --world"},
-    {OPT_WORLD, "world", required_argument, "N", "devices that share out what ZeRO shards"},
+    {OPT_DDP, "ddp", optional_argument, "[=HOW]",
+     "DistributedDataParallel: gradients are copied into buckets (copy) or views of them (view)"},
+    {OPT_FSDP, "fsdp", optional_argument, "[=PATTERN,...]",
+     "fully_shard of these modules (repeated ones, if none is given) and of the network"},
+    {OPT_WORLD, "world", required_argument, "N",
+     "devices that share training: --zero, --ddp, --fsdp"},
+    {OPT_MASTER_WEIGHTS, "master-weights", no_argument, NULL,
+     "the optimizer has float32 copies of parameters in 16 bits (--precision)"},
+    {OPT_OFFLOAD, "offload", required_argument, "WHAT",
+     "optimizer: its state and step are on the host; gradients: they go there too"},
+    {OPT_EMA, "ema", no_argument, NULL, "a moving average of the parameters, on the device"},
+    {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
+     "frozen linear layers in fewer bits; see below"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "train the exporter's operators, not those that it decomposed"},
     {OPT_LOCALS, "locals", no_argument, NULL,
-     "eager inference: values stay until the call of the module that names them returns"},
+     "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
      "auto (what PyTorch takes), math (separate operations), flash or efficient"},
     {OPT_ZERO_GRAD, "zero-grad", required_argument, "WHEN",
      "gradients are freed before-forward or before-backward, or keep: zeroed"},
     {OPT_OPTIMIZER_IMPL, "optimizer-impl", required_argument, "NAME",
      "foreach (PyTorch's choice on GPUs), fused or for-loop"},
+    {OPT_GPU, "gpu", required_argument, "NAME",
+     "whose libraries take workspaces; otherwise that of --budget, or H100"},
+    {OPT_CHANNELS_LAST, "channels-last", no_argument, NULL,
+     "PyTorch: tensors of convolutions lie in channels_last"},
+    {OPT_NO_TF32, "no-tf32", no_argument, NULL, "PyTorch: convolutions do not use TF32"},
+    {OPT_CUDNN_BENCHMARK, "cudnn-benchmark", no_argument, NULL,
+     "PyTorch: the first iteration tries all of cuDNN's kernels"},
     {OPT_CHECKPOINT, "checkpoint", required_argument, "LIST",
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
@@ -163,6 +214,10 @@ void onv_cli_help(FILE *to)
     fputs("\nDevices of --replay:\n", to);
     for (size_t i = 0; onv_replay_device_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_replay_device_name(i, NULL), summary);
+    const char *values;
+    fputs("\nSettings of ONNX Runtime:\n", to);
+    for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
+        fprintf(to, "  %s=\n             %s\n", onv_ort_setting_at(i, NULL), values);
     uint64_t fallback;
     fputs("\nLimits:\n", to);
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
@@ -171,8 +226,14 @@ void onv_cli_help(FILE *to)
     fputs("\nOptimizers:\n", to);
     for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
         fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
+    fputs("\n", to);
+    fputs("\nFormats of --weights:\n", to);
+    for (size_t i = 0; onv_weight_format_name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", onv_weight_format_name(i, NULL), summary);
     bool counts;
-    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
@@ -212,8 +273,16 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_NO_EXTERNAL_DATA: cli->analysis.no_external_data = true; return ONV_CLI_RUN;
     case OPT_UNTRUSTED: cli->untrusted = true; return ONV_CLI_RUN;
     case OPT_EXPANDABLE: cli->analysis.expandable_segments = true; return ONV_CLI_RUN;
+    case OPT_ORT: cli->ort[cli->analysis.n_ort++] = arg; return ONV_CLI_RUN;
+    case OPT_ORT_ADVISE: cli->analysis.ort_advise = true; return ONV_CLI_RUN;
+    case OPT_ORT_PARTITION:
+        cli->analysis.ort_partition = true;
+        return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, arg);
+    case OPT_TOGETHER: cli->together = true; return ONV_CLI_RUN;
+    case OPT_SHAPE_TRACE: cli->analysis.shape_trace = arg; return ONV_CLI_RUN;
     case OPT_BUDGET: return onv_cli_set_budget(cli, arg);
     case OPT_LIST_GPUS: return list_gpus();
+    case OPT_PYTORCH: cli->analysis.pytorch = arg; return ONV_CLI_RUN;
     case OPT_TRAIN: cli->analysis.train = arg; return ONV_CLI_RUN;
     case OPT_AMP: return onv_cli_set_precision(&cli->analysis.amp, "amp", arg);
     case OPT_LOSS: cli->analysis.loss = arg; return ONV_CLI_RUN;
@@ -227,6 +296,16 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
         return onv_cli_set_unsigned(&cli->analysis.accumulate, "accumulate", arg, 1);
     case OPT_ZERO: return onv_cli_set_unsigned(&cli->analysis.zero_stage, "zero", arg, 1);
     case OPT_WORLD: return onv_cli_set_unsigned(&cli->analysis.world, "world", arg, 1);
+    case OPT_DDP: cli->analysis.ddp = arg != NULL ? arg : "copy"; return ONV_CLI_RUN;
+    case OPT_FSDP: cli->analysis.fsdp = arg != NULL ? arg : ""; return ONV_CLI_RUN;
+    case OPT_MASTER_WEIGHTS: cli->analysis.master_weights = true; return ONV_CLI_RUN;
+    case OPT_OFFLOAD: cli->analysis.offload = arg; return ONV_CLI_RUN;
+    case OPT_POOL:
+        if (onv_cli_parse_size(arg, &cli->analysis.pool) && cli->analysis.pool > 0)
+            return ONV_CLI_RUN;
+        return onv_cli_reject("--pool takes a size like 2GiB, not '%s'", arg);
+    case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
+    case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
@@ -234,6 +313,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
     case OPT_OPTIMIZER_IMPL: cli->analysis.optimizer_impl = arg; return ONV_CLI_RUN;
+    case OPT_GPU: return onv_cli_set_gpu(cli, arg);
+    case OPT_CHANNELS_LAST: cli->analysis.channels_last = true; return ONV_CLI_RUN;
+    case OPT_NO_TF32: cli->analysis.no_tf32 = true; return ONV_CLI_RUN;
+    case OPT_CUDNN_BENCHMARK: cli->analysis.cudnn_benchmark = true; return ONV_CLI_RUN;
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
@@ -274,15 +357,30 @@ static void distrust(onv_options *options)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    if (cli->analysis.compute_capability == 0)
+        cli->analysis.compute_capability = cli->budget_capability;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
-    if ((cli->analysis.zero_stage > 0) != (cli->analysis.world > 1))
-        return onv_cli_reject("--zero and --world go together, and a world has 2 devices or more");
+    bool shares =
+        cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
+    if (shares != (cli->analysis.world > 1))
+        return onv_cli_reject("--zero, --ddp or --fsdp and --world go together, and a world has 2 "
+                              "devices or more");
+    const char *needs = shares                          ? "--zero, --ddp and --fsdp"
+                        : cli->analysis.master_weights  ? "--master-weights"
+                        : cli->analysis.offload != NULL ? "--offload"
+                        : cli->analysis.ema             ? "--ema"
+                        : cli->analysis.weights != NULL ? "--weights"
+                                                        : NULL;
+    if (needs != NULL && cli->analysis.train == NULL)
+        return onv_cli_reject("%s: these are for --train", needs);
     if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
+    if (cli->together && cli->analysis.replay != NULL)
+        return onv_cli_reject("--together makes no --replay");
     if (cli->untrusted) distrust(&cli->analysis);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
@@ -320,7 +418,8 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
     }
-    for (int i = optind; i < argc; i++) cli->models[cli->n_models++] = argv[i];
+    for (int i = optind; i < argc; i++)
+        if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     return check(cli);
 }
 
@@ -332,16 +431,18 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;
     cli->models = calloc(most, sizeof *cli->models);
+    cli->instances = calloc(most, sizeof *cli->instances);
     cli->dims = calloc(most, sizeof *cli->dims);
     cli->shapes = calloc(most, sizeof *cli->shapes);
     cli->input_values = calloc(most, sizeof *cli->input_values);
     cli->freeze = calloc(most, sizeof *cli->freeze);
     cli->train_only = calloc(most, sizeof *cli->train_only);
     cli->inplace = calloc(most, sizeof *cli->inplace);
+    cli->ort = calloc(most, sizeof *cli->ort);
     onv_cli_verdict verdict;
-    if (cli->models == NULL || cli->dims == NULL || cli->shapes == NULL ||
+    if (cli->models == NULL || cli->instances == NULL || cli->dims == NULL || cli->shapes == NULL ||
         cli->input_values == NULL || cli->freeze == NULL || cli->train_only == NULL ||
-        cli->inplace == NULL)
+        cli->inplace == NULL || cli->ort == NULL)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
@@ -351,6 +452,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
     cli->analysis.freeze = cli->freeze;
     cli->analysis.train_only = cli->train_only;
     cli->analysis.inplace = cli->inplace;
+    cli->analysis.ort = cli->ort;
     return verdict;
 }
 
@@ -371,11 +473,14 @@ void onv_cli_cleanup(onv_cli *cli)
         drop(cli->input_values[i].name);
         drop(cli->input_values[i].numbers);
     }
+    for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
     free(cli->models);
+    free(cli->instances);
     free(cli->dims);
     free(cli->shapes);
     free(cli->input_values);
     free(cli->freeze);
     free(cli->train_only);
     free(cli->inplace);
+    free(cli->ort);
 }

@@ -24,12 +24,16 @@ typedef struct onv_cli {
     onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];
     size_t n_outputs;
     const char **models;
+    unsigned *instances; /* by model */
     size_t n_models;
-    bool untrusted; /* the models are */
+    bool together; /* all of them in one process */
+    onv_together_info sessions;
+    bool untrusted;             /* the models are */
+    unsigned budget_capability; /* of the GPU that --budget names; 0: none */
     onv_dim_binding *dims;
     onv_shape_binding *shapes;
     onv_input_value *input_values;
-    const char **freeze, **train_only, **inplace; /* of the command line */
+    const char **freeze, **train_only, **inplace, **ort; /* of the command line */
 } onv_cli;
 
 typedef enum onv_cli_verdict {

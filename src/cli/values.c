@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 bool onv_cli_parse_size(const char *text, uint64_t *bytes)
 {
@@ -67,6 +68,23 @@ static char *split(const char *text, const char **value)
     if (equals == NULL || equals == text) return NULL;
     *value = equals + 1;
     return strndup(text, (size_t)(equals - text));
+}
+
+onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text)
+{
+    const char *star = strrchr(text, '*');
+    int64_t times = 1;
+    bool is_many =
+        star != NULL && star > text && access(text, F_OK) != 0 && parse_whole(star + 1, &times);
+    if (is_many && (times < 1 || times > 1024))
+        return onv_cli_reject("MODEL*N takes from 1 to 1024 of a model, not '%s'", star + 1);
+    if (is_many && !cli->together)
+        return onv_cli_reject("'%s': several of one model need --together", text);
+    char *path = is_many ? strndup(text, (size_t)(star - text)) : strdup(text);
+    if (path == NULL) return onv_cli_reject("out of memory");
+    cli->instances[cli->n_models] = (unsigned)times;
+    cli->models[cli->n_models++] = path;
+    return ONV_CLI_RUN;
 }
 
 onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
@@ -242,25 +260,45 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
 
 enum { MAX_CANDIDATES = 8 };
 
-onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+/* The GPU of that name; false: it is not one, and the message says why. */
+static bool find_gpu(const char *option, const char *wanted, const char *text, onv_gpu_info *gpu)
 {
     onv_gpu_info found[MAX_CANDIDATES];
-    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
-        return ONV_CLI_RUN;
     size_t count = onv_gpu_by_name(text, found, MAX_CANDIDATES), length = 0;
     if (count == 1) {
-        cli->analysis.budget = found[0].usable_bytes;
-        return ONV_CLI_RUN;
+        *gpu = found[0];
+        return true;
     }
-    if (count == 0)
-        return onv_cli_reject("--budget takes a size like 16GiB or a GPU of --list-gpus, not '%s'",
-                              text);
+    if (count == 0) {
+        (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'", option, wanted, text);
+        return false;
+    }
     char names[256] = "";
     for (size_t i = 0; i < count && i < MAX_CANDIDATES && length < sizeof names; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
                                    found[i].name);
-    return onv_cli_reject("--budget: '%s' may be one of %s%s", text, names,
-                          count > MAX_CANDIDATES ? " and more" : "");
+    (void)onv_cli_reject("--%s: '%s' may be one of %s%s", option, text, names,
+                         count > MAX_CANDIDATES ? " and more" : "");
+    return false;
+}
+
+onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+{
+    onv_gpu_info gpu;
+    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
+        return ONV_CLI_RUN;
+    if (!find_gpu("budget", "a size like 16GiB or a GPU", text, &gpu)) return ONV_CLI_USAGE;
+    cli->analysis.budget = gpu.usable_bytes;
+    cli->budget_capability = 10 * gpu.cc_major + gpu.cc_minor;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text)
+{
+    onv_gpu_info gpu;
+    if (!find_gpu("gpu", "a GPU", text, &gpu)) return ONV_CLI_USAGE;
+    cli->analysis.compute_capability = 10 * gpu.cc_major + gpu.cc_minor;
+    return ONV_CLI_RUN;
 }
 
 onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)

@@ -13,6 +13,9 @@
  * K, M, G, T: powers of 1024). */
 bool onv_cli_parse_size(const char *text, uint64_t *bytes);
 
+/* A path, or PATH*N where no file has that very name. */
+onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
+
 onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text);
@@ -21,6 +24,7 @@ onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what);
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);

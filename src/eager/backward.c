@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "eager/pytorch.h"
 #include "eager/simulation.h"
 
 /* The parameter's .grad: the gradient itself where nobody else holds it. */
@@ -20,6 +21,10 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
         onv_sim_release(s, grad->row);
     }
     grad->row = ONV_NO_ROW;
+    onv_shard_take_grad(s, t->storage);
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS) return;
+    onv_sim_release(s, *at);
+    *at = ONV_NO_ROW;
 }
 
 static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
@@ -28,7 +33,8 @@ static void send(onv_simulation *s, uint32_t tensor, onv_pending_grad grad)
     const onv_eager_tensor *t = &s->eager->tensors.at[tensor];
     if (at->row == ONV_NO_ROW) {
         *at = grad;
-    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view) {
+    } else if (s->refs.at[at->row] == 1 && at->dense && !at->of_view &&
+               !onv_before_pytorch(&s->options->lower, ONV_PYTORCH_RELEASE(2, 0))) {
         onv_sim_release(s, grad.row);
     } else if (!s->failed) {
         onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "sum of gradients");
@@ -54,9 +60,21 @@ static bool hands_on_view(const onv_simulation *s, const onv_eager_op *op, uint3
     return (shares && !op->in_place) || strcmp(op->name, "reshape") == 0;
 }
 
-static void make_grads(onv_simulation *s, const onv_eager_op *op)
+/* The storage of the nth gradient that forward made. */
+static uint32_t kept_grad(const onv_simulation *s, uint32_t index, uint32_t nth)
 {
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA && nth-- == 0)
+            return s->saved_row[s->first_saved[index] + k];
+    return ONV_NO_ROW;
+}
+
+static void make_grads(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_op *op = &s->eager->ops.at[index];
     onv_pending_grad out = s->grad[op->out[0]];
+    uint32_t n_kept = 0;
     for (uint32_t k = 0; k < op->n_in; k++) {
         const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
         s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
@@ -64,6 +82,10 @@ static void make_grads(onv_simulation *s, const onv_eager_op *op)
         if (op->in[k].grad == ONV_GRAD_NEW) {
             const char *label = s->eager->storages.at[t->storage].label;
             s->made[k].row = onv_sim_alloc(s, t->bytes, ONV_BUFFER_GRADIENT, label);
+            onv_sim_workspace(s, &op->in[k].workspace);
+        } else if (op->in[k].grad == ONV_GRAD_KEPT) {
+            s->made[k].row = kept_grad(s, index, n_kept++);
+            onv_sim_hold(s, s->made[k].row);
         } else {
             s->made[k] = (onv_pending_grad){out.row, out.dense && op->in[k].grad == ONV_GRAD_ALIAS,
                                             out.of_view || hands_on_view(s, op, k)};
@@ -96,11 +118,13 @@ static void run_backward(onv_simulation *s, uint32_t index)
     bool runs = has_grad(s, op);
     if (runs) {
         s->backward_at = index;
+        onv_shard_before_backward(s, index);
         onv_frame_restore(s, index);
         count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         onv_sim_gather(s, op);
-        make_grads(s, op);
+        onv_sim_dequantize(s, op, true);
+        make_grads(s, index);
         onv_sim_temporary(s, op->backward_temp_bytes, op->name);
     }
     let_saved_go(s, index);
@@ -133,9 +157,12 @@ void onv_sim_backward(onv_simulation *s)
     if (s->eager->loss != ONV_NO_TENSOR) seed(s, s->eager->loss);
     for (size_t i = 0; s->eager->loss == ONV_NO_TENSOR && i < s->eager->outputs.count; i++)
         seed(s, s->eager->outputs.at[i]);
-    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;)
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && !s->failed;) {
         if (s->eager->ops.at[i].has_backward) run_backward(s, i);
+        onv_shard_after_backward(s, i);
+    }
     /* Leaves that some operation could have sent more, but backward never came there. */
     for (uint32_t i = 0; i < s->eager->tensors.count && !s->failed; i++)
         if (s->eager->tensors.at[i].is_leaf) accumulate(s, i);
+    onv_shard_end_backward(s);
 }

@@ -49,15 +49,31 @@ static void find_named(const onv_node *node, chain *c)
         c->ends[c->n++] = (uint32_t)(at++ - c->path);
 }
 
-static void find_chain(const onv_model *model, const onv_eager_op *op, chain *c)
+/* A convolution with the batch norm that the exporter folded into it is a node, and two modules: notes
+ * name the norm, names the convolution. Of the other one only what is around it is known. */
+static bool is_other_module(const onv_eager *eager, uint32_t index, bool is_noted)
 {
+    const onv_eager_op *op = &eager->ops.at[index];
+    if (op->part != NULL) return !is_noted;
+    for (uint32_t i = index + 1; is_noted && i < eager->ops.count; i++) {
+        if (eager->ops.at[i].node.index != op->node.index) return false;
+        if (eager->ops.at[i].part != NULL) return true;
+    }
+    return false;
+}
+
+static void find_chain(const onv_model *model, const onv_eager *eager, uint32_t index, chain *c)
+{
+    const onv_eager_op *op = &eager->ops.at[index];
     *c = (chain){.n = 0};
     if (!onv_is_node(op->node)) return;
     const onv_node *node = onv_model_node(model, op->node);
-    if (node->calls != NULL && node->calls[0] != '\0')
+    bool is_noted = node->calls != NULL && node->calls[0] != '\0';
+    if (is_noted)
         find_noted(node, c);
     else if (node->name[0] == '/')
         find_named(node, c);
+    if (c->n > 0 && is_other_module(eager, index, is_noted)) c->n--;
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */
@@ -101,7 +117,7 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
     for (uint32_t i = 0; i < n; i++) {
         chain c;
         calls->of_op[i] = ONV_NO_CALL;
-        find_chain(model, &eager->ops.at[i], &c);
+        find_chain(model, eager, i, &c);
         if (c.n > 0 && !enter(calls, &c, open, &n_open, i)) return onv_fail_memory(err);
     }
     return ONV_OK;

@@ -15,6 +15,7 @@
 
 #include "graph/liveness.h"
 #include "ir/model.h"
+#include "kernels/device.h"
 #include "timeline/timeline.h"
 
 typedef enum onv_storage_kind {
@@ -61,11 +62,22 @@ typedef enum onv_grad {
     ONV_GRAD_NEW,   /* a tensor like the input */
     ONV_GRAD_ALIAS, /* the gradient of the output itself, or a dense view of it */
     ONV_GRAD_PART,  /* a view of it that covers a part, or repeats elements */
+    ONV_GRAD_KEPT,  /* what forward made and kept for it: the extra storages, in their order */
 } onv_grad;
+
+/* What a library takes while a kernel runs, after what the kernel makes was allocated. */
+typedef struct onv_eager_workspace {
+    const char *library; /* static */
+    uint64_t bytes;
+    uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
+    bool stands_long;     /* what backward alone reads is made beside it */
+    bool is_kept;         /* by the thread's handle of cuBLAS, for all later ones too */
+} onv_eager_workspace;
 
 typedef struct onv_eager_arg {
     uint32_t tensor;
-    uint8_t grad; /* onv_grad */
+    uint8_t grad;                  /* onv_grad */
+    onv_eager_workspace workspace; /* of the kernel that makes this gradient */
 } onv_eager_arg;
 
 typedef struct onv_eager_op {
@@ -77,9 +89,10 @@ typedef struct onv_eager_op {
     uint32_t *out;   /* tensors */
     uint32_t *saved; /* storages, those of parameters too; an extra one stands here alone */
     uint32_t n_in, n_out, n_saved;
-    uint64_t forward_temp_bytes;  /* while it runs */
-    uint64_t backward_temp_bytes; /* while its backward runs, beside all gradients that it makes */
-    bool has_backward;            /* it is a node of autograd's graph */
+    onv_eager_workspace workspace; /* of its forward */
+    uint64_t forward_temp_bytes;   /* while it runs */
+    uint64_t backward_temp_bytes;  /* while its backward runs, beside all gradients that it makes */
+    bool has_backward;             /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
@@ -102,25 +115,34 @@ typedef struct onv_eager {
     ONV_VEC(onv_region) regions; /* branches and bodies, in operations; inference alone has them */
     uint32_t folded_norms;       /* convolutions that look as if a batch norm had been folded in */
     uint32_t restored_norms;     /* that the export folded, but says so */
-    uint32_t slow_attentions;    /* calls that run as separate operations, where a kernel could */
-    uint32_t recurrent;          /* layers that cuDNN keeps more for than tensors of the graph */
-    uint64_t reserve_bytes;      /* that: an estimate */
+    const onv_node *first_restored;
+    uint64_t restored_bytes;      /* of their results */
+    bool uses_cublas, uses_cudnn; /* handles: beside the allocator */
+    uint32_t slow_attentions;     /* calls that run as separate operations, where a kernel could */
+    uint32_t recurrent;           /* layers that cuDNN keeps more for than tensors of the graph */
+    uint64_t reserve_bytes;       /* that: an estimate */
     uint32_t opaque; /* nodes of unknown operators, of which only the results are seen */
 } onv_eager;
 
 typedef enum onv_loss {
     ONV_LOSS_AUTO,
     ONV_LOSS_CROSS_ENTROPY,
+    ONV_LOSS_FUSED, /* cross-entropy and the linear layer before it in one, which makes gradients */
+    ONV_LOSS_CHUNKED, /* both, one part of the rows after another */
     ONV_LOSS_MSE,
     ONV_LOSS_NONE
 } onv_loss;
 
-/* One item of a list "NAME" or "OUTPUT=NAME,...". */
+/* One item of a list "NAME" or "OUTPUT=NAME,..."; a name may have a count: "NAME=N". */
 typedef struct onv_loss_item {
     const char *output, *text; /* a pattern; what stands for the loss; in the list */
     size_t output_length, length;
-    onv_loss loss; /* ONV_LOSS_AUTO: there is no such loss */
+    onv_loss loss;  /* ONV_LOSS_AUTO: there is no such loss */
+    uint32_t count; /* parts of ONV_LOSS_CHUNKED */
 } onv_loss_item;
+
+/* Parts of a chunked loss without a count, and the most. */
+enum { ONV_LOSS_CHUNKS = 8, ONV_LOSS_MAX_CHUNKS = 4096 };
 
 /* Takes the next one off the list. */
 bool onv_loss_next(const char **list, onv_loss_item *item);
@@ -134,11 +156,12 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
-    bool inference;     /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
-    onv_loss loss;      /* of outputs that `losses` does not name */
-    const char *losses; /* "OUTPUT=NAME,...", or NULL */
+    bool inference;       /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    onv_loss loss;        /* of outputs that `losses` does not name */
+    uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
+    const char *losses;   /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;      /* inference: names of modules hold what they can (eager/calls.h) */
+    bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
@@ -149,7 +172,9 @@ typedef struct onv_lower_options {
     size_t n_train_only;
     const char *const *inplace; /* globs on modules whose activations overwrite; "*": all */
     size_t n_inplace;
-    double attention_dropout; /* below 0: not told */
+    double attention_dropout;       /* below 0: not told */
+    onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
+    uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;
 
@@ -164,6 +189,9 @@ void onv_eager_cleanup(onv_eager *eager);
  * buffers, each distinct storage once. `is_saved`, where not NULL, is set by storage. */
 onv_status onv_eager_saved(onv_model *model, const onv_eager *eager, uint64_t *bytes,
                            bool **is_saved, onv_error *err);
+
+/* What handles of libraries take from the driver, beside the allocator: on one thread. */
+uint64_t onv_eager_handle_bytes(const onv_eager *eager, const onv_lower_options *options);
 
 onv_status onv_eager_check(const onv_eager *eager, onv_error *err);
 

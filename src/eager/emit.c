@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/pytorch.h"
 
 static void fail_memory(onv_lowering *l)
 {
@@ -130,7 +131,7 @@ void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
 {
     if (tensor == ONV_NO_TENSOR) return;
     bool wants = l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE;
-    onv_eager_arg arg = {tensor, (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
+    onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
     if (!onv_vec_push(&l->in, arg)) fail_memory(l);
     if (wants) l->op.has_backward = true;
 }
@@ -160,6 +161,20 @@ void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_b
     l->op.backward_temp_bytes = backward_bytes;
 }
 
+void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(l);
+    l->op.workspace = workspace;
+}
+
+void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace)
+{
+    if (workspace.bytes == UINT64_MAX) fail_overflow(l);
+    for (size_t i = 0; i < l->in.count; i++)
+        if (l->in.at[i].tensor == in && l->in.at[i].grad == ONV_GRAD_NEW)
+            l->in.at[i].workspace = workspace;
+}
+
 static bool copy_lists(onv_lowering *l)
 {
     onv_eager_op *op = &l->op;
@@ -176,6 +191,8 @@ static bool copy_lists(onv_lowering *l)
 void onv_emit_end(onv_lowering *l)
 {
     if (l->status != ONV_OK) return;
+    if (l->in.count > 0 && onv_pytorch_keeps_input(l->options, &l->op))
+        onv_emit_save(l, l->in.at[0].tensor);
     /* What only backward reads is made only where there is one. */
     for (size_t i = 0; l->op.has_backward && i < l->extra.count; i++) {
         uint32_t storage =

@@ -11,6 +11,47 @@ void onv_sim_gather(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
+/* What autograd's graph of the pass before holds beside saved tensors goes with its loss. */
+static void drop_lingering(onv_simulation *s)
+{
+    uint32_t left = (uint32_t)s->lingering.count - s->n_lingering;
+    for (uint32_t i = 0; i < s->n_lingering; i++) onv_sim_release(s, s->lingering.at[i]);
+    for (uint32_t i = 0; i < left; i++) s->lingering.at[i] = s->lingering.at[s->n_lingering + i];
+    s->lingering.count = left;
+    s->n_lingering = 0;
+}
+
+/* The matrix that a product reads, if it is quantized; the input is kept by who the format says. */
+static uint64_t dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
+{
+    if (s->quantized_rows == NULL || op->n_in < 2 || op->n_out != 1) return 0;
+    uint32_t weight = onv_sim_storage(s, op->in[op->n_in - 1].tensor);
+    if (s->quantized_rows[weight] == 0 || onv_sim_storage(s, op->out[0]) == weight) return 0;
+    const onv_weight_format *format = s->options->weights;
+    uint64_t bytes =
+        onv_weight_temps(format, op, s->eager, s->eager->storages.at[weight].elems, backward);
+    uint64_t *most = &s->program->parts.dequantized_bytes;
+    if (bytes > *most) *most = bytes;
+    return bytes;
+}
+
+void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
+{
+    onv_sim_temporary(s, dequantize(s, op, backward), "dequantized weight");
+}
+
+/* As an attribute of autograd's node, which no backward frees. */
+static void keep_input(onv_simulation *s, const onv_eager_op *op)
+{
+    if (s->quantized_rows == NULL || !s->options->weights->keeps_input || op->n_in < 2) return;
+    uint32_t in = onv_sim_storage(s, op->in[op->n_in - 2].tensor);
+    if (s->quantized_rows[onv_sim_storage(s, op->in[op->n_in - 1].tensor)] == 0 ||
+        !op->has_backward || onv_sim_is_permanent(s, in) || s->row_of[in] == ONV_NO_ROW)
+        return;
+    onv_sim_hold(s, s->row_of[in]);
+    if (!onv_vec_push(&s->lingering, s->row_of[in])) s->failed = true;
+}
+
 /* `again`: nobody outside waits for the result. */
 static void produce(onv_simulation *s, uint32_t index, bool again)
 {
@@ -18,7 +59,13 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
     s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
     s->made_row[index] = s->row_of[index];
+    if (!again && s->held_until != NULL && s->held_until[index] > 0) {
+        s->held_row[index] = s->row_of[index];
+        onv_sim_hold(s, s->row_of[index]);
+    }
     if (!storage->is_output || again) return;
+    if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
+        drop_lingering(s);
     /* The name that held the last iteration's output is bound anew. */
     onv_sim_release(s, s->output_row[index]);
     s->output_row[index] = s->row_of[index];
@@ -77,9 +124,17 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_work(s, op->macs, again);
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
+    onv_sim_dequantize(s, op, false);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
+    uint32_t beside =
+        op->workspace.stands_long
+            ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
+            : ONV_NO_ROW;
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
+    onv_sim_release(s, beside);
+    if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    if (run == ONV_RUN_KEEPING) keep_input(s, op);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
@@ -88,17 +143,32 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
 }
 
+/* Calls that return after operation `op` let go what they held. */
+static void end_holds(onv_simulation *s, uint32_t op)
+{
+    uint32_t next = s->held_until != NULL ? s->first_held[op] : 0;
+    for (; next > 0; next = s->next_held[next - 1]) {
+        onv_sim_release(s, s->held_row[next - 1]);
+        s->held_row[next - 1] = ONV_NO_ROW;
+    }
+}
+
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i)) s->row_of[i] = ONV_NO_ROW;
     onv_frames_reset(s);
+    s->n_lingering = (uint32_t)s->lingering.count;
+    onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
         for (; next < s->n_frames && s->frames[next].first_op == i; next++)
             if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
+        onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
+        end_holds(s, i);
+        onv_shard_after(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;

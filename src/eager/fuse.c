@@ -6,11 +6,6 @@
 
 /* --- Looking around ---------------------------------------------------------------------------- */
 
-static bool same(onv_value_id a, onv_value_id b)
-{
-    return a.index == b.index && onv_is_value(a);
-}
-
 bool onv_find_is_op(const onv_node *node, const char *op_type)
 {
     return node != NULL && node->domain[0] == '\0' && strcmp(node->op_type, op_type) == 0 &&
@@ -34,8 +29,7 @@ const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const
     return onv_find_is_op(node, op_type) ? node : NULL;
 }
 
-/* The same where nothing else reads the value: the producer may become part of a group. */
-static const onv_node *sole(const onv_finder *s, onv_value_id value, const char *op_type)
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type)
 {
     const onv_node *node = onv_find_producer(s, value, op_type);
     return node != NULL && s->f->n_uses[value.index] == 1 ? node : NULL;
@@ -69,8 +63,8 @@ static onv_value_id vector(const onv_finder *s, onv_value_id value)
 onv_value_id onv_find_other(const onv_node *node, onv_value_id value)
 {
     if (node == NULL || node->n_inputs != 2) return ONV_NO_VALUE;
-    if (same(node->inputs[0], value)) return node->inputs[1];
-    return same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
+    if (onv_find_same(node->inputs[0], value)) return node->inputs[1];
+    return onv_find_same(node->inputs[1], value) ? node->inputs[0] : ONV_NO_VALUE;
 }
 
 /* Of a node with two inputs, the one beside a number. */
@@ -129,14 +123,14 @@ static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value
     const onv_node *first = onv_find_reader(s, plus->outputs[0], "Mul");
     if (first == NULL || !onv_find_take(s, g, first)) return NULL;
     onv_value_id factor = onv_find_other(first, plus->outputs[0]);
-    const onv_node *half = sole(s, factor, "Mul");
-    if (half != NULL && same(beside_number(s, half), x))
+    const onv_node *half = onv_find_sole(s, factor, "Mul");
+    if (half != NULL && onv_find_same(beside_number(s, half), x))
         return onv_find_take(s, g, half) ? first : NULL;
     const onv_node *second = onv_find_reader(s, first->outputs[0], "Mul");
     if (second == NULL || !onv_find_take(s, g, second)) return NULL;
     onv_value_id rest = onv_find_other(second, first->outputs[0]);
-    bool good = (same(factor, x) && onv_find_is_number(s, rest)) ||
-                (onv_find_is_number(s, factor) && same(rest, x));
+    bool good = (onv_find_same(factor, x) && onv_find_is_number(s, rest)) ||
+                (onv_find_is_number(s, factor) && onv_find_same(rest, x));
     return good ? second : NULL;
 }
 
@@ -144,8 +138,8 @@ static const onv_node *match_half_product(onv_finder *s, onv_group *g, onv_value
 static void match_gelu(onv_finder *s, const onv_node *erf)
 {
     onv_group g = {0};
-    const onv_node *scale = sole(s, erf->inputs[0], "Div");
-    if (scale == NULL) scale = sole(s, erf->inputs[0], "Mul");
+    const onv_node *scale = onv_find_sole(s, erf->inputs[0], "Div");
+    if (scale == NULL) scale = onv_find_sole(s, erf->inputs[0], "Mul");
     if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
     onv_value_id x = beside_number(s, scale);
     const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
@@ -157,15 +151,19 @@ static void match_gelu(onv_finder *s, const onv_node *erf)
 static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
 {
     onv_group g = {0};
-    const onv_node *scale = sole(s, tanh->inputs[0], "Mul");
-    const onv_node *sum = scale != NULL ? sole(s, beside_number(s, scale), "Add") : NULL;
+    const onv_node *scale = onv_find_sole(s, tanh->inputs[0], "Mul");
+    const onv_node *sum = scale != NULL ? onv_find_sole(s, beside_number(s, scale), "Add") : NULL;
     if (sum == NULL || sum->n_inputs != 2) return;
     for (uint32_t k = 0; k < 2; k++) {
         onv_value_id x = sum->inputs[k];
-        const onv_node *kappa = sole(s, sum->inputs[1 - k], "Mul");
-        const onv_node *cube = kappa != NULL ? sole(s, beside_number(s, kappa), "Mul") : NULL;
-        const onv_node *square = cube != NULL ? sole(s, onv_find_other(cube, x), "Mul") : NULL;
-        if (square == NULL || !same(square->inputs[0], x) || !same(square->inputs[1], x)) continue;
+        const onv_node *kappa = onv_find_sole(s, sum->inputs[1 - k], "Mul");
+        const onv_node *cube =
+            kappa != NULL ? onv_find_sole(s, beside_number(s, kappa), "Mul") : NULL;
+        const onv_node *square =
+            cube != NULL ? onv_find_sole(s, onv_find_other(cube, x), "Mul") : NULL;
+        if (square == NULL || !onv_find_same(square->inputs[0], x) ||
+            !onv_find_same(square->inputs[1], x))
+            continue;
         if (!onv_find_take(s, &g, tanh) || !onv_find_take(s, &g, scale) ||
             !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, kappa) ||
             !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
@@ -188,7 +186,7 @@ static void match_gate(onv_finder *s, const onv_node *gate, onv_fusion_kind kind
     }
     onv_value_id x = gate->inputs[0];
     const onv_node *product = onv_find_reader(s, outer->outputs[0], "Mul");
-    if (product == NULL || !same(onv_find_other(product, outer->outputs[0]), x)) return;
+    if (product == NULL || !onv_find_same(onv_find_other(product, outer->outputs[0]), x)) return;
     if (!onv_find_take(s, &g, outer) || !onv_find_take(s, &g, product)) return;
     if (!onv_find_same_call(s, &g)) return;
     onv_find_publish(s, &g, onv_find_unary(s, kind, x, product));
@@ -202,7 +200,7 @@ static void match_linear(onv_finder *s, const onv_node *matmul)
     const onv_node *add = onv_find_reader(s, matmul->outputs[0], "Add");
     if (add == NULL) return;
     onv_value_id bias = onv_find_other(add, matmul->outputs[0]);
-    if (!same(vector(s, bias), bias)) return;
+    if (!onv_find_same(vector(s, bias), bias)) return;
     const onv_value *b = onv_model_value(s->model, bias);
     const onv_value *w = onv_model_value(s->model, matmul->inputs[1]);
     if (b->type.rank != 1 || w->type.rank != 2) return;
@@ -235,8 +233,8 @@ static void match_layer_norm(onv_finder *s, const onv_node *sub)
 {
     onv_group g = {0};
     onv_value_id x = sub->inputs[0];
-    const onv_node *mean = sole(s, sub->inputs[1], "ReduceMean");
-    if (mean == NULL || !same(mean->inputs[0], x)) return;
+    const onv_node *mean = onv_find_sole(s, sub->inputs[1], "ReduceMean");
+    if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
     onv_value_id centred = sub->outputs[0];
     const onv_node *square = onv_find_node(s, s->f->user[centred.index]);
     if (s->f->n_uses[centred.index] != 2 || !onv_find_is_op(square, "Pow")) return;
@@ -244,7 +242,7 @@ static void match_layer_norm(onv_finder *s, const onv_node *sub)
     const onv_node *eps = variance != NULL ? onv_find_reader(s, variance->outputs[0], "Add") : NULL;
     const onv_node *root = eps != NULL ? onv_find_reader(s, eps->outputs[0], "Sqrt") : NULL;
     const onv_node *div = root != NULL ? onv_find_reader(s, root->outputs[0], "Div") : NULL;
-    if (div == NULL || !same(div->inputs[0], centred)) return;
+    if (div == NULL || !onv_find_same(div->inputs[0], centred)) return;
     if (!onv_find_take(s, &g, sub) || !onv_find_take(s, &g, mean) ||
         !onv_find_take(s, &g, square) || !onv_find_take(s, &g, variance) ||
         !onv_find_take(s, &g, eps) || !onv_find_take(s, &g, root) || !onv_find_take(s, &g, div))
@@ -260,14 +258,17 @@ static void match_group_norm(onv_finder *s, const onv_node *norm)
     onv_group g = {0};
     const onv_node *split = onv_find_producer(s, norm->inputs[0], "Reshape");
     const onv_node *join = onv_find_reader(s, norm->outputs[0], "Reshape");
-    if (split == NULL || join == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
+    if (split == NULL || s->f->n_uses[norm->inputs[0].index] != 1) return;
     const onv_value *x = onv_model_value(s->model, split->inputs[0]);
     const onv_value *grouped = onv_model_value(s->model, norm->inputs[0]);
-    const onv_value *out = onv_model_value(s->model, join->outputs[0]);
+    /* Channels along one dim, a group each: the exporter saw that the second reshape does nothing. */
+    if (join == NULL && (x->type.rank != 3 || !onv_node_is_aten(norm, "group_norm"))) return;
+    const onv_node *last = join != NULL ? join : norm;
+    const onv_value *out = onv_model_value(s->model, last->outputs[0]);
     if (x->type.rank < 2 || grouped->type.rank != 3 || out->type.rank != x->type.rank) return;
-    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, norm) || !onv_find_take(s, &g, join))
-        return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], join);
+    if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, norm)) return;
+    if (join != NULL && !onv_find_take(s, &g, join)) return;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], last);
     fusion.groups = onv_dim_is_const(grouped->type.dims[1]) ? grouped->type.dims[1].raw : 1;
     match_affine(s, &g, &fusion);
     onv_find_publish(s, &g, fusion);
@@ -282,7 +283,7 @@ static void match_roll(onv_finder *s, const onv_node *concat)
     if (concat->n_inputs != 2) return;
     const onv_node *a = onv_find_producer(s, concat->inputs[0], "Slice");
     const onv_node *b = onv_find_producer(s, concat->inputs[1], "Slice");
-    if (a == NULL || b == NULL || a == b || !same(a->inputs[0], b->inputs[0])) return;
+    if (a == NULL || b == NULL || a == b || !onv_find_same(a->inputs[0], b->inputs[0])) return;
     const onv_value *x = onv_model_value(s->model, a->inputs[0]);
     const onv_value *y = onv_model_value(s->model, concat->outputs[0]);
     if (x->type.rank < 1 || x->type.rank != y->type.rank) return;
@@ -323,7 +324,7 @@ static bool take_arrangement(onv_finder *s, onv_group *g, onv_value_id value)
     if (!onv_is_value(value) || onv_value_is_weight(onv_model_value(s->model, value))) return true;
     const onv_node *node = NULL;
     for (size_t i = 0; i < sizeof arranging / sizeof arranging[0] && node == NULL; i++)
-        node = sole(s, value, arranging[i]);
+        node = onv_find_sole(s, value, arranging[i]);
     if (!onv_find_take(s, g, node)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (!take_arrangement(s, g, node->inputs[k])) return false;
@@ -357,198 +358,6 @@ static void match_padded_pool(onv_finder *s, const onv_node *pad)
     onv_find_publish(s, &g, fusion);
 }
 
-/* --- Attention --------------------------------------------------------------------------------- */
-
-static bool is_single(const onv_finder *s, onv_value_id value)
-{
-    if (!onv_is_value(value)) return false;
-    const onv_type *type = &onv_model_value(s->model, value)->type;
-    return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
-}
-
-/* Where(IsNaN(p), 0, p) of a softmax p, as torch.export writes a softmax whose rows may be masked whole. */
-typedef struct guard {
-    const onv_node *is_nan, *where;
-} guard;
-
-static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
-{
-    onv_value_id p = softmax->outputs[0];
-    *g = (guard){0};
-    const onv_node *is_nan = onv_find_node(s, s->f->user[p.index]);
-    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !onv_find_is_op(is_nan, "IsNaN"))
-        return false;
-    const onv_node *where = onv_find_reader(s, is_nan->outputs[0], "Where");
-    if (where == NULL || where->n_inputs != 3 || !same(where->inputs[2], p)) return false;
-    if (!is_single(s, where->inputs[1])) return false;
-    *g = (guard){is_nan, where};
-    return true;
-}
-
-static void match_softmax(onv_finder *s, const onv_node *softmax)
-{
-    guard found;
-    onv_group g = {0};
-    if (!find_guard(s, softmax, &found)) return;
-    if (onv_find_take(s, &g, softmax) && onv_find_take(s, &g, found.is_nan) &&
-        onv_find_take(s, &g, found.where))
-        onv_find_publish(s, &g,
-                         onv_find_unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
-}
-
-/* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
-static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_value_id *scaled)
-{
-    const onv_node *mul = sole(s, value, "Mul"), *div = sole(s, value, "Div");
-    const onv_node *node = mul != NULL ? mul : div;
-    if (node == NULL || node->n_inputs != 2) return NULL;
-    bool by_second = is_single(s, node->inputs[1]);
-    if (!by_second && (node == div || !is_single(s, node->inputs[0]))) return NULL;
-    *scaled = node->inputs[by_second ? 0 : 1];
-    return node;
-}
-
-/* softmax(scale * query key + mask) value, the scale at the scores or at their factors; the softmax may
- * be computed in another type. */
-typedef struct attention {
-    const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
-    const onv_node *dropout, *last;
-    guard guard;
-    onv_value_id query, key, mask;
-} attention;
-
-/* The scores, scaled or not, that `value` is. */
-static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
-{
-    a->scale = scaling(s, value, &value);
-    a->scores = sole(s, value, "MatMul");
-    return a->scores != NULL;
-}
-
-static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
-{
-    *a = (attention){.softmax = softmax, .mask = ONV_NO_VALUE};
-    onv_value_id sum = softmax->inputs[0];
-    a->cast = sole(s, sum, "Cast");
-    if (a->cast != NULL) sum = a->cast->inputs[0];
-    a->add = sole(s, sum, "Add");
-    bool found = a->add == NULL && find_scores(s, sum, a);
-    for (uint32_t k = 0; a->add != NULL && k < 2 && a->add->n_inputs == 2 && !found; k++) {
-        found = find_scores(s, a->add->inputs[k], a);
-        a->mask = a->add->inputs[1 - k];
-    }
-    if (!found) return false;
-    a->query = a->scores->inputs[0];
-    a->key = a->scores->inputs[1];
-    a->scale_query = scaling(s, a->query, &a->query);
-    a->scale_key = scaling(s, a->key, &a->key);
-    onv_value_id probabilities = softmax->outputs[0];
-    if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
-    a->cast_back = onv_find_reader(s, probabilities, "Cast");
-    if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
-    a->dropout = onv_find_reader(s, probabilities, "Dropout");
-    if (a->dropout != NULL) probabilities = a->dropout->outputs[0];
-    a->last = onv_find_reader(s, probabilities, "MatMul");
-    return a->last != NULL && same(a->last->inputs[0], probabilities);
-}
-
-/* Nothing of it comes from data or parameters: a causal mask, which PyTorch tells its kernels with a
- * flag. What takes too long to look at is no such mask. */
-static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *budget)
-{
-    if (!onv_is_value(id)) return true;
-    if (*budget == 0) return false;
-    --*budget;
-    const onv_value *value = onv_model_value(s->model, id);
-    if (onv_value_is_weight(value))
-        return value->tensor != NULL &&
-               (value->tensor->elems == 1 || !onv_dtype_is_float((onv_dtype)value->type.dtype));
-    const onv_node *node = onv_find_node(s, value->producer);
-    if (node == NULL || node->op == NULL) return false;
-    if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
-    if (onv_find_is_op(node, "Shape") || onv_find_is_op(node, "Size")) return true;
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        if (!is_made_of_shapes(s, node->inputs[k], budget)) return false;
-    return true;
-}
-
-/* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
-static bool has_kernel(const onv_finder *s, const attention *a)
-{
-    const onv_type *query = &onv_model_value(s->model, a->query)->type;
-    const onv_type *scores = &onv_model_value(s->model, a->softmax->inputs[0])->type;
-    if (query->rank < 3 || scores->rank != query->rank) return false;
-    onv_dim head = query->dims[query->rank - 1];
-    const onv_attr *axis = onv_node_attr(a->softmax, "axis");
-    bool along_rows =
-        axis == NULL ? a->softmax->version >= 13
-                     : axis->kind == ONV_ATTR_INT && (axis->i == -1 || axis->i == query->rank - 1);
-    return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
-}
-
-static void publish_attention(onv_finder *s, const attention *a)
-{
-    const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
-                                      a->add,         a->cast,      a->softmax, a->guard.is_nan,
-                                      a->guard.where, a->cast_back, a->dropout, a->last};
-    onv_group g = {0};
-    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
-    uint32_t budget = 256;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
-    fusion.key = a->key;
-    fusion.value = a->last->inputs[1];
-    if (!is_made_of_shapes(s, a->mask, &budget)) fusion.mask = a->mask;
-    onv_find_publish(s, &g, fusion);
-}
-
-/* A call of scaled_dot_product_attention: a note says so, or both factors are scaled; a network that
- * multiplies by hand scales once. */
-static bool is_call(const attention *a, bool by_parts)
-{
-    static const char call[] = "aten.scaled_dot_product_attention";
-    const char *op = a->last->aten_op;
-    bool noted = op != NULL && op[0] != '\0';
-    return noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts;
-}
-
-static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
-{
-    /* The older exporter does not say that it trains; evaluation has no dropout at all. */
-    if (by_parts && a->dropout != NULL && a->dropout->n_inputs == 2)
-        s->f->live_dropout[onv_find_id(s, a->dropout).index] = true;
-    if (a->dropout != NULL || !is_call(a, by_parts)) return;
-    const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
-    s->f->lost_dropout[onv_find_id(s, last).index] = true;
-    s->f->n_lost_dropouts++;
-}
-
-static void match_attention(onv_finder *s, const onv_node *softmax)
-{
-    attention a;
-    if (!find_attention(s, softmax, &a)) return;
-    bool fits = has_kernel(s, &a);
-    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL &&
-                    a.cast == NULL && a.cast_back == NULL;
-    bool fuses =
-        s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
-    if (fits && fuses) {
-        publish_attention(s, &a);
-        return;
-    }
-    mark_lost_dropout(s, &a, by_parts);
-    if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
-    if (a.cast != NULL || a.cast_back != NULL) return;
-    s->f->n_apart += fits;
-    const onv_node *const inside[] = {a.scale_query, a.scale_key,    a.scores,      a.add,
-                                      a.softmax,     a.guard.is_nan, a.guard.where, a.dropout};
-    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
-        if (inside[i] != NULL)
-            s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
-    s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
-    s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
-}
-
 /* --- All of them ------------------------------------------------------------------------------- */
 
 static void match(onv_finder *s, const onv_node *node)
@@ -557,7 +366,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (!onv_is_value(node->inputs[0])) return;
     onv_find_noted(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    if (onv_find_is_op(node, "Pow")) onv_find_rms_norm(s, node);
+    if (onv_find_is_op(node, "Pow") && s->fuses_rms_norm) onv_find_rms_norm(s, node);
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
     if (onv_find_is_op(node, "BatchNormalization")) onv_find_batch_norm(s, node);
@@ -571,8 +380,8 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "InstanceNormalization")) match_group_norm(s, node);
     if (onv_find_is_op(node, "Concat")) match_roll(s, node);
     if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
-    if (onv_find_is_op(node, "Softmax")) match_attention(s, node);
-    if (onv_find_is_op(node, "Softmax")) match_softmax(s, node);
+    if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);
+    if (onv_find_is_op(node, "Softmax")) onv_find_softmax(s, node);
     if (onv_find_is_op(node, "Pad")) match_padded_pool(s, node);
     if (onv_find_is_op(node, "LSTM") || onv_find_is_op(node, "GRU") || onv_find_is_op(node, "RNN"))
         match_recurrent(s, node);
@@ -594,7 +403,6 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
     for (size_t i = 0; i < n; i++) f->user[i] = ONV_NO_NODE;
     for (uint32_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
-        f->n_dropouts += onv_find_is_op(node, "Dropout");
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             uint32_t value = node->inputs[k].index;
@@ -606,11 +414,11 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
 }
 
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            onv_fusions *fusions, onv_error *err)
+                            bool rms_norm, onv_fusions *fusions, onv_error *err)
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    onv_finder s = {.model = model, .f = fusions, .fusing = fusing};
+    onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .fuses_rms_norm = rms_norm};
     for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < order->steps.count && !s.failed; i++)
         match(&s, onv_model_node(model, order->steps.at[i].node));
     if (!s.failed) return ONV_OK;

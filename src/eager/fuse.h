@@ -64,7 +64,10 @@ typedef struct onv_fusions {
     onv_value_id *scaled_query; /* by node: of the product with the values */
     bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
     bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
-    uint32_t n_lost_dropouts, n_dropouts; /* the latter: nodes */
+    uint32_t n_lost_dropouts;
+    uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
+    uint32_t n_functions_apart; /* nodes of others, that stay as they are */
+    const char *function;       /* the last one of all */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
 
@@ -75,9 +78,12 @@ typedef enum onv_fusing {
     ONV_FUSE_ATTENTION, /* all attention */
 } onv_fusing;
 
-/* Arrays live in the model's arena. */
+/* Arrays live in the model's arena. `rms_norm`: it is one operation. */
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            onv_fusions *fusions, onv_error *err);
+                            bool rms_norm, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
+
+/* By the exporter's notes: "silu" is "aten.silu.default". */
+bool onv_node_is_aten(const onv_node *node, const char *name);
 
 #endif

@@ -8,6 +8,7 @@ typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
     onv_fusing fusing;
+    bool fuses_rms_norm;
     bool failed; /* memory */
 } onv_finder;
 
@@ -19,6 +20,11 @@ typedef struct onv_group {
     uint32_t count;
 } onv_group;
 
+static inline bool onv_find_same(onv_value_id a, onv_value_id b)
+{
+    return a.index == b.index && onv_is_value(a);
+}
+
 /* --- fuse.c ------------------------------------------------------------------------------------ */
 
 /* A node of that operator, with a result that has a name: what is not read by anything is no part of a
@@ -28,6 +34,8 @@ onv_node_id onv_find_id(const onv_finder *s, const onv_node *node);
 const onv_node *onv_find_node(const onv_finder *s, onv_node_id id);
 /* The node of that operator that made the value, or NULL. */
 const onv_node *onv_find_producer(const onv_finder *s, onv_value_id value, const char *op_type);
+/* The same where nothing else reads the value: the producer may become part of a group. */
+const onv_node *onv_find_sole(const onv_finder *s, onv_value_id value, const char *op_type);
 /* The only reader of a value, if it is of that operator. */
 const onv_node *onv_find_reader(const onv_finder *s, onv_value_id value, const char *op_type);
 /* Of a node with two inputs, the one that is not `value`. */
@@ -38,6 +46,12 @@ onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x,
                           const onv_node *last);
 /* Nothing of the group is another one's by now. */
 void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
+
+/* --- fuse_attention.c -------------------------------------------------------------------------- */
+
+/* From the Softmax on. */
+void onv_find_attention(onv_finder *s, const onv_node *softmax);
+void onv_find_softmax(onv_finder *s, const onv_node *softmax);
 
 /* --- fuse_noted.c ------------------------------------------------------------------------------ */
 

@@ -6,6 +6,16 @@
 
 /* --- Calls ------------------------------------------------------------------------------------- */
 
+bool onv_node_is_aten(const onv_node *node, const char *name)
+{
+    static const char prefix[] = "aten.";
+    size_t length = strlen(name);
+    const char *op = node->aten_op;
+    if (op == NULL || strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
+    op += sizeof prefix - 1;
+    return strncmp(op, name, length) == 0 && (op[length] == '.' || op[length] == '\0');
+}
+
 static bool is_noted(const onv_node *node)
 {
     return node->aten_op != NULL && node->aten_op[0] != '\0' && node->source_op[0] != '\0';
@@ -87,8 +97,19 @@ static const call *module_of(const onv_node *node)
     return NULL;
 }
 
+/* A torch.autograd.Function of the network's own. */
+static bool is_of_function(const onv_node *node)
+{
+    return node->function != NULL && node->function[0] != '\0';
+}
+
+/* What its forward keeps is not in the file: nearly always its inputs, and backward computes the rest
+ * again. */
+static const call function = {"", "autograd function", ONV_SAVES_IN};
+
 static bool belongs(const onv_node *a, const onv_node *b)
 {
+    if (is_of_function(a)) return a->scope == b->scope && a->function == b->function;
     if (module_of(a) != NULL) return a->scope == b->scope && a->module_class == b->module_class;
     return is_same_call(a, b);
 }
@@ -108,7 +129,8 @@ static bool gather(onv_finder *s, const onv_node *node, onv_group *g)
             if (onv_is_value(from->outputs[k])) near[n++] = s->f->user[from->outputs[k].index];
         for (uint32_t i = 0; i < n; i++) {
             const onv_node *other = onv_find_node(s, near[i]);
-            if (other == NULL || !is_noted(other) || !belongs(node, other)) continue;
+            if (other == NULL || !belongs(node, other)) continue;
+            if (!is_noted(other) && !is_of_function(other)) continue;
             bool known = false;
             for (uint32_t k = 0; k < g->count; k++) known |= g->nodes[k].index == near[i].index;
             if (!known && !onv_find_take(s, g, other)) return false;
@@ -175,18 +197,49 @@ static const onv_node *find_result(const onv_finder *s, const onv_group *g)
     return last;
 }
 
+/* Parameters are read inside: the group is more than an operation of two tensors. */
+static bool reads_parameters(const onv_finder *s, const onv_group *g)
+{
+    for (uint32_t i = 0; i < g->count; i++) {
+        const onv_node *node = onv_find_node(s, g->nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = onv_model_value(s->model, node->inputs[k]);
+            if (onv_value_may_train(s->model, value) && value->type.rank > 0) return true;
+        }
+    }
+    return false;
+}
+
+static bool find_call(onv_finder *s, const onv_node *node, const call **made, onv_group *g,
+                      onv_value_id in[2], const onv_node **last)
+{
+    *made = is_of_function(node)      ? &function
+            : module_of(node) != NULL ? module_of(node)
+                                      : call_of(node);
+    if (*made == NULL || !gather(s, node, g) || !find_operands(s, g, in)) return false;
+    if (*made == &function && reads_parameters(s, g)) return false;
+    *last = find_result(s, g);
+    return *last != NULL;
+}
+
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
     onv_value_id in[2];
-    const call *made = module_of(node) != NULL ? module_of(node) : call_of(node);
-    if (made == NULL || !gather(s, node, &g) || !find_operands(s, &g, in)) return;
-    const onv_node *last = find_result(s, &g);
-    if (last == NULL) return;
+    const call *made;
+    const onv_node *last = NULL;
+    if (!find_call(s, node, &made, &g, in, &last)) {
+        if (made == &function) s->f->n_functions_apart++;
+        if (made == &function) s->f->function = node->function;
+        return;
+    }
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
     fusion.name = made->name;
     fusion.saves = made->saves;
+    s->f->n_functions += made == &function;
+    if (made == &function) s->f->function = node->function;
     onv_find_publish(s, &g, fusion);
 }
 

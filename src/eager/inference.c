@@ -69,13 +69,16 @@ static onv_status run(onv_simulation *s, bool locals, onv_error *err)
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(find_holders(s, locals, &held, err));
     keep_results(s);
-    onv_sim_place_permanent(s, ONV_STORAGE_PARAMETER, ONV_STORAGE_CONSTANT);
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_INPUT);
+    onv_sim_place_permanent(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
     size_t n_regions = s->eager->regions.count;
     uint32_t shift =
         s->eager->ops.count == 0 || (n_regions > 0 && s->eager->regions.at[0].first == 0);
     if (shift > 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "inputs");
+    /* What a branch is the first to use stays behind it all the same. */
+    for (size_t i = 0; n_regions > 0 && i < s->eager->ops.count; i++)
+        if (s->eager->ops.at[i].workspace.is_kept)
+            onv_sim_workspace(s, &s->eager->ops.at[i].workspace);
     onv_sim_forward(s);
     if (s->failed || !onv_vec_reserve(&t->regions, n_regions)) return onv_fail_memory(err);
     for (size_t i = 0; i < n_regions; i++) {
@@ -107,6 +110,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool lo
     onv_status status = run(&s, locals, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
+    onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_timeline_cleanup(timeline);
     return status;
 }

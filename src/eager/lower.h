@@ -18,6 +18,7 @@
 #include "eager/eager.h"
 #include "eager/fuse.h"
 #include "ir/origin.h"
+#include "kernels/cudnn.h"
 #include "load/ptr_map.h"
 
 typedef struct onv_extra {
@@ -33,11 +34,16 @@ typedef struct onv_weight_read {
     uint32_t tensor;   /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
+/* A call that the exporter merged: it ran after this node, and before the next reader. */
+typedef struct onv_merged {
+    uint32_t after, next;
+} onv_merged;
+
 typedef enum onv_weight_use {
     ONV_WEIGHT_TRAINED,
     ONV_WEIGHT_BUFFER,
     ONV_WEIGHT_CONSTANT,
-    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, without memory of its own */
+    ONV_WEIGHT_VIEW,      /* indices that repeat smaller ones, which alone have memory */
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
@@ -80,9 +86,22 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
-    uint32_t maxima;       /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes; /* what they keep more than these */
-    onv_origin recurrent;  /* the module of the last recurrent layer */
+    /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
+     * next copy. */
+    uint32_t *n_readers, *last_read, *last_reader, *first_copy;
+    ONV_VEC(onv_merged) copies;
+    uint32_t merged;                  /* calls that are counted again */
+    uint32_t missing;                 /* others that the numbers lack */
+    const char *missing_kind;         /* one of them */
+    ONV_VEC(onv_value_id) views;      /* weights that are views, one of each shape */
+    uint32_t maxima;                  /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;            /* what they keep more than these */
+    uint32_t activations;             /* that would keep less if they overwrote their input */
+    uint64_t activation_bytes;        /* that */
+    uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
+    onv_origin recurrent;             /* the module of the last recurrent layer */
+    onv_rnn_problem recurrent_module; /* its layers so far */
+    size_t recurrent_op;              /* the last one */
     onv_status status;
     onv_error *err;
 } onv_lowering;
@@ -109,6 +128,9 @@ void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const 
 uint32_t onv_emit_out(onv_lowering *l, uint32_t tensor);
 /* Beside what PyTorch's formula for the operation makes, which onv_emit_end looks up by its name. */
 void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_bytes);
+/* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
+void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
+void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */
@@ -144,9 +166,10 @@ uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
 
 onv_status onv_weights_prepare(onv_lowering *l);
 void onv_weights_report(onv_lowering *l); /* diagnostics of what stays unsure */
-bool onv_node_is_aten(const onv_node *node, const char *name); /* "silu": of that operation */
 bool onv_has_made_up_name(const char *name);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
+/* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
+uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -163,7 +186,7 @@ void onv_check_patterns(onv_lowering *l);
 /* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 
-/* --- lower.c ----------------------------------------------------------------------------------- */
+/* --- lower_value.c ----------------------------------------------------------------------------------- */
 
 /* Room for a shape on the stack. */
 typedef struct onv_shape {
@@ -174,6 +197,8 @@ typedef struct onv_shape {
 /* False where there is no such value, or status is set. */
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);
 uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id);
+/* What is there from the start: parameters of all owners, buffers and constants. */
+void onv_lower_weight(onv_lowering *l, onv_value_id id);
 /* A vector that the network trains although the graph has it no more: "bn1" and "weight". */
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name);
@@ -198,6 +223,13 @@ int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
 int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
+
+/* --- merged.c ---------------------------------------------------------------------------------- */
+
+/* Which results are those of several calls. Requires the fusions. */
+onv_status onv_merged_find(onv_lowering *l);
+/* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
+bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
  * which never writes the scores down. */
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/pytorch.h"
 
 /* --- One after the other ----------------------------------------------------------------------- */
 
@@ -23,6 +24,7 @@ uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores)
 {
     onv_eager_tensor t = onv_tensor_at(l, scores);
     if (scores == ONV_NO_TENSOR || t.rank == 0 || t.dims[t.rank - 1] <= 0) return 0;
+    if (onv_before_pytorch(l->options, ONV_PYTORCH_RELEASE(2, 5))) return 0;
     return t.elems + t.elems / (uint64_t)t.dims[t.rank - 1] + sizeof(float);
 }
 

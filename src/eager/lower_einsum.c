@@ -5,7 +5,7 @@
 
 #include "eager/lower.h"
 
-enum { MAX_OPERANDS = 8 };
+enum { MAX_OPERANDS = 8, MAX_EQUATION = (MAX_OPERANDS + 1) * (ONV_MAX_RANK + 2) };
 
 typedef struct einsum {
     char terms[MAX_OPERANDS][ONV_MAX_RANK + 1], out[ONV_MAX_RANK + 1];
@@ -38,7 +38,7 @@ static bool add_labels(einsum *e, const char *term)
     return true;
 }
 
-/* With its result spelt out, without ellipses and diagonals. */
+/* With its result and ellipses spelt out, without diagonals. */
 static bool parse(const char *equation, einsum *e)
 {
     *e = (einsum){0};
@@ -56,6 +56,43 @@ static bool parse(const char *equation, einsum *e)
     e->n_out = e->n_labels;
     for (uint32_t i = 0; i < e->n_operands; i++)
         if (!add_labels(e, e->terms[i])) return false;
+    return true;
+}
+
+/* Labels that the equation does not use, `count` of them. */
+static bool free_labels(const char *equation, uint32_t count, char *labels)
+{
+    for (char c = 'A'; c <= 'z' && count > 0; c++)
+        if (isalpha((unsigned char)c) && strchr(equation, c) == NULL) labels[--count] = c;
+    return count == 0;
+}
+
+/* The equation with labels for the dims that an ellipsis stands for: the last ones of those of the widest. */
+static bool spell_out(onv_lowering *l, const onv_node *node, const char *equation, char *text)
+{
+    uint32_t hidden[MAX_OPERANDS] = {0}, most = 0, operand = 0, n = 0;
+    char labels[ONV_MAX_RANK];
+    const char *at = equation;
+    for (uint32_t k = 0; k < node->n_inputs && k < MAX_OPERANDS; k++, at += *at == ',') {
+        uint32_t named = 0;
+        for (; *at != '\0' && *at != ',' && *at != '-'; at++)
+            named += isalpha((unsigned char)*at) != 0;
+        uint32_t rank = onv_tensor_at(l, onv_node_in(l, node, k)).rank;
+        hidden[k] = rank > named ? rank - named : 0;
+        if (hidden[k] > most) most = hidden[k];
+    }
+    if (most > ONV_MAX_RANK || !free_labels(equation, most, labels)) return false;
+    for (at = equation; *at != '\0'; at++) {
+        operand += *at == ',';
+        if (*at == '>') operand = MAX_OPERANDS;
+        bool dots = strncmp(at, "...", 3) == 0;
+        uint32_t count = !dots ? 1 : operand < MAX_OPERANDS ? hidden[operand] : most;
+        if (n + count >= MAX_EQUATION || operand > MAX_OPERANDS) return false;
+        memcpy(text + n, dots ? labels + most - count : at, count);
+        n += count;
+        at += dots ? 2 : 0;
+    }
+    text[n] = '\0';
     return true;
 }
 
@@ -256,8 +293,10 @@ void onv_lower_einsum(onv_lowering *l, const onv_node *node)
     einsum e;
     uint32_t in[MAX_OPERANDS];
     bool summed[ONV_MAX_RANK];
+    char text[MAX_EQUATION];
     const onv_attr *equation = onv_node_attr(node, "equation");
-    bool plain = equation != NULL && equation->kind == ONV_ATTR_STRING && parse(equation->s, &e) &&
+    bool plain = equation != NULL && equation->kind == ONV_ATTR_STRING &&
+                 spell_out(l, node, equation->s, text) && parse(text, &e) &&
                  e.n_operands == node->n_inputs;
     for (uint32_t k = 0; plain && k < e.n_operands; k++) {
         onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));

@@ -10,6 +10,8 @@
 
 static const char *const names[] = {[ONV_LOSS_AUTO] = "none",
                                     [ONV_LOSS_CROSS_ENTROPY] = "cross-entropy",
+                                    [ONV_LOSS_FUSED] = "fused-cross-entropy",
+                                    [ONV_LOSS_CHUNKED] = "chunked-cross-entropy",
                                     [ONV_LOSS_MSE] = "mse",
                                     [ONV_LOSS_NONE] = "none"};
 
@@ -20,19 +22,37 @@ static onv_loss loss_named(const char *text, size_t length)
     return ONV_LOSS_AUTO;
 }
 
+/* The number at the end of "NAME=N", whose length becomes that of NAME; 0: there is none. */
+static uint32_t take_count(const char *text, size_t *length)
+{
+    size_t end = *length;
+    uint32_t count = 0, digit = 1;
+    while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9' && digit <= 10000) {
+        count += (uint32_t)(text[--end] - '0') * digit;
+        digit *= 10;
+    }
+    if (end == *length || end == 0 || text[end - 1] != '=' || count == 0) return 0;
+    *length = end - 1;
+    return count;
+}
+
 bool onv_loss_next(const char **list, onv_loss_item *item)
 {
     const char *text = *list, *equals = NULL;
     if (text == NULL || *text == '\0') return false;
     size_t length = strcspn(text, ",");
+    *list = text + length + (text[length] == ',');
+    item->count = take_count(text, &length);
     for (size_t i = 0; i < length; i++)
         if (text[i] == '=') equals = text + i;
-    *list = text + length + (text[length] == ',');
     item->output = text;
     item->output_length = equals != NULL ? (size_t)(equals - text) : 0;
     item->text = equals != NULL ? equals + 1 : text;
     item->length = (size_t)(text + length - item->text);
     item->loss = loss_named(item->text, item->length);
+    bool counts = item->loss == ONV_LOSS_CHUNKED;
+    if (item->count > (counts ? ONV_LOSS_MAX_CHUNKS : 0)) item->loss = ONV_LOSS_AUTO;
+    if (counts && item->count == 0) item->count = ONV_LOSS_CHUNKS;
     return true;
 }
 
@@ -104,6 +124,104 @@ static uint32_t emit_mse(onv_lowering *l, uint32_t output)
     return loss;
 }
 
+/* --- With the linear layer before it ------------------------------------------------------------ */
+
+/* The product that makes the logits, taken off the tape, if it stands at its end. */
+typedef struct head {
+    uint32_t x, w, bias; /* tensors: rows and a matrix */
+    int64_t rows, width, classes;
+} head;
+
+static bool take_head(onv_lowering *l, uint32_t logits, head *found)
+{
+    onv_eager *eager = l->eager;
+    uint32_t storage = onv_tensor_at(l, logits).storage;
+    size_t end = eager->ops.count;
+    while (end > 0 && eager->ops.at[end - 1].n_out == 1 &&
+           onv_tensor_at(l, eager->ops.at[end - 1].out[0]).storage == storage) {
+        const onv_eager_op *op = &eager->ops.at[--end];
+        if (strcmp(op->name, "mm") != 0 && strcmp(op->name, "addmm") != 0) continue;
+        uint32_t n = op->n_in;
+        onv_eager_tensor x = onv_tensor_at(l, op->in[n - 2].tensor);
+        onv_eager_tensor out = onv_tensor_at(l, op->out[0]);
+        *found = (head){.x = op->in[n - 2].tensor,
+                        .w = op->in[n - 1].tensor,
+                        .bias = n > 2 ? op->in[0].tensor : ONV_NO_TENSOR,
+                        .rows = x.dims[0],
+                        .width = x.dims[1],
+                        .classes = out.dims[1]};
+        eager->ops.count = end;
+        eager->first_loss_op = (uint32_t)end;
+        eager->storages.at[storage].is_output = false;
+        return true;
+    }
+    return false;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Liger's fused_linear_cross_entropy (0.8, ops/fused_linear_cross_entropy.py): logits of some rows at a time,
+ * which become their gradient, from which the gradients of the rows and of the matrix are made at once. The
+ * product for that of the matrix is a tensor of its own in float32. */
+static uint32_t emit_fused(onv_lowering *l, const head *h)
+{
+    uint32_t x = onv_amp_low(l, h->x), w = onv_amp_low(l, h->w), bias = onv_amp_low(l, h->bias);
+    onv_eager_tensor in = onv_tensor_at(l, x), matrix = onv_tensor_at(l, w);
+    uint32_t targets = new_targets(l, ONV_INT64, 1, &h->rows), loss = new_scalar(l, ONV_FLOAT);
+    if (l->status != ONV_OK || in.elems == 0 || matrix.elems == 0) return loss;
+    int64_t parts = divide_up(h->classes, h->width), chunk = 1;
+    while (chunk < divide_up(h->rows, parts)) chunk *= 2;
+    if (chunk > h->rows) chunk = h->rows;
+    uint64_t elem = in.bytes / in.elems, rows = (uint64_t)h->rows;
+    uint64_t temps = (uint64_t)chunk * (uint64_t)h->classes * elem + rows * (sizeof(float) + 1);
+    bool trains = onv_tensor_needs_grad(l, w);
+    if (trains && elem == sizeof(float)) temps += matrix.bytes;
+    onv_emit_begin(l, "fused_linear_cross_entropy");
+    onv_emit_in(l, x, ONV_GRAD_KEPT);
+    onv_emit_in(l, w, ONV_GRAD_KEPT);
+    onv_emit_in(l, bias, ONV_GRAD_KEPT);
+    onv_emit_in(l, targets, ONV_GRAD_NONE);
+    if (onv_tensor_needs_grad(l, x)) onv_emit_extra(l, 1, in.bytes, "gradient of rows");
+    if (trains) onv_emit_extra(l, 1, matrix.bytes, "gradient of the matrix");
+    if (onv_tensor_needs_grad(l, bias))
+        onv_emit_extra(l, 1, onv_tensor_at(l, bias).bytes, "gradient of the bias");
+    onv_emit_temps(l, temps, 0);
+    onv_emit_out(l, loss);
+    onv_emit_end(l);
+    return loss;
+}
+
+static uint32_t emit_sum(onv_lowering *l, uint32_t sum, uint32_t loss);
+
+/* As torchtune's CEWithChunkedOutputLoss: rows are split before the linear layer, and the logits of each part
+ * are in float32. */
+static uint32_t emit_chunked(onv_lowering *l, const head *h, uint32_t count)
+{
+    onv_eager_tensor t = onv_tensor_at(l, h->x);
+    int64_t each = divide_up(h->rows, count), left = h->rows;
+    uint32_t sum = ONV_NO_TENSOR, parts[ONV_LOSS_MAX_CHUNKS], n = 0;
+    onv_emit_begin(l, "split");
+    l->op.zeroes_grads = true;
+    onv_emit_in(l, h->x, ONV_GRAD_NEW);
+    for (; left > 0 && n < ONV_LOSS_MAX_CHUNKS; left -= each) {
+        int64_t dims[] = {left < each ? left : each, h->width};
+        parts[n] = onv_tensor_on(l, t.storage, t.dtype, 2, dims, t.strides);
+        onv_emit_out(l, parts[n++]);
+    }
+    onv_emit_end(l);
+    for (uint32_t i = 0; i < n && l->status == ONV_OK; i++) {
+        uint32_t logits = onv_emit_linear(l, parts[i], h->w, h->bias);
+        if (logits == ONV_NO_TENSOR) break;
+        if (onv_tensor_at(l, logits).dtype != ONV_FLOAT)
+            logits = onv_emit_cast(l, logits, ONV_FLOAT);
+        sum = emit_sum(l, sum, emit_cross_entropy(l, logits));
+    }
+    return sum;
+}
+
 /* --- All of them ------------------------------------------------------------------------------- */
 
 /* An output that backward can start at. */
@@ -111,6 +229,7 @@ typedef struct target {
     onv_value_id value;
     uint32_t tensor;
     onv_loss loss;
+    uint32_t chunks;
     bool is_end;   /* no operation reads it, which `n_uses` counts beside the caller */
     bool is_named; /* the caller said which loss */
 } target;
@@ -138,6 +257,7 @@ static void name_losses(onv_lowering *l, target *targets, uint32_t n)
             const char *name = onv_model_value(l->model, targets[i].value)->name;
             if (fnmatch(pattern, name, 0) != 0) continue;
             targets[i].loss = item.loss;
+            targets[i].chunks = item.count;
             targets[i].is_named = any = true;
         }
         if (!any)
@@ -186,8 +306,22 @@ static void report(onv_lowering *l, const target *targets, uint32_t n)
 static uint32_t emit_loss(onv_lowering *l, const target *t)
 {
     if (t->loss == ONV_LOSS_MSE) return emit_mse(l, t->tensor);
-    if (onv_tensor_at(l, t->tensor).rank >= 2) return emit_cross_entropy(l, t->tensor);
+    bool with_head = t->loss == ONV_LOSS_FUSED || t->loss == ONV_LOSS_CHUNKED;
+    head found;
+    if (with_head && take_head(l, t->tensor, &found))
+        return t->loss == ONV_LOSS_FUSED ? emit_fused(l, &found)
+                                         : emit_chunked(l, &found, t->chunks);
+    if (!with_head && onv_tensor_at(l, t->tensor).rank >= 2)
+        return emit_cross_entropy(l, t->tensor);
     const char *name = onv_model_value(l->model, t->value)->name;
+    if (with_head) {
+        l->status =
+            onv_fail(l->err, ONV_ERR_USAGE,
+                     "the output '%.200s' is not the result of a linear layer at the end of "
+                     "the network: it has no %s; try --loss cross-entropy",
+                     name, names[t->loss]);
+        return ONV_NO_TENSOR;
+    }
     l->status = onv_fail(l->err, ONV_ERR_USAGE,
                          "the output '%.200s' is no [N, classes ...]: it has no cross-entropy; try "
                          "--loss mse, or for this one --loss '%.200s=mse'",
@@ -252,8 +386,10 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
     for (uint32_t i = 0; i < n; i++)
         has_own |= targets[i].is_end && onv_tensor_at(l, targets[i].tensor).rank == 0;
     has_own &= l->options->loss == ONV_LOSS_AUTO;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         targets[i].loss = has_own ? ONV_LOSS_NONE : usual(l, &targets[i], n);
+        targets[i].chunks = l->options->loss_chunks;
+    }
     name_losses(l, targets, n);
     if (l->status == ONV_OK) emit_all(l, targets, n);
     if (l->status == ONV_OK) start_at_outputs(l, targets, n, has_own);

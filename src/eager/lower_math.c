@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "kernels/cublas.h"
 
 /* --- Pointwise --------------------------------------------------------------------------------- */
 
@@ -147,8 +148,12 @@ static void lower_leaky(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool in_place =
-        onv_is_inplace(l, node, true) && !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool may = !l->options->no_inplace && onv_may_overwrite(l, node, 0);
+    bool in_place = may && onv_is_inplace(l, node, true);
+    if (may && !in_place && onv_tensor_needs_grad(l, x)) {
+        l->activations++;
+        l->activation_bytes += t.bytes;
+    }
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                             : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, node->op_type);
@@ -209,6 +214,27 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
 
 /* --- Matrix products --------------------------------------------------------------------------- */
 
+static onv_eager_workspace of_cublas(onv_lowering *l, onv_cublas_workspace w)
+{
+    l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
+    return (onv_eager_workspace){
+        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .is_kept = w.is_kept};
+}
+
+/* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */
+static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bias)
+{
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b), c = onv_tensor_at(l, bias);
+    if (x.elems == 0 || y.elems == 0) return;
+    bool is_vector = bias != ONV_NO_TENSOR && c.rank == 1 && x.rank == 2;
+    onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
+    onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
+                                                         is_vector, cuda)));
+    onv_emit_grad_workspace(l, a, product);
+    onv_emit_grad_workspace(l, b, product);
+}
+
 /* mm, addmm, bmm: each side is kept for the gradient of the other. */
 static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t b, uint32_t bias)
 {
@@ -219,9 +245,10 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     dims[x.rank - 1] = y.dims[y.rank - 1];
     uint32_t out = onv_tensor_new(l, x.dtype, x.rank, dims, NULL);
     onv_emit_begin(l, name);
-    onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_in(l, a, ONV_GRAD_NEW);
     onv_emit_in(l, b, ONV_GRAD_NEW);
+    onv_emit_in(l, bias, ONV_GRAD_NEW); /* the sum of the gradient comes after the products */
+    emit_workspaces(l, a, b, bias);
     if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
     if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
     onv_emit_out(l, out);

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "kernels/cudnn.h"
 
 /* --- Normalisation ----------------------------------------------------------------------------- */
 
@@ -40,12 +41,32 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
+/* The older exporter names what it computed itself: weight and bias where it folded a batch norm into a
+ * convolution, which had no bias before, as usual. Constant folding alone computes a weight. */
+static bool is_computed(const onv_lowering *l, onv_value_id id)
+{
+    static const char prefix[] = "onnx::Conv_";
+    return onv_is_value(id) &&
+           strncmp(onv_model_value(l->model, id)->name, prefix, strlen(prefix)) == 0;
+}
+
+static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
+{
+    return strcmp(node->op_type, "Conv") == 0 && node->n_inputs > 2 &&
+           is_computed(l, node->inputs[1]) && is_computed(l, node->inputs[2]);
+}
+
 /* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
  * for the norm's. */
 bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uint32_t *norm_bias)
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
+    if (l->options->inference && !l->options->as_exported && has_folded_norm(l, node)) {
+        *norm_bias = *bias;
+        *bias = ONV_NO_TENSOR;
+        return true;
+    }
     if (l->options->as_exported || node->source_op == NULL ||
         strstr(node->source_op, "batch_norm") == NULL)
         return false;
@@ -65,16 +86,19 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
     onv_eager_tensor t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR || t.rank < 2) return x;
     l->working_op = l->eager->ops.count - 1;
-    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "weight");
-    if (bias == ONV_NO_TENSOR)
-        bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], node->scope, "bias");
+    /* The older exporter leaves the name of the convolution alone. */
+    const char *module = node->scope != NULL && node->scope[0] != '\0' ? node->scope : node->name;
+    uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");
+    if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
     for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
-        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, node->scope);
-    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->scope);
-    l->eager->restored_norms++;
-    l->part = node->scope;
+        onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
+    onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
+    if (l->eager->restored_norms++ == 0) l->eager->first_restored = node;
+    if (!onv_u64_add(l->eager->restored_bytes, t.bytes, &l->eager->restored_bytes))
+        l->eager->restored_bytes = UINT64_MAX;
+    l->part = module;
     emit_norm(l, "batch_norm", x, w, bias, channels, true, out);
     l->part = NULL;
     return out;
@@ -169,6 +193,82 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
     return out;
 }
 
+/* Element i of an attribute with one number for each spatial dim. */
+static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
+    return good ? attr->ints[i] : fallback;
+}
+
+/* What a convolution reaches beyond its first and last place of the kernel; negative: within it. */
+static bool find_pad(const onv_node *node, uint32_t i, const onv_conv_problem *p, int64_t *pad)
+{
+    int64_t places = p->transposed ? p->in[i] : p->out[i];
+    int64_t covered = p->transposed ? p->out[i] : p->in[i];
+    int64_t reach, steps;
+    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
+        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
+        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
+        !onv_i64_add(reach, 2, &reach))
+        return false;
+    /* Uneven pads were added by an operation of their own. */
+    int64_t least = reach > covered ? (reach - covered) / 2 : 0;
+    *pad = spatial(node, "pads", i, least);
+    if (!p->transposed && *pad < least) *pad = least;
+    if (!p->transposed && *pad > least + p->stride[i]) *pad = least;
+    return true;
+}
+
+/* Of the tensors that cuDNN sees. */
+static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
+                          uint32_t out, onv_conv_problem *p)
+{
+    onv_eager_tensor in = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w);
+    onv_eager_tensor y = onv_tensor_at(l, out);
+    if (l->status != ONV_OK || in.rank < 3 || in.rank > 5 || kernel.rank != in.rank ||
+        y.rank != in.rank || in.elems == 0 || y.elems == 0 || kernel.elems == 0)
+        return false;
+    *p = (onv_conv_problem){.dtype = (onv_dtype)in.dtype,
+                            .spatial_rank = in.rank - 2,
+                            .batch = in.dims[0],
+                            .in_channels = in.dims[1],
+                            .out_channels = y.dims[1],
+                            .groups = onv_node_int(node, "group", 1),
+                            .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
+    for (uint32_t i = 0; i < p->spatial_rank; i++) {
+        p->in[i] = in.dims[2 + i];
+        p->out[i] = y.dims[2 + i];
+        p->kernel[i] = kernel.dims[2 + i];
+        p->stride[i] = spatial(node, "strides", i, 1);
+        p->dilation[i] = spatial(node, "dilations", i, 1);
+        if (!find_pad(node, i, p, &p->pad_begin[i])) return false;
+        p->pad_end[i] = p->pad_begin[i];
+    }
+    return p->groups > 0;
+}
+
+static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
+                                 uint32_t out)
+{
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    onv_conv_problem p;
+    if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
+    l->eager->uses_cudnn = true;
+    onv_cuda_library_settings first = *cuda;
+    first.first = true;
+    onv_eager_workspace of[3] = {0};
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        of[pass].library = "cuDNN";
+        of[pass].bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, cuda);
+        if (cuda->benchmark)
+            of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);
+    }
+    onv_emit_workspace(l, of[ONV_CONV_FORWARD]);
+    onv_emit_grad_workspace(l, x, of[ONV_CONV_BACKWARD_DATA]);
+    onv_emit_grad_workspace(l, w, of[ONV_CONV_BACKWARD_WEIGHT]);
+}
+
 static void lower_conv(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_amp_low(l, emit_padded(l, node, onv_node_in(l, node, 0)));
@@ -183,12 +283,11 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
+    emit_conv_workspaces(l, node, x, w, out);
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
-    /* The older exporter names what it computed itself, as when it folds a batch norm. */
-    const char *name = onv_model_value(l->model, node->inputs[1])->name;
-    if (strncmp(name, "onnx::Conv_", strlen("onnx::Conv_")) == 0) l->eager->folded_norms++;
+    l->eager->folded_norms += is_computed(l, node->inputs[1]);
 }
 
 /* --- Pooling, dropout -------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "kernels/cudnn.h"
 
 enum { X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P };
 
@@ -10,11 +11,14 @@ typedef struct layer {
     const char *op_type;
     const char *name; /* PyTorch's */
     uint64_t reserve; /* values that cuDNN keeps for backward, by value of the output */
+    onv_rnn_cell cell;
 } layer;
 
 /* Measured with cuDNN 9 of PyTorch 2.15, 27 shapes: gates and the cell of an LSTM, gates and what they are made
  * of in a GRU, and one more value for the output between layers, which stands in a graph of its own here. */
-static const layer layers[] = {{"LSTM", "lstm", 5}, {"GRU", "gru", 6}, {"RNN", "rnn", 1}};
+static const layer layers[] = {{"LSTM", "lstm", 5, ONV_RNN_LSTM},
+                               {"GRU", "gru", 6, ONV_RNN_GRU},
+                               {"RNN", "rnn", 1, ONV_RNN_PLAIN}};
 
 typedef ONV_VEC(uint32_t) tensors;
 
@@ -77,6 +81,52 @@ static uint32_t emit_result(onv_lowering *l, uint32_t out, bool batch_first)
     return onv_emit_view(l, "transpose", out, 4, dims, strides, ONV_GRAD_ALIAS);
 }
 
+/* cuDNN runs all layers of a module in one call: what it takes stands at the last one, which backward
+ * runs first. */
+static void describe_module(onv_lowering *l, const onv_node *node, const layer *kind, uint8_t dtype,
+                            bool batch_first, bool begins)
+{
+    onv_shape x, r;
+    if (!onv_value_shape(l, node->inputs[X], &x) || !onv_value_shape(l, node->inputs[R], &r))
+        return;
+    if (begins) {
+        l->recurrent_op = SIZE_MAX;
+        l->recurrent_module = (onv_rnn_problem){.cell = kind->cell,
+                                                .dtype = (onv_dtype)dtype,
+                                                .steps = x.dims[batch_first],
+                                                .batch = x.dims[!batch_first],
+                                                .input = x.dims[2],
+                                                .hidden = r.dims[2],
+                                                .bidirectional = r.dims[0] == 2};
+    }
+    l->recurrent_module.layers++;
+    if (l->recurrent_op >= l->eager->ops.count) return;
+    onv_eager_op *before = &l->eager->ops.at[l->recurrent_op];
+    before->workspace = (onv_eager_workspace){0};
+    for (uint32_t k = 0; k < before->n_in; k++) before->in[k].workspace = (onv_eager_workspace){0};
+}
+
+/* One pass of backward makes the gradients of x and the states, the other those of the weights. */
+static void emit_workspaces(onv_lowering *l, const uint32_t inputs[3], const tensors *weights)
+{
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    onv_eager_workspace w = {.library = "cuDNN"};
+    if (cuda->compute_capability == 0) return;
+    w.bytes = onv_cudnn_rnn_workspace(&l->recurrent_module, !l->options->inference, cuda);
+    uint32_t last = ONV_NO_TENSOR;
+    for (uint32_t i = 0; i < 3; i++)
+        if (onv_tensor_needs_grad(l, inputs[i])) last = inputs[i];
+    onv_emit_grad_workspace(l, last, w);
+    last = ONV_NO_TENSOR;
+    for (size_t i = 0; i < weights->count; i++)
+        if (onv_tensor_needs_grad(l, weights->at[i])) last = weights->at[i];
+    onv_emit_grad_workspace(l, last, w);
+    w.stands_long = !l->options->inference;
+    onv_emit_workspace(l, w);
+    l->eager->uses_cudnn = true;
+    l->recurrent_op = l->eager->ops.count;
+}
+
 static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
                        const tensors *weights)
 {
@@ -102,7 +152,10 @@ static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
     onv_emit_save(l, out);
     uint64_t reserve = UINT64_MAX;
     bool fits = onv_u64_mul(onv_tensor_at(l, out).bytes, kind->reserve, &reserve);
-    if (fits && begins_module(l, node)) onv_u64_add(reserve, RESERVE_OF_MODULE, &reserve);
+    bool begins = begins_module(l, node);
+    describe_module(l, node, kind, dtype, batch_first, begins);
+    emit_workspaces(l, (const uint32_t[]){x, h, c}, weights);
+    if (fits && begins) onv_u64_add(reserve, RESERVE_OF_MODULE, &reserve);
     onv_emit_extra(l, reserve, 1, "cuDNN's reserve");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
     onv_emit_out(l, out);

@@ -27,16 +27,6 @@ typedef enum place {
     PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
 } place;
 
-bool onv_node_is_aten(const onv_node *node, const char *name)
-{
-    static const char prefix[] = "aten.";
-    size_t length = strlen(name);
-    const char *op = node->aten_op;
-    if (op == NULL || strncmp(op, prefix, sizeof prefix - 1) != 0) return false;
-    op += sizeof prefix - 1;
-    return strncmp(op, name, length) == 0 && (op[length] == '.' || op[length] == '\0');
-}
-
 static bool is_noted(const onv_node *node)
 {
     return node->aten_op != NULL && node->aten_op[0] != '\0';
@@ -276,6 +266,15 @@ static uint64_t spread_dims(const onv_value *value)
     return n;
 }
 
+/* table[tokens]: rows of a matrix, by indices that are no constant. */
+static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
+    return onv_node_is_aten(node, "index") &&
+           !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+}
+
 /* A float weight without a note, in an export that has them. */
 static verdict judge_folded(const onv_lowering *l, uint32_t index)
 {
@@ -305,7 +304,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
         return (verdict){ONV_WEIGHT_EXPANDED, false, first};
-    if (onv_has_made_up_name(value->name)) return (verdict){ONV_WEIGHT_MADE, false, first};
+    if (onv_has_made_up_name(value->name))
+        return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
+                         first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
     else if (!is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
@@ -342,105 +343,79 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
-/* --- Names ------------------------------------------------------------------------------------- */
-
-const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
+/* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
+static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, size_t block)
 {
-    size_t length = strlen(module) + 1 + strlen(name) + 1;
-    char *path = onv_arena_alloc(&l->model->arena, length);
-    if (path == NULL) {
-        if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
-        return name;
-    }
-    snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
-    return path;
+    for (uint64_t o = 0; o < outer; o++, data += count * block)
+        for (uint64_t i = 1; i < count; i++)
+            if (memcmp(data, data + i * block, block) != 0) return false;
+    return true;
 }
 
-/* Does the pattern match the name, or a module that it is in? */
-static bool matches(const char *pattern, const char *name)
+/* Larger ones are not read, and so many are compared. */
+enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
+
+/* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
+static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
 {
-    char module[1024];
-    if (fnmatch(pattern, name, 0) == 0) return true;
-    if (strlen(name) >= sizeof module) return false;
-    strcpy(module, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
-    for (char *dot; (dot = strrchr(module, '.')) != NULL;) {
-        *dot = '\0';
-        if (fnmatch(pattern, module, 0) == 0) return true;
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
+        if (!onv_is_value(node->inputs[1])) continue;
+        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
+        if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
+            return true;
     }
     return false;
 }
 
-static bool matches_any(const char *const *patterns, size_t n, const char *name, const char *file,
-                        bool *used)
+/* Indices of elements have at least the dim that they index along. */
+static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
 {
-    bool any = false;
-    for (size_t i = 0; i < n; i++) {
-        bool match = matches(patterns[i], name) || (file != NULL && matches(patterns[i], file));
-        used[i] |= match;
-        any |= match;
-    }
-    return any;
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    onv_node_id user = l->fusions.user[id.index];
+    if (!onv_is_node(user) || tensor->elems == 0) return 0;
+    const onv_node *node = onv_model_node(l->model, user);
+    int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
+    bool indexes = strcmp(node->op_type, "ScatterElements") == 0 ||
+                   strcmp(node->op_type, "GatherElements") == 0;
+    if (axis < 0) axis += rank;
+    if (!indexes || axis < 0 || axis >= rank) return 0;
+    uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
+    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
-bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
+/* Calls in turn are given the same indices: those of one shape are views of one tensor. */
+static bool is_viewed_before(const onv_lowering *l, onv_value_id id)
 {
-    const onv_lower_options *o = l->options;
-    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->freeze_used);
-    bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
-                                                    l->freeze_used + o->n_freeze);
-    return frozen || !only;
+    const onv_type *type = &onv_model_value(l->model, id)->tensor->type;
+    for (size_t i = 0; i < l->views.count; i++) {
+        const onv_type *other = &onv_model_value(l->model, l->views.at[i])->tensor->type;
+        bool same = type->dtype == other->dtype && type->rank == other->rank;
+        for (int d = 0; same && d < type->rank; d++)
+            same = onv_dim_same(type->dims[d], other->dims[d]);
+        if (same) return true;
+    }
+    return false;
 }
 
-bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
+uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 {
-    const onv_lower_options *o = l->options;
-    bool any = false;
-    onv_origin origin = onv_node_origin(l->model, node);
-    char path[1024] = "";
-    if (o->n_inplace == 0) return false;
-    if (origin.path != NULL && origin.length < sizeof path) {
-        size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
-        for (size_t i = 0; i < origin.length; i++)
-            if (origin.path[i] != '/' || n > 0)
-                path[n++] = (char)(origin.path[i] == '/' ? '.' : origin.path[i]);
-        path[n] = '\0';
+    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
+    const onv_payload *data = &tensor->payload;
+    if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
+    if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+    uint64_t left = tensor->bytes, outer = 1;
+    if (data->kind != ONV_PAYLOAD_RAW || data->bytes != tensor->bytes ||
+        tensor->bytes > MAX_VIEW_BYTES || tensor->elems == 0)
+        return indexed_bytes(l, id);
+    for (int i = 0; i < tensor->type.rank; i++) {
+        uint64_t count = (uint64_t)tensor->type.dims[i].raw;
+        uint64_t block = tensor->bytes / outer / count;
+        if (repeats(data->data, outer, count, (size_t)block)) left /= count;
+        outer *= count;
     }
-    for (size_t i = 0; i < o->n_inplace; i++) {
-        bool every = strcmp(o->inplace[i], "*") == 0;
-        bool match = every ? all : matches(o->inplace[i], path);
-        l->inplace_used[i] |= match || every;
-        any |= match;
-    }
-    return any;
-}
-
-/* A pattern without a match is a mistake that would pass for an answer. */
-void onv_check_patterns(onv_lowering *l)
-{
-    const onv_lower_options *o = l->options;
-    for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
-        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0)
-            l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                                 "--inplace '%.200s' matches no module with an activation that can "
-                                 "work in place",
-                                 o->inplace[i]);
-    size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
-    for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
-        if (l->freeze_used[i]) continue;
-        const char *example = "none";
-        for (size_t s = 0; s < l->eager->storages.count; s++) {
-            const onv_eager_storage *storage = &l->eager->storages.at[s];
-            if (storage->kind != ONV_STORAGE_PARAMETER) continue;
-            example = storage->label;
-            break;
-        }
-        bool is_freeze = i < o->n_freeze;
-        l->status = onv_fail(
-            l->err, ONV_ERR_USAGE,
-            "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
-            is_freeze ? "freeze" : "train-only",
-            is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);
-    }
+    return left;
 }
 
 /* --- Owners ------------------------------------------------------------------------------------ */

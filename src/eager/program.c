@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "eager/calls.h"
 #include "eager/simulation.h"
 
 /* --- Steps and rows ---------------------------------------------------------------------------- */
@@ -57,7 +58,23 @@ void onv_sim_release(onv_simulation *s, uint32_t row)
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
 {
-    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, label));
+    if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
+}
+
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
+    uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;
+    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library);
+    if (workspace->is_kept) {
+        *kept = row;
+        return;
+    }
+    if (row == ONV_NO_ROW) return;
+    s->timeline->buffers.at[row].is_transient = true;
+    onv_sim_release(s, row);
 }
 
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
@@ -78,29 +95,57 @@ uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last)
+/* The tensors that stand for a quantized matrix. */
+static void place_quantized(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    uint64_t bytes[ONV_MAX_WEIGHT_PARTS];
+    uint32_t n =
+        onv_weight_parts(s->options->weights, storage->elems, s->quantized_rows[index], bytes);
+    for (uint32_t k = 0; k < n && !s->failed; k++) {
+        uint32_t row = onv_sim_alloc(s, bytes[k], ONV_BUFFER_WEIGHT, storage->label);
+        if (k == 0) s->row_of[index] = s->made_row[index] = row;
+        add(&s->program->parameter_bytes, bytes[k]);
+        add(&s->program->parts.quantized_bytes, bytes[k]);
+    }
+}
+
+static void place(onv_simulation *s, uint32_t index)
 {
     static const uint8_t kinds[] = {ONV_BUFFER_INPUT, ONV_BUFFER_WEIGHT, ONV_BUFFER_STATISTIC,
                                     ONV_BUFFER_STATISTIC};
-    for (uint32_t i = 0; i < s->eager->storages.count; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
-        if (storage->kind < first || storage->kind > last || s->failed) continue;
-        bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
-        uint64_t bytes = parameter ? onv_sim_shard(s, storage->bytes, 3) : storage->bytes;
-        s->row_of[i] =
-            onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
-        s->made_row[i] = s->row_of[i];
-        if (parameter) s->program->parameter_bytes += bytes;
-        if (parameter && storage->trained) {
-            s->program->trained_elems += storage->elems;
-            s->program->gradient_bytes += onv_sim_shard(s, storage->bytes, 2);
-        }
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    if (s->failed) return;
+    if (s->quantized_rows != NULL && s->quantized_rows[index] > 0) {
+        place_quantized(s, index);
+        return;
     }
+    bool parameter = storage->kind == ONV_STORAGE_PARAMETER;
+    bool is_sharded =
+        s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
+    uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
+    uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
+    s->row_of[index] =
+        onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
+    s->made_row[index] = s->row_of[index];
+    if (parameter) s->program->parameter_bytes += bytes;
+    if (!parameter || !storage->trained) return;
+    s->program->trained_elems += storage->elems;
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS)
+        s->program->gradient_bytes += onv_shard_of(s, storage, whole, 2);
+}
+
+void onv_sim_place_permanent(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent; i++) place(s, s->moved[i]);
+    for (uint32_t i = 0; i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i);
 }
 
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
+    s->handle_row[0] = s->handle_row[1] = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -160,6 +205,30 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* What calls of modules hold longer than operations read it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
+{
+    onv_calls calls;
+    size_t n = s->eager->storages.count;
+    onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(&calls, s->eager, true, &s->arena, &s->held_until, err);
+    onv_calls_cleanup(&calls);
+    ONV_TRY(status);
+    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        s->held_row[i] = ONV_NO_ROW;
+        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
+        if (s->held_until[i] == 0) continue;
+        s->next_held[i] = s->first_held[s->held_until[i]];
+        s->first_held[s->held_until[i]] = i + 1;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
@@ -171,7 +240,9 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    if (s->options->lower.locals) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }
 
@@ -183,53 +254,118 @@ static void zero_grad(onv_simulation *s)
         onv_sim_release(s, s->grad_row[i]);
         s->grad_row[i] = ONV_NO_ROW;
     }
+    if (!s->options->keep_grads) onv_shard_zero_grad(s);
 }
 
-static onv_parameter parameter_of(const onv_simulation *s, const onv_eager_storage *storage)
+/* A whole parameter, as the optimizer has it. */
+static onv_parameter whole_of(const onv_simulation *s, const onv_eager_storage *storage)
 {
-    return (onv_parameter){storage->elems, onv_sim_shard(s, storage->bytes, 1), storage->dims,
+    return (onv_parameter){storage->elems, onv_sim_optimized_bytes(s, storage), storage->dims,
                            storage->rank};
+}
+
+static uint64_t part_of(const onv_simulation *s, const onv_eager_storage *storage)
+{
+    return onv_shard_of(s, storage, onv_sim_optimized_bytes(s, storage), 1);
+}
+
+/* What the optimizer keeps is on the device, or on the host. */
+static void keep(onv_simulation *s, uint64_t bytes, const char *label, uint64_t *sum)
+{
+    if (s->options->offload != ONV_OFFLOAD_NOTHING) {
+        add(&s->program->parts.host_bytes, bytes);
+        return;
+    }
+    onv_sim_alloc(s, bytes, ONV_BUFFER_STATE, label);
+    add(sum, bytes);
+}
+
+static bool has_master(const onv_simulation *s, const onv_eager_storage *storage)
+{
+    return s->options->parallel != ONV_PARALLEL_FSDP && storage->trained &&
+           onv_sim_optimized_bytes(s, storage) != storage->bytes;
 }
 
 static void make_states(onv_simulation *s, uint64_t counter_bytes)
 {
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
         if (!storage->trained) continue;
-        onv_parameter whole = {storage->elems, storage->bytes, storage->dims, storage->rank};
+        onv_parameter whole = whole_of(s, storage);
         uint64_t bytes[ONV_MAX_STATES];
         uint32_t n = s->options->optimizer->states(&whole, bytes);
-        if (counter_bytes > 0) {
-            onv_sim_alloc(s, counter_bytes, ONV_BUFFER_STATE, "step");
-            s->program->optimizer_bytes += counter_bytes;
-        }
-        for (uint32_t k = 0; k < n; k++) {
-            uint64_t part = onv_sim_shard(s, bytes[k], 1);
-            onv_sim_alloc(s, part, ONV_BUFFER_STATE, storage->label);
-            s->program->optimizer_bytes += part;
-        }
+        if (counter_bytes > 0) keep(s, counter_bytes, "step", &s->program->optimizer_bytes);
+        for (uint32_t k = 0; k < n; k++)
+            keep(s, onv_shard_of(s, storage, bytes[k], 1), storage->label,
+                 &s->program->optimizer_bytes);
     }
+}
+
+/* Before the first iteration: what stands beside the network. */
+static void place_copies(onv_simulation *s)
+{
+    uint64_t counter = 0;
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        if (has_master(s, storage))
+            keep(s, part_of(s, storage), "master weight", &s->program->parts.master_bytes);
+        if (!s->options->ema || storage->on_host ||
+            (storage->kind != ONV_STORAGE_PARAMETER && storage->kind != ONV_STORAGE_BUFFER))
+            continue;
+        uint32_t row = s->row_of[i];
+        uint64_t bytes = row != ONV_NO_ROW ? s->timeline->buffers.at[row].bytes : 0;
+        onv_sim_alloc(s, bytes, ONV_BUFFER_STATE, "average");
+        add(&s->program->parts.ema_bytes, bytes);
+        counter = sizeof(int64_t);
+    }
+    if (counter == 0) return;
+    onv_sim_alloc(s, counter, ONV_BUFFER_STATE, "n_averaged");
+    add(&s->program->parts.ema_bytes, counter);
+}
+
+/* The gradients in float32, which take the place of those of the parameters. */
+static void make_master_grads(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        s->master_rows[i] = ONV_NO_ROW;
+        if (!has_master(s, storage) || s->grad_row[i] == ONV_NO_ROW) continue;
+        onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, "gradient of a master weight");
+        s->master_rows[i] =
+            onv_sim_alloc(s, part_of(s, storage), ONV_BUFFER_GRADIENT, "master gradient");
+        onv_sim_release(s, s->grad_row[i]);
+        s->grad_row[i] = ONV_NO_ROW;
+    }
+}
+
+static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
+{
+    uint64_t most = 0, before = 0;
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+        if (!storage->trained) continue;
+        uint64_t bytes = part_of(s, storage), one = temps->keeps ? before : 0;
+        for (uint32_t k = 0; k < temps->each; k++) add(&one, bytes);
+        if (one > most) most = one;
+        before = bytes;
+        for (uint32_t k = 0; k < temps->lists; k++) onv_sim_temporary(s, bytes, storage->label);
+    }
+    onv_sim_temporary(s, most, s->options->optimizer->name);
 }
 
 static void optimizer_step(onv_simulation *s)
 {
     const onv_optimizer *optimizer = s->options->optimizer;
+    bool on_device = s->options->offload == ONV_OFFLOAD_NOTHING;
     onv_optimizer_temps temps;
     onv_optimizer_temps_of(optimizer, s->options->impl, s->options->weight_decay, &temps);
+    bool masters = s->options->master_weights && on_device;
+    if (masters) make_master_grads(s);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
     if (s->iteration == 0) make_states(s, temps.counter_bytes);
-    uint64_t most = 0, before = 0;
-    for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
-        if (!storage->trained) continue;
-        onv_parameter p = parameter_of(s, storage);
-        uint64_t one = temps.keeps ? before : 0;
-        for (uint32_t k = 0; k < temps.each; k++) add(&one, p.bytes);
-        if (one > most) most = one;
-        before = p.bytes;
-        for (uint32_t k = 0; k < temps.lists; k++) onv_sim_temporary(s, p.bytes, storage->label);
-    }
-    onv_sim_temporary(s, most, optimizer->name);
+    if (on_device) run_step(s, &temps);
+    for (uint32_t i = 0; i < s->eager->storages.count && masters && !s->failed; i++)
+        onv_sim_release(s, s->master_rows[i]);
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -248,7 +384,9 @@ static void iterate(onv_simulation *s)
         if (s->pass == 0 && !s->options->zero_grad_late) zero_grad(s);
         onv_sim_forward(s);
         if (s->pass == 0 && s->options->zero_grad_late) zero_grad(s);
+        s->in_backward = true;
         onv_sim_backward(s);
+        s->in_backward = false;
     }
     if (!s->failed) optimizer_step(s);
 }
@@ -256,7 +394,13 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    onv_sim_place_permanent(s, ONV_STORAGE_INPUT, ONV_STORAGE_CONSTANT);
+    ONV_TRY(onv_shard_prepare(s, err));
+    if (s->options->weights != NULL)
+        ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
+    s->master_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
+    if (s->master_rows == NULL) return onv_fail_memory(err);
+    onv_sim_place_permanent(s);
+    place_copies(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;
@@ -273,6 +417,8 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    onv_error *err)
 {
     *program = (onv_train_program){0};
+    if (options->zero_stage > 0 && options->parallel != ONV_PARALLEL_NONE)
+        return onv_fail(err, ONV_ERR_USAGE, "ZeRO's stages and DDP or FSDP exclude each other");
     if (options->zero_stage > 3)
         return onv_fail(err, ONV_ERR_USAGE, "ZeRO has the stages 1 to 3, not %u",
                         options->zero_stage);
@@ -293,6 +439,7 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
     onv_status status = run(&s, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
+    onv_vec_cleanup(&s.lingering);
     if (status != ONV_OK) onv_train_program_cleanup(program);
     return status;
 }

@@ -23,6 +23,7 @@
 
 #include "eager/eager.h"
 #include "eager/optimizer.h"
+#include "eager/quantized.h"
 #include "timeline/timeline.h"
 
 /* A checkpoint: a range of the tape, both ends included, in the forward part (before the loss). */
@@ -30,17 +31,41 @@ typedef struct onv_tape_segment {
     uint32_t first_op, last_op;
 } onv_tape_segment;
 
+/* PyTorch's ways to share the work, with the buffers that they take: see sharding.c. ZeRO's stages hold parts of
+ * what there is, without the buffers of a library. */
+typedef enum onv_parallel {
+    ONV_PARALLEL_NONE,
+    ONV_PARALLEL_DDP,       /* DistributedDataParallel: gradients are copied into buckets */
+    ONV_PARALLEL_DDP_VIEWS, /* gradient_as_bucket_view: they are views of them */
+    ONV_PARALLEL_FSDP,      /* fully_shard of each unit, and of the root */
+} onv_parallel;
+
+/* What leaves the device for the host. */
+typedef enum onv_offload {
+    ONV_OFFLOAD_NOTHING,
+    ONV_OFFLOAD_OPTIMIZER, /* the state, and the step */
+    ONV_OFFLOAD_GRADIENTS, /* each gradient too, as soon as it is complete */
+} onv_offload;
+
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
     onv_optimizer_impl impl;
     uint32_t iterations; /* 0: 3 */
-    uint32_t accumulate; /* forward and backward passes before a step; 0: 1 */
-    bool zero_grad_late; /* just before backward; otherwise before forward */
-    bool keep_grads;     /* zero_grad(set_to_none=False): filled with zeros instead */
-    bool weight_decay;   /* SGD then adds decay to a copy of the gradients */
-    uint32_t zero_stage; /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
-    uint32_t world;      /* among so many devices; 0: 1 */
+    bool tries_kernels; /* the first pass of cudnn.benchmark; what it took is given back after it */
+    uint32_t accumulate;           /* forward and backward passes before a step; 0: 1 */
+    bool zero_grad_late;           /* just before backward; otherwise before forward */
+    bool keep_grads;               /* zero_grad(set_to_none=False): filled with zeros instead */
+    bool weight_decay;             /* SGD then adds decay to a copy of the gradients */
+    uint8_t parallel;              /* onv_parallel */
+    uint32_t zero_stage;           /* ZeRO 1, 2, 3: states, gradients, parameters are shared out */
+    uint32_t world;                /* among so many devices; 0: 1 */
+    const onv_tape_segment *units; /* FSDP: those of its modules, by first_op, disjoint */
+    uint32_t n_units;
+    bool master_weights;              /* of 16-bit parameters the optimizer has float32 copies */
+    uint8_t offload;                  /* onv_offload */
+    bool ema;                         /* a moving average of parameters and buffers beside them */
+    const onv_weight_format *weights; /* of frozen ones that are quantized; NULL: none is */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
@@ -53,8 +78,22 @@ typedef struct onv_train_options {
  * of 1, 2, 3, 4 and 6 passes. */
 enum { ONV_PASS_CYCLE = 12 };
 
+/* What training takes beside parameters, gradients, state and activations, on this device. */
+typedef struct onv_train_parts {
+    uint64_t bucket_bytes; /* DDP's */
+    uint64_t
+        gathered_bytes; /* FSDP: parameters as gathered, and what gathers them; the most at once */
+    uint64_t reduce_bytes; /* FSDP: what gradients are reduced through; the most at once */
+    uint64_t master_bytes; /* float32 copies of parameters */
+    uint64_t ema_bytes;
+    uint64_t host_bytes;        /* state and copies on the host, no part of the peak */
+    uint64_t quantized_bytes;   /* of the parameters: those that are quantized, with their scales */
+    uint64_t dequantized_bytes; /* the most that an operation makes of them */
+} onv_train_parts;
+
 typedef struct onv_train_program {
     onv_timeline timeline;
+    onv_train_parts parts;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
     uint64_t trained_elems;
     uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct

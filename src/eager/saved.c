@@ -1,5 +1,7 @@
 #include "base/checked.h"
 #include "eager/eager.h"
+#include "kernels/cublas.h"
+#include "kernels/cudnn.h"
 
 static bool counts(const onv_eager_storage *storage)
 {
@@ -27,6 +29,14 @@ onv_status onv_eager_saved(onv_model *model, const onv_eager *eager, uint64_t *b
     }
     if (is_saved != NULL) *is_saved = seen;
     return ONV_OK;
+}
+
+uint64_t onv_eager_handle_bytes(const onv_eager *eager, const onv_lower_options *options)
+{
+    uint64_t bytes = 0;
+    if (eager->uses_cublas) bytes += onv_cublas_handle_bytes(&options->cuda);
+    if (eager->uses_cudnn) bytes += onv_cudnn_handle_bytes(&options->cuda);
+    return bytes;
 }
 
 onv_status onv_eager_check(const onv_eager *eager, onv_error *err)

@@ -43,6 +43,8 @@ typedef struct onv_frame {
     bool again; /* it ran again in this pass */
 } onv_frame;
 
+struct onv_sharding;
+
 typedef struct onv_simulation {
     onv_model *model;
     onv_arena arena; /* everything but the program */
@@ -53,8 +55,13 @@ typedef struct onv_simulation {
     ONV_VEC(uint32_t) refs; /* by row: how many hold it */
     uint32_t world;
     uint32_t iteration, pass;
-    uint32_t backward_at; /* the operation whose backward comes next */
-    bool failed;          /* memory */
+    uint32_t backward_at;     /* the operation whose backward comes next */
+    bool in_backward;         /* on autograd's thread, which has handles of its own */
+    uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    bool failed;              /* memory */
+    uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
+                                 device, and as an optimizer has them */
+    uint32_t n_permanent;
     /* by storage */
     uint32_t *row_of;     /* its row, while it is in somebody's hands */
     uint32_t *made_row;   /* the last one that was made for it */
@@ -62,17 +69,26 @@ typedef struct onv_simulation {
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;   /* of a parameter: its .grad */
+    uint32_t *held_until; /* the last forward operation at which a call holds it; NULL: not asked */
+    uint32_t *held_row;   /* what is held so, or ONV_NO_ROW */
+    uint32_t *next_held;  /* 1 + the next one that the same operation ends the hold of; 0: none */
+    uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     /* by tensor */
     onv_pending_grad *grad;
     uint32_t *senders; /* leaves: gradients that backward sends it */
     uint32_t *senders_left;
     /* by operation */
+    uint32_t *first_held;   /* 1 + the first storage whose hold ends with it; 0: none */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
     uint32_t *frame_of;     /* the innermost frame around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
     onv_pending_grad *made; /* room for the gradients of one operation */
     onv_frame *frames;      /* as the segments of the options */
     uint32_t n_frames;
+    struct onv_sharding *sharding; /* NULL: no library shares training out */
+    uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */
+    ONV_VEC(uint32_t) lingering; /* rows that go with the loss of the last pass */
+    uint32_t n_lingering;        /* of them of the passes before this one */
 } onv_simulation;
 
 /* --- program.c --------------------------------------------------------------------------------- */
@@ -84,15 +100,21 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+/* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
+void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
 /* Memory for the tables, and what the tape says of storages and operations. */
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
-/* The rows of what is there all the time, of these kinds of storages. */
-void onv_sim_place_permanent(onv_simulation *s, onv_storage_kind first, onv_storage_kind last);
+/* The rows of what is there all the time: the network, then the batch. */
+void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
 bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
 uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+
+/* --- parameters.c ------------------------------------------------------------------------------ */
+
+onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err);
 
 /* --- forward.c --------------------------------------------------------------------------------- */
 
@@ -109,6 +131,8 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
+/* A quantized matrix of the operation in the type of its other operand. */
+void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);
 
 /* --- frame.c ----------------------------------------------------------------------------------- */
@@ -124,6 +148,25 @@ void onv_frame_enter(onv_simulation *s, onv_frame *frame);
 void onv_frame_restore(onv_simulation *s, uint32_t index);
 /* The backward of operation `index` is over: frames whose first saver it was let go. */
 void onv_frame_leave(onv_simulation *s, uint32_t index);
+
+/* --- sharding.c -------------------------------------------------------------------------------- */
+
+/* Units and tables of what the options ask for. */
+onv_status onv_shard_prepare(onv_simulation *s, onv_error *err);
+/* One device's part of `bytes` of a parameter; with ZeRO from this stage on. */
+uint64_t onv_shard_of(const onv_simulation *s, const onv_eager_storage *storage, uint64_t bytes,
+                      uint32_t stage);
+/* Of a whole parameter as the optimizer has it. */
+uint64_t onv_sim_optimized_bytes(const onv_simulation *s, const onv_eager_storage *storage);
+void onv_shard_begin_pass(onv_simulation *s);
+void onv_shard_before(onv_simulation *s, uint32_t op);
+void onv_shard_after(onv_simulation *s, uint32_t op);
+void onv_shard_before_backward(onv_simulation *s, uint32_t op);
+void onv_shard_after_backward(onv_simulation *s, uint32_t op);
+void onv_shard_end_backward(onv_simulation *s);
+/* The gradient of this parameter stands in grad_row. */
+void onv_shard_take_grad(onv_simulation *s, uint32_t storage);
+void onv_shard_zero_grad(onv_simulation *s);
 
 /* --- backward.c -------------------------------------------------------------------------------- */
 

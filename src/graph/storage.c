@@ -43,6 +43,11 @@ onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **i
 {
     *is_host = ONV_ARENA_ARRAY(&model->arena, bool, model->values.count);
     if (*is_host == NULL) return onv_fail_memory(err);
+    if (model->has_providers) {
+        for (size_t i = 0; i < model->values.count; i++)
+            (*is_host)[i] = model->values.at[i].is_on_host;
+        return ONV_OK;
+    }
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         if (!runs_on_host(model, node, *is_host)) continue;

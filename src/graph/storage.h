@@ -29,8 +29,8 @@ onv_status onv_storages_compute(onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err);
 
-/* Whether each value (by index) is on the host: shapes, and what is computed from them alone. In the
- * model's arena. */
+/* Whether each value (by index) is on the host: as rewriting placed it; else shapes, and what is computed
+ * from them alone. In the model's arena. */
 onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **is_host,
                                 onv_error *err);
 

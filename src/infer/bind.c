@@ -495,11 +495,25 @@ static onv_status bind_meanings(onv_driver *driver)
     return ONV_OK;
 }
 
+/* As the file has them: what a runtime sees that is not told the sizes before it runs. */
+static onv_status keep_declared(onv_driver *driver)
+{
+    const onv_graph *graph = main_graph(driver);
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        onv_value *input = input_at(driver, i);
+        if (input->declared == NULL)
+            input->declared =
+                onv_arena_copy(&driver->model->arena, &input->type, sizeof input->type);
+        if (input->declared == NULL) return onv_fail_memory(driver->err);
+    }
+    return ONV_OK;
+}
+
 onv_status onv_bind_inputs(onv_driver *driver)
 {
     const onv_graph *graph = main_graph(driver);
     ONV_TRY(read_symbol_names(driver));
-
+    ONV_TRY(keep_declared(driver));
     ONV_TRY(bind_named_dims(driver));
     for (size_t i = 0; i < driver->options->n_shapes; i++)
         ONV_TRY(bind_shape(driver, &driver->options->shapes[i]));

@@ -59,6 +59,14 @@ typedef struct onv_driver {
     onv_error *err;
 } onv_driver;
 
+/* A driver for single nodes of a model that is inferred already, without options. After a failure
+ * there is nothing to close. */
+onv_status onv_driver_open(onv_driver *driver, onv_model *model, onv_error *err);
+void onv_driver_close(onv_driver *driver);
+
+/* Infers one node: the types and contents of its outputs from those of its inputs. */
+onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id);
+
 /* Infers every node of a graph, in order. */
 onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id);
 

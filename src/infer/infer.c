@@ -145,6 +145,23 @@ static onv_status run(onv_driver *driver)
     return ONV_OK;
 }
 
+onv_status onv_driver_open(onv_driver *driver, onv_model *model, onv_error *err)
+{
+    *driver = (onv_driver){
+        .model = model, .max_runs = UINT64_MAX, .failed_node = ONV_NO_NODE, .err = err};
+    if (!onv_op_index_init(&driver->index, &model->arena)) return onv_fail_memory(err);
+    onv_arena_init(&driver->scratch, model->arena.limit_bytes);
+    return ONV_OK;
+}
+
+void onv_driver_close(onv_driver *driver)
+{
+    onv_arena_cleanup(&driver->scratch);
+    onv_vec_cleanup(&driver->unknown_ops);
+    onv_ptr_map_cleanup(&driver->unknown_at);
+    onv_dims_enter(&driver->model->dims, UINT32_MAX);
+}
+
 onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_info *info,
                      onv_error *err)
 {

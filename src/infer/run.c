@@ -294,7 +294,7 @@ static const char *deciders(onv_op_ctx *c, uint32_t k)
     return onv_deciders_text(c->driver, c->node->inputs[k]);
 }
 
-static onv_status run_node(onv_driver *driver, onv_node_id id)
+onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id)
 {
     onv_model *model = driver->model;
     onv_node *node = onv_model_node(model, id);
@@ -359,7 +359,7 @@ onv_status onv_driver_run_graph(onv_driver *driver, onv_graph_id id)
 {
     const onv_graph *graph = onv_model_graph(driver->model, id);
     for (uint32_t i = 0; i < graph->n_nodes; i++) {
-        onv_status status = run_node(driver, graph->nodes[i]);
+        onv_status status = onv_driver_run_node(driver, graph->nodes[i]);
         if (status != ONV_OK) {
             const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
             if (driver->failed_node.index == UINT32_MAX) driver->failed_node = graph->nodes[i];

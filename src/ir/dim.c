@@ -24,6 +24,24 @@ void onv_dims_cleanup(onv_dims *pool)
     onv_dims_enter(pool, UINT32_MAX);
 }
 
+bool onv_dims_copy(const onv_dims *from, onv_arena *arena, onv_dims *to)
+{
+    onv_dims_init(to, arena);
+    to->max_tree = from->max_tree;
+    if (from->count == 0) return true;
+    to->exprs = onv_heap_copy(from->exprs, from->count * sizeof *to->exprs);
+    to->slots = onv_heap_copy(from->slots, from->n_slots * sizeof *to->slots);
+    to->symbols = onv_heap_copy(from->symbols, from->n_symbols * sizeof *to->symbols);
+    if (to->exprs == NULL || to->slots == NULL || to->symbols == NULL) {
+        onv_dims_cleanup(to);
+        return false;
+    }
+    to->count = to->capacity = from->count;
+    to->n_slots = from->n_slots;
+    to->n_symbols = to->symbol_capacity = from->n_symbols;
+    return true;
+}
+
 int64_t onv_sat_add(int64_t a, int64_t b)
 {
     int64_t sum;

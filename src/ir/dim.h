@@ -89,6 +89,10 @@ typedef struct onv_dims {
 void onv_dims_init(onv_dims *pool, onv_arena *arena);
 void onv_dims_cleanup(onv_dims *pool);
 
+/* A pool of its own in which every dim of the other means the same; `from` must outlive it, as parts
+ * of its expressions are shared. False when memory is short. */
+bool onv_dims_copy(const onv_dims *from, onv_arena *arena, onv_dims *to);
+
 /* Constants. Values beyond +-2^61 become an infinity. */
 static inline onv_dim onv_dim_const(int64_t value)
 {

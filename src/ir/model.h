@@ -116,6 +116,13 @@ typedef struct onv_traits {
     uint32_t save_out; /* outputs likewise */
 } onv_traits;
 
+/* Where a node of a rewritten graph runs. */
+typedef enum onv_provider {
+    ONV_PROVIDER_NONE = 0, /* nobody said */
+    ONV_PROVIDER_CPU,
+    ONV_PROVIDER_CUDA,
+} onv_provider;
+
 typedef struct onv_node {
     const char *name; /* unique or "" as in the file; nodes of functions carry their path */
     const char *op_type;
@@ -129,8 +136,10 @@ typedef struct onv_node {
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
     const char *call_classes; /* of those, likewise */
-    onv_graph_id graph;       /* the graph it stands in */
-    int32_t version;          /* of the domain's opset that applies here */
+    const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
+    onv_graph_id graph;   /* the graph it stands in */
+    uint8_t provider;     /* onv_provider; set by rewriting */
+    int32_t version;      /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;
@@ -163,12 +172,14 @@ typedef struct onv_value {
     bool bound_used;  /* set by inference: a dim is an upper bound, not the exact size */
     bool known_tried; /* set by inference: the contents of `tensor` were asked for */
     bool is_dropped;  /* set by inference: only branches that cannot be taken read this weight */
+    bool is_on_host;  /* set by rewriting: it lies in the host's memory */
     uint8_t role;     /* onv_value_role, of an initializer */
     onv_graph_id graph;
-    onv_node_id producer;     /* ONV_NO_NODE for inputs and initializers */
-    uint32_t output_index;    /* which output of the producer */
-    onv_type type;            /* as inferred; inputs and constants: from the start */
-    const onv_type *declared; /* from value_info or the graph's outputs; NULL where absent */
+    onv_node_id producer;  /* ONV_NO_NODE for inputs and initializers */
+    uint32_t output_index; /* which output of the producer */
+    onv_type type;         /* as inferred; inputs and constants: from the start */
+    const onv_type
+        *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
     const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
     const onv_known *known;   /* contents, where they are tracked */
 } onv_value;
@@ -221,6 +232,7 @@ typedef struct onv_model {
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
     bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;     /* set by rewriting: of nodes, and where values lie */
     void *source;           /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
@@ -229,6 +241,11 @@ enum { ONV_MAX_DIAGS = 1000 };
 
 void onv_model_init(onv_model *model, size_t arena_limit_bytes);
 void onv_model_cleanup(onv_model *model);
+
+/* The same graph with arrays, lists of inputs and outputs, an arena and a pool of dims of its own, to be
+ * edited: ids are the same. What is never changed (names, types, tensors, attributes) is shared, so
+ * that `from` must outlive it. Diagnostics are not taken over. On failure `to` is cleaned up. */
+onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err);
 
 static inline onv_value *onv_model_value(const onv_model *model, onv_value_id id)
 {

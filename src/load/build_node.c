@@ -167,6 +167,32 @@ static onv_status node_note(onv_builder *b, const Onnx__NodeProto *pb, const cha
     return intern_part(b, list, is_known ? before : 0, around);
 }
 
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The innermost `Name.apply(` of the lines of Python that called the operation. Classes begin with a
+ * capital; nn.Module.apply, a method, does not run in forward passes. */
+static onv_status function_note(onv_builder *b, const Onnx__NodeProto *pb, const char **function)
+{
+    const char *found = "";
+    size_t length = 0;
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_TRACE) != 0) continue;
+        for (const char *at = note->value; (at = strstr(at, ONV_NOTE_APPLY)) != NULL; at++) {
+            const char *begin = at;
+            while (begin > note->value && is_word(begin[-1])) begin--;
+            if (begin == at || *begin < 'A' || *begin > 'Z') continue;
+            found = begin;
+            length = (size_t)(at - begin);
+        }
+    }
+    *function = onv_intern_n(&b->model->strings, found, length);
+    return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                         size_t index)
 {
@@ -190,6 +216,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(node_note(b, pb, ONV_NOTE_SCOPES, &node.scope, &node.source_op, &node.calls));
     ONV_TRY(
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
+    ONV_TRY(function_note(b, pb, &node.function));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

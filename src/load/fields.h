@@ -53,10 +53,14 @@ typedef struct onv_field {
 const char *onv_message_name(onv_message message);
 
 /* The keys of ONV_USE_NOTES, which PyTorch's exporter writes: the modules around a node, their classes,
- * and whether an initializer was a parameter or a buffer. */
+ * the lines of Python that called it, and whether an initializer was a parameter or a buffer. */
 #define ONV_NOTE_SCOPES  "pkg.torch.onnx.name_scopes"
 #define ONV_NOTE_CLASSES "pkg.torch.onnx.class_hierarchy"
+#define ONV_NOTE_TRACE   "pkg.torch.onnx.stack_trace"
 #define ONV_NOTE_ROLE    "pkg.torch.export.graph_signature.InputSpec.kind"
+
+/* In a line of a trace: it calls a torch.autograd.Function. Traces without it are dropped. */
+#define ONV_NOTE_APPLY ".apply("
 
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);

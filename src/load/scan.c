@@ -137,11 +137,17 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
+static bool calls_function(const unsigned char *text, size_t bytes)
+{
+    return memmem(text, bytes, ONV_NOTE_APPLY, sizeof ONV_NOTE_APPLY - 1) != NULL;
+}
+
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
- * is stack traces of some KiB a node. */
+ * is stack traces of some KiB a node, of which few tell something. */
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
-    static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE};
+    static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
+                                       ONV_NOTE_TRACE};
     if (bytes > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;
@@ -151,6 +157,7 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
             continue; /* fields 1 and 2 */
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
+               (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || calls_function(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }
     return false;

@@ -150,6 +150,25 @@ static onv_status infer_gemm_float8(onv_op_ctx *c)
         }                                                                                          \
     }
 
+/* Between the host's memory and the device's. */
+static onv_status infer_copy(onv_op_ctx *c)
+{
+    onv_op_set_out_type(c, 0, onv_op_in(c, 0));
+    return ONV_OK;
+}
+
+static onv_status fold_copy(onv_op_ctx *c)
+{
+    if (onv_op_has_out(c, 0)) c->out[0].known = onv_op_in_known(c, 0);
+    return ONV_OK;
+}
+
+#define COPY(op)                                                                                   \
+    {                                                                                              \
+        .name = (op), .since = 1, .in = {1, 1}, .out = {1, 1}, .infer = infer_copy,                \
+        .fold = fold_copy                                                                          \
+    }
+
 static const onv_op rows[] = {
     FLOAT_PRODUCT("FusedConv", 2, 4),
     FLOAT_PRODUCT("NhwcConv", 2, 3),
@@ -198,7 +217,12 @@ static const onv_op rows[] = {
 
 /* ONNX Runtime has had these in ONNX's domain since version 1; its transformer optimizer writes them
  * into models of any opset. */
-static const onv_op onnx_rows[] = {LAYER_NORM, SIMPLE_NORM};
+static const onv_op onnx_rows[] = {
+    LAYER_NORM,
+    SIMPLE_NORM,
+    COPY("MemcpyFromHost"),
+    COPY("MemcpyToHost"),
+};
 
 const onv_op_family onv_ops_contrib_alias = {"com.microsoft", rows, sizeof rows / sizeof rows[0]};
 const onv_op_family onv_ops_contrib_onnx = {"", onnx_rows, sizeof onnx_rows / sizeof onnx_rows[0]};

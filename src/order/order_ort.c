@@ -10,7 +10,10 @@
 typedef struct search {
     const onv_model *model;
     const onv_graph *graph;
-    uint32_t *position;   /* by node: its index in the graph, UINT32_MAX for inner graphs' nodes */
+    onv_node_id
+        *nodes; /* of the graph, in the order in which they were made: as in the file, then what
+                             rewriting added */
+    uint32_t *position;   /* by node: its place in `nodes`, UINT32_MAX for inner graphs' nodes */
     uint32_t *pred_start; /* by position: its producers in `preds`, highest position first */
     uint32_t *preds;
     bool *is_leaf, *seen;   /* by position */
@@ -22,19 +25,23 @@ typedef struct search {
 static bool prepare(search *s)
 {
     uint32_t n = s->graph->n_nodes;
+    s->nodes = onv_heap_alloc(n * sizeof *s->nodes);
     s->position = onv_heap_alloc(s->model->nodes.count * sizeof *s->position);
     s->pred_start = onv_heap_calloc((size_t)n + 2, sizeof *s->pred_start);
     s->is_leaf = onv_heap_alloc(n * sizeof *s->is_leaf);
     s->seen = onv_heap_calloc(n, sizeof *s->seen);
     s->stack = onv_heap_alloc(n * sizeof *s->stack);
     s->next = onv_heap_alloc(n * sizeof *s->next);
-    if (s->position == NULL || s->pred_start == NULL || s->is_leaf == NULL || s->seen == NULL ||
-        s->stack == NULL || s->next == NULL)
+    if (s->nodes == NULL || s->position == NULL || s->pred_start == NULL || s->is_leaf == NULL ||
+        s->seen == NULL || s->stack == NULL || s->next == NULL)
         return false;
     for (size_t i = 0; i < s->model->nodes.count; i++) s->position[i] = UINT32_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        s->position[s->graph->nodes[i].index] = i;
-        s->is_leaf[i] = true;
+    for (uint32_t i = 0; i < n; i++) s->position[s->graph->nodes[i].index] = i;
+    for (uint32_t i = 0, at = 0; i < s->model->nodes.count; i++) {
+        if (s->position[i] == UINT32_MAX) continue;
+        s->is_leaf[at] = true;
+        s->nodes[at].index = i;
+        s->position[i] = at++;
     }
     return true;
 }
@@ -110,7 +117,7 @@ static void visit(search *s, uint32_t leaf)
     while (depth > 0) {
         uint32_t at = s->stack[depth - 1];
         if (s->next[depth - 1] == s->pred_start[at + 1]) {
-            s->out[s->n_out++] = s->graph->nodes[at];
+            s->out[s->n_out++] = s->nodes[at];
             depth--;
             continue;
         }
@@ -131,6 +138,7 @@ static onv_status compute_ort(onv_model *model, const onv_order_options *options
     bool good = prepare(&s) && collect_producers(&s);
     for (uint32_t i = s.graph->n_nodes; good && i-- > 0;)
         if (s.is_leaf[i] && !s.seen[i]) visit(&s, i);
+    onv_heap_free(s.nodes);
     onv_heap_free(s.position);
     onv_heap_free(s.pred_start);
     onv_heap_free(s.preds);

@@ -158,7 +158,7 @@ static void place_owner(onv_ort_planner *p, const onv_node *owner, const onv_reg
             const onv_graph *body = onv_model_graph(p->model, form.body);
             const onv_buffer *made = k < body->n_outputs ? row_of(p, body->outputs[k]) : NULL;
             row.first = r->first;
-            if (made != NULL && !p->is_known[made->value.index] && made->first >= r->first)
+            if (made != NULL && !onv_ort_is_known(p, made->value) && made->first >= r->first)
                 row.first = made->first;
         }
         onv_ort_place_output(p, owner, &row);
@@ -172,7 +172,7 @@ static void enter_branch(onv_ort_planner *p, const onv_graph *branch, onv_graph_
         const onv_value *value = onv_model_value(p->model, branch->outputs[i]);
         const onv_buffer *at = row_of(p, branch->outputs[i]);
         if (at == NULL || !onv_is_node(value->producer) || value->graph.index != id.index ||
-            !p->is_known[branch->outputs[i].index])
+            !onv_ort_is_known(p, branch->outputs[i]))
             continue;
         onv_buffer row = *at;
         row.first = r->first;

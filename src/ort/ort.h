@@ -23,11 +23,28 @@
 
 #include "alloc/alloc.h"
 #include "graph/liveness.h"
+#include "kernels/device.h"
+#include "ort/settings.h"
 
 typedef enum onv_ort_provider {
     ONV_ORT_CUDA, /* shape arithmetic and small integers stay on the host; inputs are copied in */
+    ONV_ORT_HOST, /* the other side of a session with CUDA: what stays on the host */
     ONV_ORT_CPU,  /* everything is in the memory that is counted, the caller's inputs are not */
 } onv_ort_provider;
+
+/* Which workspaces of convolutions: cuDNN's heuristics choose, and which way is not certain. */
+typedef enum onv_ort_workspaces { ONV_ORT_LIKELY, ONV_ORT_LEAST, ONV_ORT_MOST } onv_ort_workspaces;
+
+/* Whose plan it is, and what is known of the graph. */
+typedef struct onv_ort_session {
+    onv_ort_provider provider;
+    const onv_ort_settings *settings; /* NULL: the defaults */
+    onv_cuda_library_settings cuda;   /* whose workspaces; without a device: none */
+    onv_ort_workspaces workspaces;
+    /* By value: what ONNX Runtime knows of shapes before it runs (src/rewrite/seen.h). NULL: found here,
+     * as if all dims were numbers. */
+    const onv_type *seen;
+} onv_ort_session;
 
 /* A graph in the steps: from `first` up to but not including `end`; empty where it never runs. */
 typedef struct onv_ort_graph {
@@ -37,8 +54,10 @@ typedef struct onv_ort_graph {
 
 typedef struct onv_ort_plan {
     const onv_live *live; /* whose steps and regions are those of the plan */
-    onv_buffer *buffers;  /* INPUT and OUTPUT are those of the main graph */
-    bool *is_fetched; /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
+    const onv_ort_settings *settings;
+    onv_buffer *buffers; /* INPUT and OUTPUT are those of the main graph; WORKSPACE: what a kernel
+                             takes for the time it runs, which no plan and no pattern holds */
+    bool *is_fetched;    /* by buffer: an output of a graph, or what a Loop or Scan keeps beside the
                              graphs: no pattern holds it */
     onv_graph_id *graph_of; /* by buffer: whose plan it is part of */
     uint32_t count;
@@ -46,13 +65,14 @@ typedef struct onv_ort_plan {
         *of_value; /* by value; UINT32_MAX: on the host, the caller's, in a weight or a slice */
     onv_ort_graph *graphs;
     uint32_t n_graphs;
-    uint64_t reused; /* values that took over a buffer by the rules 2 to 4 */
+    uint64_t reused;   /* values that took over a buffer by the rules 2 to 4 */
+    bool is_uncertain; /* workspaces may be others (onv_ort_workspaces) */
 } onv_ort_plan;
 
 /* Requires that every value is sized and `live` is in the order `ort`. In the model's arena. Cost:
  * linear in the uses, times the buffers that are free at a time. */
-onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live, onv_ort_provider provider,
-                                onv_ort_plan *plan, onv_error *err);
+onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
+                                const onv_ort_session *session, onv_ort_plan *plan, onv_error *err);
 
 /* Whether ONNX Runtime's own shape inference knows the shape of each value (by index); in the
  * model's arena. See shapes.c. */

@@ -15,10 +15,11 @@ typedef struct onv_ort_buffer_state {
 typedef struct onv_ort_planner {
     onv_model *model;
     const onv_live *live;
+    const onv_ort_session *session;
     onv_ort_provider provider;
     onv_ort_plan *plan;
-    bool *is_host;       /* by value */
-    bool *is_known;      /* by value: its shape */
+    bool *is_host;       /* by value: on the side that is not planned */
+    bool *is_known;      /* by value: its shape; where the session does not tell */
     bool *is_placed;     /* by value */
     bool *is_state;      /* by value: handed to the next iteration */
     bool *is_stacked;    /* by value: its slices are kept already */
@@ -32,6 +33,9 @@ typedef struct onv_ort_planner {
     uint32_t *waiting; /* no reads left, but an outer node still runs */
     uint32_t n_waiting;
 } onv_ort_planner;
+
+/* Whether ONNX Runtime knows the whole shape before it runs. */
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id value);
 
 /* A new buffer; what is not fetched belongs to the pattern of `graph`. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
@@ -54,5 +58,8 @@ void onv_ort_enter(onv_ort_planner *p, const onv_region *region);
 
 /* What a Loop without iterations allocates. */
 void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step);
+
+/* Whether ONNX Runtime knows the shape of a value before it runs. */
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id);
 
 #endif

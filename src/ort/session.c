@@ -6,6 +6,7 @@
 
 typedef struct session {
     const onv_ort_plan *plan;
+    bool has_pattern;
     onv_timeline path;  /* one run, of every If one branch */
     uint32_t *of_plan;  /* by buffer of the plan: that of the path */
     uint32_t *graph_of; /* by buffer of the path: whose pattern holds it, or NONE */
@@ -95,6 +96,13 @@ static void add_block(session *s, uint32_t g, uint32_t first, onv_timeline *t)
         ONV_BUFFER_POOL, s->bytes[g], first + graph->first, first + graph->end - 1, "pattern");
 }
 
+/* Whether the temporaries of graph `g` lie in one block in this run. */
+static bool has_block(const session *s, uint32_t g, uint32_t run)
+{
+    return g != NONE && s->has_pattern && s->bytes[g] > 0 &&
+           (run > 0 || s->plan->graphs[g].repeats);
+}
+
 /* Inputs, the block of the main graph, what else there is. Outputs of the main graph and the copies
  * of the inputs die with the run. */
 static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
@@ -107,15 +115,16 @@ static void add_run(session *s, uint32_t run, uint32_t n_steps, onv_timeline *t)
             uint32_t g = s->graph_of[i];
             if ((b.kind == ONV_BUFFER_INPUT) != (is_input == 1)) continue;
             b.first += first;
-            b.last = b.kind == ONV_BUFFER_ACTIVATION ? b.last + first : last;
-            if (g != NONE && s->bytes[g] > 0 && (run > 0 || s->plan->graphs[g].repeats)) {
+            bool ends = b.kind == ONV_BUFFER_ACTIVATION || b.kind == ONV_BUFFER_WORKSPACE;
+            b.last = ends ? b.last + first : last;
+            if (has_block(s, g, run)) {
                 if (s->block[g] == NONE) add_block(s, g, first, t);
                 b.within = s->block[g];
                 b.offset = s->offsets[i];
             }
             t->buffers.at[t->buffers.count++] = b;
         }
-        if (is_input == 1 && run > 0 && s->bytes[0] > 0) add_block(s, 0, first, t);
+        if (is_input == 1 && has_block(s, 0, run)) add_block(s, 0, first, t);
     }
 }
 
@@ -169,7 +178,7 @@ static onv_status add_runs(session *s, uint32_t n_runs, const onv_alloc_options 
 onv_status onv_ort_add_runs(const onv_ort_plan *plan, uint32_t n_runs,
                             const onv_alloc_options *options, onv_timeline *t, onv_error *err)
 {
-    session s = {.plan = plan};
+    session s = {.plan = plan, .has_pattern = plan->settings->enable_mem_pattern != 0};
     onv_status status = add_runs(&s, n_runs, options, t, err);
     onv_timeline_cleanup(&s.path);
     onv_heap_free(s.of_plan);

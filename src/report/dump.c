@@ -105,7 +105,17 @@ static onv_status write_trace(const onv_report_job *job)
 {
     onv_timeline_events events = {0};
     ONV_TRY(need_sizes(job, &job->views[0], "trace"));
-    const onv_timeline *t = &job->views[0].live->timeline;
+    const onv_view *view = &job->views[0];
+    const onv_timeline *t = &view->live->timeline;
+    if (view->training != NULL && view->training->optimizer != NULL && view->trained != NULL) {
+        t = view->trained;
+        if (view->training->n_plans > 1)
+            return onv_fail(
+                job->err, ONV_ERR_USAGE,
+                "there are %u checkpointing plans, and a trace is of one: name it, as in "
+                "--checkpoint sqrt",
+                view->training->n_plans);
+    }
     onv_status status = onv_timeline_list_events(t, &events, job->err);
     for (size_t i = 0; status == ONV_OK && i < events.count && !job->out->failed; i++)
         write_event(job->out, t, &events.at[i]);
@@ -116,6 +126,6 @@ static onv_status write_trace(const onv_report_job *job)
 const onv_report_format onv_format_dump_trace = {
     .id = ONV_FORMAT_DUMP_TRACE,
     .name = "trace",
-    .summary = "what is allocated and freed, in order",
+    .summary = "what is allocated and freed, in order; with --train by PyTorch",
     .write = write_trace,
 };

@@ -1,4 +1,4 @@
-/* The typed graph, one node per line:
+/* The typed graph (of ONNX Runtime alone: the one that it runs), one node per line:
  *
  *     graph (input: float32[256, 3, 224, 224]) -> (output)
  *       0  /conv1/Conv_output_0: float32[256, 64, 112, 112] = Conv(input, w, b) {strides = [2, 2]}
@@ -14,7 +14,7 @@ enum { MAX_LIST = 16 }; /* elements of an attribute that are shown */
 
 typedef struct dump {
     const onv_report_job *job;
-    const onv_view *view;
+    const onv_model *model;
     onv_clean_mode mode;
     uint32_t *step_of; /* by node */
 } dump;
@@ -30,13 +30,13 @@ static void put_value(const dump *d, onv_value_id id, bool with_type)
         onv_write_char(d->job->out, '_'); /* an optional one that is absent */
         return;
     }
-    const onv_value *value = onv_model_value(d->view->model, id);
+    const onv_value *value = onv_model_value(d->model, id);
     put(d, value->name);
     if (!with_type) return;
     onv_write_text(d->job->out, ": ");
     put(d, onv_view_dtype(d->job->arena, &value->type));
     if (value->type.kind == ONV_TYPE_TENSOR || value->type.kind == ONV_TYPE_SPARSE_TENSOR)
-        put(d, onv_type_shape_text(&d->view->model->dims, d->job->arena, &value->type));
+        put(d, onv_type_shape_text(&d->model->dims, d->job->arena, &value->type));
 }
 
 static void put_values(const dump *d, const onv_value_id *ids, uint32_t n, bool with_type)
@@ -53,7 +53,7 @@ static void put_element(const dump *d, const onv_attr *attr, uint32_t i)
 {
     onv_writer *out = d->job->out;
     onv_arena *arena = d->job->arena;
-    const onv_dims *dims = &d->view->model->dims;
+    const onv_dims *dims = &d->model->dims;
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_INTS: onv_write_format(out, "%lld", (long long)attr->ints[i]); break;
     case ONV_ATTR_FLOATS: onv_write_format(out, "%g", (double)attr->floats[i]); break;
@@ -65,7 +65,7 @@ static void put_element(const dump *d, const onv_attr *attr, uint32_t i)
         put(d, onv_view_dtype(arena, &attr->tensor[i].type));
         put(d, onv_type_shape_text(dims, arena, &attr->tensor[i].type));
         break;
-    case ONV_ATTR_GRAPHS: put(d, onv_model_graph(d->view->model, attr->graphs[i])->name); break;
+    case ONV_ATTR_GRAPHS: put(d, onv_model_graph(d->model, attr->graphs[i])->name); break;
     default: onv_write_text(out, "..."); break;
     }
 }
@@ -79,7 +79,7 @@ static void put_attr(const dump *d, const onv_attr *attr)
     case ONV_ATTR_INT: onv_write_format(out, "%lld", (long long)attr->i); return;
     case ONV_ATTR_FLOAT: onv_write_format(out, "%g", (double)attr->f); return;
     case ONV_ATTR_STRING: put(d, attr->s); return;
-    case ONV_ATTR_GRAPH: put(d, onv_model_graph(d->view->model, attr->graph)->name); return;
+    case ONV_ATTR_GRAPH: put(d, onv_model_graph(d->model, attr->graph)->name); return;
     case ONV_ATTR_TENSOR:
     case ONV_ATTR_SPARSE_TENSOR: put_element(d, attr, 0); return;
     case ONV_ATTR_UNDEFINED:
@@ -104,7 +104,7 @@ static void put_attr(const dump *d, const onv_attr *attr)
 static void put_node(const dump *d, onv_node_id id)
 {
     onv_writer *out = d->job->out;
-    const onv_node *node = onv_model_node(d->view->model, id);
+    const onv_node *node = onv_model_node(d->model, id);
     onv_write_format(out, "%5lu  ", (unsigned long)d->step_of[id.index]);
     put_values(d, node->outputs, node->n_outputs, true);
     onv_write_text(out, node->n_outputs > 0 ? " = " : "");
@@ -142,23 +142,24 @@ static void put_graph(const dump *d, const onv_graph *graph)
         onv_write_text(out, ", never runs");
     } else if (!onv_dim_is(graph->trips, 1)) {
         onv_write_text(out, ", trips ");
-        put(d, onv_dim_text(&d->view->model->dims, d->job->arena, graph->trips));
+        put(d, onv_dim_text(&d->model->dims, d->job->arena, graph->trips));
     }
     onv_write_char(out, '\n');
 }
 
 static onv_status dump_view(const onv_report_job *job, const onv_view *view)
 {
-    const onv_model *model = view->model;
-    dump d = {.job = job, .view = view};
+    const onv_model *model = view->dumps_rewritten ? &view->rewritten->model : view->model;
+    const onv_live *live = view->dumps_rewritten ? view->rewritten_live : view->live;
+    dump d = {.job = job, .model = model};
     d.mode = job->options->unicode ? ONV_CLEAN_UNICODE : ONV_CLEAN_ASCII;
     /* Lives on while the arena is emptied behind each line. */
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     d.step_of = ONV_ARENA_ARRAY(&arena, uint32_t, model->nodes.count);
     onv_status status = d.step_of != NULL ? ONV_OK : onv_fail_memory(job->err);
-    for (uint32_t s = 0; status == ONV_OK && s < view->live->timeline.steps.count; s++)
-        d.step_of[view->live->timeline.steps.at[s].node.index] = s;
+    for (uint32_t s = 0; status == ONV_OK && s < live->timeline.steps.count; s++)
+        d.step_of[live->timeline.steps.at[s].node.index] = s;
     for (size_t g = 0; g < model->graphs.count && status == ONV_OK; g++) {
         const onv_graph *graph = &model->graphs.at[g];
         put_graph(&d, graph);

@@ -33,6 +33,7 @@ extern const onv_report_format onv_format_dump_plan;
 extern const onv_report_format onv_format_dump_trace;
 extern const onv_report_format onv_format_dump_replay;
 extern const onv_report_format onv_format_checkpoints;
+extern const onv_report_format onv_format_ort_partition;
 
 /* All of them, for documentation and tests. */
 extern const onv_report_format *const onv_report_formats[];

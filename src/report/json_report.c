@@ -5,6 +5,7 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_replay.h"
+#include "report/sessions.h"
 #include "report/value.h"
 
 /* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
@@ -312,6 +313,41 @@ static void write_range(onv_json *json, const char *key, onv_range range)
     onv_json_close(json);
 }
 
+static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
+{
+    char number[24];
+    onv_json_key(json, "options");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
+        onv_json_key(json, onv_ort_setting_name(i, NULL));
+        onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
+    }
+    onv_json_close(json);
+}
+
+/* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
+static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
+{
+    onv_json_key(json, is_not_modelled ? "not_modelled" : "rewrites");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < r->n_counts; i++)
+        if (r->counts[i].is_not_modelled == is_not_modelled)
+            onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
+    onv_json_close(json);
+}
+
+static void write_rewritten(onv_json *json, const onv_rewritten *r)
+{
+    onv_json_key(json, "graph");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "nodes", r->model.nodes.count);
+    onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
+    onv_json_put_u64(json, "copies", r->n_copies);
+    write_rewrites(json, r, false);
+    write_rewrites(json, r, true);
+    onv_json_close(json);
+}
+
 /* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
  * ranges say what libraries and the driver add. */
 static void write_runtime(onv_json *json, const onv_runtime_result *r)
@@ -328,11 +364,20 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     } else if (strcmp(name, "ort") == 0) {
         onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
         onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
+        onv_json_put_u64(json, "low_bytes", r->low_bytes);
+        onv_json_put_u64(json, "high_bytes", r->held_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
+        onv_json_key(json, "out_of_memory");
+        onv_json_bool(json, r->out_of_memory);
+        write_ort_options(json, &r->ort);
+        if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
     } else if (strcmp(name, "ideal") != 0) {
         bool pool = strcmp(name, "async") == 0;
         onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
                          r->allocated_peak_bytes);
         onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+        onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
+        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
         if (r->locals_peak_bytes > 0) {
             onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
             onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
@@ -341,7 +386,6 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
     onv_json_put_u64(json, "total_bytes", r->held_bytes);
     onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
     if (r->runtime->has_context) {
-        write_range(json, "workspace_bytes", r->workspace_bytes);
         write_range(json, "context_bytes", r->context_bytes);
         write_range(json, "total_range_bytes", r->total_bytes);
     }
@@ -403,6 +447,28 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_close(json);
 }
 
+/* What was asked for beside the usual. */
+static void write_training_parts(onv_json *json, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {
+        {"bucket_bytes", parts->bucket_bytes},
+        {"gathered_bytes", parts->gathered_bytes},
+        {"reduce_bytes", parts->reduce_bytes},
+        {"master_bytes", parts->master_bytes},
+        {"ema_bytes", parts->ema_bytes},
+        {"host_bytes", parts->host_bytes},
+        {"quantized_bytes", parts->quantized_bytes},
+        {"dequantized_bytes", parts->dequantized_bytes},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) onv_json_put_u64(json, rows[i].name, rows[i].bytes);
+    if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
+}
+
 static void write_training(const part_job *job)
 {
     const onv_training *t = job->view->training;
@@ -418,8 +484,18 @@ static void write_training(const part_job *job)
     onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
     onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
     onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "tensor_peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
     onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
     onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    if (t->figures.first_peak_bytes > 0)
+        onv_json_put_u64(json, "first_iteration_peak_bytes", t->figures.first_peak_bytes);
+    if (t->figures.released_bytes > 0) {
+        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    }
+    write_training_parts(json, t);
     if (t->n_plans > 0) {
         onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
         onv_json_key(json, "plans");
@@ -484,9 +560,14 @@ static void write_replays(const part_job *job)
 }
 
 /* The parts of a model's object, in their order. */
+static void write_sessions(const part_job *job)
+{
+    onv_write_sessions_json(job->view, job->json);
+}
+
 static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_regions, write_peak,        write_order,
-    write_runtimes, write_fit,     write_training, write_replays, write_diagnostics,
+    write_model,    write_tensors, write_nodes,    write_regions,  write_peak,    write_order,
+    write_runtimes, write_fit,     write_sessions, write_training, write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)
@@ -505,6 +586,7 @@ static onv_status write_json(const onv_report_job *job)
         onv_json_close(&json);
     }
     onv_json_close(&json);
+    if (job->options->together != NULL) onv_write_together_json(job->options->together, &json);
     onv_json_close(&json);
     return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

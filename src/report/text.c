@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/sessions.h"
 #include "report/text.h"
 
 enum {
@@ -373,6 +374,8 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_training(view, page, verbose);
     onv_write_runtimes(view, page);
     onv_write_fit(view, page);
+    onv_write_advice(view, page, verbose);
+    onv_write_requests(view, page, verbose);
     onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_levers(view, page);
@@ -393,6 +396,7 @@ static onv_status write_text(const onv_report_job *job)
         if (i + 1 < job->count) onv_arena_reset(job->arena);
     }
     if (job->count > 1 && job->options->verbosity >= 0) onv_write_comparison(job, &page);
+    if (job->options->together != NULL) onv_write_together(job->options->together, &page);
     return ONV_OK;
 }
 

@@ -7,7 +7,7 @@ static const onv_column columns[] = {
     {"", .style = ONV_STYLE_PLAIN},
     {"weights", .right = true},
     {"activations", .right = true},
-    {"workspace", .right = true, .style = ONV_STYLE_DIM},
+    {"libraries", .right = true, .style = ONV_STYLE_DIM},
     {"context", .right = true, .style = ONV_STYLE_DIM},
     {"total", .right = true},
 };
@@ -27,7 +27,7 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
                   onv_arena_printf(page->arena, "%s", onv_label_bytes(r->weight_bytes).text));
     onv_table_add(table,
                   onv_arena_printf(page->arena, "%s", onv_label_bytes(r->activation_bytes).text));
-    onv_table_add(table, range_text(page, r->workspace_bytes));
+    onv_table_add(table, range_text(page, (onv_range){r->driver_bytes, r->driver_bytes}));
     onv_table_add(table, range_text(page, r->context_bytes));
     onv_table_add(table, range_text(page, r->total_bytes));
 }
@@ -77,6 +77,15 @@ static void write_remark(const onv_page *page, const onv_runtime_result *r)
                                 onv_label_bytes(r->steady_bytes).text);
     }
     if (text != NULL) write_line(page, text);
+    if (differs(r->low_bytes, r->held_bytes))
+        write_line(page,
+                   onv_arena_printf(page->arena, "%s: as little as %s in another order of initializers",
+                                    r->runtime->name, onv_label_bytes(r->low_bytes).text));
+    if (r->out_of_memory)
+        write_line(page, onv_arena_printf(page->arena,
+                                          "ort: gpu_mem_limit is not enough: a request of %s finds "
+                                          "no memory",
+                                          onv_label_bytes(r->oom_bytes).text));
 }
 
 void onv_write_runtimes(const onv_view *view, const onv_page *page)

@@ -15,6 +15,27 @@ static void add(onv_table *table, const onv_page *page, const char *name, uint64
     onv_table_add(table, note);
 }
 
+/* What was asked for beside the usual. */
+static void add_parts(onv_table *table, const onv_page *page, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+        const char *note;
+    } rows[] = {
+        {"quantized", parts->quantized_bytes, "of the parameters, with their scales"},
+        {"master", parts->master_bytes, "float32 copies of parameters"},
+        {"average", parts->ema_bytes, "of the parameters"},
+        {"buckets", parts->bucket_bytes, "of DDP"},
+        {"gathered", parts->gathered_bytes, "parameters of FSDP's units, at most"},
+        {"reduced", parts->reduce_bytes, "gradients on their way through FSDP, at most"},
+        {"on the host", parts->host_bytes, "state and copies, not in the peak"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) add(table, page, rows[i].name, rows[i].bytes, rows[i].note);
+}
+
 static const char *peak_note(const onv_view *view, const onv_page *page)
 {
     static const char *const phases[ONV_N_PHASES] = {"forward", "forward", "backward", "optimizer"};
@@ -25,6 +46,19 @@ static const char *peak_note(const onv_view *view, const onv_page *page)
     return onv_arena_printf(page->arena, "%s of %s %s", phases[t->figures.peak_phase],
                             t->figures.peak_label,
                             onv_model_node(view->model, t->figures.peak_node)->name);
+}
+
+/* What libraries take at the peak that they are a part of. */
+static const char *workspace_note(const onv_view *view, const onv_page *page)
+{
+    const onv_training_figures *f = &view->training->figures;
+    if (f->workspace_bytes == 0) return "blocks of 512 bytes and more";
+    const char *where = onv_is_node(f->requested_peak_node)
+                            ? onv_model_node(view->model, f->requested_peak_node)->name
+                            : "";
+    return onv_arena_printf(page->arena, "%s: %s at %s %s", f->workspace_library,
+                            onv_label_bytes(f->workspace_bytes).text, f->requested_peak_label,
+                            where);
 }
 
 /* --- Checkpointing plans ----------------------------------------------------------------------- */
@@ -114,9 +148,8 @@ static void write_assumptions(const onv_training *t, const onv_page *page)
                          "  %u batch norms that the export folded are counted as its notes say.\n",
                          (unsigned)t->restored_norms);
     if (t->reserve_bytes > 0)
-        onv_write_format(
-            page->out, "  cuDNN keeps %s for recurrent layers; its workspace is not in the peak.\n",
-            onv_label_bytes(t->reserve_bytes).text);
+        onv_write_format(page->out, "  cuDNN keeps %s for recurrent layers.\n",
+                         onv_label_bytes(t->reserve_bytes).text);
     if (t->slow_attentions > 0)
         onv_write_format(page->out, "  Attention runs as separate operations; kernels keep less: "
                                     "--attention flash\n");
@@ -138,10 +171,22 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
     add(&table, page, "buffers", t->figures.buffer_bytes, "running statistics, constants");
     add(&table, page, "gradients", t->figures.gradient_bytes, "");
     add(&table, page, "optimizer", t->figures.optimizer_bytes, "state");
+    add_parts(&table, page, t);
     add(&table, page, "activations", t->figures.saved_activation_bytes, "saved for backward");
     add(&table, page, "peak", t->figures.peak_bytes, peak_note(view, page));
+    add(&table, page, "allocated", t->figures.allocated_peak_bytes, workspace_note(view, page));
+    if (t->figures.first_peak_bytes > 0)
+        add(&table, page, "first", t->figures.first_peak_bytes,
+            "iteration: it tries the kernels of cuDNN");
     add(&table, page, "reserved", t->figures.reserved_peak_bytes, "by PyTorch's caching allocator");
     onv_table_finish(&table, page);
+    if (t->figures.released_bytes > 0)
+        onv_write_format(
+            page->out,
+            "  Fits only after PyTorch's allocator releases %s that it had cached, which is "
+            "slow:\n  without the budget it would reserve %s.\n",
+            onv_label_bytes(t->figures.released_bytes).text,
+            onv_label_bytes(t->figures.unbounded_reserved_bytes).text);
     write_assumptions(t, page);
     write_plans(view, page, verbose);
     if (t->folded_norms == 0) return;

@@ -13,13 +13,13 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     onv_eager eager;
     onv_lower_options lower = options->lower;
     lower.inference = true;
-    lower.reports = false; /* it is training that the export hides things from */
     lower.n_freeze = lower.n_train_only = 0;
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
     ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     onv_status status = onv_eager_check(&eager, err);
     if (status == ONV_OK)
         status = onv_inference_build(model, &eager, lower.locals, &made->timeline, err);
+    made->driver_bytes = onv_eager_handle_bytes(&eager, &lower);
     onv_eager_cleanup(&eager);
     return status;
 }

@@ -1,39 +1,115 @@
-/* ONNX Runtime with its CUDA provider, sequential execution, default arena and pattern. The graph is
- * taken as it stands: what the optimizer folds and fuses before a session runs is not followed.
+/* A session of ONNX Runtime with its CUDA provider, sequential execution.
  *
- * Initializers lie in one buffer (each rounded up to 256 bytes) that is reserved beside the arena.
- * In the first run of a shape every buffer of the plan (ort.h) is an arena allocation. From the
- * second run on, the temporaries are one allocation, packed as the first run traced them; graph
- * outputs and inputs are apart. Arenas never shrink, so the second run may add to what the first one
- * took. The workspaces of kernels are no part of this: they come out of the same arena for the time
- * of a node and are estimated apart.
+ * When the session is created, each initializer is taken from the arena, in an order that no file
+ * tells (ort/orders.h), or from the device beside the arena where
+ * session.use_device_allocator_for_initializers is set. In the first run of a shape every buffer of
+ * the plan (ort.h) is an arena allocation. From the second run on, the temporaries are one
+ * allocation, packed as the first run traced them; graph outputs and inputs are apart. Kernels take
+ * what they need for themselves from the same arena while they run. Arenas never shrink, so the
+ * second run may add to what the first one took.
  */
 #include "ort/ort.h"
 
+#include "kernels/cublas.h"
+#include "kernels/cudnn.h"
+#include "ort/orders.h"
+#include "ort/scratch.h"
 #include "runtime/runtime.h"
 
-enum { N_RUNS = 3 };
+enum {
+    N_RUNS = 3,
+    N_HANDLES = 2 /* of cuBLAS and cuDNN each: measured, ONNX Runtime 1.31 */
+};
 
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options)
+{
+    onv_ort_session session = {
+        .provider = ONV_ORT_CUDA, .settings = options->ort, .cuda = options->lower.cuda};
+    if (session.settings == NULL) session.settings = &onv_ort_settings_default;
+    session.cuda.pytorch = 0;
+    session.cuda.tf32 = session.settings->use_tf32 != 0;
+    if (options->rewritten != NULL) session.seen = options->rewritten->seen;
+    return session;
+}
+
+static onv_status add_weights(const onv_model *model, bool beside_arena, onv_execution *made,
+                              onv_error *err)
+{
+    ONV_TRY(onv_each_device_weight(model, onv_execution_add_weight, made, err));
+    for (size_t i = 0; i < made->timeline.buffers.count; i++)
+        made->timeline.buffers.at[i].bypasses_pool = beside_arena;
+    return ONV_OK;
+}
+
+/* Kernels are made when the initializers are there. */
+static onv_status add_kept(const onv_model *model, const onv_live *live,
+                           const onv_ort_session *session, onv_execution *made, onv_error *err)
+{
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        uint64_t rows[ONV_ORT_MOST_KEPT];
+        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
+        uint32_t n = onv_ort_find_kept(model, node, session, rows);
+        for (uint32_t i = 0; i < n; i++)
+            ONV_TRY(onv_execution_add_weight_bytes(made, rows[i], node->op_type, err));
+    }
+    return ONV_OK;
+}
+
+/* A session with these workspaces, its initializers in the order that needs most. */
+static onv_status make_session(onv_model *model, const onv_live *live,
+                               const onv_runtime_options *options, const onv_ort_session *session,
+                               bool *is_uncertain, onv_ort_spread *spread, onv_execution *made,
+                               onv_error *err)
+{
+    onv_ort_plan plan;
+    ONV_TRY(onv_ort_plan_compute(model, live, session, &plan, err));
+    *is_uncertain = plan.is_uncertain;
+    made->reused_values = plan.reused;
+    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
+    bool beside_arena = plan.settings->use_device_allocator_for_initializers != 0;
+    ONV_TRY(add_weights(model, beside_arena, made, err));
+    uint32_t n_weights = beside_arena ? 0 : (uint32_t)made->timeline.buffers.count;
+    ONV_TRY(add_kept(model, live, session, made, err));
+    ONV_TRY(onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err));
+    return onv_ort_spread_weights(&made->timeline, n_weights, &options->alloc, spread, err);
+}
+
+/* With the workspaces that cuDNN chooses most likely, and where it may choose others with the least and
+ * the most; what needs most is what was made. */
 static onv_status produce_session(onv_model *model, const onv_live *live,
                                   const onv_runtime_options *options, onv_execution *made,
                                   onv_error *err)
 {
-    onv_ort_plan plan;
-    ONV_TRY(onv_ort_plan_compute(model, live, ONV_ORT_CUDA, &plan, err));
-    made->reused_values = plan.reused;
-    ONV_TRY(onv_execution_begin(made, live, N_RUNS, err));
-    ONV_TRY(onv_each_device_weight(model, onv_execution_add_weight, made, err));
-    return onv_ort_add_runs(&plan, N_RUNS, &options->alloc, &made->timeline, err);
+    onv_ort_session session = onv_ort_session_of(options);
+    onv_ort_spread all = {.low = UINT64_MAX};
+    bool is_uncertain = true;
+    for (int i = ONV_ORT_LIKELY; i <= ONV_ORT_MOST && is_uncertain; i++) {
+        onv_execution other = {0};
+        onv_ort_spread spread = {0};
+        session.workspaces = (onv_ort_workspaces)i;
+        onv_status status =
+            make_session(model, live, options, &session, &is_uncertain, &spread, &other, err);
+        if (spread.low < all.low) all.low = spread.low;
+        bool is_most = i == ONV_ORT_LIKELY || spread.high > all.high;
+        onv_execution_cleanup(is_most ? made : &other);
+        if (is_most) *made = other;
+        if (is_most) all.high = spread.high;
+        if (status != ONV_OK) return status;
+    }
+    made->driver_bytes = N_HANDLES * (onv_cublas_handle_bytes(&session.cuda) +
+                                      onv_cudnn_handle_bytes(&session.cuda));
+    made->least_bytes = all.low < UINT64_MAX ? all.low : 0;
+    return ONV_OK;
 }
 
 const onv_runtime onv_runtime_ort = {
     .name = "ort",
     .summary = "ONNX Runtime's CUDA provider: buffer reuse, memory pattern, BFC arena",
     .order = "ort",
+    .rewrites = true,
     .has_context = true,
     .consumer = ONV_SERVED_BY_ALLOCATOR,
     .mode = "ort",
     .allocator = "bfc",
-    .pack_bytes = 256, /* ONNX Runtime's alignment of packed initializers */
     .produce = produce_session,
 };

@@ -21,43 +21,10 @@ const onv_runtime *onv_runtime_find(const char *name)
 
 /* --- What no graph tells ----------------------------------------------------------------------- */
 
-/* Documented, cuBLAS through PyTorch (aten/src/ATen/cuda/CublasHandlePool.cpp, read in source): the
- * default workspace, and the one for compute capability 9.0. */
-#define CUBLAS_WORKSPACE_LOW  UINT64_C(8519680)
-#define CUBLAS_WORKSPACE_HIGH UINT64_C(33554432)
-
-/* An assumption: a convolution's algorithm gets up to this much, the cap that ONNX Runtime sets
- * without cudnn_conv_use_max_workspace (onnxruntime/core/providers/cuda/nn/conv.cc). */
-#define CONV_WORKSPACE_HIGH UINT64_C(33554432)
-
 /* Reported figures for one process with lazy loading (256 MiB on an RTX 3090 with CUDA 12.8, some
  * 300 MiB generally); the upper end is an assumption for data-center devices. */
 #define CONTEXT_LOW  (UINT64_C(256) << 20)
 #define CONTEXT_HIGH (UINT64_C(600) << 20)
-
-static bool is_op(const onv_node *node, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(node->op_type, names[i]) == 0) return true;
-    return false;
-}
-
-static onv_range estimate_workspace(const onv_model *model, const onv_live *live)
-{
-    static const char *const products[] = {"MatMul", "Gemm", "Einsum", "Attention",
-                                           "LSTM",   "GRU",  "RNN",    "FusedMatMul"};
-    static const char *const convs[] = {"Conv", "ConvTranspose", "FusedConv", "DeformConv"};
-    onv_range range = {0, 0};
-    bool product = false, conv = false;
-    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
-        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        product |= is_op(node, products, sizeof products / sizeof products[0]);
-        conv |= is_op(node, convs, sizeof convs / sizeof convs[0]);
-    }
-    if (product) range = (onv_range){CUBLAS_WORKSPACE_LOW, CUBLAS_WORKSPACE_HIGH};
-    if (conv) range.high += CONV_WORKSPACE_HIGH;
-    return range;
-}
 
 /* --- Weights ----------------------------------------------------------------------------------- */
 
@@ -76,7 +43,8 @@ onv_status onv_each_device_weight(const onv_model *model, onv_weight_fn add, voi
 {
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (!onv_value_is_held(value) || is_host_constant(value)) continue;
+        if (!onv_value_is_held(value)) continue;
+        if (model->has_providers ? value->is_on_host : is_host_constant(value)) continue;
         ONV_TRY(add(context, value, err));
     }
     return ONV_OK;
@@ -206,6 +174,7 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     const onv_held_figures *figures = &made->placement.figures;
     onv_peak peak;
     result->reused_values = made->reused_values;
+    result->driver_bytes = made->driver_bytes;
     result->weight_bytes = sum_weights(&made->timeline);
     result->held_bytes = figures->reserved_peak;
     switch ((onv_runtime_consumer)result->runtime->consumer) {
@@ -220,9 +189,15 @@ static onv_status take_figures(const onv_execution *made, onv_runtime_result *re
     case ONV_SERVED_BY_ALLOCATOR:
         result->allocated_peak_bytes = figures->allocated_peak;
         result->reserved_peak_bytes = figures->reserved_peak;
+        result->out_of_memory = figures->out_of_memory;
+        result->oom_bytes = figures->oom_bytes;
+        ONV_TRY(onv_timeline_peak_without(&made->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
+                                          err));
+        result->tensor_peak_bytes = peak.bytes;
         take_runs(made, result);
         break;
     }
+    result->low_bytes = made->least_bytes > 0 ? made->least_bytes : result->held_bytes;
     result->activation_bytes = result->held_bytes - result->weight_bytes;
     return ONV_OK;
 }
@@ -248,17 +223,13 @@ uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placemen
 
 /* --- All together ------------------------------------------------------------------------------ */
 
-onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
-                              onv_error *err)
+onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
 {
-    if (r->runtime->has_context) {
-        r->workspace_bytes = estimate_workspace(model, live);
-        r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
-    }
-    uint64_t low = r->held_bytes, high = low;
-    bool fits = onv_u64_add(low, r->workspace_bytes.low, &low) &&
+    if (r->runtime->has_context) r->context_bytes = (onv_range){CONTEXT_LOW, CONTEXT_HIGH};
+    uint64_t low = r->low_bytes, high = r->held_bytes;
+    bool fits = onv_u64_add(low, r->driver_bytes, &low) &&
+                onv_u64_add(high, r->driver_bytes, &high) &&
                 onv_u64_add(low, r->context_bytes.low, &low) &&
-                onv_u64_add(high, r->workspace_bytes.high, &high) &&
                 onv_u64_add(high, r->context_bytes.high, &high);
     if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the total does not fit 64 bits");
     r->total_bytes = (onv_range){low, high};
@@ -275,18 +246,19 @@ static onv_status execute(onv_model *model, const onv_live *live,
     if (is_placed || runtime->consumer != ONV_SERVED_BY_NOBODY)
         ONV_TRY(onv_runtime_place(runtime, options, made, err));
     ONV_TRY(take_figures(made, result, err));
-    return onv_runtime_add_up(model, live, result, err);
+    return onv_runtime_add_up(result, err);
 }
 
 static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_live *live,
                       const onv_runtime_options *options, bool is_placed,
                       onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
-    onv_runtime_options defaults = {0};
-    *result = (onv_runtime_result){.runtime = runtime};
+    onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
+    *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
     *made = (onv_execution){0};
-    onv_status status =
-        execute(model, live, options != NULL ? options : &defaults, is_placed, result, made, err);
+    if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
+    result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
+    onv_status status = execute(model, live, &how, is_placed, result, made, err);
     if (status != ONV_OK || !is_placed) onv_execution_cleanup(made);
     return status;
 }

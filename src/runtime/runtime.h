@@ -3,7 +3,7 @@
  * A runtime is a strategy (a row of onv_runtimes): it makes the timeline of what it executes, and
  * names who serves it. The figures, and the placement that a device can be asked to live through,
  * follow from these two for all runtimes alike. They are exact under the runtime's rules; what no
- * graph tells (workspaces of libraries, the CUDA context) is a range with its reason.
+ * graph tells (the CUDA context) is a range with its reason.
  */
 #ifndef ONV_RUNTIME_RUNTIME_H
 #define ONV_RUNTIME_RUNTIME_H
@@ -12,7 +12,9 @@
 #include "ckpt/training.h"
 #include "graph/liveness.h"
 #include "graph/storage.h"
+#include "ort/ort.h"
 #include "plan/plan.h"
+#include "rewrite/rewrite.h"
 
 typedef struct onv_range {
     uint64_t low, high;
@@ -25,27 +27,36 @@ typedef struct onv_runtime_result {
     uint64_t weight_bytes;     /* as the runtime stores them */
     uint64_t activation_bytes; /* the most that is held beyond the weights */
     uint64_t held_bytes;       /* weights and activations together, as taken from the device */
-    onv_range workspace_bytes; /* of libraries; an estimate */
+    uint64_t driver_bytes;     /* handles of libraries, beside the allocator */
     onv_range context_bytes;   /* of the driver and its kernels; an estimate */
-    onv_range total_bytes;     /* held + workspace + context */
+    onv_range total_bytes;     /* held + driver + context */
 
     /* torch, async, ort: as the allocator's own statistics count */
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t tensor_peak_bytes; /* torch, async: sizes as asked for, without workspaces */
     /* torch: the allocated peak where names of modules hold what they can, and where all activations
      * work in place that may; as above where that is what was asked for */
     uint64_t locals_peak_bytes, inplace_peak_bytes;
     /* arena */
     uint64_t lower_bound_bytes;
     bool optimal;
-    /* ort */
+    /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
+     * be reserved (others: as much). */
     uint64_t first_run_bytes, steady_bytes;
+    uint64_t low_bytes;
+    onv_ort_settings ort;   /* as it was configured */
+    bool out_of_memory;     /* its gpu_mem_limit is not enough; the figures are those it reached */
+    uint64_t oom_bytes;     /* what found no memory */
     uint64_t reused_values; /* that took over a buffer instead of a new one */
+    const onv_rewritten *rewritten; /* the graph that ran; NULL: the file's */
 } onv_runtime_result;
 
 typedef struct onv_runtime_options {
     onv_alloc_options alloc;          /* settings of the allocators */
     onv_lower_options lower;          /* how eager PyTorch runs the model */
+    const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
+    const onv_rewritten *rewritten;   /* whose model the runtime is given; NULL: the file's */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;
 } onv_runtime_options;
@@ -56,6 +67,8 @@ typedef struct onv_execution {
     onv_placement placement;
     onv_plan plan;          /* arena */
     uint64_t reused_values; /* ort */
+    uint64_t driver_bytes;  /* torch, async, ort */
+    uint64_t least_bytes;   /* ort: what is reserved where initializers come in the best order */
 } onv_execution;
 
 void onv_execution_cleanup(onv_execution *e);
@@ -70,8 +83,9 @@ struct onv_runtime {
     const char *name;    /* as --runtime takes it */
     const char *summary; /* one line */
     const char *order;   /* the order of execution it insists on, NULL: the user's */
-    bool has_context;    /* total counts a CUDA context and workspaces */
-    uint8_t consumer;    /* onv_runtime_consumer */
+    bool rewrites;    /* it runs a graph that it made of the model (src/rewrite), in that order */
+    bool has_context; /* total counts a CUDA context */
+    uint8_t consumer; /* onv_runtime_consumer */
     /* A replay: what it is called, and the model of src/alloc that places buffers, NULL: a plan. */
     const char *mode, *allocator;
     uint64_t pack_bytes; /* weights lie in one block, each rounded up to this; 0: each by itself */
@@ -111,13 +125,14 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
 /* What a replay of the placement must hold at most, as the result has it. */
 uint64_t onv_runtime_figure(const onv_runtime_result *result, const onv_placement *placement);
 
+/* The session that the runtime `ort` plans for. */
+onv_ort_session onv_ort_session_of(const onv_runtime_options *options);
+
 /* Adds the estimates to what is held. */
-onv_status onv_runtime_add_up(const onv_model *model, const onv_live *live, onv_runtime_result *r,
-                              onv_error *err);
+onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err);
 
 /* Training as one more runtime, so that tables and budgets apply to it. */
-onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
-                                   const onv_training_figures *t, onv_runtime_result *result,
+onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err);
 
 /* For producers: the steps of `runs` runs; a weight, which is there through all of them (the context

@@ -5,17 +5,20 @@
 static const onv_runtime train_runtime = {
     .name = "train", .summary = "training in eager PyTorch", .has_context = true};
 
-onv_status onv_runtime_of_training(onv_model *model, const onv_live *live,
-                                   const onv_training_figures *t, onv_runtime_result *result,
+onv_status onv_runtime_of_training(const onv_training_figures *t, onv_runtime_result *result,
                                    onv_error *err)
 {
     uint64_t fixed = t->parameter_bytes + t->buffer_bytes; /* a part of what was simulated */
-    uint64_t held = t->reserved_peak_bytes;
+    uint64_t held =
+        t->reserved_peak_bytes > t->first_peak_bytes ? t->reserved_peak_bytes : t->first_peak_bytes;
     *result = (onv_runtime_result){.runtime = &train_runtime,
                                    .weight_bytes = fixed,
                                    .activation_bytes = held > fixed ? held - fixed : 0,
                                    .held_bytes = held,
+                                   .low_bytes = held,
                                    .allocated_peak_bytes = t->allocated_peak_bytes,
-                                   .reserved_peak_bytes = held};
-    return onv_runtime_add_up(model, live, result, err);
+                                   .reserved_peak_bytes = t->reserved_peak_bytes,
+                                   .tensor_peak_bytes = t->peak_bytes,
+                                   .driver_bytes = t->driver_bytes};
+    return onv_runtime_add_up(result, err);
 }

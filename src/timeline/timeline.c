@@ -8,15 +8,12 @@
 
 const char *onv_buffer_kind_name(onv_buffer_kind kind)
 {
-    static const char *const names[ONV_N_BUFFER_KINDS] = {[ONV_BUFFER_INPUT] = "input",
-                                                          [ONV_BUFFER_OUTPUT] = "output",
-                                                          [ONV_BUFFER_ACTIVATION] = "activation",
-                                                          [ONV_BUFFER_WEIGHT] = "weight",
-                                                          [ONV_BUFFER_STATISTIC] = "statistic",
-                                                          [ONV_BUFFER_GRADIENT] = "gradient",
-                                                          [ONV_BUFFER_STATE] = "state",
-                                                          [ONV_BUFFER_WORKSPACE] = "workspace",
-                                                          [ONV_BUFFER_POOL] = "pool"};
+    static const char *const names[ONV_N_BUFFER_KINDS] = {
+        [ONV_BUFFER_INPUT] = "input",           [ONV_BUFFER_OUTPUT] = "output",
+        [ONV_BUFFER_ACTIVATION] = "activation", [ONV_BUFFER_WEIGHT] = "weight",
+        [ONV_BUFFER_STATISTIC] = "statistic",   [ONV_BUFFER_GRADIENT] = "gradient",
+        [ONV_BUFFER_STATE] = "state",           [ONV_BUFFER_TEMPORARY] = "temporary",
+        [ONV_BUFFER_WORKSPACE] = "workspace",   [ONV_BUFFER_POOL] = "pool"};
     return names[kind];
 }
 
@@ -107,41 +104,59 @@ onv_status onv_timeline_check(const onv_timeline *t, onv_error *err)
 
 /* --- The sweep --------------------------------------------------------------------------------- */
 
+/* While a step runs: `from` is there before it or begins with it and stays, `begun` of that began with it
+ * so far, and `most` of what began stood beside transient buffers. */
+typedef struct sums {
+    uint64_t *live, *begun, *most;
+} sums;
+
 /* Bytes by step: what begins there less what ended before it; differences wrap, sums do not. */
-static onv_status sum_steps(const onv_timeline *t, uint64_t *live, onv_error *err)
+static onv_status sum_steps(const onv_timeline *t, uint32_t without, const sums *s, onv_error *err)
 {
     uint64_t total = 0, now = 0;
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
-        if (b->within != ONV_NO_BUFFER) continue;
+        if (b->within != ONV_NO_BUFFER || (without >> b->kind & 1) != 0) continue;
         if (!onv_u64_add(total, b->bytes, &total))
             return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
-        live[b->first] += b->bytes;
-        live[b->last + 1] -= b->bytes;
+        uint64_t *begun = &s->begun[b->first], *most = &s->most[b->first];
+        if (*begun + b->bytes > *most) *most = *begun + b->bytes;
+        if (b->is_transient) continue;
+        *begun += b->bytes;
+        s->live[b->first] += b->bytes;
+        s->live[b->last + 1] -= b->bytes;
     }
-    for (size_t s = 0; s < t->steps.count; s++) {
-        now += live[s];
-        live[s] = now;
+    for (size_t i = 0; i < t->steps.count; i++) {
+        now += s->live[i];
+        s->live[i] = now - s->begun[i] + s->most[i];
     }
     return ONV_OK;
+}
+
+onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, onv_peak *peak,
+                                     uint64_t *live_bytes, onv_error *err)
+{
+    size_t n = t->steps.count + 1;
+    uint64_t *room = onv_heap_calloc(3 * n, sizeof *room);
+    *peak = (onv_peak){0};
+    if (room == NULL) return onv_fail_memory(err);
+    const sums s = {room, room + n, room + 2 * n};
+    onv_status status = sum_steps(t, without, &s, err);
+    for (uint32_t i = t->measured_from; i < t->steps.count && status == ONV_OK; i++) {
+        uint64_t *of_phase = &peak->of_phase[t->steps.at[i].phase];
+        if (s.live[i] > *of_phase) *of_phase = s.live[i];
+        if (s.live[i] <= peak->bytes) continue;
+        peak->bytes = s.live[i];
+        peak->step = i;
+    }
+    if (live_bytes != NULL && status == ONV_OK)
+        memcpy(live_bytes, s.live, t->steps.count * sizeof *s.live);
+    onv_heap_free(room);
+    return status;
 }
 
 onv_status onv_timeline_peak(const onv_timeline *t, onv_peak *peak, uint64_t *live_bytes,
                              onv_error *err)
 {
-    uint64_t *live = onv_heap_calloc(t->steps.count + 1, sizeof *live);
-    *peak = (onv_peak){0};
-    if (live == NULL) return onv_fail_memory(err);
-    onv_status status = sum_steps(t, live, err);
-    for (uint32_t s = t->measured_from; s < t->steps.count && status == ONV_OK; s++) {
-        uint64_t *of_phase = &peak->of_phase[t->steps.at[s].phase];
-        if (live[s] > *of_phase) *of_phase = live[s];
-        if (live[s] <= peak->bytes) continue;
-        peak->bytes = live[s];
-        peak->step = s;
-    }
-    if (live_bytes != NULL && status == ONV_OK)
-        memcpy(live_bytes, live, t->steps.count * sizeof *live);
-    onv_heap_free(live);
-    return status;
+    return onv_timeline_peak_without(t, 0, peak, live_bytes, err);
 }

@@ -85,7 +85,8 @@ typedef enum onv_buffer_kind {
     ONV_BUFFER_STATISTIC, /* what PyTorch calls a buffer: running statistics, tables, masks */
     ONV_BUFFER_GRADIENT,
     ONV_BUFFER_STATE,     /* of an optimizer */
-    ONV_BUFFER_WORKSPACE, /* scratch of one step: of a library, or a temporary */
+    ONV_BUFFER_TEMPORARY, /* a tensor that an operation makes on its way */
+    ONV_BUFFER_WORKSPACE, /* scratch of one step, of a library */
     ONV_BUFFER_POOL,      /* a container: one allocation with other buffers within it */
     ONV_N_BUFFER_KINDS
 } onv_buffer_kind;
@@ -148,11 +149,18 @@ typedef struct onv_peak {
     uint64_t of_phase[ONV_N_PHASES];
 } onv_peak;
 
-/* The largest sum of bytes over the steps, from measured_from on. `live_bytes`, where not NULL, has
- * room for every step. Fails with ONV_ERR_OVERFLOW where all buffers together do not fit 64 bits.
- * Linear. */
+/* The most bytes at once in each step, of which the largest counts, from measured_from on: buffers of a
+ * step add up, but transient ones stand beside those alone that were allocated before them.
+ * `live_bytes`, where not NULL, has room for every step. Fails with ONV_ERR_OVERFLOW where all buffers
+ * together do not fit 64 bits. Linear. */
 onv_status onv_timeline_peak(const onv_timeline *t, onv_peak *peak, uint64_t *live_bytes,
                              onv_error *err);
+
+/* The same without some kinds of buffers, a bit each: ONV_BUFFERS_BESIDE_TENSORS leaves tensors alone. */
+onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, onv_peak *peak,
+                                     uint64_t *live_bytes, onv_error *err);
+
+#define ONV_BUFFERS_BESIDE_TENSORS (UINT32_C(1) << ONV_BUFFER_WORKSPACE)
 
 /* Whether a buffer takes memory of its own at a step. */
 static inline bool onv_buffer_is_live(const onv_buffer *b, uint32_t step)

@@ -211,7 +211,11 @@ static void all_freed(void **state)
         }
         onv_error err = {0};
         assert_int_equal(onv_allocator_release_cached(&a, &err), ONV_OK);
-        if (a.model->release_cached != NULL) assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
+        /* ONNX Runtime's arena keeps its first region where regions grow. */
+        bool keeps_one = strcmp(a.model->name, "bfc") == 0;
+        if (a.model->release_cached != NULL && !keeps_one)
+            assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 0);
+        if (keeps_one) assert_true(now(&a, ONV_STAT_SEGMENTS) <= 1);
         check(&a);
         random_trace_free(&trace);
         onv_allocator_cleanup(&a);

@@ -247,7 +247,7 @@ static onv_analysis *analysed(void)
     onv_error error;
     options.batch = 2;
     options.train = "sgd";
-    options.checkpoint = "sqrt,blocks";
+    options.checkpoint = "sqrt";
     options.runtimes = "arena,torch";
     options.replay = "host";
     if (onv_analysis_new(SAMPLE("vgg16"), &options, &analysis, &error) != ONV_OK)

@@ -47,6 +47,8 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("--runtime tensorflow a.onnx", 2, "'tensorflow'");
     program_expect("--budget lots a.onnx", 2, "'lots'");
     program_expect("--budget A100 a.onnx", 2, "A100 40GB, A100 80GB");
+    program_expect("--gpu 16GiB a.onnx", 2, "'16GiB'");
+    program_expect("--gpu A100 a.onnx", 2, "A100 40GB, A100 80GB");
     program_expect("--max-batch a.onnx", 2, "--budget");
     program_expect("--budget 1GiB a.onnx", 2, "bind");
     program_expect("--train sgd a.onnx", 2, "bind");
@@ -55,6 +57,9 @@ static void wrong_usage_is_status_2(void **state)
     program_expect("-b 1 --train sgd --zero-grad never a.onnx", 2, "before-backward");
     program_expect("-b 1 --train sgd --optimizer-impl fast a.onnx", 2, "for-loop");
     program_expect("-b 1 --train sgd --attention fast a.onnx", 2, "efficient");
+    program_expect("-b 1 --pytorch 1.4 a.onnx", 2, "2.15, 2.14");
+    program_expect("-b 1 --pytorch 2.150 a.onnx", 2, "'2.150'");
+    program_expect("-b 1 --pytorch 2.6.1+cu126 a.onnx", 0, "torch");
     program_expect("-b 1 --checkpoint none a.onnx", 2, "--train");
     program_expect("-b 1 --train sgd --checkpoint half a.onnx", 2, "'half'");
     program_expect("-b 1 --train sgd --checkpoint every a.onnx", 2, "count");

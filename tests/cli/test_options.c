@@ -86,6 +86,73 @@ static void options_of_training_change_what_they_name(void **state)
 #undef OF
 }
 
+/* body.0 and body.2 are linear, body.1 is a LeakyReLU, then attention without its dropout. */
+static void write_noted(const char *name)
+{
+    static const struct {
+        const char *op, *inputs, *output, *module, *call, *class, *aten;
+    } steps[] = {
+        {"MatMul", "x body.0.weight", "a", "body.0", "linear", "torch.nn.modules.linear.Linear",
+         "aten.linear.default"},
+        {"LeakyRelu", "a", "b", "body.1", "leaky_relu", "torch.nn.modules.activation.LeakyReLU",
+         "aten.leaky_relu.default"},
+        {"MatMul", "b body.2.weight", "h", "body.2", "linear_1", "torch.nn.modules.linear.Linear",
+         "aten.linear.default"},
+        {"Transpose", "h", "t", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
+        {"MatMul", "h t", "s", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
+        {"Softmax", "s", "p", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
+        {"MatMul", "p h", "y", "at", "sdpa", "Net", "aten.scaled_dot_product_attention.default"},
+    };
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "body.0.weight", "f32[8,8]");
+    model_weight(m, "body.2.weight", "f32[8,8]");
+    model_role(m, "body.0.weight", "PARAMETER");
+    model_role(m, "body.2.weight", "PARAMETER");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        model_source(m, steps[i].module, steps[i].call);
+        model_class(m, steps[i].class, steps[i].aten);
+        model_node(m, steps[i].op, steps[i].output, steps[i].inputs, steps[i].output, "");
+    }
+    model_output(m, "y", "f32");
+    program_write_model(name, m);
+}
+
+static void options_of_what_exports_hide(void **state)
+{
+    (void)state;
+    enum { H = 4 * 8 * 4, SCORES = 4 * 4 };
+    char path[1200];
+    write_noted("noted.onnx");
+    snprintf(path, sizeof path, "--train sgd --loss none --attention math noted.onnx ");
+#define GIVES(options, path_, bytes)                                                               \
+    do {                                                                                           \
+        char line[1400];                                                                           \
+        snprintf(line, sizeof line, "%s%s", path, options);                                        \
+        assert_int_equal(figure(line, path_), bytes);                                              \
+    } while (0)
+    char plain[1400];
+    snprintf(plain, sizeof plain, "%s", path);
+    json_int_t saved = figure(plain, "training.saved_activation_bytes");
+    GIVES("--inplace", "training.saved_activation_bytes", saved - H);
+    GIVES("--inplace=body", "training.saved_activation_bytes", saved - H);
+    GIVES("--inplace='*.1'", "training.saved_activation_bytes", saved - H);
+    GIVES("--attention-dropout 0.1", "training.saved_activation_bytes", saved + 5 * SCORES);
+    GIVES("--attention-dropout 0", "training.saved_activation_bytes", saved);
+    GIVES("", "training.gradient_bytes", 2 * 8 * 8 * 4);
+    GIVES("--train-only body.0", "training.gradient_bytes", 8 * 8 * 4);
+    GIVES("--train-only '*.weight'", "training.gradient_bytes", 2 * 8 * 8 * 4);
+    GIVES("--freeze body.2", "training.gradient_bytes", 8 * 8 * 4);
+#undef GIVES
+    program_expect("--train sgd --loss none --inplace=body.0 noted.onnx", 2, "'body.0' matches no");
+    program_expect("--train sgd --loss none --train-only head noted.onnx", 2, "'head' matches no");
+    program_expect("--train sgd --loss none --freeze head noted.onnx", 2, "'head' matches no");
+    program_expect("--train sgd --attention-dropout 1.5 noted.onnx", 2, "--attention-dropout");
+    program_expect("--train sgd --attention-dropout none noted.onnx", 2, "--attention-dropout");
+    program_expect("--train sgd --loss none noted.onnx", 0, "--inplace=PATTERN");
+    program_expect("--train sgd --loss none --attention math noted.onnx", 0, "80 bytes;");
+}
+
 /* target decides the shape of y: x [6, 4] reshaped. */
 static void write_reshape(const char *name)
 {
@@ -156,6 +223,14 @@ static void values_that_no_option_takes(void **state)
         {"--train sgd --zero 4 --world 2", "1, 2 or 3"},
         {"--train sgd --zero 1 --world 1", "2 devices"},
         {"--train sgd --loss hinge", "'hinge'"},
+        {"--train sgd --ddp", "--world"},
+        {"--train sgd --ddp=move --world 2", "'move'"},
+        {"--train sgd --fsdp --zero 1 --world 2", "exclude"},
+        {"--train sgd --offload disk", "'disk'"},
+        {"--train sgd --weights int3", "'int3'"},
+        {"--ema", "--train"},
+        {"--weights nf4", "--train"},
+        {"--pool 0", "'0'"},
         {"--effort 0", "at least 1"},
         {"--effort 10x", "'10x'"},
         {"--layers=0", "at least 1"},
@@ -171,6 +246,12 @@ static void values_that_no_option_takes(void **state)
         {"--runtime ''", "no runtime"},
         {"--runtime torch,", "no runtime"},
         {"--replay=abacus", "'abacus'"},
+        {"--ort arena=1", "arena_extend_strategy"},
+        {"--ort arena_extend_strategy=2", "kSameAsRequested, not '2'"},
+        {"--ort enable_mem_pattern", "KEY=VALUE"},
+        {"--runtime torch --ort-advise", "runtime ort"},
+        {"--runtime torch --together", "runtime ort"},
+        {"--together --replay=host", "--replay"},
     };
     char arguments[256];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -231,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(precision_halves_floats),
         cmocka_unit_test(options_of_training_change_what_they_name),
+        cmocka_unit_test(options_of_what_exports_hide),
         cmocka_unit_test(input_values_decide_shapes),
         cmocka_unit_test(colours_are_there_when_asked_for),
         cmocka_unit_test(operators_are_taught),

@@ -478,6 +478,45 @@ static void calls_hold_their_arguments(void **state)
     }
 }
 
+/* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
+ * whose result is as large as the convolution's. */
+static void folded_norms_run_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *weight, *bias;
+        bool as_exported;
+        uint32_t norms;
+    } cases[] = {{"onnx::Conv_10", "onnx::Conv_11", false, 1},
+                 {"onnx::Conv_10", "onnx::Conv_11", true, 0},
+                 {"onnx::Conv_10", "conv.bias", false, 0}, /* a weight that was computed */
+                 {"conv.weight", "conv.bias", false, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[64];
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.as_exported = cases[i].as_exported, .reports = true};
+        model_input(m, "x", "f32[2,8,16,16]");
+        model_weight(m, cases[i].weight, "f32[8,8,1,1]");
+        model_weight(m, cases[i].bias, "f32[8]");
+        snprintf(inputs, sizeof inputs, "a %s %s", cases[i].weight, cases[i].bias);
+        model_node(m, "Neg", "/Neg", "x", "a", "");
+        model_node(m, "Conv", "/block/conv/Conv", inputs, "b", "");
+        model_node(m, "Neg", "/Neg_1", "b", "y", "");
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        /* x, weights (and the norm's other vectors), and what is around the largest step. */
+        uint64_t of = 4 * 2 * 8 * 16 * 16, weights = 4 * 8 * 8 + 4 * 8;
+        uint64_t more = cases[i].norms > 0 ? 3 * 4 * 8 + 8 : 0;
+        /* The convolution's module is over, and its argument gone, when the norm runs; but the block that
+         * both are in came by it. */
+        assert_int_equal(p.peak.bytes, (3 + cases[i].norms) * of + weights + more);
+        assert_int_equal(p.f.model.diags.count, cases[i].norms);
+        if (cases[i].norms > 0) assert_string_equal(p.f.model.diags.at[0].code, "folded-norms");
+        drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +531,7 @@ int main(void)
         cmocka_unit_test(scans_read_views),
         cmocka_unit_test(random_nests_are_sound),
         cmocka_unit_test(training_refuses_by_name),
+        cmocka_unit_test(folded_norms_run_again),
     };
     return cmocka_run_group_tests_name("eager.inference", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "eager/trainer.h"
@@ -307,6 +308,69 @@ static void einsum_copies_what_it_permutes(void **state)
     assert_in_range(kept, 2 * x, 2 * x + b);
 }
 
+static uint64_t einsum_kept(const char *equation, uint8_t amp)
+{
+    char attribute[64];
+    model *m = model_new(17);
+    snprintf(attribute, sizeof attribute, "equation='%s'", equation);
+    model_input(m, "x", "f32[2,4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "v", "f32[6,8]");
+    model_node(m, "MatMul", "product", "x w", "a", "");
+    model_node(m, "Einsum", "sum", "a v", "y", attribute);
+    model_output(m, "y", "f32");
+    return trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE, .amp = (onv_dtype)amp});
+}
+
+/* An ellipsis is the dims that have no label; under autocast its products are of low precision, too. */
+static void ellipses_are_spelled_out(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"...i,oi->...o", "b...i,oi->b...o", "bt...i,oi->bt...o"};
+    enum { X = 2 * 4 * 8 * 4, V = 6 * 8 * 4 };
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        assert_int_equal(einsum_kept(same[i], ONV_UNDEFINED), 2 * X);
+        assert_int_equal(einsum_kept("bti,oi->bto", ONV_UNDEFINED), 2 * X);
+        assert_int_equal(einsum_kept(same[i], ONV_BFLOAT16), X + V / 2);
+        assert_int_equal(einsum_kept("bti,oi->bto", ONV_BFLOAT16), X + V / 2);
+    }
+}
+
+/* table[tokens]: what the export folded is a parameter, where the indices are an input; a diagnostic says
+ * that it is assumed. */
+static void indexed_tables_are_trained(void **state)
+{
+    (void)state;
+    for (int from_input = 0; from_input < 2; from_input++) {
+        static const int64_t fixed[] = {1, 2, 3};
+        trainer t;
+        model *m = model_new(18);
+        if (from_input)
+            model_input(m, "tokens", "i64[3]");
+        else
+            model_ints(m, "tokens", 3, fixed);
+        model_input(m, "x", "f32[3,8]");
+        model_weight(m, "val_2", "f32[100,8]");
+        model_weight(m, "net.scale", "f32[8]");
+        model_role(m, "net.scale", "PARAMETER");
+        model_class(m, "Net", "aten.index.Tensor");
+        model_source(m, "net", "index");
+        model_node(m, "Gather", "look-up", "val_2 tokens", "a", "");
+        model_class(m, "Net", "aten.mul.Tensor");
+        model_source(m, "net", "mul");
+        model_node(m, "Mul", "scale", "a net.scale", "b", "");
+        model_node(m, "Add", "sum", "b x", "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_NONE;
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.figures.trained_elems, 8 + (from_input ? 800 : 0));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +383,8 @@ int main(void)
         cmocka_unit_test(dropout_inside_attention_is_added),
         cmocka_unit_test(uneven_padding_makes_a_copy),
         cmocka_unit_test(einsum_copies_what_it_permutes),
+        cmocka_unit_test(ellipses_are_spelled_out),
+        cmocka_unit_test(indexed_tables_are_trained),
     };
     return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);
 }

@@ -196,6 +196,30 @@ static void scopes_come_from_metadata(void **state)
     }
 }
 
+static void functions_come_from_metadata(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *trace, *function;
+    } cases[] = {
+        {"line 3, in forward\n    return GeLUFunction.apply(x)", "GeLUFunction"},
+        {"y = nets.Outer.apply(x)\n  z = Inner_2.apply(y)\n", "Inner_2"},
+        {"net.apply(x)", ""},
+        {".apply(x)", ""},
+        {"return torch.relu(x)", ""},
+        {"Open.apply(\xff", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
+        m_put(node, N_METADATA, m_pair("pkg.torch.onnx.stack_trace", cases[i].trace));
+        m_put(graph, G_NODE, node);
+        msg *file = m_model(graph);
+        onv_model *model = built_load(file);
+        assert_string_equal(model->nodes.at[0].function, cases[i].function);
+        built_done(model, file);
+    }
+}
+
 static void roles_come_from_metadata(void **state)
 {
     (void)state;
@@ -476,6 +500,7 @@ int main(void)
         cmocka_unit_test(a_subgraph_may_hand_out_an_outer_value),
         cmocka_unit_test(long_paths_become_numbers),
         cmocka_unit_test(scopes_come_from_metadata),
+        cmocka_unit_test(functions_come_from_metadata),
         cmocka_unit_test(roles_come_from_metadata),
         cmocka_unit_test(types_of_inputs_and_others),
         cmocka_unit_test(inputs_of_subgraphs_make_no_symbols),

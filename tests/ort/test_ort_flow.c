@@ -102,7 +102,10 @@ static void peaks_are_those_that_were_measured(void **state)
         assert_non_null(truth);
         snprintf(path, sizeof path, ONV_SOURCE_DIR "/tests/conformance/%s.onnx", m->name);
         flow_open(&f, path, "", "ort");
-        assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, ONV_ORT_CPU, &plan, &err), ONV_OK);
+        assert_int_equal(onv_ort_plan_compute(&f.model, &f.live,
+                                              &(onv_ort_session){.provider = ONV_ORT_CPU}, &plan,
+                                              &err),
+                         ONV_OK);
         uint64_t pattern = peak_of_runs(&f, &plan, 2), plain = peak_of_plan(&plan);
         uint64_t plain_truth = number(truth, "ort_peak_bytes") + m->plain;
         uint64_t pattern_truth = number(truth, "ort_pattern_peak_bytes") + m->pattern;
@@ -141,7 +144,10 @@ static void known_cases_are_as_measured(void **state)
         onv_ort_plan plan;
         model *m = nested_case_model(cases[i].name);
         flow_open_model(&f, m, "ort");
-        assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, ONV_ORT_CPU, &plan, &err), ONV_OK);
+        assert_int_equal(onv_ort_plan_compute(&f.model, &f.live,
+                                              &(onv_ort_session){.provider = ONV_ORT_CPU}, &plan,
+                                              &err),
+                         ONV_OK);
         uint64_t peak = peak_of_plan(&plan);
         if (peak != cases[i].bytes)
             fail_msg("%s: %llu, ONNX Runtime: %llu", cases[i].name, (unsigned long long)peak,
@@ -163,7 +169,9 @@ static void random_nested_graphs_keep_the_rules(void **state)
         flow_open_model(&f, m, "ort");
         for (int provider = ONV_ORT_CUDA; provider <= ONV_ORT_CPU; provider++) {
             assert_int_equal(
-                onv_ort_plan_compute(&f.model, &f.live, (onv_ort_provider)provider, &plan, &err),
+                onv_ort_plan_compute(&f.model, &f.live,
+                                     &(onv_ort_session){.provider = (onv_ort_provider)provider},
+                                     &plan, &err),
                 ONV_OK);
             uint64_t first = peak_of_runs(&f, &plan, 1), third = peak_of_runs(&f, &plan, 3);
             uint64_t peak = peak_of_plan(&plan);

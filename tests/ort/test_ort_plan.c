@@ -24,7 +24,8 @@ static void plan(planned *p, model *m, onv_ort_provider provider)
     onv_error err = {0};
     p->m = m;
     flow_open_model(&p->f, m, NULL);
-    assert_int_equal(onv_ort_plan_compute(&p->f.model, &p->f.live, provider, &p->plan, &err),
+    assert_int_equal(onv_ort_plan_compute(&p->f.model, &p->f.live,
+                                          &(onv_ort_session){.provider = provider}, &p->plan, &err),
                      ONV_OK);
 }
 
@@ -363,14 +364,21 @@ static void the_pattern_is_one_block(void **state)
     drop(&p);
 }
 
-static void weights_are_reserved_beside_the_arena(void **state)
+static void weights_lie_in_the_arena_unless_told_otherwise(void **state)
 {
     (void)state;
     flow f;
     model *m = two_temporaries();
     flow_open_model(&f, m, "ort");
-    onv_runtime_result r = flow_run(&f, "ort", NULL);
-    /* 51,200 is a multiple of 256; the rest of both runs fits the first region of 1 MiB. */
+    /* Everything fits the first region of 1 MiB. */
+    onv_runtime_result in_arena = flow_run(&f, "ort", NULL);
+    assert_int_equal(in_arena.weight_bytes, 51200);
+    assert_int_equal(in_arena.held_bytes, MIB);
+    assert_int_equal(in_arena.low_bytes, MIB);
+    onv_ort_settings beside = onv_ort_settings_default;
+    beside.use_device_allocator_for_initializers = 1;
+    onv_runtime_options options = {.ort = &beside};
+    onv_runtime_result r = flow_run(&f, "ort", &options);
     assert_int_equal(r.weight_bytes, 51200);
     assert_int_equal(r.first_run_bytes, 51200 + MIB);
     assert_int_equal(r.steady_bytes, 51200 + MIB);
@@ -388,7 +396,9 @@ static void same_as_requested_takes_no_more(void **state)
     flow f;
     model *m = two_temporaries();
     flow_open_model(&f, m, "ort");
-    onv_runtime_options options = {.alloc.bfc.extend = ONV_BFC_SAME_AS_REQUESTED};
+    onv_ort_settings same = onv_ort_settings_default;
+    same.arena_extend_strategy = ONV_BFC_SAME_AS_REQUESTED;
+    onv_runtime_options options = {.ort = &same};
     onv_runtime_result r = flow_run(&f, "ort", &options);
     /* First run: x, a, b and y as four regions. The block of 128,000 fits none of them: a fifth. */
     assert_int_equal(r.first_run_bytes, 51200 + 2 * 38400 + 2 * 89600);
@@ -414,7 +424,7 @@ int main(void)
         cmocka_unit_test(unknown_shapes_are_not_used_again),
         cmocka_unit_test(shape_arithmetic_is_on_the_host_with_cuda),
         cmocka_unit_test(the_pattern_is_one_block),
-        cmocka_unit_test(weights_are_reserved_beside_the_arena),
+        cmocka_unit_test(weights_lie_in_the_arena_unless_told_otherwise),
         cmocka_unit_test(same_as_requested_takes_no_more),
     };
     return cmocka_run_group_tests_name("ort.ort_plan", tests, NULL, NULL);

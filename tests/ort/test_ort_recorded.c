@@ -269,7 +269,9 @@ static void agrees(void **state)
     recording *r = read_recording(s->name);
     snprintf(file, sizeof file, "%s.onnx", s->name);
     flow_open(&f, flow_sample(file), s->dims, "ort");
-    assert_int_equal(onv_ort_plan_compute(&f.model, &f.live, ONV_ORT_CPU, &plan, &err), ONV_OK);
+    assert_int_equal(onv_ort_plan_compute(&f.model, &f.live,
+                                          &(onv_ort_session){.provider = ONV_ORT_CPU}, &plan, &err),
+                     ONV_OK);
     onv_timeline t = runs_of(&f, &plan, 1);
     planned_events trace = events_of(&t);
     uint32_t n_scratch = expect_same_buffers(&r->run, &plan, &trace);

@@ -55,7 +55,7 @@ static bool next_option(const char **text, char *name, size_t size)
 {
     for (const char *at = *text; (at = strstr(at, "--")) != NULL; at += 2) {
         if (!islower((unsigned char)at[2]) || (at > *text && at[-1] == '-')) continue;
-        size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
         assert_true(length < size);
         memcpy(name, at + 2, length);
         name[length] = '\0';

@@ -226,24 +226,39 @@ static model *with_nodes(bool conv, bool product)
     return m;
 }
 
-static void expect_workspace(bool conv, bool product, uint64_t low, uint64_t high)
+static void expect_handles(bool conv, bool product, uint64_t bytes)
 {
-    onv_runtime_result r = run(with_nodes(conv, product), "torch", NULL);
-    assert_int_equal(r.workspace_bytes.low, low);
-    assert_int_equal(r.workspace_bytes.high, high);
+    onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
+    onv_runtime_result r = run(with_nodes(conv, product), "torch", &options);
+    assert_int_equal(r.driver_bytes, bytes);
     assert_int_equal(r.context_bytes.low, 256 * MIB);
     assert_int_equal(r.context_bytes.high, 600 * MIB);
-    assert_int_equal(r.total_bytes.low, r.held_bytes + low + 256 * MIB);
-    assert_int_equal(r.total_bytes.high, r.held_bytes + high + 600 * MIB);
+    assert_int_equal(r.total_bytes.low, r.held_bytes + bytes + 256 * MIB);
+    assert_int_equal(r.total_bytes.high, r.held_bytes + bytes + 600 * MIB);
 }
 
-static void workspaces_are_ranges_by_what_the_model_does(void **state)
+static void handles_are_of_the_libraries_that_a_model_needs(void **state)
 {
     (void)state;
-    expect_workspace(false, false, 0, 0);
-    expect_workspace(true, false, 0, 32 * MIB);
-    expect_workspace(false, true, 8519680, 32 * MIB);
-    expect_workspace(true, true, 8519680, 64 * MIB);
+    expect_handles(false, false, 0);
+    expect_handles(true, false, 25348);
+    expect_handles(false, true, 132096 + 67108864);
+    expect_handles(true, true, 25348 + 132096 + 67108864);
+}
+
+/* Of PyTorch they are buffers, and handles stand beside the allocator. */
+static void workspaces_of_torch_are_allocated(void **state)
+{
+    (void)state;
+    onv_runtime_options options = {.lower.cuda = onv_cuda_library_defaults()};
+    onv_runtime_options none = {0};
+    onv_runtime_result plain = run(with_nodes(false, true), "torch", &none);
+    onv_runtime_result r = run(with_nodes(false, true), "torch", &options);
+    assert_int_equal(plain.driver_bytes, 0);
+    assert_int_equal(r.driver_bytes, 1024 + 131072 + 64 * MIB);
+    assert_int_equal(r.allocated_peak_bytes, plain.allocated_peak_bytes + 32 * MIB);
+    assert_int_equal(r.tensor_peak_bytes, plain.tensor_peak_bytes);
+    assert_int_equal(r.total_bytes.low, r.held_bytes + r.driver_bytes + 256 * MIB);
 }
 
 /* --- Precision --------------------------------------------------------------------------------- */
@@ -343,7 +358,8 @@ int main(void)
         cmocka_unit_test(resnet18_weights_are_those_of_pytorch),
         cmocka_unit_test(text_is_not_on_the_device),
         cmocka_unit_test(shape_operands_are_not_on_the_device),
-        cmocka_unit_test(workspaces_are_ranges_by_what_the_model_does),
+        cmocka_unit_test(handles_are_of_the_libraries_that_a_model_needs),
+        cmocka_unit_test(workspaces_of_torch_are_allocated),
         cmocka_unit_test(precision_casts_weights_and_activations_apart),
         cmocka_unit_test(levers_are_computed),
     };

@@ -29,6 +29,7 @@ struct model {
     int64_t opset;
     buffer imports;   /* of other domains */
     char source[256]; /* of the next node */
+    char trace[256];  /* likewise */
     char classes[256];
 };
 
@@ -222,6 +223,11 @@ void model_bool(model *m, const char *name, bool value)
     put_tensor(m, name, 9, NULL, &value, 1);
 }
 
+void model_float(model *m, const char *name, float value)
+{
+    put_tensor(m, name, 1, NULL, &value, sizeof value);
+}
+
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
 static void put_names(buffer *node, unsigned field, const char *names)
@@ -309,7 +315,8 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     subgraphs->size = 0;
     if (m->source[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.name_scopes", m->source);
     if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
-    m->source[0] = m->classes[0] = '\0';
+    if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
+    m->source[0] = m->classes[0] = m->trace[0] = '\0';
     put_message(current(m), 1, &node);
 }
 
@@ -340,6 +347,11 @@ void model_source(model *m, const char *module, const char *operation)
 void model_class(model *m, const char *module_class, const char *aten)
 {
     snprintf(m->classes, sizeof m->classes, "['Net', '%s', '%s']", module_class, aten);
+}
+
+void model_trace(model *m, const char *line)
+{
+    snprintf(m->trace, sizeof m->trace, "File \"net.py\", line 1, in forward\n    %s", line);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */

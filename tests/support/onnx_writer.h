@@ -44,10 +44,11 @@ void model_weight(model *m, const char *name, const char *type);
 /* The same as a Constant node. */
 void model_constant(model *m, const char *name, const char *type);
 
-/* An int64 vector, inline; a scalar with model_int, a bool with model_bool. */
+/* An int64 vector, inline; a scalar with model_int, a bool with model_bool, a float with model_float. */
 void model_ints(model *m, const char *name, size_t count, const int64_t *values);
 void model_int(model *m, const char *name, int64_t value);
 void model_bool(model *m, const char *name, bool value);
+void model_float(model *m, const char *name, float value);
 
 /* The opset of another domain than ONNX's. */
 void model_import(model *m, const char *domain, int64_t version);
@@ -67,6 +68,8 @@ void model_source(model *m, const char *module, const char *operation);
 
 /* The same: the module's class and PyTorch's name of the operation, "aten.silu.default". */
 void model_class(model *m, const char *module_class, const char *aten);
+/* The line of Python that called it. */
+void model_trace(model *m, const char *line);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);

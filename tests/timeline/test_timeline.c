@@ -132,6 +132,35 @@ static void transient_buffers_make_room_for_each_other(void **state)
     onv_timeline_cleanup(&t);
 }
 
+/* Transient ones stand beside what was allocated before them in their step, never beside each other. */
+static void the_peak_counts_one_transient_buffer_at_a_time(void **state)
+{
+    (void)state;
+    onv_timeline t = {0};
+    onv_peak peak;
+    uint64_t live[3];
+    steps(&t, 3);
+    buffer(&t, 1000, 0, 2);
+    buffer(&t, 1, 1, 1);
+    uint32_t first = buffer(&t, 20, 1, 1), second = buffer(&t, 30, 1, 1);
+    t.buffers.at[first].is_transient = t.buffers.at[second].is_transient = true;
+    t.buffers.at[second].kind = ONV_BUFFER_WORKSPACE;
+    buffer(&t, 5, 1, 2);
+    assert_int_equal(onv_timeline_peak(&t, &peak, live, NULL), ONV_OK);
+    assert_int_equal(peak.bytes, 1031);
+    assert_int_equal(peak.step, 1);
+    assert_int_equal(live[0], 1000);
+    assert_int_equal(live[1], 1031);
+    assert_int_equal(live[2], 1005);
+    assert_int_equal(onv_timeline_peak_without(&t, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, NULL),
+                     ONV_OK);
+    assert_int_equal(peak.bytes, 1021);
+    buffer(&t, 500, 1, 1); /* more than any of them */
+    assert_int_equal(onv_timeline_peak(&t, &peak, live, NULL), ONV_OK);
+    assert_int_equal(peak.bytes, 1506);
+    onv_timeline_cleanup(&t);
+}
+
 static void measured_steps_alone_count(void **state)
 {
     (void)state;
@@ -182,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_path_takes_the_larger_branch),
         cmocka_unit_test(containers_count_and_their_contents_do_not),
         cmocka_unit_test(transient_buffers_make_room_for_each_other),
+        cmocka_unit_test(the_peak_counts_one_transient_buffer_at_a_time),
         cmocka_unit_test(measured_steps_alone_count),
         cmocka_unit_test(the_check_finds_what_is_wrong),
     };

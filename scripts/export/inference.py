@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Networks of libraries, exported for inference with default options, and what a forward pass takes on a device.
+
+    python scripts/export/inference.py export DIR [NAME...]            NAME.dynamo.onnx, NAME.torchscript.onnx
+    python scripts/export/inference.py measure DIR [NAME...]           NAME.json
+    python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy.md
+
+`measure` needs the CUDA build of PyTorch and a device: what tensors take at most in the fourth forward pass under
+no_grad(), workspaces left out, and what the allocator held; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
+nn.MultiheadAttention as PyTorch chooses. `table` needs nothing but the files; it passes --inplace where a module other
+than ReLU is in place, which its user knows.
+"""
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from default_trainees import difference, is_tensor, read, slug  # noqa: E402
+
+BATCH = 4
+EXPORTERS = ("dynamo", "torchscript")
+
+
+def networks():
+    """Name: (make, make input on a device for a batch, more batches to compare, exporters)."""
+    import torch
+    from torch import nn
+
+    def image(size=224, channels=3):
+        return lambda device, batch: torch.rand(batch, channels, size, size, device=device)
+
+    def values(*shape):
+        return lambda device, batch: torch.rand(batch, *shape, device=device)
+
+    def tokens(length=128):
+        return lambda device, batch: torch.zeros(batch, length, dtype=torch.int64, device=device)
+
+    class Pick(nn.Module):
+        """One result of a network that gives an object of many."""
+
+        def __init__(self, network, key, **fixed):
+            super().__init__()
+            self.network, self.key, self.fixed = network, key, fixed
+
+        def forward(self, x):
+            return self.network(x, **self.fixed)[self.key]
+
+    def vision(folder, name, **options):
+        def make():
+            import torchvision
+            models = torchvision.models
+            return getattr(getattr(models, folder) if folder else models, name)(**options)
+        return make
+
+    def timm(name, **options):
+        def make():
+            import timm
+            return timm.create_model(name, pretrained=False, **options)
+        return make
+
+    def transformer(model, config, key=0, fixed=(), **options):
+        def make():
+            import transformers
+            return Pick(getattr(transformers, model)(getattr(transformers, config)(**options)), key, **dict(fixed))
+        return make
+
+    def segmentation(name, encoder):
+        def make():
+            import segmentation_models_pytorch
+            return getattr(segmentation_models_pytorch, name)(encoder_name=encoder, encoder_weights=None, classes=5)
+        return make
+
+    def unet2d():
+        import diffusers
+        return Pick(diffusers.UNet2DModel(sample_size=32, block_out_channels=(64, 128), norm_num_groups=8,
+                                          layers_per_block=1, down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+                                          up_block_types=("AttnUpBlock2D", "UpBlock2D")), 0, timestep=10,
+                    return_dict=False)
+
+    small = {"hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 512}
+    words = {**small, "vocab_size": 1000}
+    no_cache = (("use_cache", False),)
+    table = {name: (vision(None, name), image(), (8, 32), EXPORTERS)
+             for name in ("resnet50", "densenet121", "mobilenet_v2", "efficientnet_b0", "vit_b_16")}
+    table.update({
+        # torchvision
+        "regnet_y_800mf": (vision(None, "regnet_y_800mf"), image()),
+        "mobilenet_v3_large": (vision(None, "mobilenet_v3_large"), image()),
+        "shufflenet_v2_x1_0": (vision(None, "shufflenet_v2_x1_0"), image()),
+        "swin_v2_t": (vision(None, "swin_v2_t"), image(256)),
+        "maxvit_t": (vision(None, "maxvit_t"), image()),
+        "deeplabv3_resnet50": (lambda: Pick(vision("segmentation", "deeplabv3_resnet50", weights=None,
+                                                   weights_backbone=None)(), "out"), image()),
+        "lraspp": (lambda: Pick(vision("segmentation", "lraspp_mobilenet_v3_large", weights=None,
+                                       weights_backbone=None)(), "out"), image()),
+        "r2plus1d_18": (vision("video", "r2plus1d_18"), values(3, 8, 112, 112)),
+        # timm
+        "convnext_tiny (timm)": (timm("convnext_tiny"), image()),
+        "pit_s_224": (timm("pit_s_224"), image()),
+        "mixer_s16_224": (timm("mixer_s16_224"), image()),
+        "vit_small_patch16_224": (timm("vit_small_patch16_224"), image()),
+        "eva02_tiny_patch14_224": (timm("eva02_tiny_patch14_224"), image()),
+        "mobilenetv4_conv_small": (timm("mobilenetv4_conv_small"), image()),
+        "nfnet_l0": (timm("nfnet_l0"), image()),
+        "repvgg_a0": (timm("repvgg_a0"), image()),
+        "cspdarknet53": (timm("cspdarknet53"), image()),
+        "efficientformerv2_s0": (timm("efficientformerv2_s0"), image()),
+        "hrnet_w18_small": (timm("hrnet_w18_small"), image()),
+        "resmlp_12_224": (timm("resmlp_12_224"), image()),
+        # transformers
+        "BERT": (transformer("BertModel", "BertConfig", **words), tokens()),
+        "RoBERTa": (transformer("RobertaForSequenceClassification", "RobertaConfig", **words), tokens()),
+        "GPT-2": (transformer("GPT2LMHeadModel", "GPT2Config", fixed=no_cache, vocab_size=1000, n_embd=256, n_layer=3,
+                              n_head=4), tokens()),
+        "Qwen3": (transformer("Qwen3ForCausalLM", "Qwen3Config", fixed=no_cache, num_key_value_heads=2, head_dim=64,
+                              **words), tokens()),
+        "T5 encoder": (transformer("T5EncoderModel", "T5Config", vocab_size=1000, d_model=256, d_ff=512, num_layers=3,
+                                   num_heads=4), tokens()),
+        "Whisper encoder": (lambda: Pick(__import__("transformers").WhisperModel(__import__("transformers").WhisperConfig(
+            d_model=256, encoder_layers=3, decoder_layers=1, encoder_attention_heads=4, encoder_ffn_dim=512,
+            max_source_positions=400)).encoder, 0), values(80, 800)),
+        "CLIP vision": (transformer("CLIPVisionModel", "CLIPVisionConfig", image_size=224, **small), image()),
+        "SegFormer": (transformer("SegformerForSemanticSegmentation", "SegformerConfig"), image()),
+        "DINOv2": (transformer("Dinov2Model", "Dinov2Config", image_size=224, **{k: v for k, v in small.items()
+                                                                                if k != "intermediate_size"}), image()),
+        "wav2vec 2.0": (transformer("Wav2Vec2Model", "Wav2Vec2Config", **small), values(16000)),
+        # segmentation-models-pytorch, diffusers
+        "U-Net (ResNet-34)": (segmentation("Unet", "resnet34"), image()),
+        "U-Net++ (MobileNet V2)": (segmentation("UnetPlusPlus", "mobilenet_v2"), image()),
+        "FPN (EfficientNet-B0)": (segmentation("FPN", "efficientnet-b0"), image()),
+        "UNet2DModel": (unet2d, image(32)),
+        # one layer of each norm and of attention
+        "nn.TransformerEncoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(256, 4, 512, batch_first=True),
+                                                                3), values(128, 256), (), EXPORTERS),
+    })
+    return {name: (row + ((), ("dynamo",)))[:4] if len(row) == 2 else row for name, row in table.items()}
+
+
+def export(base, network):
+    import torch
+    make, inputs, _, exporters = network
+    for exporter in exporters:
+        path = f"{base}.{exporter}.onnx"
+        if os.path.exists(path):
+            continue
+        torch.manual_seed(0)
+        try:
+            torch.onnx.export(make().eval(), (inputs("cpu", BATCH),), path, dynamo=exporter == "dynamo", verbose=False)
+        except Exception as error:  # noqa: BLE001: whatever an exporter fails with, the others go on
+            print(base, exporter, "failed:", str(error).strip().splitlines()[:1], flush=True)
+            if os.path.exists(path):
+                os.remove(path)
+
+
+def measure(network, batch):
+    import torch
+    make, inputs = network[:2]
+    gc.collect()  # the network before is part of cycles
+    torch.manual_seed(0)
+    model = make().eval()
+    in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
+    model = model.cuda()
+    x, state = inputs("cuda", batch), {}
+
+    def run():
+        state.clear()
+        with torch.no_grad():
+            state["y"] = model(x)
+
+    for _ in range(2):
+        torch.cuda.reset_peak_memory_stats()
+        run()
+    peak = torch.cuda.memory_stats()["allocated_bytes.all.peak"]
+    state.clear()
+    held = torch.cuda.memory_stats()["requested_bytes.all.current"]
+    torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
+    run()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    live, now, most = {}, 0, 0
+    for event in events:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event["size"] if is_tensor(event) else 0
+            now += live[event["addr"]]
+            most = max(most, now)
+        elif event["action"] == "free_completed":
+            now -= live.pop(event["addr"], event["size"])
+    return {"tensors": held + most, "allocated": peak, "inplace": in_place}
+
+
+def predicted(exe, path, options):
+    run = subprocess.run([exe, path, "--runtime", "torch", *options, "--json"], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        return run.stderr.strip().splitlines()[-1]
+    model = json.loads(run.stdout)["models"][0]
+    return {**model["runtimes"]["torch"], "codes": sorted({d.get("code", "?") for d in model["diagnostics"]})}
+
+
+def rows(exe, base, name, network):
+    for batch in network[2] or (BATCH,):
+        found = read(f"{base}.{batch}.json")
+        if found is None:
+            print(f"| {name} | {batch} | not measured |")
+            continue
+        for exporter in network[3]:
+            path = f"{base}.{exporter}.onnx"
+            cells = [name, str(batch), exporter, f"{found['tensors']:,}"]
+            options = (["--inplace"] if found["inplace"] else []) + (["-b", str(batch)] if batch != BATCH else [])
+            result = predicted(exe, path, options) if os.path.exists(path) else "not exported"
+            if isinstance(result, str):
+                print("| " + " | ".join([*cells, result]) + " |", flush=True)
+                continue
+            low, high = result["allocated_peak_bytes"], result["locals_peak_bytes"]
+            tensors = result["tensor_peak_bytes"]
+            print("| " + " | ".join([*cells, f"{tensors:,}", difference(tensors, found["tensors"]),
+                                     difference(low, found["allocated"]),
+                                     "" if high == low else difference(high, found["allocated"]),
+                                     ", ".join(result["codes"])]) + " |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("export", "measure", "table"))
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--exe", default="onnxvram")
+    arguments = parser.parse_args()
+    table = networks()
+    if arguments.what == "table":
+        print("| network | batch | export | tensors: measured | predicted | difference | allocated | with `--locals` | "
+              "diagnostics |\n|---|--:|---|--:|--:|--:|--:|--:|---|")
+    for name in arguments.names or table:
+        base = os.path.join(arguments.folder, slug(name))
+        if arguments.what == "table":
+            rows(arguments.exe, base, name, table[name])
+        elif arguments.what == "export":
+            export(base, table[name])
+            print(name, flush=True)
+        for batch in table[name][2] or (BATCH,) if arguments.what == "measure" else ():
+            if os.path.exists(f"{base}.{batch}.json"):
+                continue
+            try:
+                result = measure(table[name], batch)
+            except Exception as error:  # noqa: BLE001: one network keeps no other from being measured
+                print(name, batch, "failed:", error, flush=True)
+                continue
+            with open(f"{base}.{batch}.json", "w") as file:
+                json.dump(result, file)
+            print(name, batch, result, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What ONNX Runtime's optimizer makes of models for its CUDA provider, and whether the program's rewriting agrees.
+
+    python scripts/export/ort_graphs.py record TRUTH.json MODEL.onnx...
+    python scripts/export/ort_graphs.py compare TRUTH.json MODEL.onnx... [--program build/release/onnxvram] [--level all]
+
+`record` creates a session at each graph_optimization_level, saves the graph that it would run (optimized_model_filepath)
+and writes one row per model and level: operators with their counts, those on the CPU, initializers, their bytes, the
+transformers that changed something.  It needs the GPU build of ONNX Runtime and a device, or a substitute for the CUDA
+driver, for creating the session; nothing is run.  Models whose weights are left out are given random ones (integers: 1).
+
+`compare` runs the program on the same models (the weights may be absent) and prints by how many nodes it has more or
+fewer of each operator.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+LEVELS = ("disabled", "basic", "extended", "all")
+OURS = {"disabled": "off"}
+
+
+def every_graph(graph):
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from every_graph(inner)
+
+
+def fill(source, target):
+    """Write the model with weights of its own: random floats and ones in place of those that are not there."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    model = onnx.load(source, load_external_data=False)
+    rng = np.random.default_rng(0)
+    absent = 0
+    for graph in every_graph(model.graph):
+        for tensor in graph.initializer:
+            if tensor.data_location != TensorProto.EXTERNAL:
+                continue
+            dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            shape = tuple(tensor.dims)
+            floats = np.issubdtype(dtype, np.floating)
+            array = (rng.standard_normal(shape, np.float32) * 0.02).astype(dtype) if floats else np.ones(shape, dtype)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+            absent += 1
+    if absent:
+        onnx.save(model, target)
+    return target if absent else source
+
+
+def tensor_bytes(tensor):
+    from onnx import helper, TensorProto
+
+    elems = 1
+    for dim in tensor.dims:
+        elems *= dim
+    if tensor.data_type == TensorProto.STRING:
+        return 0
+    if tensor.data_type in (TensorProto.INT4, TensorProto.UINT4):
+        return (elems + 1) // 2
+    return elems * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+
+
+def full_name(node):
+    return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
+
+
+def create_session(model, level, saved):
+    """Runs in a process of its own, whose log the caller reads."""
+    import onnxruntime as ort
+
+    levels = {"disabled": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED",
+              "all": "ORT_ENABLE_ALL"}
+    options = ort.SessionOptions()
+    options.log_severity_level = 0
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, levels[level])
+    options.optimized_model_filepath = saved
+    session = ort.InferenceSession(model, options, providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+    assert "CUDAExecutionProvider" in session.get_providers()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def record_one(model, level):
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        saved = os.path.join(folder, "optimized.onnx")
+        run = subprocess.run([sys.executable, __file__, "create-session", model, level, saved], capture_output=True,
+                             text=True, errors="replace")
+        log = run.stdout + run.stderr
+        if run.returncode or not os.path.exists(saved):
+            return {"error": log.strip().splitlines()[-1][-200:]}
+        graphs = list(every_graph(onnx.load(saved, load_external_data=False).graph))
+    on_cpu = collections.Counter()
+    provider = None
+    for line in log.splitlines():
+        placed = re.search(r"(?:All nodes|Node\(s\)) placed on \[(\w+)\]", line)
+        if placed:
+            provider = placed.group(1)
+            continue
+        node = re.search(r"VerifyEachNodeIsAssignedToAnEp\]\s+(\S+) \(", line)
+        if node and provider == "CPUExecutionProvider":
+            on_cpu[node.group(1)] += 1
+    tensors = [tensor for graph in graphs for tensor in graph.initializer]
+    return {"operators": dict(sorted(collections.Counter(full_name(n) for g in graphs for n in g.node).items())),
+            "cpu_operators": dict(sorted(on_cpu.items())),
+            "initializers": len(tensors), "initializer_bytes": sum(map(tensor_bytes, tensors)),
+            "transformers": sorted(set(re.findall(r"GraphTransformer (\S+) modified: 1", log)))}
+
+
+def record(arguments):
+    truth = {"source": "", "models": {}}
+    if os.path.exists(arguments.truth):
+        truth = json.load(open(arguments.truth))
+    import onnxruntime
+
+    truth["source"] = f"ONNX Runtime {onnxruntime.__version__}, CUDAExecutionProvider, graphs as saved"
+    for path in arguments.models:
+        name = os.path.splitext(os.path.basename(path))[0]
+        with tempfile.TemporaryDirectory() as folder:
+            model = fill(path, os.path.join(folder, name + ".onnx"))
+            truth["models"][name] = {level: record_one(model, level) for level in LEVELS}
+        print(name, {level: sum(row.get("operators", {}).values()) for level, row in truth["models"][name].items()},
+              flush=True)
+    with open(arguments.truth, "w") as file:
+        rows = [f"{json.dumps(name)}: {{\n" + ",\n".join(
+            f"  {json.dumps(level)}: {json.dumps(row, separators=(',', ':'))}" for level, row in levels.items()) + "}"
+            for name, levels in sorted(truth["models"].items())]
+        file.write(f'{{"source": {json.dumps(truth["source"])}, "models": {{\n' + ",\n".join(rows) + "}}\n")
+    return 0
+
+
+
+NODE = re.compile(r"^ *\d+  (?:.*? = )?([A-Za-z_][\w.]*)\(")
+
+
+def rewritten(program, model, level):
+    """The operators of the graph that the program says ONNX Runtime runs."""
+    setting = f"graph_optimization_level={OURS.get(level, level)}"
+    run = subprocess.run([program, model, "--runtime", "ort", "--ort", setting, "--dump=graph"], capture_output=True,
+                         text=True, errors="replace")
+    if run.returncode:
+        raise RuntimeError(run.stderr.strip() or f"exit status {run.returncode}")
+    found = (NODE.match(line) for line in run.stdout.splitlines())
+    return collections.Counter(match.group(1) for match in found if match)
+
+
+def compare(arguments):
+    truth = json.load(open(arguments.truth))["models"]
+    agree = total = 0
+    for path in arguments.models:
+        name = os.path.splitext(os.path.basename(path))[0]
+        row = truth.get(name, {}).get(arguments.level, {})
+        if "operators" not in row:
+            print(f"{name}: {row.get('error', 'not recorded')}")
+            continue
+        total += 1
+        theirs = collections.Counter(row["operators"])
+        try:
+            ours = rewritten(arguments.program, path, arguments.level)
+        except RuntimeError as error:
+            print(f"{name}: {error}")
+            continue
+        differences = {op: ours[op] - theirs[op] for op in sorted(ours | theirs) if ours[op] != theirs[op]}
+        agree += not differences
+        print(f"{name}: {sum(theirs.values())} nodes, "
+              + (", ".join(f"{op} {count:+d}" for op, count in differences.items()) or "equal"))
+    print(f"{agree} of {total} equal")
+    return agree != total
+
+
+def main():
+    if sys.argv[1:2] == ["create-session"]:
+        create_session(*sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("record", record), ("compare", compare)):
+        command = commands.add_parser(name)
+        command.set_defaults(function=function)
+        command.add_argument("truth")
+        command.add_argument("models", nargs="+")
+        if name == "compare":
+            command.add_argument("--program", default="build/release/onnxvram")
+            command.add_argument("--level", default="all", choices=LEVELS)
+    arguments = parser.parse_args()
+    return arguments.function(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

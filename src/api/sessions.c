@@ -1,0 +1,296 @@
+#include "api/sessions.h"
+
+#include <string.h>
+
+#include "api/requests_csv.h"
+#include "base/checked.h"
+#include "base/heap.h"
+
+enum { MOST_SHAPES = 1024 };
+
+static onv_runtime_options options_of(onv_analysis *analysis, const onv_ort_settings *settings)
+{
+    return (onv_runtime_options){
+        .ort = settings, .rewritten = &analysis->rewritten, .lower.cuda = analysis->cuda};
+}
+
+static bool is_there(const onv_analysis *analysis)
+{
+    return analysis->live.unknown == 0 && analysis->rewritten.model.nodes.count > 0;
+}
+
+onv_status onv_session_execute(onv_analysis *analysis, const onv_ort_settings *settings,
+                               onv_runtime_result *result, onv_execution *made, onv_error *err)
+{
+    onv_runtime_options how = options_of(analysis, settings);
+    return onv_runtime_execute(onv_runtime_find("ort"), &analysis->rewritten.model,
+                               &analysis->rewritten_live, &how, result, made, err);
+}
+
+/* --- Requests ---------------------------------------------------------------------------------- */
+
+typedef struct tracing {
+    const onv_request *from;
+    onv_options options;
+    onv_analysis *analysis; /* where the results go */
+    onv_request_table table;
+    onv_ort_shape *shapes;
+    uint32_t *sequence, *first_of; /* by request: its shape; by shape: its first request */
+    uint32_t n_shapes;
+    onv_timeline weights; /* of the first shape */
+    uint32_t n_weights;
+} tracing;
+
+static const int64_t *sizes_of(const tracing *t, uint32_t request)
+{
+    return t->table.sizes + (size_t)request * t->table.n_names;
+}
+
+static onv_status find_shapes(tracing *t, onv_error *err)
+{
+    for (uint32_t i = 0; i < t->table.n_requests; i++) {
+        uint32_t shape = 0;
+        while (shape < t->n_shapes && memcmp(sizes_of(t, t->first_of[shape]), sizes_of(t, i),
+                                             t->table.n_names * sizeof(int64_t)) != 0)
+            shape++;
+        if (shape == MOST_SHAPES)
+            return onv_fail(err, ONV_ERR_LIMIT, "more than %d different requests", MOST_SHAPES);
+        t->sequence[i] = shape;
+        if (shape == t->n_shapes) t->first_of[t->n_shapes++] = i;
+    }
+    return ONV_OK;
+}
+
+static uint32_t count_weights(const onv_timeline *t)
+{
+    uint32_t n = 0;
+    while (n < t->buffers.count && t->buffers.at[n].kind == ONV_BUFFER_WEIGHT) n++;
+    return n;
+}
+
+static onv_status take_runs(tracing *t, uint32_t shape, onv_execution *made, onv_error *err)
+{
+    uint32_t n_weights = count_weights(&made->timeline);
+    onv_ort_shape *to = &t->shapes[shape];
+    ONV_TRY(onv_ort_list_requests(&made->timeline, n_weights, 0, &to->first, err));
+    ONV_TRY(onv_ort_list_requests(&made->timeline, n_weights, 1, &to->later, err));
+    if (shape > 0) return ONV_OK;
+    t->n_weights = n_weights;
+    t->weights = made->timeline;
+    made->timeline = (onv_timeline){0};
+    return ONV_OK;
+}
+
+static onv_status run_shape(tracing *t, uint32_t shape, onv_error *err)
+{
+    const onv_options *given = &t->options;
+    uint32_t n_names = t->table.n_names;
+    onv_dim_binding *dims = onv_heap_calloc(given->n_dims + n_names, sizeof *dims);
+    if (dims == NULL) return onv_fail_memory(err);
+    size_t n = 0;
+    for (uint32_t i = 0; i < n_names; i++)
+        dims[n++] = (onv_dim_binding){t->table.names[i], sizes_of(t, t->first_of[shape])[i]};
+    for (size_t k = 0; k < given->n_dims; k++) {
+        bool is_replaced = false;
+        for (uint32_t i = 0; i < n_names; i++)
+            is_replaced |= strcmp(given->dims[k].name, t->table.names[i]) == 0;
+        if (!is_replaced) dims[n++] = given->dims[k];
+    }
+    onv_options options = *given;
+    options.dims = dims;
+    options.n_dims = n;
+    onv_analysis *analysis = NULL;
+    onv_execution made = {0};
+    onv_runtime_result result;
+    onv_status status = onv_analysis_create(t->from, &options, &analysis, err);
+    if (status == ONV_OK && !is_there(analysis))
+        status = onv_fail(err, ONV_ERR_USAGE,
+                          "line %u of the requests leaves %llu tensors without a size",
+                          t->first_of[shape] + 2, (unsigned long long)analysis->live.unknown);
+    if (status == ONV_OK)
+        status = onv_session_execute(analysis, &analysis->ort, &result, &made, err);
+    if (status == ONV_OK) {
+        status = take_runs(t, shape, &made, err);
+        onv_execution_cleanup(&made);
+    }
+    onv_analysis_destroy(analysis);
+    onv_heap_free(dims);
+    return status;
+}
+
+static onv_status run_all(tracing *t, onv_error *err)
+{
+    onv_shape_requests *to = &t->analysis->requests;
+    onv_alloc_options alloc = {0};
+    for (uint32_t i = 0; i < t->n_shapes; i++) {
+        ONV_TRY(onv_watch_check(t->from->watch, err));
+        ONV_TRY(run_shape(t, i, err));
+    }
+    onv_ort_settings_arena(&t->analysis->ort, &alloc.bfc);
+    onv_ort_shape_trace trace = {.shapes = t->shapes,
+                                 .sequence = t->sequence,
+                                 .n_shapes = t->n_shapes,
+                                 .n_requests = t->table.n_requests,
+                                 .weights = &t->weights,
+                                 .n_weights = t->n_weights};
+    ONV_TRY(onv_ort_shape_trace_run(&trace, &alloc, &to->result, err));
+    to->names = t->table.names;
+    to->sizes = t->table.sizes;
+    to->n_names = t->table.n_names;
+    to->n_requests = t->table.n_requests;
+    to->n_shapes = t->n_shapes;
+    return ONV_OK;
+}
+
+static onv_status trace_shapes(const onv_request *from, const onv_options *options,
+                               onv_analysis *analysis, onv_error *err)
+{
+    onv_arena *arena = &analysis->model.arena;
+    tracing t = {.from = from, .options = *options, .analysis = analysis};
+    t.options.runtimes = "ort";
+    t.options.train = t.options.checkpoint = t.options.replay = NULL;
+    ONV_TRY(onv_requests_csv_read(options->shape_trace, arena, &t.table, err));
+    t.shapes = ONV_ARENA_ARRAY(arena, onv_ort_shape, MOST_SHAPES);
+    t.sequence = ONV_ARENA_ARRAY(arena, uint32_t, t.table.n_requests);
+    t.first_of = ONV_ARENA_ARRAY(arena, uint32_t, MOST_SHAPES);
+    analysis->requests.result.requests =
+        ONV_ARENA_ARRAY(arena, onv_ort_shape_figures, t.table.n_requests);
+    if (arena->failed) return onv_fail_memory(err);
+    ONV_TRY(find_shapes(&t, err));
+    onv_status status = run_all(&t, err);
+    for (uint32_t i = 0; i < t.n_shapes; i++) {
+        onv_vec_cleanup(&t.shapes[i].first);
+        onv_vec_cleanup(&t.shapes[i].later);
+    }
+    onv_timeline_cleanup(&t.weights);
+    return status;
+}
+
+/* --- Together ---------------------------------------------------------------------------------- */
+
+enum { MOST_SESSIONS = 1024, ROUNDS = 3 };
+
+/* A session in an arena that others use, too. */
+typedef struct lodger {
+    onv_execution made;
+    onv_ort_shape runs;
+    uint32_t n_weights;
+} lodger;
+
+static const onv_runtime_result *session_of(const onv_analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        if (strcmp(analysis->runtimes[i].runtime->name, "ort") == 0) return &analysis->runtimes[i];
+    return NULL;
+}
+
+static onv_status add_session(const onv_runtime_result *r, unsigned times, onv_together_info *info,
+                              onv_error *err)
+{
+    uint64_t low, high, driver;
+    bool fits = onv_u64_mul(r->low_bytes, times, &low) &&
+                onv_u64_mul(r->held_bytes, times, &high) &&
+                onv_u64_mul(r->driver_bytes, times, &driver) &&
+                onv_u64_add(info->arenas_low, low, &info->arenas_low) &&
+                onv_u64_add(info->arenas_high, high, &info->arenas_high) &&
+                onv_u64_add(info->driver_bytes, driver, &info->driver_bytes);
+    if (!fits) return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
+    info->sessions += times;
+    info->context_low = r->context_bytes.low;
+    info->context_high = r->context_bytes.high;
+    return ONV_OK;
+}
+
+static onv_status share_arena(lodger *l, const unsigned *instances, size_t count,
+                              onv_ort_service *arena, onv_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (unsigned k = 0; k < instances[i]; k++)
+            ONV_TRY(onv_ort_service_load(arena, &l[i].made.timeline, l[i].n_weights, err));
+    for (int round = 0; round < ROUNDS; round++)
+        for (size_t i = 0; i < count; i++)
+            for (unsigned k = 0; k < instances[i]; k++)
+                ONV_TRY(onv_ort_service_run(arena, round == 0 ? &l[i].runs.first : &l[i].runs.later,
+                                            err));
+    return ONV_OK;
+}
+
+static onv_status find_shared(onv_analysis *const *analyses, const unsigned *instances,
+                              size_t count, lodger *l, uint64_t *bytes, onv_error *err)
+{
+    onv_runtime_result result;
+    onv_alloc_options alloc = {0};
+    onv_ort_settings_arena(&analyses[0]->ort, &alloc.bfc);
+    for (size_t i = 0; i < count; i++) {
+        ONV_TRY(onv_session_execute(analyses[i], &analyses[i]->ort, &result, &l[i].made, err));
+        l[i].n_weights = count_weights(&l[i].made.timeline);
+        for (uint32_t run = 0; run < 2; run++)
+            ONV_TRY(onv_ort_list_requests(&l[i].made.timeline, l[i].n_weights, run,
+                                          run == 0 ? &l[i].runs.first : &l[i].runs.later, err));
+    }
+    onv_ort_service arena;
+    ONV_TRY(onv_ort_service_init(&arena, &alloc, err));
+    onv_status status = share_arena(l, instances, count, &arena, err);
+    *bytes = arena.arena.out_of_memory ? UINT64_MAX : onv_ort_service_reserved(&arena);
+    onv_ort_service_cleanup(&arena);
+    return status;
+}
+
+onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances, size_t count,
+                        onv_together_info *info, onv_error *err)
+{
+    if (err != NULL) *err = (onv_error){0};
+    *info = (onv_together_info){0};
+    for (size_t i = 0; i < count; i++) {
+        const onv_runtime_result *r = session_of(analyses[i]);
+        if (r == NULL)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "there is no figure for a session of '%s': bind all dimensions, and "
+                            "name the runtime ort",
+                            analyses[i]->model.path != NULL ? analyses[i]->model.path : "");
+        ONV_TRY(add_session(r, instances[i], info, err));
+    }
+    if (count == 0 || info->sessions > MOST_SESSIONS)
+        return onv_fail(err, ONV_ERR_USAGE, "from 1 to %d sessions, not %llu", MOST_SESSIONS,
+                        (unsigned long long)info->sessions);
+    lodger *l = onv_heap_calloc(count, sizeof *l);
+    if (l == NULL) return onv_fail_memory(err);
+    onv_status status = find_shared(analyses, instances, count, l, &info->shared_arena, err);
+    for (size_t i = 0; i < count; i++) {
+        onv_execution_cleanup(&l[i].made);
+        onv_vec_cleanup(&l[i].runs.first);
+        onv_vec_cleanup(&l[i].runs.later);
+    }
+    onv_heap_free(l);
+    bool fits = onv_u64_add(info->arenas_low, info->driver_bytes, &info->total_low) &&
+                onv_u64_add(info->total_low, info->context_low, &info->total_low) &&
+                onv_u64_add(info->arenas_high, info->driver_bytes, &info->total_high) &&
+                onv_u64_add(info->total_high, info->context_high, &info->total_high);
+    if (status == ONV_OK && !fits)
+        return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
+    return status;
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+onv_status onv_session_extras(const onv_request *from, const onv_options *options,
+                              onv_analysis *analysis, onv_error *err)
+{
+    bool asks = options->ort_advise || options->ort_partition;
+    if (asks && !is_there(analysis))
+        return onv_fail(err, ONV_ERR_USAGE,
+                        analysis->live.unknown > 0
+                            ? "tensors have no size, so a session of ONNX Runtime cannot be sized: "
+                              "bind all dimensions"
+                            : "the runtime ort is not among those asked for");
+    onv_runtime_options how = options_of(analysis, &analysis->ort);
+    onv_ort_session session = onv_ort_session_of(&how);
+    if (options->ort_partition)
+        ONV_TRY(onv_ort_node_stats_compute(&analysis->rewritten.model, &analysis->rewritten_live,
+                                           &session, &analysis->node_stats, err));
+    if (options->ort_advise)
+        ONV_TRY(onv_ort_advise(&analysis->rewritten.model, &analysis->rewritten_live, &how,
+                               &analysis->advice, err));
+    if (options->shape_trace == NULL) return ONV_OK;
+    return trace_shapes(from, options, analysis, err);
+}

@@ -1,0 +1,195 @@
+/* Attention: softmax(scale * query key + mask) value, in the forms in which exporters write it. */
+#include <string.h>
+
+#include "eager/fuse_find.h"
+#include "ops/op.h"
+
+static bool is_single(const onv_finder *s, onv_value_id value)
+{
+    if (!onv_is_value(value)) return false;
+    const onv_type *type = &onv_model_value(s->model, value)->type;
+    return type->rank == 0 || (type->rank == 1 && onv_dim_is(type->dims[0], 1));
+}
+
+/* Where(IsNaN(p), 0, p) of a softmax p, as torch.export writes a softmax whose rows may be masked whole. */
+typedef struct guard {
+    const onv_node *is_nan, *where;
+} guard;
+
+static bool find_guard(const onv_finder *s, const onv_node *softmax, guard *g)
+{
+    onv_value_id p = softmax->outputs[0];
+    *g = (guard){0};
+    const onv_node *is_nan = onv_find_node(s, s->f->user[p.index]);
+    if (s->f->n_uses[p.index] != 2 || is_nan == NULL || !onv_find_is_op(is_nan, "IsNaN"))
+        return false;
+    const onv_node *where = onv_find_reader(s, is_nan->outputs[0], "Where");
+    if (where == NULL || where->n_inputs != 3 || !onv_find_same(where->inputs[2], p)) return false;
+    if (!is_single(s, where->inputs[1])) return false;
+    *g = (guard){is_nan, where};
+    return true;
+}
+
+void onv_find_softmax(onv_finder *s, const onv_node *softmax)
+{
+    guard found;
+    onv_group g = {0};
+    if (!find_guard(s, softmax, &found)) return;
+    if (onv_find_take(s, &g, softmax) && onv_find_take(s, &g, found.is_nan) &&
+        onv_find_take(s, &g, found.where))
+        onv_find_publish(s, &g,
+                         onv_find_unary(s, ONV_FUSION_SOFTMAX, softmax->inputs[0], found.where));
+}
+
+/* The product of a tensor and a single number, which may be computed from shapes, or the quotient. */
+static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_value_id *scaled)
+{
+    const onv_node *mul = onv_find_sole(s, value, "Mul"), *div = onv_find_sole(s, value, "Div");
+    const onv_node *node = mul != NULL ? mul : div;
+    if (node == NULL || node->n_inputs != 2) return NULL;
+    bool by_second = is_single(s, node->inputs[1]);
+    if (!by_second && (node == div || !is_single(s, node->inputs[0]))) return NULL;
+    *scaled = node->inputs[by_second ? 0 : 1];
+    return node;
+}
+
+/* softmax(scale * query key + mask) value, the scale at the scores or at their factors; the softmax may
+ * be computed in another type. */
+typedef struct attention {
+    const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
+    const onv_node *dropout, *last;
+    guard guard;
+    onv_value_id query, key, mask;
+} attention;
+
+/* The scores, scaled or not, that `value` is. */
+static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
+{
+    a->scale = scaling(s, value, &value);
+    a->scores = onv_find_sole(s, value, "MatMul");
+    return a->scores != NULL;
+}
+
+static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
+{
+    *a = (attention){.softmax = softmax, .mask = ONV_NO_VALUE};
+    onv_value_id sum = softmax->inputs[0];
+    a->cast = onv_find_sole(s, sum, "Cast");
+    if (a->cast != NULL) sum = a->cast->inputs[0];
+    a->add = onv_find_sole(s, sum, "Add");
+    bool found = a->add == NULL && find_scores(s, sum, a);
+    for (uint32_t k = 0; a->add != NULL && k < 2 && a->add->n_inputs == 2 && !found; k++) {
+        found = find_scores(s, a->add->inputs[k], a);
+        a->mask = a->add->inputs[1 - k];
+    }
+    if (!found) return false;
+    a->query = a->scores->inputs[0];
+    a->key = a->scores->inputs[1];
+    a->scale_query = scaling(s, a->query, &a->query);
+    a->scale_key = scaling(s, a->key, &a->key);
+    onv_value_id probabilities = softmax->outputs[0];
+    if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
+    a->cast_back = onv_find_reader(s, probabilities, "Cast");
+    if (a->cast_back != NULL) probabilities = a->cast_back->outputs[0];
+    a->dropout = onv_find_reader(s, probabilities, "Dropout");
+    if (a->dropout != NULL) probabilities = a->dropout->outputs[0];
+    a->last = onv_find_reader(s, probabilities, "MatMul");
+    return a->last != NULL && onv_find_same(a->last->inputs[0], probabilities);
+}
+
+/* Nothing of it comes from data or parameters: a causal mask, which PyTorch tells its kernels with a
+ * flag. What takes too long to look at is no such mask. */
+static bool is_made_of_shapes(const onv_finder *s, onv_value_id id, uint32_t *budget)
+{
+    if (!onv_is_value(id)) return true;
+    if (*budget == 0) return false;
+    --*budget;
+    const onv_value *value = onv_model_value(s->model, id);
+    if (onv_value_is_weight(value))
+        return value->tensor != NULL &&
+               (value->tensor->elems == 1 || !onv_dtype_is_float((onv_dtype)value->type.dtype));
+    const onv_node *node = onv_find_node(s, value->producer);
+    if (node == NULL || node->op == NULL) return false;
+    if ((node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0) return false;
+    if (onv_find_is_op(node, "Shape") || onv_find_is_op(node, "Size")) return true;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (!is_made_of_shapes(s, node->inputs[k], budget)) return false;
+    return true;
+}
+
+/* Kernels want heads of a multiple of 8 values, and rows that the softmax runs along. */
+static bool has_kernel(const onv_finder *s, const attention *a)
+{
+    const onv_type *query = &onv_model_value(s->model, a->query)->type;
+    const onv_type *scores = &onv_model_value(s->model, a->softmax->inputs[0])->type;
+    if (query->rank < 3 || scores->rank != query->rank) return false;
+    onv_dim head = query->dims[query->rank - 1];
+    const onv_attr *axis = onv_node_attr(a->softmax, "axis");
+    bool along_rows =
+        axis == NULL ? a->softmax->version >= 13
+                     : axis->kind == ONV_ATTR_INT && (axis->i == -1 || axis->i == query->rank - 1);
+    return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
+}
+
+static void publish_attention(onv_finder *s, const attention *a)
+{
+    const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
+                                      a->add,         a->cast,      a->softmax, a->guard.is_nan,
+                                      a->guard.where, a->cast_back, a->dropout, a->last};
+    onv_group g = {0};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
+    uint32_t budget = 256;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
+    fusion.key = a->key;
+    fusion.value = a->last->inputs[1];
+    if (!is_made_of_shapes(s, a->mask, &budget)) fusion.mask = a->mask;
+    onv_find_publish(s, &g, fusion);
+}
+
+/* A call of scaled_dot_product_attention: a note says so, or both factors are scaled; a network that
+ * multiplies by hand scales once. */
+static bool is_call(const attention *a, bool by_parts)
+{
+    static const char call[] = "aten.scaled_dot_product_attention";
+    const char *op = a->last->aten_op;
+    bool noted = op != NULL && op[0] != '\0';
+    return noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts;
+}
+
+static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
+{
+    /* The older exporter does not say that it trains; evaluation has no dropout at all. */
+    if (by_parts && a->dropout != NULL && a->dropout->n_inputs == 2)
+        s->f->live_dropout[onv_find_id(s, a->dropout).index] = true;
+    if (a->dropout != NULL || !is_call(a, by_parts)) return;
+    const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
+    s->f->lost_dropout[onv_find_id(s, last).index] = true;
+    s->f->n_lost_dropouts++;
+}
+
+void onv_find_attention(onv_finder *s, const onv_node *softmax)
+{
+    attention a;
+    if (!find_attention(s, softmax, &a)) return;
+    bool fits = has_kernel(s, &a);
+    bool by_parts = a.scale_query != NULL && a.scale_key != NULL && a.scale == NULL &&
+                    a.cast == NULL && a.cast_back == NULL;
+    bool fuses =
+        s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
+    if (fits && fuses) {
+        publish_attention(s, &a);
+        return;
+    }
+    mark_lost_dropout(s, &a, by_parts);
+    if (a.scale_query == NULL || a.scale_key == NULL || a.scale != NULL) return;
+    if (a.cast != NULL || a.cast_back != NULL) return;
+    s->f->n_apart += fits;
+    const onv_node *const inside[] = {a.scale_query, a.scale_key,    a.scores,      a.add,
+                                      a.softmax,     a.guard.is_nan, a.guard.where, a.dropout};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        if (inside[i] != NULL)
+            s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
+    s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
+    s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
+}

@@ -1,0 +1,107 @@
+/* Names of parameters and modules, and the patterns of options that they match. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/lower.h"
+#include "ir/origin.h"
+
+const char *onv_parameter_name(onv_lowering *l, const char *module, const char *name)
+{
+    size_t length = strlen(module) + 1 + strlen(name) + 1;
+    char *path = onv_arena_alloc(&l->model->arena, length);
+    if (path == NULL) {
+        if (l->status == ONV_OK) l->status = onv_fail_memory(l->err);
+        return name;
+    }
+    snprintf(path, length, "%s%s%s", module, module[0] != '\0' ? "." : "", name);
+    return path;
+}
+
+/* Does the pattern match the name, or a module that it is in? */
+static bool matches(const char *pattern, const char *name)
+{
+    char module[1024];
+    if (fnmatch(pattern, name, 0) == 0) return true;
+    if (strlen(name) >= sizeof module) return false;
+    strcpy(module, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): it fits */
+    for (char *dot; (dot = strrchr(module, '.')) != NULL;) {
+        *dot = '\0';
+        if (fnmatch(pattern, module, 0) == 0) return true;
+    }
+    return false;
+}
+
+static bool matches_any(const char *const *patterns, size_t n, const char *name, const char *file,
+                        bool *used)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        bool match = matches(patterns[i], name) || (file != NULL && matches(patterns[i], file));
+        used[i] |= match;
+        any |= match;
+    }
+    return any;
+}
+
+bool onv_is_frozen(onv_lowering *l, const char *name, const char *file)
+{
+    const onv_lower_options *o = l->options;
+    bool frozen = matches_any(o->freeze, o->n_freeze, name, file, l->freeze_used);
+    bool only = o->n_train_only == 0 || matches_any(o->train_only, o->n_train_only, name, file,
+                                                    l->freeze_used + o->n_freeze);
+    return frozen || !only;
+}
+
+bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all)
+{
+    const onv_lower_options *o = l->options;
+    bool any = false;
+    onv_origin origin = onv_node_origin(l->model, node);
+    char path[1024] = "";
+    if (o->n_inplace == 0) return false;
+    if (origin.path != NULL && origin.length < sizeof path) {
+        size_t n = 0; /* "/layer1/conv1" is "layer1.conv1" */
+        for (size_t i = 0; i < origin.length; i++)
+            if (origin.path[i] != '/' || n > 0)
+                path[n++] = (char)(origin.path[i] == '/' ? '.' : origin.path[i]);
+        path[n] = '\0';
+    }
+    for (size_t i = 0; i < o->n_inplace; i++) {
+        bool every = strcmp(o->inplace[i], "*") == 0;
+        bool match = every ? all : matches(o->inplace[i], path);
+        l->inplace_used[i] |= match || every;
+        any |= match;
+    }
+    return any;
+}
+
+/* A pattern without a match is a mistake that would pass for an answer. */
+void onv_check_patterns(onv_lowering *l)
+{
+    const onv_lower_options *o = l->options;
+    for (size_t i = 0; i < o->n_inplace && l->status == ONV_OK; i++)
+        if (!l->inplace_used[i] && strcmp(o->inplace[i], "*") != 0)
+            l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                                 "--inplace '%.200s' matches no module with an activation that can "
+                                 "work in place",
+                                 o->inplace[i]);
+    size_t n_trained = o->inference ? 0 : o->n_freeze + o->n_train_only; /* training asks */
+    for (size_t i = 0; i < n_trained && l->status == ONV_OK; i++) {
+        if (l->freeze_used[i]) continue;
+        const char *example = "none";
+        for (size_t s = 0; s < l->eager->storages.count; s++) {
+            const onv_eager_storage *storage = &l->eager->storages.at[s];
+            if (storage->kind != ONV_STORAGE_PARAMETER) continue;
+            example = storage->label;
+            break;
+        }
+        bool is_freeze = i < o->n_freeze;
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "--%s '%.200s' matches no parameter and no module; the first parameter is '%.200s'",
+            is_freeze ? "freeze" : "train-only",
+            is_freeze ? o->freeze[i] : o->train_only[i - o->n_freeze], example);
+    }
+}

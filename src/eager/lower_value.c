@@ -1,0 +1,335 @@
+/* Tensors of values: what the file holds, what the forward pass makes of it, and what rules ask about
+ * their node. */
+#include "base/checked.h"
+#include "eager/lower.h"
+#include "load/load.h"
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+static bool is_tensor(const onv_value *value)
+{
+    return value->type.kind == ONV_TYPE_TENSOR || value->type.kind == ONV_TYPE_SPARSE_TENSOR;
+}
+
+/* Of a sequence or an optional: a list holds its tensors. Maps are on the host. */
+static uint64_t other_bytes(const onv_lowering *l, onv_value_id id)
+{
+    uint32_t row = l->live->of_value[id.index];
+    uint64_t bytes = row != UINT32_MAX ? l->live->timeline.buffers.at[row].bytes : 0;
+    return bytes <= INT64_MAX ? bytes : INT64_MAX;
+}
+
+bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
+{
+    if (l->status != ONV_OK || !onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (!is_tensor(value) && l->options->inference) {
+        *shape = (onv_shape){1, {(int64_t)other_bytes(l, id)}};
+        return true;
+    }
+    if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
+        l->status =
+            onv_fail(l->err, ONV_ERR_USAGE,
+                     "'%s' is no tensor: training with such values is not sized", value->name);
+        return false;
+    }
+    bool known = onv_type_has_rank(&value->type);
+    shape->rank = known ? (uint32_t)value->type.rank : 0;
+    for (uint32_t i = 0; known && i < shape->rank; i++) {
+        onv_dim dim = onv_dim_substitute_bounds(&l->model->dims, value->type.dims[i]);
+        known = onv_dim_is_const(dim) && dim.raw >= 0;
+        shape->dims[i] = dim.raw;
+    }
+    if (!known && l->options->inference && value->type.dtype == ONV_STRING) {
+        *shape = (onv_shape){1, {0}}; /* text is on the host, however much of it there is */
+        return true;
+    }
+    if (!known)
+        l->status = onv_fail(l->err, ONV_ERR_USAGE,
+                             "the size of '%s' is no number; bind its dims to see PyTorch's memory",
+                             value->name);
+    return known;
+}
+
+/* Single numbers and small integers are arguments, not tensors on the device. */
+static bool is_host_weight(onv_lowering *l, onv_value_id id)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    const onv_tensor *tensor = value->tensor;
+    if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
+    if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
+        return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
+    if (tensor->type.rank == 0) return true;
+    if (tensor->elems > 1) return false;
+    return !onv_value_may_train(l->model, value) ||
+           (onv_has_made_up_name(value->name) &&
+            (!l->has_notes || onv_weight_use_of(l, id) != ONV_WEIGHT_TRAINED));
+}
+
+static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, const char *file)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    onv_eager_storage *storage = &l->eager->storages.at[t->storage];
+    storage->kind = ONV_STORAGE_PARAMETER;
+    storage->label = name;
+    storage->elems = t->elems;
+    storage->dims = t->dims;
+    storage->rank = t->rank;
+    storage->trained = !l->options->inference && !onv_is_frozen(l, name, file);
+    t->needs_grad = t->is_leaf = storage->trained;
+}
+
+uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
+                            const char *name)
+{
+    uint32_t tensor = onv_tensor_new(l, dtype, 1, &size, NULL);
+    if (tensor == ONV_NO_TENSOR) return ONV_NO_TENSOR;
+    make_parameter(l, tensor, onv_parameter_name(l, module, name), NULL);
+    return tensor;
+}
+
+/* The operation that gives what the export computed from a parameter, or made. */
+static uint32_t emit_source(onv_lowering *l, const char *name, uint32_t parameter, uint32_t out,
+                            uint64_t indices)
+{
+    onv_emit_begin(l, name);
+    onv_emit_in(l, parameter, ONV_GRAD_NEW);
+    if (indices > 0)
+        onv_emit_extra(l, indices, sizeof(int64_t), "indices");
+    else
+        onv_emit_save(l, parameter);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
+
+static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
+{
+    bool same = t->rank == shape->rank;
+    for (uint32_t i = 0; same && i < t->rank; i++) same = t->dims[i] == shape->dims[i];
+    return same;
+}
+
+/* Only before the operation that reads it: what is not there from the start is made by one of its own. */
+static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    const onv_value *value = onv_model_value(l->model, id);
+    onv_shape shape, whole;
+    if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    uint8_t dtype = value->tensor->type.dtype;
+    onv_weight_use use = onv_weight_use_of(l, id);
+    const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
+    uint32_t again;
+    if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
+        has_shape(&l->eager->tensors.at[again], &shape))
+        return again;
+    whole = shape;
+    if (use == ONV_WEIGHT_EXPANDED) shape.dims[0] = 1;
+    /* Positions repeat along the batch. */
+    for (uint32_t i = 0; use == ONV_WEIGHT_LOOKED_UP && i + 2 < shape.rank; i++) shape.dims[i] = 1;
+    uint32_t tensor = onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+    if (tensor == ONV_NO_TENSOR) return tensor;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->label = value->name;
+    storage->kind = use == ONV_WEIGHT_BUFFER ? ONV_STORAGE_BUFFER : ONV_STORAGE_CONSTANT;
+    if (use == ONV_WEIGHT_VIEW) storage->bytes = onv_weight_viewed_bytes(l, id);
+    if (use <= ONV_WEIGHT_VIEW && use != ONV_WEIGHT_TRAINED) return tensor;
+    /* What one branch makes another one could not read. */
+    if (l->region != ONV_NO_REGION && use > ONV_WEIGHT_VIEW && use != ONV_WEIGHT_EXPANDED)
+        return tensor;
+    if (use == ONV_WEIGHT_MADE) {
+        storage->kind = ONV_STORAGE_ACTIVATION;
+        return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
+    }
+    make_parameter(l, tensor, onv_weight_name(l, id, read),
+                   onv_weight_is_shared(l, id) ? NULL : value->name);
+    if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
+    if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
+        l->status = onv_fail_memory(l->err);
+    if (use == ONV_WEIGHT_TRAINED) return tensor;
+    uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
+    uint64_t row = whole.rank > 0 ? (uint64_t)whole.dims[whole.rank - 1] : 1;
+    if (use == ONV_WEIGHT_LOOKED_UP)
+        return emit_source(l, "embedding", tensor, out, value->tensor->elems / row);
+    return emit_source(l, "parametrize", tensor, out, 0);
+}
+
+void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    if (!onv_is_value(id)) return;
+    l->tensor_of[id.index] = tensor;
+    l->tensor_known[id.index] = true;
+    if (tensor == ONV_NO_TENSOR || l->status != ONV_OK) return;
+    onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
+    storage->is_bound |= onv_model_value(l->model, id)->bound_used;
+    if (!onv_is_value(storage->value)) storage->value = id;
+}
+
+static uint32_t owned_tensor(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
+{
+    onv_weight_read *owner = onv_weight_owner(l, id, node, k);
+    if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+    return owner->tensor;
+}
+
+static uint32_t read_value(onv_lowering *l, onv_value_id id, const onv_node *node, uint32_t k)
+{
+    if (!onv_is_value(id) || l->status != ONV_OK) return ONV_NO_TENSOR;
+    if (l->tensor_known[id.index]) return l->tensor_of[id.index];
+    const onv_value *value = onv_model_value(l->model, id);
+    if (!onv_value_is_weight(value)) return ONV_NO_TENSOR;
+    bool owned = onv_value_may_train(l->model, value) && onv_weight_is_shared(l, id) &&
+                 !is_host_weight(l, id) && onv_weight_use_of(l, id) == ONV_WEIGHT_TRAINED;
+    if (owned) return owned_tensor(l, id, node, k);
+    uint32_t tensor = weight_tensor(l, id, onv_weight_owner(l, id, node, k));
+    onv_value_set(l, id, tensor);
+    return tensor;
+}
+
+uint32_t onv_value_tensor(onv_lowering *l, onv_value_id id)
+{
+    const onv_node *node = onv_is_node(l->node) ? onv_model_node(l->model, l->node) : NULL;
+    return read_value(l, id, node, UINT32_MAX);
+}
+
+void onv_lower_weight(onv_lowering *l, onv_value_id id)
+{
+    if (is_host_weight(l, id)) return;
+    onv_weight_use use = onv_weight_use_of(l, id);
+    if (use > ONV_WEIGHT_VIEW) return;
+    if (use != ONV_WEIGHT_TRAINED || !onv_weight_is_shared(l, id)) {
+        onv_value_tensor(l, id);
+        return;
+    }
+    onv_weight_read *owner = onv_weight_owner(l, id, NULL, UINT32_MAX);
+    for (; owner != NULL && l->status == ONV_OK; owner = onv_weight_next_owner(l, owner))
+        if (owner->tensor == ONV_NO_TENSOR) owner->tensor = weight_tensor(l, id, owner);
+}
+
+/* --- What rules ask about their node ----------------------------------------------------------- */
+
+uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    return k < node->n_inputs ? read_value(l, node->inputs[k], node, k) : ONV_NO_TENSOR;
+}
+
+void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
+{
+    if (k < node->n_outputs) onv_value_set(l, node->outputs[k], tensor);
+}
+
+uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
+{
+    uint8_t best = ONV_UNDEFINED;
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, k));
+        uint32_t bits = onv_dtype_bits((onv_dtype)t.dtype);
+        if (!onv_dtype_is_float((onv_dtype)t.dtype) || bits < most) continue;
+        best = bits == most && best != t.dtype && best != ONV_UNDEFINED ? ONV_FLOAT : t.dtype;
+        most = bits;
+    }
+    return best;
+}
+
+static uint8_t result_dtype(const onv_lowering *l, onv_value_id id, uint8_t dtype)
+{
+    if (!is_tensor(onv_model_value(l->model, id))) return ONV_UINT8; /* bytes */
+    uint8_t declared = onv_model_value(l->model, id)->type.dtype;
+    bool given = dtype != ONV_UNDEFINED && onv_dtype_is_float((onv_dtype)declared);
+    return given ? dtype : declared;
+}
+
+uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
+    return onv_tensor_new(l, result_dtype(l, id, dtype), shape.rank, shape.dims, NULL);
+}
+
+uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype)
+{
+    return k < node->n_outputs ? onv_value_new(l, node->outputs[k], dtype) : ONV_NO_TENSOR;
+}
+
+/* PyTorch's iterator gives a pointwise result the memory order of its operands: the order of the
+ * first one that has the full shape. */
+void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
+{
+    uint32_t order[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < in->rank; i++) {
+        uint32_t at = i;
+        while (at > 0 && in->strides[order[at - 1]] < in->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    int64_t step = 1;
+    for (uint32_t i = in->rank; i-- > 0;) {
+        /* cppcheck-suppress uninitvar ; the loop above has set order[0] to order[rank - 1] */
+        strides[order[i]] = step;
+        step *= in->elems > 0 ? in->dims[order[i]] : 1;
+    }
+}
+
+uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, node->outputs[0], &shape)) return ONV_NO_TENSOR;
+    dtype = result_dtype(l, node->outputs[0], dtype);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t in = onv_node_in(l, node, k);
+        onv_eager_tensor x = onv_tensor_at(l, in);
+        bool full = in != ONV_NO_TENSOR && x.rank == shape.rank;
+        for (uint32_t i = 0; full && i < x.rank; i++) full = x.dims[i] == shape.dims[i];
+        if (!full) continue;
+        int64_t strides[ONV_MAX_RANK];
+        onv_strides_like(&x, strides);
+        return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+    }
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+}
+
+/* The contents of a small constant operand, or NULL. */
+static const onv_known *operand(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k]) || l->status != ONV_OK) return NULL;
+    const onv_value *value = onv_model_value(l->model, node->inputs[k]);
+    const onv_known *known = value->known;
+    if (known == NULL && value->tensor != NULL && value->tensor->elems <= ONV_MAX_RANK)
+        l->status = onv_load_known(l->model, value->tensor, &known, l->err);
+    return known;
+}
+
+bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *number)
+{
+    const onv_known *known = operand(l, node, k);
+    if (known == NULL || known->count != 1) return false;
+    onv_scalar s = known->elems[0];
+    if (!onv_dim_is_const(s.i)) return false;
+    bool is_float = onv_dtype_is_float((onv_dtype)known->dtype);
+    *number = is_float ? s.f * (double)s.i.raw : (double)s.i.raw;
+    return *number == *number;
+}
+
+uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k)
+{
+    const onv_known *known = operand(l, node, k);
+    return known != NULL ? known->count : 0;
+}
+
+int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
+                         int64_t fallback)
+{
+    const onv_known *known = operand(l, node, k);
+    bool good = known != NULL && i < known->count && onv_dim_is_const(known->elems[i].i);
+    return good ? known->elems[i].i.raw : fallback;
+}
+
+int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+}

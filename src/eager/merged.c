@@ -1,0 +1,156 @@
+/* Calls that the exporter merged because they are equal: the same operation of the same tensors, as `x - mean`
+ * written twice. Eager PyTorch runs both, and keeps both results.
+ *
+ * The names tell: PyTorch numbers the calls of an operation, "sub", "sub_1", "sub_2", so a number that is
+ * missing was a call. It is taken for one of the nearest call before it whose result is still read after
+ * the call with the number before; these readers get a result of their own. Only operations that are not computed from
+ * constants count, as those are folded, which leaves gaps too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/lower.h"
+
+static const char *const kinds[] = {
+    "avg_pool2d", "dropout", "gelu",           "group_norm", "hardswish", "layer_norm",
+    "max_pool2d", "mish",    "native_dropout", "rms_norm",   "sigmoid",   "silu",
+    "softmax",    "sub",     "tanh",
+};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0], LOOK_BACK = 64 };
+
+typedef struct numbered {
+    uint32_t kind, number, value;
+} numbered;
+
+typedef ONV_VEC(numbered) calls;
+
+/* "sub_2": the third call of "sub". */
+static bool read_name(const char *name, numbered *call)
+{
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        size_t length = strlen(kinds[k]);
+        if (strncmp(name, kinds[k], length) != 0) continue;
+        const char *at = name + length;
+        uint32_t number = 0;
+        if (*at == '_' && at[1] != '\0') at++;
+        for (; *at >= '0' && *at <= '9' && number < UINT32_MAX / 16; at++)
+            number = 10 * number + (uint32_t)(*at - '0');
+        if (*at != '\0') continue;
+        *call = (numbered){.kind = k, .number = number};
+        return true;
+    }
+    return false;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const numbered *a = left, *b = right;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->number != b->number) return a->number < b->number ? -1 : 1;
+    return a->value < b->value ? -1 : a->value > b->value;
+}
+
+/* What reads at once: a node, or all nodes of a fusion. */
+static uint32_t reader(const onv_lowering *l, uint32_t node)
+{
+    uint32_t fusion = l->fusions.of_node[node];
+    return fusion != 0 ? fusion : (uint32_t)l->fusions.at.count + 1 + node;
+}
+
+static bool reads_anew(onv_lowering *l, uint32_t value, uint32_t node)
+{
+    uint32_t now = reader(l, node);
+    if (l->last_reader[value] == now) return false;
+    l->last_reader[value] = now;
+    return true;
+}
+
+/* Those of the main graph whose result has a reader, the last node of each. */
+static bool list_calls(onv_lowering *l, calls *found)
+{
+    const onv_model *model = l->model;
+    for (uint32_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        numbered call;
+        if (node->graph.index != 0 || node->source_op == NULL || node->n_outputs == 0) continue;
+        if (!onv_is_value(node->outputs[0]) || !read_name(node->source_op, &call)) continue;
+        call.value = node->outputs[0].index;
+        uint32_t fusion = l->fusions.of_node[i];
+        if (fusion != 0) call.value = l->fusions.at.at[fusion - 1].out.index;
+        if (!onv_vec_push(found, call)) return false;
+    }
+    if (found->count > 0) qsort(found->at, found->count, sizeof *found->at, by_number);
+    return true;
+}
+
+static uint32_t place_of(const onv_lowering *l, const numbered *call)
+{
+    return onv_model_value(l->model, (onv_value_id){call->value})->producer.index;
+}
+
+/* Gives the calls that are missing after `last` to it or to one before it. */
+static bool assign(onv_lowering *l, const calls *found, size_t last, uint32_t missing)
+{
+    const numbered *at = &found->at[last];
+    uint32_t after = place_of(l, at);
+    for (size_t i = 0; missing > 0 && i < LOOK_BACK && i <= last; i++, at--) {
+        if (at->kind != found->at[last].kind) break;
+        if (l->last_read[at->value] <= after) continue;
+        for (; missing > 0 && l->n_readers[at->value] > 1; missing--) {
+            onv_merged copy = {.after = after, .next = l->first_copy[at->value]};
+            if (!onv_vec_push(&l->copies, copy)) return false;
+            l->first_copy[at->value] = (uint32_t)l->copies.count;
+            l->n_readers[at->value]--;
+        }
+    }
+    if (missing > 0) l->missing_kind = kinds[found->at[last].kind];
+    if (missing > UINT32_MAX - l->missing) missing = UINT32_MAX - l->missing;
+    l->missing += missing;
+    return true;
+}
+
+onv_status onv_merged_find(onv_lowering *l)
+{
+    calls found = {0};
+    onv_arena *arena = &l->model->arena;
+    size_t n = l->model->values.count;
+    l->n_readers = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    l->last_read = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    l->first_copy = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    l->last_reader = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    if (l->n_readers == NULL || l->first_copy == NULL || l->last_reader == NULL ||
+        l->last_read == NULL)
+        return onv_fail_memory(l->err);
+    if (l->options->inference || l->options->as_exported) return ONV_OK;
+    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            uint32_t value = node->inputs[k].index;
+            l->n_readers[value] += reads_anew(l, value, i);
+            l->last_read[value] = i;
+        }
+    }
+    memset(l->last_reader, 0, n * sizeof *l->last_reader);
+    bool listed = list_calls(l, &found);
+    /* From the last one on: the copies of a result then stand in their order. */
+    for (size_t i = found.count; listed && i-- > 1;) {
+        const numbered *a = &found.at[i - 1], *b = &found.at[i];
+        if (a->kind == b->kind && b->number > a->number + 1)
+            listed = assign(l, &found, i - 1, b->number - a->number - 1);
+    }
+    onv_vec_cleanup(&found);
+    return listed ? ONV_OK : onv_fail_memory(l->err);
+}
+
+bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
+{
+    if (!onv_is_value(id) || l->first_copy[id.index] == 0) return false;
+    bool is_first = l->last_reader[id.index] == 0;
+    if (!reads_anew(l, id.index, node) || is_first) return false;
+    const onv_merged *copy = &l->copies.at[l->first_copy[id.index] - 1];
+    if (node <= copy->after) return false;
+    l->first_copy[id.index] = copy->next;
+    l->merged++;
+    return true;
+}

@@ -1,0 +1,114 @@
+/* The order in which PyTorch goes over parameters and buffers.
+ *
+ * Module.to() moves children before what a module has itself, Module.parameters() lists what it has before
+ * its children; parameters stand before buffers. Names tell modules ("layer1.0.conv1.weight"), and children
+ * stand in the order in which the network uses them first, as they are mostly registered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/simulation.h"
+
+enum { MAX_DEPTH = 16 };
+
+typedef struct entry {
+    const char *name;
+    uint32_t storage;
+    uint32_t first_use;
+    uint32_t child
+        [MAX_DEPTH]; /* by depth: the first use of the child that it is in; NO_CHILD: its own */
+    bool is_buffer;
+} entry;
+
+#define NO_CHILD UINT32_MAX
+
+/* Length of the first `depth + 1` parts with the point that ends them; 0: it has not as many modules. */
+static size_t prefix_length(const char *name, uint32_t depth)
+{
+    const char *at = name;
+    for (uint32_t i = 0; i <= depth; i++) {
+        at = strchr(at, '.');
+        if (at == NULL) return 0;
+        at++;
+    }
+    return (size_t)(at - name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->storage > y->storage) - (x->storage < y->storage);
+}
+
+static int compare(const entry *x, const entry *y, bool children_first)
+{
+    for (uint32_t d = 0; d < MAX_DEPTH; d++) {
+        uint32_t a = x->child[d], b = y->child[d];
+        if (a == b && a == NO_CHILD) break;
+        if (a == NO_CHILD || b == NO_CHILD) return (a == NO_CHILD) == children_first ? 1 : -1;
+        if (a != b) return a < b ? -1 : 1;
+    }
+    if (x->is_buffer != y->is_buffer) return x->is_buffer ? 1 : -1;
+    return (x->storage > y->storage) - (x->storage < y->storage);
+}
+
+static int as_moved(const void *a, const void *b)
+{
+    return compare(a, b, true);
+}
+
+static int as_listed(const void *a, const void *b)
+{
+    return compare(a, b, false);
+}
+
+/* Names of one module stand together when they are sorted. */
+static void find_children(entry *entries, size_t n, uint32_t depth)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t length = prefix_length(entries[i].name, depth);
+        uint32_t first = entries[i].first_use;
+        for (end = i + 1; end < n && length > 0; end++) {
+            if (strncmp(entries[i].name, entries[end].name, length) != 0) break;
+            if (entries[end].first_use < first) first = entries[end].first_use;
+        }
+        for (size_t k = i; k < end; k++) entries[k].child[depth] = length > 0 ? first : NO_CHILD;
+        if (length == 0) end = i + 1;
+    }
+}
+
+static void find_first_uses(const onv_simulation *s, uint32_t *first_use)
+{
+    memset(first_use, 0xff, s->eager->storages.count * sizeof *first_use);
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0;)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_in; k++)
+            first_use[onv_sim_storage(s, s->eager->ops.at[i].in[k].tensor)] = i;
+}
+
+onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
+{
+    size_t n = s->eager->storages.count;
+    entry *entries = ONV_ARENA_ARRAY(&s->arena, entry, n);
+    uint32_t *first_use = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->moved = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->listed = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    if (s->arena.failed) return onv_fail_memory(err);
+    find_first_uses(s, first_use);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
+        entries[count++] = (entry){.name = storage->label != NULL ? storage->label : "",
+                                   .storage = i,
+                                   .first_use = first_use[i],
+                                   .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
+    }
+    s->n_permanent = count;
+    qsort(entries, count, sizeof *entries, by_name);
+    for (uint32_t d = 0; d < MAX_DEPTH; d++) find_children(entries, count, d);
+    qsort(entries, count, sizeof *entries, as_moved);
+    for (uint32_t i = 0; i < count; i++) s->moved[i] = entries[i].storage;
+    qsort(entries, count, sizeof *entries, as_listed);
+    for (uint32_t i = 0; i < count; i++) s->listed[i] = entries[i].storage;
+    return ONV_OK;
+}

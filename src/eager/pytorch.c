@@ -1,0 +1,56 @@
+#include "eager/pytorch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const releases[] = {"2.15", "2.14", "2.13", "2.12", "2.11", "2.10", "2.9",
+                                       "2.8",  "2.7",  "2.6",  "2.5",  "2.4",  "2.3",  "2.2",
+                                       "2.1",  "2.0",  "1.13", "1.12", "1.11", "1.10", "1.9"};
+
+enum { N_RELEASES = sizeof releases / sizeof releases[0] };
+
+const char *onv_pytorch_release(size_t index)
+{
+    return index < N_RELEASES ? releases[index] : NULL;
+}
+
+bool onv_pytorch_keeps_input(const onv_lower_options *options, const onv_eager_op *op)
+{
+    static const struct {
+        const char *op;
+        uint32_t from, until; /* releases: from the first, before the second */
+    } rows[] = {
+        {"softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {"Softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {"log_softmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {"LogSoftmax", 0, ONV_PYTORCH_RELEASE(1, 11)},
+        {"relu", 0, ONV_PYTORCH_RELEASE(1, 10)},
+        {"mean", ONV_PYTORCH_RELEASE(1, 13), ONV_PYTORCH_RELEASE(2, 2)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !op->in_place; i++)
+        if (strcmp(op->name, rows[i].op) == 0 && onv_before_pytorch(options, rows[i].until) &&
+            !onv_before_pytorch(options, rows[i].from))
+            return true;
+    return false;
+}
+
+onv_status onv_pytorch_find(const char *name, uint32_t *version, onv_error *err)
+{
+    if (name == NULL) name = releases[0];
+    for (size_t i = 0; i < N_RELEASES; i++) {
+        unsigned major, minor;
+        size_t length = strlen(releases[i]);
+        if (strncmp(name, releases[i], length) != 0) continue;
+        if (strchr(".+", name[length]) == NULL || /* the end of the text, too */
+            sscanf(releases[i], "%u.%u", &major, &minor) != 2)
+            continue;
+        *version = ONV_PYTORCH_RELEASE(major, minor);
+        return ONV_OK;
+    }
+    char list[8 * N_RELEASES] = "";
+    for (size_t i = 0, used = 0; i < N_RELEASES; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                 releases[i]);
+    return onv_fail(err, ONV_ERR_USAGE,
+                    "the memory of PyTorch '%s' is not modelled: give one of %s", name, list);
+}

@@ -1,0 +1,140 @@
+#include "eager/quantized.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+/* nf4: scales of one byte, which share one of float32 and an offset; the 16 values of the type and the 256
+ * that the scales' bytes stand for are of each layer (functional.py: QuantState, "nested"). int8: a float32
+ * scale for each row (Int8Params: CB, SCB). int4: as nf4 without the scales' own scales (fp4 and nf4 with
+ * compress_statistics=False). */
+const onv_weight_format onv_weight_formats[] = {
+    {"int8", "LLM.int8(): rows with a scale", .bits = 8, .scale_bytes = 4, .keeps_input = true},
+    {"int4", "blocks of 64 with float32 scales", .bits = 4, .block = 64, .scale_bytes = 4,
+     .table_bytes = 64},
+    {"nf4", "QLoRA's: blocks of 64 whose scales are quantized in blocks of 256", .bits = 4,
+     .block = 64, .scale_bytes = 1, .second_block = 256, .table_bytes = 64},
+};
+const size_t onv_n_weight_formats = sizeof onv_weight_formats / sizeof onv_weight_formats[0];
+
+/* Values of a byte (float32), and what is added to all scales. */
+enum { SECOND_TABLE_BYTES = 256 * 4, OFFSET_BYTES = 4 };
+
+const onv_weight_format *onv_weight_format_find(const char *name)
+{
+    for (size_t i = 0; i < onv_n_weight_formats; i++)
+        if (strcmp(onv_weight_formats[i].name, name) == 0) return &onv_weight_formats[i];
+    return NULL;
+}
+
+static uint64_t blocks_of(uint64_t elems, uint64_t block)
+{
+    return elems / block + (elems % block != 0);
+}
+
+static uint64_t scales_of(const onv_weight_format *format, uint64_t elems, uint64_t rows)
+{
+    return format->block > 0 ? blocks_of(elems, format->block) : rows;
+}
+
+uint32_t onv_weight_parts(const onv_weight_format *format, uint64_t elems, uint64_t rows,
+                          uint64_t bytes[ONV_MAX_WEIGHT_PARTS])
+{
+    uint32_t n = 0;
+    uint64_t scales = scales_of(format, elems, rows);
+    bytes[n++] = format->bits < 8 ? blocks_of(elems, 8 / format->bits) : elems;
+    bytes[n++] = scales * format->scale_bytes;
+    if (format->table_bytes > 0) bytes[n++] = format->table_bytes;
+    if (format->second_block == 0) return n;
+    bytes[n++] = blocks_of(scales, format->second_block) * sizeof(float);
+    bytes[n++] = SECOND_TABLE_BYTES;
+    bytes[n++] = OFFSET_BYTES;
+    return n;
+}
+
+/* What the fallback of bitsandbytes' 4-bit product takes, which multiplies the matrix in the type of the
+ * activations: it is taken above 1536 rows, and for most shapes below. The scales in float32 stand twice
+ * then, as they come and with the offset. A backward makes the gradient after they are gone. */
+static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uint64_t elem_bytes,
+                            bool backward)
+{
+    uint64_t temps = elems * elem_bytes;
+    if (!backward && format->second_block > 0)
+        temps += 2 * sizeof(float) * scales_of(format, elems, 0);
+    return temps;
+}
+
+/* LLM.int8() with its threshold: the input in bytes with a scale for each row, beside it either what looks
+ * for outliers (absolute values and a mask, before the result is there), or the product in int32. A
+ * backward makes the matrix in the type of the activations. */
+static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64_t elems,
+                          uint64_t elem_bytes, bool backward)
+{
+    const onv_eager_tensor *in = &eager->tensors.at[op->in[op->n_in - 2].tensor];
+    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
+    if (backward) return elems * elem_bytes;
+    uint64_t width =
+        in->rank > 0 && in->dims[in->rank - 1] > 0 ? (uint64_t)in->dims[in->rank - 1] : 1;
+    uint64_t cast = elem_bytes == 2 ? 0 : 2 * in->elems; /* bfloat16 counts as float16 */
+    uint64_t bytes = in->elems + in->elems / width * sizeof(float);
+    uint64_t outliers = cast + 3 * in->elems, product = 4 * out->elems;
+    uint64_t before = outliers > out->bytes ? outliers - out->bytes : 0;
+    return bytes + (before > product ? before : product);
+}
+
+uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *op,
+                          const onv_eager *eager, uint64_t elems, bool backward)
+{
+    const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
+    uint64_t elem_bytes = out->elems > 0 ? out->bytes / out->elems : sizeof(float);
+    return format->block > 0 ? block_temps(format, elems, elem_bytes, backward)
+                             : row_temps(eager, op, elems, elem_bytes, backward);
+}
+
+/* --- Which ones -------------------------------------------------------------------------------- */
+
+static bool is_product(const onv_eager_op *op)
+{
+    return strcmp(op->name, "mm") == 0 || strcmp(op->name, "addmm") == 0 ||
+           strcmp(op->name, "linear") == 0;
+}
+
+/* The head: the last product, if the loss has not taken it in. */
+static uint32_t last_product(const onv_eager *eager)
+{
+    for (uint32_t i = eager->first_loss_op; i < eager->ops.count; i++)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++) {
+            uint32_t storage = eager->tensors.at[eager->ops.at[i].in[k].tensor].storage;
+            if (eager->storages.at[storage].kind == ONV_STORAGE_PARAMETER) return UINT32_MAX;
+        }
+    for (uint32_t i = eager->first_loss_op; i-- > 0;)
+        if (is_product(&eager->ops.at[i])) return i;
+    return UINT32_MAX;
+}
+
+onv_status onv_weight_find(const onv_eager *eager, onv_arena *arena, uint64_t **rows,
+                           onv_error *err)
+{
+    bool *other = ONV_ARENA_ARRAY(arena, bool, eager->storages.count);
+    *rows = ONV_ARENA_ARRAY(arena, uint64_t, eager->storages.count);
+    if (*rows == NULL || other == NULL) return onv_fail_memory(err);
+    uint32_t head = last_product(eager);
+    for (uint32_t i = 0; i < eager->ops.count; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            uint32_t storage = eager->tensors.at[op->in[k].tensor].storage;
+            const onv_eager_storage *at = &eager->storages.at[storage];
+            if (at->kind != ONV_STORAGE_PARAMETER || at->trained) continue;
+            const onv_eager_tensor *out = op->n_out == 1 ? &eager->tensors.at[op->out[0]] : NULL;
+            if (out != NULL && out->storage == storage) continue; /* a view of it */
+            if (i != head && out != NULL && is_product(op) && k == 1 && at->rank == 2 &&
+                out->rank > 0)
+                (*rows)[storage] = (uint64_t)out->dims[out->rank - 1];
+            else
+                other[storage] = true; /* biases, too, are none */
+        }
+    }
+    for (uint32_t i = 0; i < eager->storages.count; i++)
+        if (other[i]) (*rows)[i] = 0;
+    return ONV_OK;
+}

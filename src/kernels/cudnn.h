@@ -1,0 +1,66 @@
+/* What cuDNN takes while it computes, and what it keeps. */
+#ifndef ONV_KERNELS_CUDNN_H
+#define ONV_KERNELS_CUDNN_H
+
+#include "ir/dtype.h"
+#include "kernels/device.h"
+
+/* One convolution, always described as its forward pass: `in` and `out` are the spatial dims of its
+ * input and its output, also where it is transposed. */
+typedef struct onv_conv_problem {
+    onv_dtype dtype;
+    uint32_t spatial_rank; /* 1 to 3 */
+    int64_t batch, in_channels, out_channels, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], pad_begin[3], pad_end[3], dilation[3];
+    bool transposed;
+} onv_conv_problem;
+
+typedef enum onv_conv_pass {
+    ONV_CONV_FORWARD,
+    ONV_CONV_BACKWARD_DATA,
+    ONV_CONV_BACKWARD_WEIGHT,
+} onv_conv_pass;
+
+/* What one call takes. cuDNN's heuristics choose among engines by a rule of their own, so the bytes are those of the
+ * likeliest choice, and `low` to `high` has the second likeliest where one was seen; `exact`: no other was. */
+typedef struct onv_conv_workspace {
+    uint64_t bytes, low, high; /* UINT64_MAX where they do not fit */
+    bool exact;
+} onv_conv_workspace;
+
+/* Whose answer: mode A is what PyTorch asks (INSTANT gives the same), B what ONNX Runtime does. */
+typedef enum onv_cudnn_heuristics {
+    ONV_CUDNN_HEURISTICS_A,
+    ONV_CUDNN_HEURISTICS_B,
+} onv_cudnn_heuristics;
+
+onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *problem,
+                                                  onv_conv_pass pass,
+                                                  onv_cudnn_heuristics heuristics,
+                                                  const onv_cuda_library_settings *settings);
+
+/* Its bytes as PyTorch asks for them. */
+uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
+                                  const onv_cuda_library_settings *settings);
+
+/* All layers of a recurrent module, which run in one call: `input` values come in, `hidden` go out in each of
+ * one or two directions. */
+typedef enum onv_rnn_cell { ONV_RNN_LSTM, ONV_RNN_GRU, ONV_RNN_PLAIN } onv_rnn_cell;
+
+typedef struct onv_rnn_problem {
+    onv_rnn_cell cell;
+    onv_dtype dtype;
+    int64_t steps, batch, input, hidden;
+    uint32_t layers;
+    bool bidirectional;
+} onv_rnn_problem;
+
+/* Bytes of its workspace; in training each of forward and the two passes of backward has as much.
+ * UINT64_MAX where they do not fit. */
+uint64_t onv_cudnn_rnn_workspace(const onv_rnn_problem *problem, bool training,
+                                 const onv_cuda_library_settings *settings);
+
+/* Beside the allocator, for each handle; every thread that calls cuDNN has one. */
+uint64_t onv_cudnn_handle_bytes(const onv_cuda_library_settings *settings);
+
+#endif

@@ -1,0 +1,348 @@
+/* Workspaces of convolutions as PyTorch asks for them: the first engine that cuDNN's heuristics name.
+ *
+ * What an engine takes has a closed form: kernels on tensor cores want NHWC, with channels in multiples of 16 bytes, so
+ * NCHW tensors are copied into the workspace; partial sums of a split reduction stand behind them; a Winograd transform
+ * takes 36 values for each 4 x 4 outputs, an FFT its spectra. Which engine is chosen is known to cuDNN alone, so
+ * cudnn_conv_rules.h has decision trees for that, fitted to what cuDNN 9.26 answered (docs/workspaces.md). */
+
+#include "base/checked.h"
+#include "kernels/cudnn.h"
+
+enum { CONV_ARCHS = 3, CONV_MODES = 9 };
+enum { ARCH_90, ARCH_80, ARCH_86 };
+enum {
+    MODE_TF32,
+    MODE_IEEE,
+    MODE_NHWC,
+    MODE_HALF,
+    MODE_HALF_NHWC,
+    MODE_B_TF32,
+    MODE_B_IEEE,
+    MODE_B_HALF,
+    MODE_MOST
+};
+
+/* What a workspace consists of, without its tail. Capital letters: channels in multiples of 16 bytes. */
+typedef enum conv_base {
+    BASE_NONE,
+    BASE_X_Y_W,
+    BASE_X_W,
+    BASE_Y_W,
+    BASE_X_Y,
+    BASE_X,
+    BASE_Y,
+    BASE_W,
+    BASE_PAD_X_Y_W,
+    BASE_PAD_X_W,
+    BASE_PAD_Y_W,
+    BASE_PAD_X_Y,
+    BASE_PAD_X,
+    BASE_PAD_Y,
+    BASE_PAD_W,
+    BASE_BATCH_W,
+    BASE_X_X,
+    BASE_Y_Y,
+    BASE_WINOGRAD,
+    BASE_FFT,
+    BASE_BATCH_W_W,
+    BASE_WINOGRAD_W,
+} conv_base;
+
+/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
+typedef struct conv_leaf {
+    uint8_t base, other;
+    bool sure;
+    uint32_t tail, other_tail;
+} conv_leaf;
+
+/* An inner node goes on at the next one where its feature is at most `limit`, otherwise `skip` nodes on;
+ * a leaf has the feature LEAF and says in `skip` which. */
+typedef struct conv_node {
+    uint8_t feature;
+    float limit;
+    int32_t skip;
+} conv_node;
+
+enum { LEAF = 255 };
+
+#include "kernels/cudnn_conv_rules.h"
+
+/* A convolution as cuDNN sees it: a transposed one is another's data gradient. */
+typedef struct conv {
+    onv_conv_pass pass;
+    uint32_t rank;
+    uint64_t n, c, k, groups; /* channels of a group */
+    uint64_t in, out, kernel, stride;
+    const int64_t *in_dims, *out_dims;
+    const onv_conv_problem *problem;
+    uint64_t elem;
+} conv;
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return onv_u64_add(a, b, &a) ? a : UINT64_MAX;
+}
+
+static uint64_t mul(uint64_t a, uint64_t b)
+{
+    return onv_u64_mul(a, b, &a) ? a : UINT64_MAX;
+}
+
+static uint64_t mul3(uint64_t a, uint64_t b, uint64_t c)
+{
+    return mul(mul(a, b), c);
+}
+
+static uint64_t product(const int64_t *dims, uint32_t rank)
+{
+    uint64_t elems = 1;
+    for (uint32_t i = 0; i < rank; i++) elems = mul(elems, (uint64_t)dims[i]);
+    return elems;
+}
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static bool is_half(onv_dtype dtype)
+{
+    return dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+}
+
+static bool is_positive(const onv_conv_problem *p)
+{
+    if (p->spatial_rank < 1 || p->spatial_rank > 3) return false;
+    bool positive = p->batch > 0 && p->in_channels > 0 && p->out_channels > 0 && p->groups > 0;
+    for (uint32_t i = 0; i < p->spatial_rank; i++)
+        positive = positive && p->in[i] > 0 && p->out[i] > 0 && p->kernel[i] > 0 &&
+                   p->stride[i] > 0 && p->dilation[i] > 0 && p->pad_begin[i] >= 0;
+    return positive;
+}
+
+static conv conv_of(const onv_conv_problem *p, onv_conv_pass pass)
+{
+    conv c = {.pass = pass,
+              .rank = p->spatial_rank,
+              .problem = p,
+              .n = (uint64_t)p->batch,
+              .groups = (uint64_t)p->groups};
+    uint64_t in = (uint64_t)p->in_channels, out = (uint64_t)p->out_channels;
+    c.in_dims = p->transposed ? p->out : p->in;
+    c.out_dims = p->transposed ? p->in : p->out;
+    c.c = (p->transposed ? out : in) / c.groups;
+    c.k = (p->transposed ? in : out) / c.groups;
+    if (p->transposed && pass != ONV_CONV_BACKWARD_WEIGHT)
+        c.pass = pass == ONV_CONV_FORWARD ? ONV_CONV_BACKWARD_DATA : ONV_CONV_FORWARD;
+    c.in = product(c.in_dims, c.rank);
+    c.out = product(c.out_dims, c.rank);
+    c.kernel = product(p->kernel, c.rank);
+    c.stride = product(p->stride, c.rank);
+    c.elem = is_half(p->dtype) ? 2 : 4;
+    return c;
+}
+
+/* PyTorch computes most depthwise convolutions with kernels of its own, which take nothing. */
+static bool is_native_depthwise(const onv_conv_problem *p,
+                                const onv_cuda_library_settings *settings)
+{
+    if (settings->pytorch == 0 || p->transposed || p->groups == 1 || p->groups != p->in_channels)
+        return false;
+    if (p->out_channels % p->in_channels != 0) return false;
+    if (settings->channels_last && p->spatial_rank == 2) return false;
+    if (p->dtype != ONV_FLOAT16 || p->spatial_rank == 3 || p->in_channels < 32) return true;
+    bool line = p->spatial_rank == 1;
+    int64_t stride = p->stride[p->spatial_rank - 1], kernel = p->kernel[p->spatial_rank - 1];
+    int64_t width = p->in[p->spatial_rank - 1], channels = p->in_channels;
+    for (uint32_t i = 0; i < p->spatial_rank; i++)
+        if (p->dilation[i] != 1) return true;
+    if ((line || p->in[0] == 1) && stride == 1) return false;
+    if (line || p->stride[0] != p->stride[1] || p->kernel[0] != p->kernel[1]) return true;
+    if ((kernel != 1 && kernel != 3 && kernel != 5) || width < 7) return true;
+    if (stride == 1) return false;
+    if (stride != 2) return true;
+    if (kernel == 1)
+        return p->batch == 1 ? width > 28 : p->batch > 16 || channels < 128 || width > 7;
+    return p->batch != 1 && channels < 512 && (channels < 256 || width < 28);
+}
+
+/* Complex spectra of F x (F / 2 + 1) for two tensors at a time, and a copy of what is transformed last. */
+static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
+{
+    if (c->rank != 2) return 0;
+    uint64_t side = 16, need = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t padded = add((uint64_t)c->in_dims[i], mul(2, (uint64_t)c->problem->pad_begin[i]));
+        if (padded > need) need = padded;
+    }
+    if (need > UINT32_MAX) return UINT64_MAX;
+    while (side < need) side *= 2;
+    uint64_t spectrum = mul(16 * side, side / 2 + 1), nc = mul(c->n, c->c), nk = mul(c->n, c->k),
+             ck = mul(c->c, c->k);
+    bool forward = c->pass == ONV_CONV_FORWARD, data = c->pass == ONV_CONV_BACKWARD_DATA;
+    uint64_t made = forward ? nk
+                    : data  ? nc
+                            : ck,
+             read = forward ? add(nc, ck)
+                    : data  ? add(nk, ck)
+                            : add(nc, nk);
+    uint64_t bytes =
+        add(forward || data ? w : y, mul3(spectrum, made > read ? made : read, c->groups));
+    return c->groups > 1 ? add(bytes, add(x, y)) : bytes;
+}
+
+/* F(4 x 4, 3 x 3): 36 values for each tile of 4 x 4 outputs. */
+static uint64_t winograd_bytes(const conv *c)
+{
+    if (c->rank != 2) return 0;
+    const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
+    uint64_t tiles = mul3(c->n, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
+    uint64_t values = add(mul3(tiles, c->groups, add(c->c, c->k)), mul3(c->c, c->k, c->groups));
+    return mul(36 * 4, values);
+}
+
+static uint64_t base_bytes(const conv *c, conv_base base)
+{
+    uint64_t quantum = 16 / c->elem;
+    bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
+    uint64_t channels = padded ? mul(ceil_div(c->c, quantum), quantum) : c->c;
+    uint64_t filters = padded ? mul(ceil_div(c->k, quantum), quantum) : c->k;
+    uint64_t unit = mul(c->groups, c->elem);
+    uint64_t x = mul3(unit, mul(c->n, channels), c->in), y = mul3(unit, mul(c->n, filters), c->out);
+    uint64_t w = mul3(unit, mul(channels, filters), c->kernel);
+    switch (base) {
+    case BASE_NONE: return 0;
+    case BASE_X_Y_W:
+    case BASE_PAD_X_Y_W: return add(add(x, y), w);
+    case BASE_X_W:
+    case BASE_PAD_X_W: return add(x, w);
+    case BASE_Y_W:
+    case BASE_PAD_Y_W: return add(y, w);
+    case BASE_X_Y:
+    case BASE_PAD_X_Y: return add(x, y);
+    case BASE_X:
+    case BASE_PAD_X: return x;
+    case BASE_Y:
+    case BASE_PAD_Y: return y;
+    case BASE_W:
+    case BASE_PAD_W: return w;
+    case BASE_BATCH_W: return mul(c->n, w);
+    case BASE_X_X: return mul(2, x);
+    case BASE_Y_Y: return mul(2, y);
+    case BASE_WINOGRAD: return winograd_bytes(c);
+    case BASE_FFT: return fft_bytes(c, x, y, w);
+    case BASE_BATCH_W_W: return mul3(2, c->n, w);
+    case BASE_WINOGRAD_W:
+        return c->rank == 2 && c->kernel == 9 ? mul3(25 * 4, c->groups, mul(c->c, c->k)) : 0;
+    }
+    return 0;
+}
+
+/* The largest power of two up to 32 that divides `v`. */
+static uint64_t alignment(uint64_t v)
+{
+    uint64_t low = v & (~v + 1);
+    return low > 32 || v % 32 == 0 ? 32 : low;
+}
+
+static int64_t largest(const int64_t *dims, uint32_t rank)
+{
+    int64_t most = dims[0];
+    for (uint32_t i = 1; i < rank; i++)
+        if (dims[i] > most) most = dims[i];
+    return most;
+}
+
+/* What the trees ask, by number. */
+static uint64_t feature(const conv *c, uint32_t which)
+{
+    const onv_conv_problem *p = c->problem;
+    uint64_t pixels = mul(c->n, c->out), filters = mul(c->k, c->groups),
+             taps = mul(c->c, c->kernel);
+    switch (which) {
+    case 0: return c->n;
+    case 1: return c->c;
+    case 2: return c->k;
+    case 3: return c->groups;
+    case 4: return c->in;
+    case 5: return c->out;
+    case 6: return c->kernel;
+    case 7: return c->stride;
+    case 8: return (uint64_t)largest(p->dilation, c->rank);
+    case 9: return c->rank;
+    case 10: return mul3(c->n, mul(c->c, c->groups), c->in);
+    case 11: return mul3(c->n, filters, c->out);
+    case 12: return mul(filters, taps);
+    case 13: return pixels;
+    case 14: return taps;
+    case 15: return alignment(c->c);
+    case 16: return alignment(c->k);
+    case 17: return alignment(c->out);
+    case 18: return (uint64_t)largest(p->kernel, c->rank);
+    case 19: return mul3(pixels, filters, taps);
+    case 20: return mul(ceil_div(pixels, 128), ceil_div(c->k, 128));
+    case 21: return alignment(c->in);
+    case 22: return (uint64_t)c->in_dims[c->rank - 1];
+    case 23: return (uint64_t)largest(p->pad_begin, c->rank);
+    default: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
+    }
+}
+
+static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
+                        const onv_cuda_library_settings *settings)
+{
+    bool half = is_half(c->problem->dtype);
+    if (settings->benchmark && settings->first && !half) return MODE_MOST;
+    if (heuristics == ONV_CUDNN_HEURISTICS_B)
+        return half ? MODE_B_HALF : settings->tf32 ? MODE_B_TF32 : MODE_B_IEEE;
+    if (settings->channels_last && c->rank == 2) return half ? MODE_HALF_NHWC : MODE_NHWC;
+    return half ? MODE_HALF : settings->tf32 ? MODE_TF32 : MODE_IEEE;
+}
+
+static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability)
+{
+    uint32_t arch = capability >= 90 ? ARCH_90 : capability >= 86 ? ARCH_86 : ARCH_80;
+    int32_t at = roots[arch][mode][c->pass];
+    if (at < 0) at = roots[ARCH_90][mode][c->pass];
+    if (at < 0) at = roots[ARCH_90][MODE_TF32][c->pass];
+    while (nodes[at].feature != LEAF)
+        at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : nodes[at].skip;
+    return &leaves[nodes[at].skip];
+}
+
+/* With cudnn.benchmark the first call takes the largest workspace of all engines, later ones that of the fastest: of one
+ * that takes nothing or of any other. */
+static void widen(onv_conv_workspace *ws, const conv *c, bool first)
+{
+    uint64_t copies = base_bytes(c, BASE_X_Y_W);
+    if (first && is_half(c->problem->dtype) && ws->bytes < copies) ws->bytes = copies;
+    if (!first) ws->low = 0;
+    if (ws->high < copies) ws->high = copies;
+    if (ws->high < ws->bytes) ws->high = ws->bytes;
+}
+
+onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
+                                                  onv_cudnn_heuristics heuristics,
+                                                  const onv_cuda_library_settings *settings)
+{
+    onv_conv_workspace ws = {.exact = true};
+    if (settings->compute_capability == 0 || !is_positive(p) || is_native_depthwise(p, settings))
+        return ws;
+    conv c = conv_of(p, pass);
+    if (c.c == 0 || c.k == 0) return ws;
+    const conv_leaf *leaf =
+        leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
+    ws.bytes = add(base_bytes(&c, (conv_base)leaf->base), leaf->tail);
+    uint64_t other = add(base_bytes(&c, (conv_base)leaf->other), leaf->other_tail);
+    ws.low = ws.bytes < other ? ws.bytes : other;
+    ws.high = ws.bytes < other ? other : ws.bytes;
+    if (settings->benchmark) widen(&ws, &c, settings->first);
+    ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
+    return ws;
+}
+
+uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *p, onv_conv_pass pass,
+                                  const onv_cuda_library_settings *settings)
+{
+    return onv_cudnn_conv_workspace_range(p, pass, ONV_CUDNN_HEURISTICS_A, settings).bytes;
+}

@@ -1,0 +1,233 @@
+/* Measured: ONNX Runtime 1.31, the CUDA provider over a substitute for the CUDA driver. */
+#include "ort/scratch.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "kernels/cudnn.h"
+
+typedef struct kernel {
+    const onv_model *model;
+    const onv_node *node;
+    const onv_ort_session *session;
+    onv_ort_scratch *scratch;
+} kernel;
+
+static const onv_type *input_type(const kernel *k, uint32_t i)
+{
+    return &onv_model_value(k->model, k->node->inputs[i])->type;
+}
+
+static void add(kernel *k, uint64_t bytes)
+{
+    if (k->scratch->count < ONV_ORT_MOST_SCRATCH)
+        k->scratch->rows[k->scratch->count++] = (onv_ort_scratch_row){.bytes = bytes};
+}
+
+/* --- Concat ------------------------------------------------------------------------------------ */
+
+/* Up to 32 inputs are arguments of the kernel; more are handed over in arrays: the sizes on the axis,
+ * their sums, which input each slice comes from, and the addresses. */
+static void concat_scratch(kernel *k)
+{
+    enum { MOST_ARGUMENTS = 32, POINTER_BYTES = 8 };
+    const onv_node *node = k->node;
+    if (node->n_inputs <= MOST_ARGUMENTS) return;
+    const onv_type *out = &onv_model_value(k->model, node->outputs[0])->type;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL ? attr->i : 0;
+    if (axis < 0) axis += out->rank;
+    if (axis < 0 || axis >= out->rank) return;
+    bool equal = true;
+    for (uint32_t i = 1; i < node->n_inputs; i++)
+        equal &= onv_dim_same(input_type(k, i)->dims[axis], input_type(k, 0)->dims[axis]);
+    uint64_t array = (uint64_t)node->n_inputs * POINTER_BYTES;
+    if (!equal) {
+        add(k, array);
+        add(k, array);
+        add(k, (uint64_t)out->dims[axis].raw * POINTER_BYTES);
+    }
+    add(k, array);
+}
+
+/* --- Convolutions ------------------------------------------------------------------------------ */
+
+/* Element i of an attribute with one number for each spatial dim. */
+static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
+    return good ? attr->ints[i] : fallback;
+}
+
+static int64_t int_of(const onv_node *node, const char *name, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+}
+
+/* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
+static bool find_pads(const onv_node *node, uint32_t i, onv_conv_problem *p)
+{
+    int64_t places = p->transposed ? p->in[i] : p->out[i];
+    int64_t covered = p->transposed ? p->out[i] : p->in[i];
+    int64_t reach, steps;
+    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
+        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
+        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
+        !onv_i64_add(reach, 1, &reach))
+        return false;
+    int64_t needed = reach > covered ? reach - covered : 0;
+    p->pad_begin[i] = spatial(node, "pads", i, needed / 2);
+    p->pad_end[i] = spatial(node, "pads", p->spatial_rank + i, needed - needed / 2);
+    return true;
+}
+
+static bool is_sized(const onv_type *type)
+{
+    if (type->kind != ONV_TYPE_TENSOR || !onv_type_has_rank(type)) return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!onv_dim_is_const(type->dims[i]) || type->dims[i].raw <= 0) return false;
+    return true;
+}
+
+static bool describe_conv(const kernel *k, onv_conv_problem *p)
+{
+    const onv_node *node = k->node;
+    if (node->n_inputs < 2) return false;
+    const onv_type *in = input_type(k, 0), *w = input_type(k, 1);
+    const onv_type *out = &onv_model_value(k->model, node->outputs[0])->type;
+    if (!is_sized(in) || !is_sized(w) || !is_sized(out) || in->rank < 3 || in->rank > 5 ||
+        w->rank != in->rank || out->rank != in->rank)
+        return false;
+    *p = (onv_conv_problem){.dtype = (onv_dtype)in->dtype,
+                            .spatial_rank = (uint32_t)in->rank - 2,
+                            .batch = in->dims[0].raw,
+                            .in_channels = in->dims[1].raw,
+                            .out_channels = out->dims[1].raw,
+                            .groups = int_of(node, "group", 1),
+                            .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
+    for (uint32_t i = 0; i < p->spatial_rank; i++) {
+        p->in[i] = in->dims[2 + i].raw;
+        p->out[i] = out->dims[2 + i].raw;
+        p->kernel[i] = w->dims[2 + i].raw;
+        p->stride[i] = spatial(node, "strides", i, 1);
+        p->dilation[i] = spatial(node, "dilations", i, 1);
+        if (!find_pads(node, i, p)) return false;
+    }
+    return p->groups > 0;
+}
+
+static void conv_scratch(kernel *k)
+{
+    onv_conv_problem problem;
+    if (k->session->cuda.compute_capability == 0 || !describe_conv(k, &problem)) return;
+    onv_conv_workspace w = onv_ort_conv_workspace(
+        &problem, (onv_ort_conv_search)k->session->settings->cudnn_conv_algo_search,
+        &k->session->cuda);
+    uint64_t bytes = k->session->workspaces == ONV_ORT_LEAST  ? w.low
+                     : k->session->workspaces == ONV_ORT_MOST ? w.high
+                                                              : w.bytes;
+    k->scratch->is_uncertain |= w.low != w.high;
+    add(k, bytes < UINT64_MAX ? bytes : 0);
+    k->scratch->rows[k->scratch->count - 1].is_transient = true;
+}
+
+/* --- Recurrent layers -------------------------------------------------------------------------- */
+
+enum { RNN_X, RNN_W, RNN_R };
+
+static bool describe_rnn(const kernel *k, onv_rnn_problem *p)
+{
+    const onv_node *node = k->node;
+    if (node->n_inputs < 3) return false;
+    const onv_type *x = input_type(k, RNN_X), *r = input_type(k, RNN_R);
+    if (!is_sized(x) || !is_sized(r) || x->rank != 3 || r->rank != 3) return false;
+    *p = (onv_rnn_problem){.cell = strcmp(node->op_type, "LSTM") == 0  ? ONV_RNN_LSTM
+                                   : strcmp(node->op_type, "GRU") == 0 ? ONV_RNN_GRU
+                                                                       : ONV_RNN_PLAIN,
+                           .dtype = (onv_dtype)x->dtype,
+                           .steps = x->dims[0].raw,
+                           .batch = x->dims[1].raw,
+                           .input = x->dims[2].raw,
+                           .hidden = r->dims[2].raw,
+                           .layers = 1,
+                           .bidirectional = r->dims[0].raw == 2};
+    return true;
+}
+
+/* Lengths of the sequences, before the outputs; the workspace, some states larger or smaller than that
+ * of PyTorch's call; with two directions the output once more, as cuDNN orders it. */
+static void rnn_scratch(kernel *k)
+{
+    onv_rnn_problem p;
+    uint64_t state, out;
+    if (k->session->cuda.compute_capability == 0 || !describe_rnn(k, &p)) return;
+    int64_t directions = p.bidirectional ? 2 : 1, values;
+    uint64_t workspace = onv_cudnn_rnn_workspace(&p, false, &k->session->cuda);
+    if (!onv_i64_mul(p.batch, p.hidden * directions, &values) ||
+        !onv_dtype_bytes(p.dtype, (uint64_t)values, &state) || workspace == UINT64_MAX ||
+        !onv_u64_mul(state, (uint64_t)p.steps, &out))
+        return;
+    add(k, (uint64_t)p.batch * sizeof(int32_t));
+    k->scratch->rows[0].is_early = true;
+    workspace += p.bidirectional ? 2 * state : 0;
+    add(k, workspace - (p.cell != ONV_RNN_LSTM && workspace > state ? state : 0));
+    if (p.bidirectional) add(k, out);
+}
+
+/* cuDNN's generators of random numbers for dropout, one for each thread that the device can hold, by
+ * compute capability: measured, for the boards that are taken to stand for it. */
+static uint64_t dropout_states(uint32_t compute_capability)
+{
+    if (compute_capability >= 90) return 6488064;        /* H100 */
+    if (compute_capability == 89) return 4718592;        /* RTX 4090 */
+    return compute_capability == 86 ? 3022848 : 5308416; /* RTX 3090, A100 */
+}
+
+/* Weights of recurrent layers are kept once more, in cuDNN's order. */
+uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
+                           const onv_ort_session *session, uint64_t rows[ONV_ORT_MOST_KEPT])
+{
+    enum { FIRST = 1, LAST = 3 };
+    bool is_recurrent = strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
+                        strcmp(node->op_type, "RNN") == 0;
+    uint64_t packed = 0;
+    if (!is_recurrent || node->domain[0] != '\0' || session->cuda.compute_capability == 0) return 0;
+    for (uint32_t i = FIRST; i <= LAST && i < node->n_inputs; i++) {
+        if (!onv_is_value(node->inputs[i])) continue;
+        const onv_value *value = onv_model_value(model, node->inputs[i]);
+        if (!onv_value_is_weight(value) || value->tensor == NULL) return 0;
+        if (!onv_u64_add(packed, value->tensor->bytes, &packed)) return 0;
+    }
+    rows[0] = dropout_states(session->cuda.compute_capability);
+    rows[1] = packed;
+    return ONV_ORT_MOST_KEPT;
+}
+
+/* --- All --------------------------------------------------------------------------------------- */
+
+static const struct kernel_row {
+    const char *op, *domain;
+    void (*find)(kernel *k);
+} kernels[] = {
+    {"Concat", "", concat_scratch},
+    {"Conv", "", conv_scratch},
+    {"ConvTranspose", "", conv_scratch},
+    {"FusedConv", "com.microsoft", conv_scratch},
+    {"LSTM", "", rnn_scratch},
+    {"GRU", "", rnn_scratch},
+    {"RNN", "", rnn_scratch},
+};
+
+void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
+                          const onv_ort_session *session, onv_ort_scratch *scratch)
+{
+    kernel k = {model, node, session, scratch};
+    if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) || is_host[node->outputs[0].index])
+        return;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i].op, node->op_type) == 0 &&
+            strcmp(kernels[i].domain, node->domain) == 0)
+            kernels[i].find(&k);
+}

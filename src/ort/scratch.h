@@ -1,0 +1,32 @@
+/* What kernels of the CUDA provider take from the arena for themselves while they run. */
+#ifndef ONV_ORT_SCRATCH_H
+#define ONV_ORT_SCRATCH_H
+
+#include "ort/ort.h"
+
+enum { ONV_ORT_MOST_SCRATCH = 6 }; /* requests of one kernel */
+
+typedef struct onv_ort_scratch_row {
+    uint64_t bytes;
+    bool is_early;     /* asked for before the outputs are made */
+    bool is_transient; /* given back before the next request */
+} onv_ort_scratch_row;
+
+/* In the order of the requests. */
+typedef struct onv_ort_scratch {
+    onv_ort_scratch_row rows[ONV_ORT_MOST_SCRATCH];
+    uint32_t count;
+    bool is_uncertain; /* other workspaces may be chosen */
+} onv_ort_scratch;
+
+/* Nothing for what runs on the host. Requires sizes. */
+void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,
+                          const onv_ort_session *session, onv_ort_scratch *scratch);
+
+enum { ONV_ORT_MOST_KEPT = 2 };
+
+/* What the kernel takes when the session is created, and keeps. How many requests that is. */
+uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
+                           const onv_ort_session *session, uint64_t rows[ONV_ORT_MOST_KEPT]);
+
+#endif

@@ -1,0 +1,173 @@
+#include "ort/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const onv_ort_settings onv_ort_settings_default = {
+    .graph_optimization_level = ONV_ORT_LEVEL_ALL,
+    .arena_extend_strategy = ONV_BFC_NEXT_POWER_OF_TWO,
+    .cudnn_conv_algo_search = ONV_ORT_CONV_EXHAUSTIVE,
+    .cudnn_conv_use_max_workspace = 1,
+    .use_tf32 = 1,
+    .enable_mem_pattern = 1,
+    .enable_mem_reuse = 1,
+};
+
+/* One way to write a value. Of a value's spellings the first is the one that is shown. */
+typedef struct spelling {
+    const char *text;
+    uint32_t value;
+} spelling;
+
+enum { MOST_SPELLINGS = 16 };
+
+typedef struct setting {
+    const char *key;
+    size_t offset; /* in onv_ort_settings */
+    const char *values;
+    spelling spellings[MOST_SPELLINGS]; /* none: a number of bytes */
+} setting;
+
+#define FIELD(name) .key = #name, .offset = offsetof(onv_ort_settings, name)
+#define SWITCH                                                                                     \
+    .values = "0 or 1",                                                                            \
+    .spellings = {{"0", 0}, {"1", 1}, {"false", 0}, {"true", 1}, {"False", 0}, {"True", 1}}
+
+static const setting settings[] = {
+    {FIELD(graph_optimization_level),
+     .values = "ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_LAYOUT, "
+               "ORT_ENABLE_ALL (or off, basic, extended, layout, all; 0, 1, 2, 3, 99)",
+     .spellings = {{"all", ONV_ORT_LEVEL_ALL},
+                   {"off", ONV_ORT_LEVEL_OFF},
+                   {"basic", ONV_ORT_LEVEL_BASIC},
+                   {"extended", ONV_ORT_LEVEL_EXTENDED},
+                   {"layout", ONV_ORT_LEVEL_LAYOUT},
+                   {"ORT_ENABLE_ALL", ONV_ORT_LEVEL_ALL},
+                   {"ORT_DISABLE_ALL", ONV_ORT_LEVEL_OFF},
+                   {"ORT_ENABLE_BASIC", ONV_ORT_LEVEL_BASIC},
+                   {"ORT_ENABLE_EXTENDED", ONV_ORT_LEVEL_EXTENDED},
+                   {"ORT_ENABLE_LAYOUT", ONV_ORT_LEVEL_LAYOUT},
+                   {"99", ONV_ORT_LEVEL_ALL},
+                   {"0", ONV_ORT_LEVEL_OFF},
+                   {"1", ONV_ORT_LEVEL_BASIC},
+                   {"2", ONV_ORT_LEVEL_EXTENDED},
+                   {"3", ONV_ORT_LEVEL_LAYOUT}}},
+    {FIELD(arena_extend_strategy), .values = "kNextPowerOfTwo or kSameAsRequested",
+     .spellings = {{"kNextPowerOfTwo", ONV_BFC_NEXT_POWER_OF_TWO},
+                   {"kSameAsRequested", ONV_BFC_SAME_AS_REQUESTED}}},
+    {FIELD(gpu_mem_limit), .values = "a number of bytes"},
+    {FIELD(cudnn_conv_algo_search), .values = "EXHAUSTIVE, HEURISTIC or DEFAULT",
+     .spellings = {{"EXHAUSTIVE", ONV_ORT_CONV_EXHAUSTIVE},
+                   {"HEURISTIC", ONV_ORT_CONV_HEURISTIC},
+                   {"DEFAULT", ONV_ORT_CONV_DEFAULT}}},
+    {FIELD(cudnn_conv_use_max_workspace), SWITCH},
+    {FIELD(cudnn_conv1d_pad_to_nc1d), SWITCH},
+    {FIELD(fuse_conv_bias), SWITCH},
+    {FIELD(prefer_nhwc), SWITCH},
+    {FIELD(use_tf32), SWITCH},
+    {FIELD(enable_mem_pattern), SWITCH},
+    {FIELD(enable_mem_reuse), SWITCH},
+    {.key = "session.use_device_allocator_for_initializers",
+     .offset = offsetof(onv_ort_settings, use_device_allocator_for_initializers),
+     SWITCH},
+    {.key = "session.disable_prepacking",
+     .offset = offsetof(onv_ort_settings, disable_prepacking),
+     SWITCH},
+    {.key = "session.use_deterministic_compute",
+     .offset = offsetof(onv_ort_settings, use_deterministic_compute),
+     SWITCH},
+    {.key = "optimization.enable_gelu_approximation",
+     .offset = offsetof(onv_ort_settings, enable_gelu_approximation),
+     SWITCH},
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
+
+static onv_status set_bytes(void *field, const char *key, const char *value, onv_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long bytes = strtoull(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 || bytes == 0)
+        return onv_fail(err, ONV_ERR_USAGE, "%s takes a number of bytes, not '%s'", key, value);
+    uint64_t stored = bytes;
+    memcpy(field, &stored, sizeof stored);
+    return ONV_OK;
+}
+
+static onv_status set_field(onv_ort_settings *to, const setting *row, const char *value,
+                            onv_error *err)
+{
+    char *field = (char *)to + row->offset;
+    if (row->spellings[0].text == NULL) return set_bytes(field, row->key, value, err);
+    for (int i = 0; i < MOST_SPELLINGS && row->spellings[i].text != NULL; i++) {
+        if (strcmp(row->spellings[i].text, value) != 0) continue;
+        memcpy(field, &row->spellings[i].value, sizeof row->spellings[i].value);
+        return ONV_OK;
+    }
+    return onv_fail(err, ONV_ERR_USAGE, "%s takes %s, not '%s'", row->key, row->values, value);
+}
+
+/* Session configuration entries are found without "session." too. */
+static bool is_key(const setting *row, const char *key, size_t length)
+{
+    const char *dot = strrchr(row->key, '.');
+    return (strlen(row->key) == length && strncmp(row->key, key, length) == 0) ||
+           (dot != NULL && strlen(dot + 1) == length && strncmp(dot + 1, key, length) == 0);
+}
+
+static onv_status reject_key(const char *key, size_t length, onv_error *err)
+{
+    char list[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < N_SETTINGS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                 settings[i].key);
+    return onv_fail(err, ONV_ERR_USAGE, "ONNX Runtime's setting '%.*s' is not one of %s",
+                    length < 48 ? (int)length : 48, key, list);
+}
+
+onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, onv_error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    if (equals == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "a setting of ONNX Runtime is KEY=VALUE, not '%s'",
+                        assignment);
+    size_t length = (size_t)(equals - assignment);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (is_key(&settings[i], assignment, length))
+            return set_field(to, &settings[i], equals + 1, err);
+    return reject_key(assignment, length, err);
+}
+
+void onv_ort_settings_arena(const onv_ort_settings *of, onv_bfc_options *arena)
+{
+    arena->extend = (onv_bfc_extend)of->arena_extend_strategy;
+    arena->limit_bytes = of->gpu_mem_limit;
+}
+
+const char *onv_ort_setting_name(size_t index, const char **values)
+{
+    if (index >= N_SETTINGS) return NULL;
+    if (values != NULL) *values = settings[index].values;
+    return settings[index].key;
+}
+
+const char *onv_ort_setting_value(const onv_ort_settings *of, size_t index, char *text, size_t size)
+{
+    const setting *row = &settings[index];
+    const char *field = (const char *)of + row->offset;
+    uint32_t value = 0;
+    uint64_t bytes;
+    if (row->spellings[0].text == NULL) {
+        memcpy(&bytes, field, sizeof bytes);
+        snprintf(text, size, "%llu", (unsigned long long)(bytes > 0 ? bytes : UINT64_MAX));
+        return text;
+    }
+    memcpy(&value, field, sizeof value);
+    for (int i = 0; i < MOST_SPELLINGS && row->spellings[i].text != NULL; i++)
+        if (row->spellings[i].value == value) return row->spellings[i].text;
+    return "";
+}

@@ -1,0 +1,105 @@
+#include "report/sessions.h"
+
+static void write_settings(onv_json *json, const onv_ort_settings *settings)
+{
+    char number[24];
+    onv_json_key(json, "options");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++)
+        onv_json_put_string(json, onv_ort_setting_name(i, NULL),
+                            onv_ort_setting_value(settings, i, number, sizeof number));
+    onv_json_close(json);
+}
+
+static void write_advice(const onv_ort_advice *advice, onv_json *json)
+{
+    onv_json_key(json, "ort_advice");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < advice->count; i++) {
+        const onv_ort_advice_row *row = &advice->rows[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_u64(json, "first_run_bytes", row->first_run_bytes);
+        onv_json_put_u64(json, "steady_bytes", row->steady_bytes);
+        onv_json_put_u64(json, "low_bytes", row->low_bytes);
+        onv_json_put_u64(json, "in_use_bytes", row->peak_bytes);
+        onv_json_put_u64(json, "least_limit_bytes", row->least_limit);
+        onv_json_key(json, "given");
+        onv_json_bool(json, i == advice->given);
+        write_settings(json, &row->settings);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+static void write_policies(onv_json *json, const char *key, const uint64_t *bytes)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) onv_json_u64(json, bytes[p]);
+    onv_json_close(json);
+}
+
+static void write_request(const onv_shape_requests *r, uint32_t i, onv_json *json)
+{
+    const onv_ort_shape_figures *f = &r->result.requests[i];
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_key(json, "dims");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    for (uint32_t k = 0; k < r->n_names; k++) {
+        onv_json_key(json, r->names[k]);
+        onv_json_i64(json, r->sizes[(size_t)i * r->n_names + k]);
+    }
+    onv_json_close(json);
+    onv_json_put_u64(json, "in_use_bytes", f->peak);
+    write_policies(json, "reserved_bytes", f->reserved);
+    onv_json_close(json);
+}
+
+static void write_requests(const onv_shape_requests *r, onv_json *json)
+{
+    onv_json_key(json, "shape_trace");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_key(json, "policies");
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) onv_json_string(json, onv_policy_text(p));
+    onv_json_close(json);
+    write_policies(json, "created_bytes", r->result.created);
+    write_policies(json, "most_bytes", r->result.most);
+    write_policies(json, "best_order_bytes", r->result.best);
+    write_policies(json, "worst_order_bytes", r->result.worst);
+    onv_json_key(json, "out_of_memory");
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
+        onv_json_bool(json, r->result.out_of_memory[p]);
+    onv_json_close(json);
+    onv_json_put_u64(json, "orders", r->result.n_orders);
+    onv_json_key(json, "requests");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < r->n_requests; i++) write_request(r, i, json);
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+void onv_write_sessions_json(const onv_view *view, onv_json *json)
+{
+    if (view->advice != NULL && view->advice->count > 0) write_advice(view->advice, json);
+    if (view->requests != NULL && view->requests->n_requests > 0)
+        write_requests(view->requests, json);
+}
+
+void onv_write_together_json(const onv_together_info *info, onv_json *json)
+{
+    onv_json_key(json, "together");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "sessions", info->sessions);
+    onv_json_put_u64(json, "arenas_low_bytes", info->arenas_low);
+    onv_json_put_u64(json, "arenas_high_bytes", info->arenas_high);
+    onv_json_put_known(json, "shared_arena_bytes", info->shared_arena < UINT64_MAX,
+                       info->shared_arena);
+    onv_json_put_u64(json, "driver_bytes", info->driver_bytes);
+    onv_json_put_u64(json, "context_low_bytes", info->context_low);
+    onv_json_put_u64(json, "context_high_bytes", info->context_high);
+    onv_json_put_u64(json, "total_low_bytes", info->total_low);
+    onv_json_put_u64(json, "total_high_bytes", info->total_high);
+    onv_json_close(json);
+}

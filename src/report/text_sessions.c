@@ -1,0 +1,256 @@
+/* ONNX Runtime's sessions: settings side by side, and sequences of requests. */
+#include <string.h>
+
+#include "report/sessions.h"
+
+static const char *bytes_text(const onv_page *page, uint64_t bytes)
+{
+    return onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text);
+}
+
+static void write_title(const onv_page *page, const char *title)
+{
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, title);
+    onv_page_line(page);
+}
+
+/* --- Advice ------------------------------------------------------------------------------------ */
+
+enum { ADVICE_ROWS = 8 };
+
+static const onv_column advice_columns[] = {
+    {"", .style = ONV_STYLE_DIM},
+    {"extend", .style = ONV_STYLE_PLAIN},
+    {"pattern", .style = ONV_STYLE_PLAIN},
+    {"initializers", .style = ONV_STYLE_PLAIN},
+    {"search", .style = ONV_STYLE_PLAIN},
+    {"first run", .right = true},
+    {"steady", .right = true},
+    {"in use", .right = true},
+    {"least limit", .right = true},
+};
+
+static const char *search_text(const onv_ort_settings *s)
+{
+    static const char *const names[] = {"EXHAUSTIVE", "HEURISTIC", "DEFAULT"};
+    return names[s->cudnn_conv_algo_search % 3];
+}
+
+static void add_advice(onv_table *table, const onv_page *page, const onv_ort_advice_row *row,
+                       bool is_given)
+{
+    const onv_ort_settings *s = &row->settings;
+    onv_table_add(table, is_given ? "given" : "");
+    onv_table_add(table,
+                  s->arena_extend_strategy == ONV_BFC_SAME_AS_REQUESTED ? "same" : "next 2^n");
+    onv_table_add(table, s->enable_mem_pattern ? "on" : "off");
+    onv_table_add(table, s->use_device_allocator_for_initializers ? "beside" : "in arena");
+    onv_table_add(table, search_text(s));
+    onv_table_add(table, bytes_text(page, row->first_run_bytes));
+    onv_table_add(table, bytes_text(page, row->steady_bytes));
+    onv_table_add(table, bytes_text(page, row->peak_bytes));
+    onv_table_add(table, bytes_text(page, row->least_limit));
+}
+
+/* Provider options that differ from the defaults, as `open` KEY `between` VALUE `close`. */
+static uint32_t write_provider_options(const onv_page *page, const onv_ort_settings *s,
+                                       const char *open, const char *between, const char *close)
+{
+    const onv_ort_settings *d = &onv_ort_settings_default;
+    uint32_t n = 0;
+    char number[24], other[24];
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
+        const char *key = onv_ort_setting_name(i, NULL);
+        const char *value = onv_ort_setting_value(s, i, number, sizeof number);
+        bool is_session = strchr(key, '.') != NULL || strncmp(key, "enable_mem", 10) == 0 ||
+                          strcmp(key, "graph_optimization_level") == 0;
+        if (is_session || strcmp(value, onv_ort_setting_value(d, i, other, sizeof other)) == 0)
+            continue;
+        onv_write_format(page->out, "%s%s\"%s\"%s\"%s\"%s", n++ > 0 ? ", " : "", open, key, between,
+                         value, close);
+    }
+    return n;
+}
+
+static void write_python(const onv_page *page, const onv_ort_settings *s)
+{
+    onv_write_text(page->out, "  Python\n    options = onnxruntime.SessionOptions()\n");
+    if (!s->enable_mem_pattern)
+        onv_write_text(page->out, "    options.enable_mem_pattern = False\n");
+    if (s->use_device_allocator_for_initializers)
+        onv_write_text(page->out, "    options.add_session_config_entry("
+                                  "\"session.use_device_allocator_for_initializers\", \"1\")\n");
+    onv_write_text(page->out, "    cuda = {");
+    write_provider_options(page, s, "", ": ", "");
+    onv_write_text(page->out,
+                   "}\n    session = onnxruntime.InferenceSession(path, options, "
+                   "providers=[(\"CUDAExecutionProvider\", cuda), \"CPUExecutionProvider\"])\n");
+}
+
+static void write_cxx(const onv_page *page, const onv_ort_settings *s)
+{
+    onv_write_text(page->out, "  C++\n    Ort::SessionOptions options;\n");
+    if (!s->enable_mem_pattern) onv_write_text(page->out, "    options.DisableMemPattern();\n");
+    if (s->use_device_allocator_for_initializers)
+        onv_write_text(page->out, "    options.AddConfigEntry("
+                                  "\"session.use_device_allocator_for_initializers\", \"1\");\n");
+    onv_write_text(page->out, "    Ort::CUDAProviderOptions cuda;\n    cuda.Update({");
+    write_provider_options(page, s, "{", ", ", "}");
+    onv_write_text(page->out, "});\n    options.AppendExecutionProvider_CUDA_V2(*cuda);\n");
+}
+
+void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose)
+{
+    const onv_ort_advice *advice = view->advice;
+    if (advice == NULL || advice->count == 0) return;
+    write_title(page, "Settings of ONNX Runtime, the arena of each");
+    onv_table table;
+    onv_table_init(&table, advice_columns, sizeof advice_columns / sizeof advice_columns[0]);
+    for (uint32_t i = 0; i < advice->count; i++)
+        if (verbose || i < ADVICE_ROWS || i == advice->given)
+            add_advice(&table, page, &advice->rows[i], i == advice->given);
+    onv_table_finish(&table, page);
+    if (!verbose && advice->count > ADVICE_ROWS)
+        onv_write_format(page->out, "  %u of %u; -v shows all\n", (unsigned)ADVICE_ROWS,
+                         (unsigned)advice->count);
+    onv_ort_settings best = advice->rows[0].settings;
+    best.gpu_mem_limit = advice->rows[0].least_limit;
+    onv_page_line(page);
+    onv_write_text(page->out, "  Least memory, with the limit that is enough:\n");
+    write_python(page, &best);
+    write_cxx(page, &best);
+}
+
+/* --- Requests ---------------------------------------------------------------------------------- */
+
+enum { REQUEST_ROWS = 24 };
+
+static const onv_column request_columns[] = {
+    {"", .right = true, .style = ONV_STYLE_DIM},
+    {"request", .least = 12},
+    {"in use", .right = true},
+    {"power of two", .right = true},
+    {"as requested", .right = true},
+    {"power of two, shrunk", .right = true, .least = 12},
+    {"as requested, shrunk", .right = true, .least = 12},
+};
+
+const char *onv_policy_text(uint32_t policy)
+{
+    static const char *const names[ONV_ORT_MOST_POLICIES] = {
+        "kNextPowerOfTwo", "kSameAsRequested", "kNextPowerOfTwo, shrunk after each run",
+        "kSameAsRequested, shrunk after each run"};
+    return names[policy];
+}
+
+static const char *dims_text(const onv_page *page, const onv_shape_requests *r, uint32_t request)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < r->n_names && text != NULL; i++)
+        text = onv_arena_printf(page->arena, "%s%s%s=%lld", text, i > 0 ? " " : "", r->names[i],
+                                (long long)r->sizes[(size_t)request * r->n_names + i]);
+    return text;
+}
+
+static bool grows(const onv_shape_requests *r, uint32_t request)
+{
+    for (uint32_t p = 0; p < 2; p++) {
+        uint64_t before =
+            request > 0 ? r->result.requests[request - 1].reserved[p] : r->result.created[p];
+        if (r->result.requests[request].reserved[p] > before) return true;
+    }
+    return false;
+}
+
+static void write_request_rows(const onv_shape_requests *r, const onv_page *page, bool verbose)
+{
+    onv_table table;
+    uint32_t shown = 0;
+    bool all = verbose || r->n_requests <= REQUEST_ROWS;
+    onv_table_init(&table, request_columns, sizeof request_columns / sizeof request_columns[0]);
+    for (uint32_t i = 0; i < r->n_requests; i++) {
+        bool is_last = i + 1 == r->n_requests;
+        if (!all && !is_last && (shown >= REQUEST_ROWS || !grows(r, i))) continue;
+        shown++;
+        const onv_ort_shape_figures *f = &r->result.requests[i];
+        onv_table_add(&table, onv_arena_printf(page->arena, "%u", i + 1));
+        onv_table_add(&table, dims_text(page, r, i));
+        onv_table_add(&table, bytes_text(page, f->peak));
+        for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
+            onv_table_add(&table, bytes_text(page, f->reserved[p]));
+    }
+    onv_table_finish(&table, page);
+    if (!all)
+        onv_write_format(page->out,
+                         "  requests that make the arena larger, and the last; "
+                         "-v shows all %u\n",
+                         (unsigned)r->n_requests);
+}
+
+void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose)
+{
+    const onv_shape_requests *r = view->requests;
+    if (r == NULL || r->n_requests == 0) return;
+    write_title(page, "Requests to one session of ONNX Runtime, the arena after each");
+    write_request_rows(r, page, verbose);
+    uint64_t in_use = 0;
+    for (uint32_t i = 0; i < r->n_requests; i++)
+        if (r->result.requests[i].peak > in_use) in_use = r->result.requests[i].peak;
+    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) {
+        if (r->result.out_of_memory[p]) {
+            onv_write_format(page->out, "  %s: gpu_mem_limit is not enough\n", onv_policy_text(p));
+            continue;
+        }
+        uint64_t end = r->result.requests[r->n_requests - 1].reserved[p];
+        onv_write_format(page->out, "  %s: %s at most, ", onv_policy_text(p),
+                         onv_label_bytes(r->result.most[p]).text);
+        onv_write_format(page->out, "%s at the end", onv_label_bytes(end).text);
+        onv_write_format(page->out, "; in other orders %s",
+                         onv_label_bytes(r->result.best[p]).text);
+        onv_write_format(page->out, " to %s\n", onv_label_bytes(r->result.worst[p]).text);
+    }
+    onv_write_format(page->out, "  %u requests of %u shapes, %u orders tried, %s in use at most\n",
+                     (unsigned)r->n_requests, (unsigned)r->n_shapes, (unsigned)r->result.n_orders,
+                     onv_label_bytes(in_use).text);
+}
+
+/* --- Together ---------------------------------------------------------------------------------- */
+
+static const onv_column together_columns[] = {
+    {"", .style = ONV_STYLE_PLAIN},
+    {"", .right = true},
+    {"", .least = 8, .style = ONV_STYLE_DIM},
+};
+
+static void add_sum(onv_table *table, const onv_page *page, const char *name, uint64_t low,
+                    uint64_t high, const char *note)
+{
+    const char *dash = onv_page_is_unicode(page) ? "–" : "-";
+    onv_table_add(table, name);
+    onv_table_add(table,
+                  onv_arena_printf(page->arena, "%s", onv_label_range(low, high, dash).text));
+    onv_table_add(table, note);
+}
+
+void onv_write_together(const onv_together_info *info, const onv_page *page)
+{
+    write_title(page, "Together, sessions of ONNX Runtime in one process");
+    onv_table table;
+    onv_table_init(&table, together_columns, 3);
+    onv_table_add(&table, "sessions");
+    onv_table_add(&table,
+                  onv_arena_printf(page->arena, "%llu", (unsigned long long)info->sessions));
+    onv_table_add(&table, "");
+    add_sum(&table, page, "arenas", info->arenas_low, info->arenas_high, "one for each session");
+    add_sum(&table, page, "handles", info->driver_bytes, info->driver_bytes, "of each session");
+    add_sum(&table, page, "context", info->context_low, info->context_high, "once");
+    add_sum(&table, page, "total", info->total_low, info->total_high, "");
+    onv_table_finish(&table, page);
+    if (info->shared_arena < UINT64_MAX)
+        onv_write_format(
+            page->out, "  one arena for all (session.use_env_allocators), one run at a time: %s\n",
+            onv_label_bytes(info->shared_arena).text);
+    else
+        onv_write_text(page->out, "  one arena for all: gpu_mem_limit is not enough\n");
+}

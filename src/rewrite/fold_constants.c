@@ -1,0 +1,79 @@
+/* Constant folding: what is computed from constants alone becomes a constant. Its contents are known where
+ * inference followed them; of larger ones only the size counts here. */
+#include <string.h>
+
+#include "rewrite/rules.h"
+#include "rewrite/seen.h"
+
+/* The shape of what the runtime knows the shape of. */
+static bool is_known_shape(const onv_edit *e, onv_node_id node)
+{
+    const onv_type *seen = onv_edit_seen(e, onv_edit_in(e, node, 0));
+    return onv_edit_is(e, node, "Shape", 0) && seen->kind == ONV_TYPE_TENSOR && seen->rank >= 0 &&
+           onv_type_is_static(seen);
+}
+
+static bool has_constant_inputs(const onv_edit *e, onv_node_id id)
+{
+    const onv_node *node = onv_edit_node_at(e, id);
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (onv_is_value(node->inputs[k]) && !onv_edit_is_constant(e, node->inputs[k]))
+            return false;
+    return true;
+}
+
+static bool has_sized_outputs(const onv_edit *e, onv_node_id id)
+{
+    const onv_node *node = onv_edit_node_at(e, id);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_value *value = onv_edit_value_at(e, node->outputs[k]);
+        if (value->type.kind != ONV_TYPE_TENSOR || value->bound_used ||
+            !onv_type_is_static(&value->type) || value->type.dtype == ONV_UNDEFINED)
+            return false;
+    }
+    return true;
+}
+
+/* The CPU computes with float16 and bfloat16 hardly anywhere: it moves them. */
+static bool has_cpu_kernel(const onv_edit *e, onv_node_id id)
+{
+    static const char *const moving[] = {"Cast",      "Compress",  "Concat",  "ConstantOfShape",
+                                         "Expand",    "Flatten",   "Gather",  "GatherElements",
+                                         "GatherND",  "Identity",  "Reshape", "ScatterElements",
+                                         "ScatterND", "Slice",     "Split",   "Squeeze",
+                                         "Transpose", "Unsqueeze", "Tile",    "Clip"};
+    const onv_node *node = onv_edit_node_at(e, id);
+    bool is_half = false;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        uint8_t dtype = onv_edit_value_at(e, node->inputs[k])->type.dtype;
+        is_half |= dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+    }
+    for (size_t i = 0; i < sizeof moving / sizeof moving[0]; i++)
+        if (strcmp(node->op_type, moving[i]) == 0) return true;
+    return !is_half;
+}
+
+bool onv_edit_can_fold(const onv_edit *e, onv_node_id id)
+{
+    const onv_node *node = onv_edit_node_at(e, id);
+    if (node->op == NULL || (node->op->flags & (ONV_OP_SUBGRAPH | ONV_OP_RANDOM)) != 0)
+        return false;
+    if (!has_sized_outputs(e, id)) return false;
+    if (is_known_shape(e, id)) return true;
+    /* The CPU folds; before nodes are assigned to it, ONNX's operators alone. */
+    return node->domain[0] == '\0' && has_constant_inputs(e, id) && has_cpu_kernel(e, id) &&
+           strcmp(node->op_type, "DequantizeLinear") != 0;
+}
+
+bool onv_rule_constant_folding(onv_edit *e, onv_node_id id)
+{
+    if (!e->is_seen) onv_seen_node(e, id);
+    if (!onv_edit_can_fold(e, id)) return false;
+    const onv_node *node = onv_edit_node_at(e, id);
+    for (uint32_t k = 0; k < node->n_outputs; k++)
+        if (onv_is_value(node->outputs[k])) onv_edit_fold(e, node->outputs[k]);
+    onv_edit_remove_with_inputs(e, id);
+    return true;
+}

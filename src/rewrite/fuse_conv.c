@@ -1,0 +1,177 @@
+/* What comes after a convolution or a product with constants, and is constant itself, goes into its
+ * weights. */
+#include <string.h>
+
+#include "rewrite/eliminate.h"
+
+static const onv_type *type_of(const onv_edit *e, onv_value_id value)
+{
+    return &onv_edit_value_at(e, value)->type;
+}
+
+/* A new weight of the same type, with other numbers, or as a vector. */
+static onv_value_id weight_like(onv_edit *e, onv_value_id weight, onv_dtype dtype, bool is_vector)
+{
+    int64_t dims[ONV_MAX_RANK];
+    const onv_value *value = onv_edit_value_at(e, weight);
+    for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dims[i].raw;
+    int rank = is_vector ? 1 : value->type.rank;
+    return onv_edit_add_weight(e, value->graph, value->name, dtype, dims, rank, NULL);
+}
+
+static bool is_floating(uint8_t dtype)
+{
+    return dtype == ONV_FLOAT || dtype == ONV_DOUBLE || dtype == ONV_FLOAT16;
+}
+
+/* The node after a convolution of constant weights that nobody else reads. */
+static onv_node_id after_conv(const onv_edit *e, onv_node_id conv, const char *op_type)
+{
+    const onv_node *at = onv_edit_node_at(e, conv);
+    onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, conv, 0));
+    if (!onv_is_node(next) || !onv_edit_is(e, next, op_type, 0) || onv_edit_makes_result(e, next))
+        return ONV_NO_NODE;
+    if (at->n_inputs < 2 || !onv_edit_is_constant(e, at->inputs[1])) return ONV_NO_NODE;
+    bool has_bias = at->n_inputs > 2 && onv_is_value(at->inputs[2]);
+    if (has_bias && !onv_edit_is_constant(e, at->inputs[2])) return ONV_NO_NODE;
+    for (uint32_t k = 1; k < onv_edit_node_at(e, next)->n_inputs; k++)
+        if (!onv_edit_is_constant(e, onv_edit_in(e, next, k))) return ONV_NO_NODE;
+    return next;
+}
+
+/* The convolution with other weights does what the next node did. */
+static void absorb(onv_edit *e, onv_node_id conv, onv_node_id next, onv_value_id w, onv_value_id b)
+{
+    onv_value_id inputs[] = {onv_edit_in(e, conv, 0), w, b};
+    onv_edit_set_inputs(e, conv, inputs, onv_is_value(b) ? 3 : 2);
+    onv_edit_bypass(e, next, 0);
+}
+
+/* [c, 1, ...] of one rank less than the weights, of which the first dim is c; or [1, c, 1, ...]. */
+static bool is_per_channel(const onv_type *w, const onv_type *other, bool may_have_batch)
+{
+    int at = other->rank - (w->rank - 1);
+    if (w->rank < 4 || at < 0 || at > may_have_batch) return false;
+    if (at == 1 && !onv_dim_is(other->dims[0], 1)) return false;
+    if (!onv_dim_same(other->dims[at], w->dims[0])) return false;
+    for (int i = at + 1; i < other->rank; i++)
+        if (!onv_dim_is(other->dims[i], 1)) return false;
+    return true;
+}
+
+bool onv_rule_conv_add(onv_edit *e, onv_node_id conv)
+{
+    onv_node_id add = after_conv(e, conv, "Add");
+    if (!onv_is_node(add)) return false;
+    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
+    onv_value_id other = onv_edit_in(e, add, 1);
+    uint8_t dtype = type_of(e, other)->dtype;
+    if (!is_floating(dtype) || !is_per_channel(type_of(e, w), type_of(e, other), true))
+        return false;
+    if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
+    const int64_t channels = type_of(e, w)->dims[0].raw;
+    const onv_value *value = onv_edit_value_at(e, other);
+    absorb(e, conv, add, w,
+           onv_edit_add_weight(e, value->graph, value->name, (onv_dtype)dtype, &channels, 1, NULL));
+    return true;
+}
+
+bool onv_rule_conv_mul(onv_edit *e, onv_node_id conv)
+{
+    onv_node_id mul = after_conv(e, conv, "Mul");
+    if (!onv_is_node(mul)) return false;
+    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
+    onv_value_id other = onv_edit_in(e, mul, 1);
+    uint8_t dtype = type_of(e, w)->dtype;
+    if (!is_floating(dtype) || type_of(e, other)->dtype != dtype || type_of(e, w)->rank < 4)
+        return false;
+    if (type_of(e, other)->rank != 0 && !is_per_channel(type_of(e, w), type_of(e, other), false))
+        return false;
+    onv_value_id scaled = onv_is_value(b) ? weight_like(e, b, (onv_dtype)dtype, true) : b;
+    absorb(e, conv, mul, weight_like(e, w, (onv_dtype)dtype, false), scaled);
+    return true;
+}
+
+/* --- BatchNormalization ------------------------------------------------------------------------ */
+
+/* One output, and vectors of `n` elements of that type. */
+static bool is_vector_norm(const onv_edit *e, onv_node_id norm, onv_dim n, bool same_dtype,
+                           uint8_t dtype)
+{
+    const onv_node *at = onv_edit_node_at(e, norm);
+    if (at->n_inputs != 5) return false;
+    for (uint32_t k = 1; k < at->n_outputs; k++)
+        if (onv_is_value(at->outputs[k])) return false;
+    for (uint32_t k = 1; k < 5; k++) {
+        if (!onv_edit_is_constant(e, at->inputs[k])) return false;
+        const onv_type *type = type_of(e, at->inputs[k]);
+        if (type->rank != 1 || !onv_dim_same(type->dims[0], n) || !is_floating(type->dtype))
+            return false;
+        if (same_dtype && type->dtype != dtype) return false;
+    }
+    return true;
+}
+
+bool onv_rule_conv_bn(onv_edit *e, onv_node_id conv)
+{
+    onv_node_id norm = after_conv(e, conv, "BatchNormalization");
+    if (!onv_is_node(norm)) return false;
+    onv_value_id w = onv_edit_in(e, conv, 1), b = onv_edit_in(e, conv, 2);
+    const onv_type *type = type_of(e, w);
+    uint8_t dtype = type->dtype;
+    if (type->rank <= 2 || !is_vector_norm(e, norm, type->dims[0], true, dtype)) return false;
+    if (onv_is_value(b) && type_of(e, b)->dtype != dtype) return false;
+    onv_value_id bias = weight_like(e, onv_edit_in(e, norm, 2), (onv_dtype)dtype, true);
+    absorb(e, conv, norm, weight_like(e, w, (onv_dtype)dtype, false), bias);
+    return true;
+}
+
+/* The normalisation after a product, through Reshapes and Transposes that nobody else reads. */
+static onv_node_id norm_after(const onv_edit *e, onv_node_id node)
+{
+    enum { MOST_BETWEEN = 16 };
+    for (int i = 0; i < MOST_BETWEEN; i++) {
+        node = onv_edit_only_user(e, onv_edit_out(e, node, 0));
+        if (!onv_is_node(node)) return ONV_NO_NODE;
+        if (onv_edit_is(e, node, "BatchNormalization", 0)) return node;
+        if (!onv_edit_is(e, node, "Reshape", 20) && !onv_edit_is(e, node, "Transpose", 20))
+            return ONV_NO_NODE;
+    }
+    return ONV_NO_NODE;
+}
+
+bool onv_rule_matmul_bn(onv_edit *e, onv_node_id matmul)
+{
+    onv_node_id norm = norm_after(e, matmul);
+    onv_value_id b = onv_edit_in(e, matmul, 1);
+    if (!onv_is_node(norm) || !onv_edit_is_constant(e, b)) return false;
+    const onv_type *type = type_of(e, b);
+    const onv_attr *epsilon = onv_node_attr(onv_edit_node_at(e, norm), "epsilon");
+    uint8_t dtype = type->dtype;
+    if (type->rank != 2 || !is_floating(dtype) || epsilon == NULL) return false;
+    if (!is_vector_norm(e, norm, type->dims[1], false, dtype)) return false;
+    const onv_type *a = onv_edit_seen(e, onv_edit_in(e, matmul, 0));
+    if (onv_type_has_rank(a) && a->rank != 2) return false;
+    onv_value_id bias = weight_like(e, onv_edit_in(e, norm, 2),
+                                    (onv_dtype)type_of(e, onv_edit_in(e, norm, 2))->dtype, true);
+    onv_value_id inputs[] = {onv_edit_in(e, matmul, 0), weight_like(e, b, (onv_dtype)dtype, false),
+                             bias};
+    onv_value_id out = onv_edit_out(e, matmul, 0);
+    bool makes_result = onv_edit_makes_result(e, norm);
+    if (!makes_result || onv_edit_in_node(e, norm, 0).index != matmul.index) {
+        if (!onv_edit_bypass(e, norm, 0)) return false;
+    } else {
+        out = onv_edit_out(e, norm, 0);
+        onv_edit_remove(e, norm);
+    }
+    onv_new_node gemm = {.op_type = "Gemm",
+                         .name = "MatMulBnFusion_Gemm",
+                         .inputs = inputs,
+                         .n_inputs = 3,
+                         .outputs = &out,
+                         .n_outputs = 1,
+                         .at = matmul};
+    onv_edit_add(e, &gemm);
+    onv_edit_remove(e, matmul);
+    return true;
+}

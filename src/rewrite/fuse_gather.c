@@ -1,0 +1,235 @@
+/* Gathers and Slices that share out a tensor; a Gather of a range. */
+#include "rewrite/fuse.h"
+
+#include <string.h>
+
+/* --- GatherSliceToSplitFusion ------------------------------------------------------------------ */
+
+enum { MAX_PARTS = 64 }; /* a value that is shared out to more is left alone */
+
+typedef struct part {
+    onv_node_id node;
+    int64_t start, size;
+    bool is_squeezed; /* the index of a Gather has no dims */
+} part;
+
+/* An end far beyond any size counts as one. */
+static bool read_number(onv_edit *e, onv_value_id value, int64_t *number, int *rank)
+{
+    if (!onv_is_value(value) || !onv_edit_is_constant(e, value)) return false;
+    const onv_type *type = &onv_edit_value_at(e, value)->type;
+    if (type->dtype != ONV_INT64 || !onv_type_has_rank(type) || type->rank > 1) return false;
+    const onv_known *known = onv_edit_constant(e, value);
+    if (known == NULL || known->count != 1) return false;
+    onv_dim element = known->elems[0].i;
+    if (!onv_dim_is_const(element) && !onv_dim_is_infinite(element)) return false;
+    *number = element.raw;
+    *rank = type->rank;
+    return true;
+}
+
+static bool read_axis(onv_edit *e, onv_node_id node, int rank, int64_t *axis)
+{
+    int unused;
+    if (onv_fuse_is(e, node, "Gather"))
+        *axis = onv_edit_int(e, node, "axis", 0);
+    else if (!read_number(e, onv_edit_in(e, node, 3), axis, &unused))
+        return false;
+    if (*axis < 0) *axis += rank;
+    return *axis >= 0 && *axis < rank;
+}
+
+static int64_t clamp_index(int64_t index, int64_t size)
+{
+    if (index < 0) index += size;
+    return index < 0 ? 0 : index > size ? size : index;
+}
+
+static bool read_part(onv_edit *e, onv_node_id node, int rank, int64_t axis, int64_t size, part *p)
+{
+    int64_t own, end, step = 1;
+    int index_rank, unused;
+    *p = (part){.node = node, .size = 1};
+    if (!read_axis(e, node, rank, &own) || own != axis) return false;
+    if (!read_number(e, onv_edit_in(e, node, 1), &p->start, &index_rank)) return false;
+    if (onv_fuse_is(e, node, "Gather")) {
+        if (p->start < 0) p->start += size;
+        p->is_squeezed = index_rank == 0;
+        return p->start >= 0 && p->start < size;
+    }
+    if (!read_number(e, onv_edit_in(e, node, 2), &end, &unused)) return false;
+    onv_value_id steps = onv_edit_in(e, node, 4);
+    if (onv_is_value(steps) && (!read_number(e, steps, &step, &unused) || step != 1)) return false;
+    p->start = clamp_index(p->start, size);
+    p->size = clamp_index(end, size) - p->start;
+    return p->size > 0;
+}
+
+/* The parts in the order of their starts; false where they overlap or leave something out. */
+static bool sort_parts(part *parts, uint32_t n, int64_t size)
+{
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k > 0 && parts[k - 1].start > parts[k].start; k--) {
+            part held = parts[k];
+            parts[k] = parts[k - 1];
+            parts[k - 1] = held;
+        }
+    int64_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (parts[i].start != at) return false;
+        at += parts[i].size;
+    }
+    return at == size;
+}
+
+/* The Gathers and Slices of the value in the order in which the nodes were made. */
+static uint32_t list_parts(const onv_edit *e, onv_value_id value, onv_graph_id graph,
+                           onv_node_id nodes[MAX_PARTS])
+{
+    uint32_t n = 0;
+    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
+         use = onv_edit_next_use(e, use)) {
+        bool fits = use->input == 0 && onv_edit_node_at(e, use->node)->graph.index == graph.index &&
+                    (onv_fuse_is(e, use->node, "Gather") || onv_fuse_is(e, use->node, "Slice"));
+        if (!fits) continue;
+        if (n == MAX_PARTS) return 0;
+        uint32_t at = n++;
+        for (; at > 0 && nodes[at - 1].index > use->node.index; at--) nodes[at] = nodes[at - 1];
+        nodes[at] = use->node;
+    }
+    return n;
+}
+
+static void add_squeeze(onv_edit *e, const part *p, onv_value_id in, int64_t axis)
+{
+    onv_graph_id graph = onv_edit_node_at(e, p->node)->graph;
+    onv_value_id out = onv_edit_out(e, p->node, 0);
+    onv_value_id inputs[2] = {
+        in, onv_edit_add_weight(e, graph, "squeeze_axes", ONV_INT64, &(int64_t){1}, 1, &axis)};
+    onv_new_node made = {.op_type = "Squeeze",
+                         .inputs = inputs,
+                         .n_inputs = 2,
+                         .outputs = &out,
+                         .n_outputs = 1,
+                         .at = p->node};
+    if (e->status == ONV_OK) onv_edit_add(e, &made);
+}
+
+static bool replace_parts(onv_edit *e, onv_value_id value, const part *parts, uint32_t n,
+                          int64_t axis)
+{
+    onv_value_id outputs[MAX_PARTS];
+    int64_t sizes[MAX_PARTS];
+    onv_node_id first = parts[0].node;
+    for (uint32_t i = 0; i < n; i++) {
+        onv_value_id out = onv_edit_out(e, parts[i].node, 0);
+        outputs[i] = parts[i].is_squeezed
+                         ? onv_edit_add_value(e, onv_edit_node_at(e, first)->graph, out, "_split")
+                         : out;
+        sizes[i] = parts[i].size;
+        if (parts[i].node.index < first.index) first = parts[i].node;
+    }
+    onv_graph_id graph = onv_edit_node_at(e, first)->graph;
+    int64_t count = n;
+    onv_value_id inputs[2] = {value,
+                              onv_edit_add_weight(e, graph, "splits", ONV_INT64, &count, 1, sizes)};
+    onv_attr attr = onv_fuse_int(e, "axis", axis);
+    onv_new_node made = {.op_type = "Split",
+                         .inputs = inputs,
+                         .n_inputs = 2,
+                         .outputs = outputs,
+                         .n_outputs = n,
+                         .attrs = &attr,
+                         .n_attrs = 1,
+                         .at = first};
+    if (e->status == ONV_OK) onv_edit_add(e, &made);
+    for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
+        if (parts[i].is_squeezed) add_squeeze(e, &parts[i], outputs[i], axis);
+        if (e->status == ONV_OK) onv_edit_remove(e, parts[i].node);
+    }
+    return e->status == ONV_OK;
+}
+
+static bool share_out(onv_edit *e, onv_value_id value, onv_graph_id graph)
+{
+    onv_node_id nodes[MAX_PARTS];
+    part parts[MAX_PARTS];
+    int rank = onv_fuse_rank(e, value);
+    uint32_t n = list_parts(e, value, graph, nodes);
+    int64_t axis;
+    if (n < 2 || rank < 0 || !read_axis(e, nodes[0], rank, &axis)) return false;
+    onv_dim size = onv_fuse_dim(e, value, (int)axis);
+    if (!onv_dim_is_const(size)) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!read_part(e, nodes[i], rank, axis, size.raw, &parts[i])) return false;
+    return sort_parts(parts, n, size.raw) && replace_parts(e, value, parts, n, axis);
+}
+
+/* Inputs, then initializers, then what nodes with one output make, but for Shape. */
+uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
+{
+    uint32_t n = 0;
+    const onv_graph *at = onv_model_graph(e->model, graph);
+    onv_node_id first = onv_edit_first(e, graph);
+    if (!onv_is_node(first) || onv_edit_opset(e) < 13) return 0;
+    for (uint32_t i = 0; i < at->n_inputs && e->status == ONV_OK; i++)
+        if (onv_edit_n_uses(e, at->inputs[i]) > 1) n += share_out(e, at->inputs[i], graph);
+    for (uint32_t i = 0; i < e->model->values.count && e->status == ONV_OK; i++) {
+        onv_value_id value = {i};
+        const onv_value *v = onv_edit_value_at(e, value);
+        if (onv_value_is_weight(v) && v->graph.index == graph.index &&
+            onv_edit_n_uses(e, value) > 1)
+            n += share_out(e, value, graph);
+    }
+    for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node) && e->status == ONV_OK;
+         node = onv_edit_next(e, node)) {
+        if (!onv_edit_is_there(e, node) || onv_edit_node_at(e, node)->n_outputs != 1 ||
+            onv_fuse_is(e, node, "Shape") || onv_edit_n_output_uses(e, node) < 2)
+            continue;
+        n += share_out(e, onv_edit_out(e, node, 0), graph);
+    }
+    return n;
+}
+
+/* --- GatherToSliceFusion ----------------------------------------------------------------------- */
+
+bool onv_fuse_gather_to_slice(onv_edit *e, onv_node_id range)
+{
+    if (!onv_fuse_is(e, range, "Range") || onv_edit_n_output_uses(e, range) != 1 ||
+        onv_edit_makes_result(e, range))
+        return false;
+    onv_node_id gather = onv_fuse_reader(e, range);
+    if (!onv_fuse_is(e, gather, "Gather") ||
+        !onv_fuse_same_value(onv_edit_in(e, gather, 1), onv_edit_out(e, range, 0)))
+        return false;
+    onv_graph_id graph = onv_edit_node_at(e, gather)->graph;
+    bool is_13 = onv_edit_node_at(e, gather)->version >= 13;
+    int64_t zero = 0, one = 1, axis = onv_edit_int(e, gather, "axis", 0);
+    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, onv_edit_out(e, range, 0))->type.dtype;
+    onv_value_id lengths[3];
+    onv_attr attr = onv_fuse_ints(e, "axes", &zero, 1);
+    onv_value_id axes = ONV_NO_VALUE;
+    if (is_13) axes = onv_edit_add_weight(e, graph, "unsqueeze_axes", ONV_INT64, &one, 1, &zero);
+    for (uint32_t i = 0; i < 3 && e->status == ONV_OK; i++) {
+        onv_value_id in[2] = {onv_edit_in(e, range, i), axes};
+        onv_new_node made = {.op_type = "Unsqueeze",
+                             .inputs = in,
+                             .n_inputs = is_13 ? 2 : 1,
+                             .n_outputs = 1,
+                             .attrs = is_13 ? NULL : &attr,
+                             .n_attrs = is_13 ? 0 : 1,
+                             .at = range};
+        onv_node_id node = onv_edit_add(e, &made);
+        if (e->status == ONV_OK) lengths[i] = onv_edit_out(e, node, 0);
+    }
+    if (e->status != ONV_OK) return false;
+    onv_value_id inputs[5] = {onv_edit_in(e, gather, 0), lengths[0], lengths[1],
+                              onv_edit_add_weight(e, graph, "slice_axes", dtype, &one, 1, &axis),
+                              lengths[2]};
+    return onv_fuse_replace(e, &(onv_fused){.op_type = "Slice",
+                                            .inputs = inputs,
+                                            .n_inputs = 5,
+                                            .last = gather,
+                                            .nodes = (onv_node_id[]){range, gather},
+                                            .n_nodes = 2});
+}

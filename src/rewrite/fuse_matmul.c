@@ -1,0 +1,211 @@
+/* What a MatMul takes over: Transposes before it, scales around it. */
+#include "rewrite/fuse.h"
+
+#include <string.h>
+
+/* --- FusedMatMul ------------------------------------------------------------------------------- */
+
+typedef struct matmul {
+    int64_t trans[2], trans_batch[2];
+    double alpha;
+} matmul;
+
+static bool is_fused(const onv_edit *e, onv_node_id node)
+{
+    return onv_edit_is_of(e, node, ONV_MS_DOMAIN, "FusedMatMul");
+}
+
+static matmul read_matmul(const onv_edit *e, onv_node_id node)
+{
+    if (!is_fused(e, node)) return (matmul){.alpha = 1};
+    return (matmul){
+        .trans = {onv_edit_int(e, node, "transA", 0), onv_edit_int(e, node, "transB", 0)},
+        .trans_batch = {onv_edit_int(e, node, "transBatchA", 0),
+                        onv_edit_int(e, node, "transBatchB", 0)},
+        .alpha = onv_edit_float(e, node, "alpha", 1)};
+}
+
+static bool add_fused(onv_edit *e, const matmul *m, const onv_value_id inputs[2], onv_node_id last,
+                      const onv_node_id *nodes, uint32_t n_nodes)
+{
+    onv_attr attrs[5] = {
+        onv_fuse_int(e, "transA", m->trans[0]), onv_fuse_int(e, "transB", m->trans[1]),
+        onv_fuse_int(e, "transBatchA", m->trans_batch[0]),
+        onv_fuse_int(e, "transBatchB", m->trans_batch[1]), onv_fuse_float(e, "alpha", m->alpha)};
+    return onv_fuse_replace(e, &(onv_fused){.op_type = "FusedMatMul",
+                                            .domain = ONV_MS_DOMAIN,
+                                            .inputs = inputs,
+                                            .n_inputs = 2,
+                                            .attrs = attrs,
+                                            .n_attrs = 5,
+                                            .last = last,
+                                            .nodes = nodes,
+                                            .n_nodes = n_nodes});
+}
+
+/* --- MatmulTransposeFusion --------------------------------------------------------------------- */
+
+/* Whether a permutation leaves the last axis among the last two and the batch axes next to each other:
+ * [b, m, k] -> [b, k, m] (`trans`), [m, b, k] -> [b, m, k] (`batch`), or both. */
+static bool is_taken_perm(const int64_t *perm, int64_t rank, bool *trans, bool *batch)
+{
+    if (rank < 2) return false;
+    bool is_last = perm[rank - 1] == rank - 1, is_before = perm[rank - 2] == rank - 1;
+    if (!is_last && !is_before) return false;
+    if (rank >= 3 && perm[0] != 0 && perm[0] != 1) return false;
+    for (int64_t i = 0; i < rank - 3; i++)
+        if (perm[i] + 1 != perm[i + 1]) return false;
+    *trans = !is_last;
+    *batch = rank >= 3 && perm[0] == 1;
+    return true;
+}
+
+static bool is_taken_transpose(const onv_edit *e, onv_node_id node, bool *trans, bool *batch)
+{
+    if (!onv_is_node(node) || !onv_fuse_is(e, node, "Transpose") || onv_edit_makes_result(e, node))
+        return false;
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "perm");
+    if (attr != NULL && attr->kind == ONV_ATTR_INTS)
+        return is_taken_perm(attr->ints, attr->count, trans, batch);
+    int64_t reversed[ONV_MAX_RANK];
+    int rank = onv_fuse_rank(e, onv_edit_in(e, node, 0));
+    for (int i = 0; i < rank; i++) reversed[i] = rank - 1 - i;
+    return rank > 0 && is_taken_perm(reversed, rank, trans, batch);
+}
+
+/* Transpose -> Cast becomes Cast -> Transpose; the new Transpose. */
+static onv_node_id swap_cast(onv_edit *e, onv_node_id cast, onv_node_id transpose)
+{
+    const onv_node *node = onv_edit_node_at(e, cast);
+    onv_value_id in = onv_edit_in(e, transpose, 0), out = onv_edit_out(e, cast, 0);
+    onv_new_node made = {.op_type = "Cast",
+                         .inputs = &in,
+                         .n_inputs = 1,
+                         .n_outputs = 1,
+                         .attrs = node->attrs,
+                         .n_attrs = node->n_attrs,
+                         .at = cast};
+    onv_node_id new_cast = onv_edit_add(e, &made);
+    if (e->status != ONV_OK) return ONV_NO_NODE;
+    in = onv_edit_out(e, new_cast, 0);
+    node = onv_edit_node_at(e, transpose);
+    made = (onv_new_node){.op_type = "Transpose",
+                          .inputs = &in,
+                          .n_inputs = 1,
+                          .outputs = &out,
+                          .n_outputs = 1,
+                          .attrs = node->attrs,
+                          .n_attrs = node->n_attrs,
+                          .at = cast};
+    onv_node_id new_transpose = onv_edit_add(e, &made);
+    if (e->status != ONV_OK) return ONV_NO_NODE;
+    onv_edit_remove(e, cast);
+    if (onv_edit_n_output_uses(e, transpose) == 0) onv_edit_remove(e, transpose);
+    return new_transpose;
+}
+
+static onv_node_id transpose_before(onv_edit *e, onv_node_id node, uint32_t k, bool *trans,
+                                    bool *batch)
+{
+    onv_node_id before = onv_edit_in_node(e, node, k);
+    if (is_taken_transpose(e, before, trans, batch)) return before;
+    if (!onv_is_node(before) || !onv_fuse_is(e, before, "Cast") || onv_edit_makes_result(e, before))
+        return ONV_NO_NODE;
+    onv_node_id transpose = onv_edit_in_node(e, before, 0);
+    if (!is_taken_transpose(e, transpose, trans, batch)) return ONV_NO_NODE;
+    return swap_cast(e, before, transpose);
+}
+
+bool onv_fuse_matmul_transpose(onv_edit *e, onv_node_id node)
+{
+    if (!onv_fuse_is(e, node, "MatMul") && !is_fused(e, node)) return false;
+    onv_value_id inputs[2] = {onv_edit_in(e, node, 0), onv_edit_in(e, node, 1)};
+    if (!onv_fuse_is_float(e, inputs[0]) || !onv_fuse_is_float(e, inputs[1])) return false;
+    int ranks[2] = {onv_fuse_rank(e, inputs[0]), onv_fuse_rank(e, inputs[1])};
+    matmul m = read_matmul(e, node);
+    onv_node_id before[2] = {ONV_NO_NODE, ONV_NO_NODE};
+    bool trans[2] = {false, false}, batch[2] = {false, false};
+    for (uint32_t k = 0; k < 2 && e->status == ONV_OK; k++)
+        if (m.trans_batch[k] == 0) before[k] = transpose_before(e, node, k, &trans[k], &batch[k]);
+    if ((batch[0] || batch[1]) && (ranks[0] < 0 || ranks[0] != ranks[1]))
+        for (uint32_t k = 0; k < 2; k++)
+            if (batch[k]) before[k] = ONV_NO_NODE;
+    if (e->status != ONV_OK || (!onv_is_node(before[0]) && !onv_is_node(before[1]))) return false;
+    onv_node_id nodes[3] = {node};
+    uint32_t n_nodes = 1;
+    for (uint32_t k = 0; k < 2; k++) {
+        if (!onv_is_node(before[k])) continue;
+        inputs[k] = onv_edit_in(e, before[k], 0);
+        m.trans[k] ^= trans[k];
+        m.trans_batch[k] ^= batch[k];
+        nodes[n_nodes++] = before[k];
+    }
+    return add_fused(e, &m, inputs, node, nodes, n_nodes);
+}
+
+/* --- MatMulScaleFusion ------------------------------------------------------------------------- */
+
+/* A constant of one element whose rank is not above that of the other input. */
+static bool is_scale(onv_edit *e, onv_value_id scale, onv_value_id other, double *number)
+{
+    int rank = onv_fuse_rank(e, other), own = onv_fuse_rank(e, scale);
+    return onv_is_value(scale) && onv_edit_is_constant(e, scale) && own >= 0 &&
+           own <= (rank < 0 ? 0 : rank) && onv_edit_scalar(e, scale, number);
+}
+
+/* Division by a number or multiplication with one: the factor, and the input that is scaled. */
+static bool read_scale(onv_edit *e, onv_node_id node, double *factor, onv_value_id *scaled)
+{
+    if (onv_fuse_is(e, node, "Div")) {
+        *scaled = onv_edit_in(e, node, 0);
+        if (!is_scale(e, onv_edit_in(e, node, 1), *scaled, factor)) return false;
+        *factor = 1 / *factor;
+        return true;
+    }
+    for (uint32_t k = 0; onv_fuse_is(e, node, "Mul") && k < 2; k++) {
+        *scaled = onv_edit_in(e, node, 1 - k);
+        if (is_scale(e, onv_edit_in(e, node, k), *scaled, factor)) return true;
+    }
+    return false;
+}
+
+static bool is_scalable(const onv_edit *e, onv_node_id node)
+{
+    if (!onv_fuse_is(e, node, "MatMul") && !is_fused(e, node)) return false;
+    bool is_cpu = onv_edit_node_at(e, node)->provider == ONV_PROVIDER_CPU;
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_value_id in = onv_edit_in(e, node, k);
+        if (!onv_fuse_is_float(e, in)) return false;
+        onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
+        if (is_cpu && dtype != ONV_FLOAT && dtype != ONV_DOUBLE) return false;
+    }
+    return true;
+}
+
+bool onv_fuse_matmul_scale(onv_edit *e, onv_node_id node)
+{
+    if (!is_scalable(e, node)) return false;
+    matmul m = read_matmul(e, node);
+    onv_value_id inputs[2] = {onv_edit_in(e, node, 0), onv_edit_in(e, node, 1)}, scaled;
+    onv_node_id nodes[4] = {node}, last = node;
+    uint32_t n_nodes = 1;
+    double factor;
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_node_id before = onv_edit_in_node(e, node, k);
+        if (!onv_is_node(before) || !onv_fuse_same_provider(e, before, node) ||
+            !read_scale(e, before, &factor, &scaled) || onv_fuse_rank(e, scaled) <= 0)
+            continue;
+        inputs[k] = scaled;
+        m.alpha *= factor;
+        nodes[n_nodes++] = before;
+    }
+    if (onv_fuse_has_uses(e, node, 1)) {
+        onv_node_id behind = onv_fuse_reader(e, node);
+        if (onv_is_node(behind) && onv_fuse_same_provider(e, behind, node) &&
+            read_scale(e, behind, &factor, &scaled)) {
+            m.alpha *= factor;
+            nodes[n_nodes++] = last = behind;
+        }
+    }
+    return n_nodes > 1 && add_fused(e, &m, inputs, last, nodes, n_nodes);
+}

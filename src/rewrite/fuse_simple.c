@@ -1,0 +1,281 @@
+/* Two nodes that are one. */
+#include <string.h>
+
+#include "rewrite/eliminate.h"
+
+/* The node after one that is read once, where it is that operator. */
+static onv_node_id next_of(const onv_edit *e, onv_node_id node, const char *op_type)
+{
+    if (onv_edit_n_output_uses(e, node) != 1 || onv_edit_makes_result(e, node)) return ONV_NO_NODE;
+    onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0));
+    bool is_it = onv_is_node(next) && onv_edit_is(e, next, op_type, 0) &&
+                 onv_edit_node_at(e, next)->provider == onv_edit_node_at(e, node)->provider;
+    return is_it ? next : ONV_NO_NODE;
+}
+
+/* 1 / x * y is y / x. */
+bool onv_rule_div_mul(onv_edit *e, onv_node_id node)
+{
+    double one;
+    onv_node_id mul = next_of(e, node, "Mul");
+    if (!onv_is_node(mul) || !onv_edit_scalar(e, onv_edit_in(e, node, 0), &one) || one != 1)
+        return false;
+    uint32_t other = onv_edit_in(e, mul, 0).index == onv_edit_out(e, node, 0).index ? 1 : 0;
+    onv_value_id inputs[] = {onv_edit_in(e, mul, other), onv_edit_in(e, node, 1)};
+    onv_value_id out = onv_edit_out(e, mul, 0);
+    onv_new_node div = {.op_type = "Div",
+                        .name = onv_edit_node_at(e, node)->name,
+                        .inputs = inputs,
+                        .n_inputs = 2,
+                        .outputs = &out,
+                        .n_outputs = 1,
+                        .at = mul};
+    onv_edit_add(e, &div);
+    onv_edit_remove(e, mul);
+    onv_edit_remove(e, node);
+    return true;
+}
+
+/* A Clip from 0 on does what a Relu before it does. */
+bool onv_rule_relu_clip(onv_edit *e, onv_node_id node)
+{
+    double least = -1;
+    onv_node_id clip = next_of(e, node, "Clip");
+    if (!onv_is_node(clip) || !onv_edit_can_remove(e, node)) return false;
+    onv_value_id min = onv_edit_in(e, clip, 1);
+    bool is_input = onv_edit_node_at(e, clip)->version >= 11;
+    if (is_input && onv_is_value(min) && !onv_edit_scalar(e, min, &least)) return false;
+    if (is_input && least < 0) {
+        onv_value_id inputs[] = {onv_edit_in(e, clip, 0), ONV_NO_VALUE, onv_edit_in(e, clip, 2)};
+        onv_dtype dtype = (onv_dtype)onv_edit_seen(e, inputs[0])->dtype;
+        const int64_t zero = 0;
+        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "min_zero_constant",
+                                        dtype, NULL, 0, &zero);
+        onv_edit_set_inputs(e, clip, inputs, onv_is_value(inputs[2]) ? 3 : 2);
+    }
+    return onv_edit_remove_single(e, node);
+}
+
+/* --- Gemm -------------------------------------------------------------------------------------- */
+
+static bool is_one(onv_dim dim)
+{
+    return onv_dim_is(dim, 1);
+}
+
+/* (N), (1, N), (M, 1) or (M, N). */
+static bool is_gemm_bias(const onv_type *bias, onv_dim m, onv_dim n)
+{
+    if (!onv_type_has_rank(bias)) return false;
+    if (bias->rank == 1) return onv_dim_same(bias->dims[0], n);
+    if (bias->rank != 2) return false;
+    if (is_one(bias->dims[0]) && onv_dim_same(bias->dims[1], n)) return true;
+    return onv_dim_same(bias->dims[0], m) &&
+           (is_one(bias->dims[1]) || onv_dim_same(bias->dims[1], n));
+}
+
+static void replace_by_gemm(onv_edit *e, onv_node_id gemm, onv_node_id last,
+                            const onv_value_id *inputs, uint32_t n, const onv_attr *attrs,
+                            uint32_t n_attrs)
+{
+    onv_value_id out = onv_edit_out(e, last, 0);
+    onv_new_node fused = {.op_type = "Gemm",
+                          .name = onv_edit_node_at(e, gemm)->name,
+                          .inputs = inputs,
+                          .n_inputs = n,
+                          .outputs = &out,
+                          .n_outputs = 1,
+                          .attrs = attrs,
+                          .n_attrs = n_attrs,
+                          .version = onv_edit_node_at(e, gemm)->version,
+                          .at = last};
+    onv_edit_add(e, &fused);
+    if (last.index != gemm.index) onv_edit_remove(e, last);
+    onv_edit_remove(e, gemm);
+}
+
+/* A Gemm without C, and a Sum of two: C is the other. */
+bool onv_rule_gemm_sum(onv_edit *e, onv_node_id node)
+{
+    const onv_node *gemm = onv_edit_node_at(e, node);
+    onv_node_id sum = next_of(e, node, "Sum");
+    if (!onv_is_node(sum) || gemm->n_inputs != 2 || gemm->version < 11) return false;
+    if (onv_edit_node_at(e, sum)->n_inputs != 2) return false;
+    const onv_type *out = onv_edit_seen(e, onv_edit_out(e, node, 0));
+    uint32_t other = onv_edit_in(e, sum, 0).index == onv_edit_out(e, node, 0).index ? 1 : 0;
+    onv_value_id bias = onv_edit_in(e, sum, other);
+    if (!onv_type_has_rank(out) || out->rank != 2 ||
+        !is_gemm_bias(onv_edit_seen(e, bias), out->dims[0], out->dims[1]))
+        return false;
+    onv_value_id inputs[] = {gemm->inputs[0], gemm->inputs[1], bias};
+    replace_by_gemm(e, node, sum, inputs, 3, gemm->attrs, gemm->n_attrs);
+    return true;
+}
+
+static bool is_matrix_transpose(const onv_edit *e, onv_node_id node)
+{
+    if (!onv_is_node(node) || !onv_edit_is(e, node, "Transpose", 0)) return false;
+    const onv_type *in = onv_edit_seen(e, onv_edit_in(e, node, 0));
+    const onv_attr *perm = onv_node_attr(onv_edit_node_at(e, node), "perm");
+    if (onv_type_has_rank(in) && in->rank != 2) return false;
+    if (perm == NULL) return onv_type_has_rank(in);
+    return perm->kind == ONV_ATTR_INTS && perm->count == 2 && perm->ints[0] == 1 &&
+           perm->ints[1] == 0;
+}
+
+/* A Transpose that Gemms alone read. */
+static bool is_for_gemms(const onv_edit *e, onv_node_id node)
+{
+    if (!is_matrix_transpose(e, node) || onv_edit_makes_result(e, node)) return false;
+    onv_value_id out = onv_edit_out(e, node, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
+    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
+        if (!onv_edit_is(e, u->node, "Gemm", 0)) return false;
+    return true;
+}
+
+static void set_gemm_attrs(onv_edit *e, onv_node_id gemm, bool trans_a, bool trans_b,
+                           onv_attr attrs[4])
+{
+    attrs[0] = (onv_attr){.name = onv_edit_intern(e, "alpha"), .kind = ONV_ATTR_FLOAT};
+    attrs[0].f = (float)onv_edit_float(e, gemm, "alpha", 1);
+    attrs[1] = (onv_attr){.name = onv_edit_intern(e, "beta"), .kind = ONV_ATTR_FLOAT};
+    attrs[1].f = (float)onv_edit_float(e, gemm, "beta", 1);
+    attrs[2] = (onv_attr){.name = onv_edit_intern(e, "transA"), .kind = ONV_ATTR_INT, .i = trans_a};
+    attrs[3] = (onv_attr){.name = onv_edit_intern(e, "transB"), .kind = ONV_ATTR_INT, .i = trans_b};
+}
+
+bool onv_rule_gemm_transpose(onv_edit *e, onv_node_id node)
+{
+    onv_attr attrs[4];
+    onv_node at = *onv_edit_node_at(e, node);
+    if (at.n_inputs < 2 || onv_edit_n_output_uses(e, node) > 1) return false;
+    onv_node_id a = onv_edit_in_node(e, node, 0), b = onv_edit_in_node(e, node, 1);
+    onv_node_id last =
+        at.n_inputs == 2 && at.version >= 11 ? next_of(e, node, "Transpose") : ONV_NO_NODE;
+    bool has_a = is_for_gemms(e, a), has_b = is_for_gemms(e, b);
+    if (!onv_is_node(last) || !is_matrix_transpose(e, last)) last = node;
+    if (!has_a && !has_b && last.index == node.index) return false;
+    bool trans_a = (onv_edit_int(e, node, "transA", 0) != 0) != has_a;
+    bool trans_b = (onv_edit_int(e, node, "transB", 0) != 0) != has_b;
+    onv_value_id inputs[3] = {at.inputs[0], at.inputs[1],
+                              at.n_inputs > 2 ? at.inputs[2] : ONV_NO_VALUE};
+    if (has_a) inputs[0] = onv_edit_in(e, a, 0);
+    if (has_b) inputs[1] = onv_edit_in(e, b, 0);
+    if (last.index != node.index) { /* (AB)' = B'A' */
+        onv_value_id first = inputs[0];
+        inputs[0] = inputs[1];
+        inputs[1] = first;
+        bool second = !trans_a;
+        trans_a = !trans_b;
+        trans_b = second;
+    }
+    set_gemm_attrs(e, node, trans_a, trans_b, attrs);
+    replace_by_gemm(e, node, last, inputs, at.n_inputs, attrs, 4);
+    if (has_a && onv_edit_n_output_uses(e, a) == 0) onv_edit_remove(e, a);
+    if (has_b && onv_edit_n_output_uses(e, b) == 0) onv_edit_remove(e, b);
+    return true;
+}
+
+/* --- Where, Pad -------------------------------------------------------------------------------- */
+
+bool onv_rule_not_where(onv_edit *e, onv_node_id node)
+{
+    onv_node_id not = onv_edit_in_node(e, node, 0);
+    if (!onv_is_node(not ) || !onv_edit_is(e, not, "Not", 0) || !onv_edit_can_remove(e, not ))
+        return false;
+    onv_value_id out = onv_edit_out(e, not, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
+    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
+        if (!onv_edit_is(e, u->node, "Where", 0) || u->input != 0 ||
+            onv_edit_node_at(e, u->node)->graph.index != onv_edit_node_at(e, not )->graph.index)
+            return false;
+    for (const onv_use *u; (u = onv_edit_first_use(e, out)) != NULL && e->status == ONV_OK;) {
+        const onv_node *where = onv_edit_node_at(e, u->node);
+        onv_value_id inputs[] = {onv_edit_in(e, not, 0), where->inputs[2], where->inputs[1]};
+        onv_edit_set_inputs(e, u->node, inputs, 3);
+    }
+    onv_edit_remove(e, not );
+    return true;
+}
+
+static bool takes_pads(const onv_edit *e, onv_node_id node)
+{
+    static const char *const ops[] = {"Conv", "AveragePool", "MaxPool"};
+    const onv_node *at = onv_edit_node_at(e, node);
+    const onv_attr *mode = onv_node_attr(at, "auto_pad"), *pads = onv_node_attr(at, "pads");
+    bool is_listed = false;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        is_listed |= onv_edit_is(e, node, ops[i], 21);
+    if (!is_listed || at->n_outputs > 1) return false;
+    if (mode != NULL && mode->kind == ONV_ATTR_STRING && strcmp(mode->s, "NOTSET") != 0)
+        return false;
+    if (pads == NULL || pads->kind != ONV_ATTR_INTS || pads->ints == NULL) return false;
+    for (uint32_t i = 0; i < pads->count; i++)
+        if (pads->ints[i] < 0 || pads->ints[i] > INT32_MAX) return false;
+    return true;
+}
+
+/* The pads of a Pad with zeros, in all dims but the first two; at most as many as fit `pads`. */
+static bool constant_pads(onv_edit *e, onv_node_id node, int64_t *pads, uint32_t *count)
+{
+    const onv_attr *mode = onv_node_attr(onv_edit_node_at(e, node), "mode");
+    const onv_scalar *list;
+    double value = 0;
+    onv_value_id constant = onv_edit_in(e, node, 2);
+    if (mode != NULL && (mode->kind != ONV_ATTR_STRING || strcmp(mode->s, "constant") != 0))
+        return false;
+    if (onv_edit_node_at(e, node)->version < 11 || onv_edit_node_at(e, node)->n_inputs > 3)
+        return false;
+    if (onv_is_value(constant) && (!onv_edit_scalar(e, constant, &value) || value != 0))
+        return false;
+    if (!onv_edit_ints(e, onv_edit_in(e, node, 1), &list, count)) return false;
+    if (*count < 6 || *count > 2 * ONV_MAX_RANK || *count % 2 != 0) return false;
+    for (uint32_t i = 0; i < *count; i++) {
+        pads[i] = list[i].i.raw;
+        if (pads[i] < 0 || pads[i] > INT32_MAX || (i % (*count / 2) < 2 && pads[i] != 0))
+            return false;
+    }
+    return true;
+}
+
+static void add_pads(onv_edit *e, onv_node_id node, const int64_t *pads, uint32_t count)
+{
+    onv_node *at = onv_edit_node_at(e, node);
+    onv_attr *attrs = onv_arena_copy(&e->model->arena, at->attrs, at->n_attrs * sizeof *attrs);
+    for (uint32_t i = 0; attrs != NULL && i < at->n_attrs; i++) {
+        if (strcmp(attrs[i].name, "pads") != 0) continue;
+        int64_t *sum =
+            onv_arena_copy(&e->model->arena, attrs[i].ints, attrs[i].count * sizeof *sum);
+        if (sum == NULL) break;
+        for (uint32_t k = 0; k < attrs[i].count; k++)
+            sum[k] +=
+                pads[2 + k % (attrs[i].count / 2) + (k >= attrs[i].count / 2 ? count / 2 : 0)];
+        attrs[i].ints = sum;
+    }
+    if (e->model->arena.failed)
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+    else
+        onv_edit_set_attrs(e, node, attrs, at->n_attrs);
+}
+
+bool onv_rule_pad(onv_edit *e, onv_node_id node)
+{
+    int64_t pads[2 * ONV_MAX_RANK];
+    uint32_t count;
+    onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, node, 0)), cast = ONV_NO_NODE;
+    if (!onv_is_node(next)) return false;
+    if (onv_edit_is(e, next, "Cast", 0)) {
+        cast = next;
+        next = onv_edit_only_user(e, onv_edit_out(e, cast, 0));
+        if (!onv_is_node(next)) return false;
+    }
+    if (!takes_pads(e, next) || !constant_pads(e, node, pads, &count)) return false;
+    if (onv_node_attr(onv_edit_node_at(e, next), "pads")->count != count - 4) return false;
+    onv_edit_replace(e, onv_edit_out(e, node, 0), onv_edit_in(e, node, 0));
+    onv_edit_remove(e, node);
+    if (onv_is_node(cast)) onv_edit_retype(e, cast);
+    add_pads(e, next, pads, count);
+    onv_edit_retype(e, next);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* Which nodes the CUDA provider of ONNX Runtime has a kernel for, and which operands of it lie in the
+ * host's memory. From the documentation of version 1.31's kernels (docs/OperatorKernels.md) and from their
+ * source. */
+#ifndef ONV_REWRITE_KERNELS_H
+#define ONV_REWRITE_KERNELS_H
+
+#include "rewrite/edit.h"
+
+typedef struct onv_kernel {
+    const char *op;
+    int32_t since;     /* of the domain's opset; until the next row of that operator */
+    uint32_t types;    /* bit d: input 0 may be of dtype d; 0: no kernel */
+    uint32_t host_in;  /* bit k: input k lies in the host's memory */
+    uint32_t host_out; /* likewise */
+} onv_kernel;
+
+/* The kernel that would run the node on CUDA; NULL if there is none. */
+const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id node);
+
+static inline bool onv_kernel_takes_host(const onv_kernel *kernel, uint32_t input)
+{
+    return input < 32 && (kernel->host_in >> input & 1) != 0;
+}
+
+static inline bool onv_kernel_gives_host(const onv_kernel *kernel, uint32_t output)
+{
+    return output < 32 && (kernel->host_out >> output & 1) != 0;
+}
+
+#endif

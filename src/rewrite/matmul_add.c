@@ -1,0 +1,168 @@
+/* A product with a matrix and the addition of a bias are a Gemm. Of an operand of more than two dims, a
+ * Reshape before it and one after it make a matrix. */
+#include <string.h>
+
+#include "rewrite/rules.h"
+
+/* Attention is fused as a whole later: projections of a normalised value that three products read, of
+ * which the sum with that value comes next, are left to that. */
+static bool is_attention(const onv_edit *e, onv_node_id matmul)
+{
+    onv_node_id norm = onv_edit_in_node(e, matmul, 0);
+    uint32_t adds = 0, products = 0, shapes = 0, n = 0;
+    onv_node_id add = ONV_NO_NODE;
+    if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
+    onv_value_id out = onv_edit_out(e, norm, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
+    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL;
+         u = onv_edit_next_use(e, u), n++) {
+        const char *op = onv_edit_node_at(e, u->node)->op_type;
+        if (strcmp(op, "Add") == 0) {
+            add = u->node;
+            adds++;
+        }
+        products += strcmp(op, "MatMul") == 0;
+        shapes += strcmp(op, "Shape") == 0;
+    }
+    if (adds != 1 || products != 3 || n < 4 || shapes != n - 4) return false;
+    onv_node_id other = onv_edit_in_node(e, add, onv_edit_in(e, add, 0).index == out.index ? 1 : 0);
+    return onv_is_node(other) && onv_edit_is(e, other, "Add", 0);
+}
+
+/* The projection behind such an attention: the sum that goes into the sum with the normalised value. */
+static bool is_after_attention(const onv_edit *e, onv_node_id add)
+{
+    onv_node_id next = onv_edit_only_user(e, onv_edit_out(e, add, 0));
+    if (!onv_is_node(next) || !onv_edit_is(e, next, "Add", 0)) return false;
+    uint32_t other = onv_edit_in(e, next, 0).index == onv_edit_out(e, add, 0).index ? 1 : 0;
+    onv_node_id norm = onv_edit_in_node(e, next, other);
+    if (!onv_is_node(norm) || !onv_edit_is(e, norm, "LayerNormalization", 0)) return false;
+    onv_value_id out = onv_edit_out(e, norm, 0);
+    if (onv_edit_n_uses(e, out) > ONV_MOST_READERS) return false;
+    for (const onv_use *u = onv_edit_first_use(e, out); u != NULL; u = onv_edit_next_use(e, u))
+        if (onv_edit_is(e, u->node, "MatMul", 0)) return is_attention(e, u->node);
+    return false;
+}
+
+typedef struct product {
+    onv_node_id matmul, add;
+    onv_value_id a, b, bias;
+    bool has_reshapes;
+    int64_t shape[ONV_MAX_RANK]; /* of the result */
+    int rank;
+    int64_t m, k, n;
+} product;
+
+static bool is_gemm_type(uint8_t dtype)
+{
+    return dtype == ONV_FLOAT || dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+}
+
+/* (N); of two dims also (1, N), (M, 1) and (M, N). */
+static bool is_bias(const onv_edit *e, const product *p)
+{
+    const onv_type *a = onv_edit_seen(e, p->a), *b = onv_edit_seen(e, p->b);
+    const onv_type *bias = onv_edit_seen(e, p->bias);
+    onv_dim n = b->dims[1];
+    if (!onv_type_has_rank(bias)) return false;
+    if (bias->rank == 1) return onv_dim_same(bias->dims[0], n);
+    if (p->has_reshapes || bias->rank != 2) return false;
+    if (onv_dim_is(bias->dims[0], 1) && onv_dim_same(bias->dims[1], n)) return true;
+    return onv_dim_same(bias->dims[0], a->dims[0]) &&
+           (onv_dim_is(bias->dims[1], 1) || onv_dim_same(bias->dims[1], n));
+}
+
+static bool find_product(const onv_edit *e, onv_node_id id, bool keeps_attention, product *p)
+{
+    *p = (product){.matmul = id, .add = onv_edit_only_user(e, onv_edit_out(e, id, 0))};
+    if (!onv_edit_is(e, id, "MatMul", 0) || !onv_is_node(p->add) ||
+        !onv_edit_is(e, p->add, "Add", 0))
+        return false;
+    if (onv_edit_node_at(e, id)->provider != onv_edit_node_at(e, p->add)->provider) return false;
+    p->a = onv_edit_in(e, id, 0);
+    p->b = onv_edit_in(e, id, 1);
+    uint32_t other = onv_edit_in(e, p->add, 0).index == onv_edit_out(e, id, 0).index ? 1 : 0;
+    p->bias = onv_edit_in(e, p->add, other);
+    const onv_type *a = onv_edit_seen(e, p->a), *b = onv_edit_seen(e, p->b);
+    if (!onv_type_has_rank(a) || !onv_type_has_rank(b) || a->rank < 1 || b->rank != 2) return false;
+    if (a->dtype != onv_edit_seen(e, p->bias)->dtype || !is_gemm_type(a->dtype)) return false;
+    p->has_reshapes = a->rank != 2;
+    if (p->has_reshapes) {
+        if (keeps_attention && (is_attention(e, id) || is_after_attention(e, p->add))) return false;
+        if (!onv_type_is_static(a) || !onv_type_is_static(b)) return false;
+    }
+    return is_bias(e, p);
+}
+
+static bool set_sizes(const onv_edit *e, product *p)
+{
+    const onv_type *a = onv_edit_seen(e, p->a), *b = onv_edit_seen(e, p->b);
+    p->rank = a->rank;
+    p->m = 1;
+    for (int i = 0; i < a->rank - 1; i++) {
+        p->shape[i] = a->dims[i].raw;
+        if (__builtin_mul_overflow(p->m, a->dims[i].raw, &p->m)) return false;
+    }
+    p->k = b->dims[0].raw;
+    p->n = p->shape[a->rank - 1] = b->dims[1].raw;
+    return true;
+}
+
+static onv_value_id add_reshape(onv_edit *e, const product *p, onv_value_id in, onv_value_id out,
+                                const char *name, const int64_t *shape, int rank)
+{
+    const int64_t length = rank;
+    onv_graph_id graph = onv_edit_node_at(e, p->matmul)->graph;
+    onv_value_id dims = onv_edit_add_weight(e, graph, name, ONV_INT64, &length, 1, shape);
+    onv_value_id inputs[] = {in, dims};
+    onv_new_node reshape = {.op_type = "Reshape",
+                            .name = name,
+                            .inputs = inputs,
+                            .n_inputs = 2,
+                            .outputs = onv_is_value(out) ? &out : NULL,
+                            .n_outputs = 1,
+                            .at = p->add};
+    onv_node_id id = onv_edit_add(e, &reshape);
+    return e->status == ONV_OK ? onv_edit_out(e, id, 0) : ONV_NO_VALUE;
+}
+
+static void replace(onv_edit *e, const product *p)
+{
+    onv_value_id out = onv_edit_out(e, p->add, 0), a = p->a;
+    const int64_t matrix[] = {p->m, p->k};
+    if (p->has_reshapes) a = add_reshape(e, p, p->a, ONV_NO_VALUE, "gemm_input_reshape", matrix, 2);
+    if (e->status != ONV_OK) return;
+    onv_value_id inputs[] = {a, p->b, p->bias};
+    onv_new_node gemm = {.op_type = "Gemm",
+                         .name = onv_edit_node_at(e, p->matmul)->name,
+                         .inputs = inputs,
+                         .n_inputs = 3,
+                         .outputs = p->has_reshapes ? NULL : &out,
+                         .n_outputs = 1,
+                         .at = p->add};
+    onv_node_id id = onv_edit_add(e, &gemm);
+    if (e->status != ONV_OK) return;
+    if (p->has_reshapes)
+        add_reshape(e, p, onv_edit_out(e, id, 0), out, "gemm_output_reshape", p->shape, p->rank);
+    onv_edit_remove(e, p->add);
+    onv_edit_remove(e, p->matmul);
+}
+
+static bool apply(onv_edit *e, onv_node_id node, bool keeps_attention)
+{
+    product p;
+    if (!find_product(e, node, keeps_attention, &p)) return false;
+    if (p.has_reshapes && !set_sizes(e, &p)) return false;
+    replace(e, &p);
+    return true;
+}
+
+bool onv_rule_matmul_add(onv_edit *e, onv_node_id node)
+{
+    return apply(e, node, false);
+}
+
+bool onv_rule_matmul_add_keeping_attention(onv_edit *e, onv_node_id node)
+{
+    return apply(e, node, true);
+}

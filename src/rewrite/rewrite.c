@@ -1,0 +1,166 @@
+#include "rewrite/rewrite.h"
+
+#include <string.h>
+
+#include "rewrite/rules.h"
+
+/* ONNX Runtime's GraphTransformerManager stops then, too. */
+enum { MOST_STEPS = 10 };
+
+typedef struct rewriting {
+    onv_edit e;
+    uint32_t *counts; /* by rule */
+} rewriting;
+
+/* --- One pass ---------------------------------------------------------------------------------- */
+
+/* Whether `op_type` is a word of the list. */
+static bool starts_at(const char *ops, const char *op_type)
+{
+    if (ops == NULL) return true;
+    size_t length = strlen(op_type);
+    for (const char *at = ops; (at = strstr(at, op_type)) != NULL; at += length)
+        if ((at == ops || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+    return false;
+}
+
+static bool try_rule(rewriting *r, size_t rule, onv_node_id id)
+{
+    const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
+    if (row->apply == NULL || !starts_at(row->ops, onv_edit_node_at(&r->e, id)->op_type))
+        return false;
+    bool applied = row->apply(&r->e, id);
+    r->counts[rule] += applied;
+    return applied;
+}
+
+/* All rules of a level, one node after the other. */
+static void run_rules(rewriting *r, onv_graph_id graph, uint8_t level, uint32_t n_nodes)
+{
+    onv_edit *e = &r->e;
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
+         id = onv_edit_next(e, id)) {
+        for (size_t i = 0; i < onv_n_rewrite_rules && id.index < n_nodes; i++) {
+            const onv_rewrite_rule *row = &onv_rewrite_rules[i];
+            if (row->kind != ONV_RULE || row->level != level) continue;
+            try_rule(r, i, id);
+            if (!onv_edit_is_there(e, id)) break;
+        }
+    }
+}
+
+static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint32_t n_nodes)
+{
+    const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
+    onv_edit *e = &r->e;
+    if (row->run != NULL) {
+        r->counts[rule] += row->run(e, graph);
+        return;
+    }
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
+         id = onv_edit_next(e, id))
+        if (id.index < n_nodes) try_rule(r, rule, id);
+}
+
+static bool is_alive(const onv_edit *e, uint32_t graph)
+{
+    return !e->graphs.at[graph].is_removed && !e->model->graphs.at[graph].never_runs;
+}
+
+static void run_step(rewriting *r, uint8_t level, bool is_first)
+{
+    onv_edit *e = &r->e;
+    uint32_t n_nodes = (uint32_t)e->nodes.count;
+    for (uint32_t g = 0; g < e->graphs.count; g++)
+        if (is_alive(e, g)) run_rules(r, (onv_graph_id){g}, level, n_nodes);
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
+        const onv_rewrite_rule *row = &onv_rewrite_rules[i];
+        if (row->kind == ONV_RULE || row->level != level) continue;
+        if (row->kind == ONV_TRANSFORMER_ONCE && !is_first) continue;
+        n_nodes = (uint32_t)e->nodes.count;
+        for (uint32_t g = 0; g < e->graphs.count; g++)
+            if (is_alive(e, g)) run_transformer(r, i, (onv_graph_id){g}, n_nodes);
+    }
+}
+
+/* A step that changes nothing is the last one. What is not modelled is counted in the last one alone. */
+static void run_level(rewriting *r, uint8_t level)
+{
+    for (int step = 0; step < MOST_STEPS && r->e.status == ONV_OK; step++) {
+        uint64_t before = r->e.n_edits;
+        for (size_t i = 0; i < onv_n_rewrite_rules; i++)
+            if (onv_rewrite_rules[i].is_not_modelled && onv_rewrite_rules[i].level == level)
+                r->counts[i] = 0;
+        run_step(r, level, step == 0);
+        if (r->e.n_edits == before) break;
+    }
+}
+
+/* --- All together ------------------------------------------------------------------------------ */
+
+static onv_status list_counts(const rewriting *r, onv_rewritten *to, onv_error *err)
+{
+    to->counts = ONV_ARENA_ARRAY(&to->model.arena, onv_rewrite_count, onv_n_rewrite_rules);
+    if (to->counts == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
+        const onv_rewrite_rule *row = &onv_rewrite_rules[i];
+        if (r->counts[i] == 0) continue;
+        uint32_t at = 0; /* a name may have several rows */
+        while (at < to->n_counts && strcmp(to->counts[at].name, row->name) != 0) at++;
+        if (at == to->n_counts)
+            to->counts[to->n_counts++] =
+                (onv_rewrite_count){.name = row->name, .is_not_modelled = row->is_not_modelled};
+        to->counts[at].count += r->counts[i];
+    }
+    return ONV_OK;
+}
+
+static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *to, onv_error *err)
+{
+    r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
+    if (r->counts == NULL) return onv_fail_memory(err);
+    run_step(r, ONV_RULE_BEFORE, true);
+    if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
+    onv_rewrite_assign(&r->e);
+    if (level >= ONV_REWRITE_EXTENDED) run_level(r, 2);
+    if (level >= ONV_REWRITE_LAYOUT) run_level(r, 3);
+    run_step(r, ONV_RULE_AFTER, true);
+    to->n_copies = onv_rewrite_add_copies(&r->e);
+    ONV_TRY(onv_edit_finish(&r->e, &to->seen));
+    for (size_t i = 0; i < to->model.nodes.count; i++)
+        to->n_nodes_on_cpu += to->model.nodes.at[i].provider == ONV_PROVIDER_CPU;
+    return list_counts(r, to, err);
+}
+
+static onv_status rewrite_copy(const onv_model *model, onv_rewrite_level level,
+                               onv_rewritten *rewritten, bool *is_empty, onv_error *err)
+{
+    rewriting r = {0};
+    *rewritten = (onv_rewritten){0};
+    ONV_TRY(onv_model_copy(model, &rewritten->model, err));
+    onv_status status = onv_edit_begin(&r.e, &rewritten->model, err);
+    if (status == ONV_OK) status = rewrite(&r, level, rewritten, err);
+    onv_edit_cleanup(&r.e);
+    *is_empty = status == ONV_OK && rewritten->model.graphs.at[0].n_nodes == 0;
+    if (status != ONV_OK || *is_empty) onv_rewritten_cleanup(rewritten);
+    return status;
+}
+
+/* Of a graph that is folded as a whole nothing would be left to run: it is taken as it is. */
+onv_status onv_rewrite_model(const onv_model *model, onv_rewrite_level level,
+                             onv_rewritten *rewritten, onv_error *err)
+{
+    onv_error local = {0}; /* rules need somewhere to fail into */
+    bool is_empty;
+    if (err == NULL) err = &local;
+    ONV_TRY(rewrite_copy(model, level, rewritten, &is_empty, err));
+    if (!is_empty) return ONV_OK;
+    ONV_TRY(rewrite_copy(model, ONV_REWRITE_DISABLED, rewritten, &is_empty, err));
+    if (!is_empty) return ONV_OK;
+    return onv_fail(err, ONV_ERR_MODEL, "nothing but constants is left of the graph");
+}
+
+void onv_rewritten_cleanup(onv_rewritten *rewritten)
+{
+    onv_model_cleanup(&rewritten->model);
+}

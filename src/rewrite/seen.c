@@ -1,0 +1,313 @@
+#include "rewrite/seen.h"
+
+#include <string.h>
+
+#include "load/load.h"
+
+/* --- Contents ---------------------------------------------------------------------------------- */
+
+static bool follows_contents(const onv_node *node)
+{
+    static const char *const followed[] = {"Shape", "Size", "Gather", "Squeeze", "Unsqueeze",
+                                           "Add",   "Sub",  "Mul",    "Div"};
+    if (node->domain[0] != '\0') return false;
+    for (size_t i = 0; i < sizeof followed / sizeof followed[0]; i++)
+        if (strcmp(node->op_type, followed[i]) == 0) return true;
+    return false;
+}
+
+static void load_known(onv_op_ctx *c, uint32_t k)
+{
+    onv_edit *e = c->driver;
+    onv_value *value = onv_edit_value_at(e, c->node->inputs[k]);
+    if (!onv_value_is_weight(value) || value->overridable || e->status != ONV_OK) return;
+    onv_edit_fail(e, onv_driver_constant(&e->driver, value, &c->in[k].known));
+}
+
+static const onv_known *read_tensor(onv_op_ctx *c, const onv_tensor *tensor)
+{
+    onv_edit *e = c->driver;
+    const onv_known *known = NULL;
+    if (e->status == ONV_OK) onv_edit_fail(e, onv_load_known(e->model, tensor, &known, e->err));
+    return known;
+}
+
+/* --- Types ------------------------------------------------------------------------------------- */
+
+static bool is_tensor(const onv_type *type)
+{
+    return type->kind == ONV_TYPE_TENSOR || type->kind == ONV_TYPE_SPARSE_TENSOR;
+}
+
+/* Windows slide over numbers alone: what is as long as before by arithmetic is not known to be. */
+static bool slides_windows(const onv_node *node)
+{
+    static const char *const ops[] = {"Conv",    "ConvTranspose", "ConvInteger", "QLinearConv",
+                                      "MaxPool", "AveragePool",   "LpPool",      "FusedConv"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return true;
+    return false;
+}
+
+/* Inputs, and elements of them, that a dim is looked for in. */
+enum { MOST_CARRIERS = 64 };
+
+/* Numbers and what an input had as it stands. */
+static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int axis)
+{
+    if (onv_dim_is_const(dim)) return true;
+    if (axis >= 2 && slides_windows(node)) return false;
+    for (uint32_t k = 0; k < node->n_inputs && k < MOST_CARRIERS && onv_dim_is_known(dim); k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_edit_value *in = &e->values.at[node->inputs[k].index];
+        for (int i = 0; onv_type_has_rank(&in->seen) && i < in->seen.rank; i++)
+            if (onv_dim_same(in->seen.dims[i], dim)) return true;
+        const onv_known *known = in->seen_known;
+        for (uint32_t i = 0; known != NULL && i < known->count && i < MOST_CARRIERS; i++)
+            if (onv_dim_same(known->elems[i].i, dim)) return true;
+    }
+    return false;
+}
+
+/* What the file declares where nothing else is known. Numbers that the user replaced don't hold. */
+static onv_dim declared_dim(const onv_value *value, int axis, int rank)
+{
+    const onv_type *declared = value->declared, *bound = &value->type;
+    if (declared == NULL || !is_tensor(declared) || declared->rank != rank) return ONV_DIM_UNKNOWN;
+    onv_dim dim = declared->dims[axis];
+    bool differs = onv_dim_is_const(dim) && bound->rank == rank && is_tensor(bound) &&
+                   onv_dim_is_const(bound->dims[axis]) && !onv_dim_same(bound->dims[axis], dim);
+    return differs ? ONV_DIM_UNKNOWN : dim;
+}
+
+/* `dims` may be the rule's, or NULL where only the rank is known. */
+static void store(onv_edit *e, onv_value_id id, const onv_dim *dims, int rank)
+{
+    const onv_value *value = onv_edit_value_at(e, id);
+    onv_edit_value *to = &e->values.at[id.index];
+    const onv_type *declared = value->declared;
+    if (rank < 0 && declared != NULL && is_tensor(declared)) rank = declared->rank;
+    to->seen = (onv_type){.kind = value->type.kind, .dtype = value->type.dtype, .rank = -1};
+    if (!is_tensor(&to->seen) || rank < 0) {
+        if (!is_tensor(&to->seen))
+            to->seen = value->type; /* sequences and the like: no rule cares */
+        return;
+    }
+    onv_dim *own = ONV_ARENA_ARRAY(&e->model->arena, onv_dim, (size_t)rank);
+    if (own == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return;
+    }
+    for (int i = 0; i < rank; i++) {
+        own[i] = dims != NULL ? dims[i] : ONV_DIM_UNKNOWN;
+        if (!onv_dim_is_known(own[i])) own[i] = declared_dim(value, i, rank);
+    }
+    to->seen.dims = own;
+    to->seen.rank = (int16_t)rank;
+}
+
+/* --- One node ---------------------------------------------------------------------------------- */
+
+/* What comes out of control flow: its rank, and what the file says. */
+static void see_owner(onv_edit *e, const onv_node *node)
+{
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_type *bound = &onv_edit_value_at(e, node->outputs[k])->type;
+        store(e, node->outputs[k], NULL, onv_type_has_rank(bound) ? bound->rank : -1);
+    }
+}
+
+/* The axis that a Split divides where its size is not known: then ONNX knows no size of a part, either,
+ * though they are given. -1: none. */
+static int unsure_axis(const onv_edit *e, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Split") != 0 || node->domain[0] != '\0' || node->n_inputs == 0 ||
+        !onv_is_value(node->inputs[0]))
+        return -1;
+    const onv_type *in = &e->values.at[node->inputs[0].index].seen;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : 0;
+    if (!onv_type_has_rank(in)) return -1;
+    if (axis < 0) axis += in->rank;
+    return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
+}
+
+/* Whether ONNX infers the rank from other things than the ranks of the inputs. */
+static bool has_own_rank(const onv_node *node)
+{
+    static const char *const ops[] = {"Reshape", "Expand", "ConstantOfShape", "Shape", "Size"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(node->op_type, ops[i]) == 0) return node->domain[0] == '\0';
+    return false;
+}
+
+/* Where an input has no rank, the outputs have none. Before opset 14 a Reshape to a shape that is computed
+ * has none, either. */
+static bool is_unranked(const onv_edit *e, const onv_node *node)
+{
+    if (has_own_rank(node))
+        return strcmp(node->op_type, "Reshape") == 0 && node->version < 14 && node->n_inputs > 1 &&
+               !onv_edit_is_constant(e, node->inputs[1]);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        if (!onv_is_value(node->inputs[k])) continue;
+        const onv_type *in = &e->values.at[node->inputs[k].index].seen;
+        if (is_tensor(in) && in->rank < 0) return true;
+    }
+    return false;
+}
+
+/* What a Reshape leaves to be worked out is a number or nothing. */
+static bool is_left(const onv_op_ctx *c, int axis, onv_dim dim)
+{
+    if (onv_dim_is_const(dim) || c->n_in < 2 || strcmp(c->node->op_type, "Reshape") != 0)
+        return false;
+    const onv_known *shape = c->in[1].known;
+    return shape != NULL && (uint32_t)axis < shape->count && onv_dim_is(shape->elems[axis].i, -1);
+}
+
+static void store_outputs(onv_edit *e, onv_op_ctx *c, const onv_node *node, bool is_inferred)
+{
+    int unsure = unsure_axis(e, node);
+    bool is_ranked = is_inferred && !is_unranked(e, node);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_type *type = &c->out[k].type;
+        bool has_rank = is_ranked && onv_type_has_rank(type);
+        onv_dim *dims = NULL;
+        if (has_rank) {
+            dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)type->rank);
+            for (int i = 0; dims != NULL && i < type->rank; i++)
+                dims[i] = i != unsure && is_carried(e, node, type->dims[i], i) &&
+                                  !is_left(c, i, type->dims[i])
+                              ? type->dims[i]
+                              : ONV_DIM_UNKNOWN;
+        }
+        store(e, node->outputs[k], dims, has_rank ? type->rank : -1);
+        e->values.at[node->outputs[k].index].seen_known =
+            is_inferred && follows_contents(node) ? c->out[k].known : NULL;
+    }
+}
+
+/* Old versions of these leave even the rank open where the shape is not constant. */
+static bool is_open(const onv_op_ctx *c)
+{
+    bool is_old = (strcmp(c->node->op_type, "Reshape") == 0 && c->version < 14) ||
+                  (strcmp(c->node->op_type, "Expand") == 0 && c->version < 13);
+    if (!is_old || c->node->domain[0] != '\0' || c->n_in < 2) return false;
+    const onv_known *shape = c->in[1].known;
+    for (uint32_t i = 0; shape != NULL && i < shape->count; i++)
+        if (!onv_dim_is_known(shape->elems[i].i)) return true;
+    return shape == NULL;
+}
+
+static bool run_rule(onv_edit *e, onv_op_ctx *c)
+{
+    bool fits = c->op->infer(c) == ONV_OK;
+    if (fits && is_open(c)) fits = false;
+    if (fits && c->op->fold != NULL && follows_contents(c->node)) fits = c->op->fold(c) == ONV_OK;
+    return fits && e->status == ONV_OK;
+}
+
+void onv_seen_node(onv_edit *e, onv_node_id id)
+{
+    onv_model *model = e->model;
+    const onv_node *node = onv_model_node(model, id);
+    onv_error ignored = {
+        0}; /* what a rule cannot do with the little that is known, it leaves open */
+    if (e->status != ONV_OK) return;
+    if (node->op == NULL || (node->op->flags & ONV_OP_SUBGRAPH) != 0) {
+        see_owner(e, node);
+        return;
+    }
+    onv_op_ctx c = {.model = model,
+                    .node = node,
+                    .op = node->op,
+                    .version = node->version,
+                    .dims = &model->dims,
+                    .arena = &model->arena,
+                    .n_in = node->n_inputs,
+                    .n_out = node->n_outputs,
+                    .load_known = load_known,
+                    .read_tensor = read_tensor,
+                    .driver = e,
+                    .err = &ignored};
+    bool *present = ONV_ARENA_ARRAY(&e->driver.scratch, bool, node->n_inputs);
+    c.in = ONV_ARENA_ARRAY(&e->driver.scratch, onv_op_value, node->n_inputs);
+    c.out = ONV_ARENA_ARRAY(&e->driver.scratch, onv_op_value, node->n_outputs);
+    c.in_present = present;
+    if (present == NULL || c.in == NULL || c.out == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return;
+    }
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        c.in[k].type.rank = -1;
+        present[k] = onv_is_value(node->inputs[k]);
+        if (!present[k]) continue;
+        const onv_edit_value *in = &e->values.at[node->inputs[k].index];
+        c.in[k] = (onv_op_value){.type = in->seen, .known = in->seen_known};
+    }
+    for (uint32_t k = 0; k < node->n_outputs; k++) c.out[k].type.rank = -1;
+    onv_dims_enter(&model->dims, id.index);
+    size_t n_diags = model->diags.count;
+    bool is_inferred = run_rule(e, &c);
+    model->diags.count = n_diags;
+    store_outputs(e, &c, node, is_inferred);
+    onv_arena_reset(&e->driver.scratch);
+}
+
+/* --- All of them ------------------------------------------------------------------------------- */
+
+/* Inputs of the model are as the file declares them, with the numbers that the user put in place of
+ * its own; those of subgraphs have a rank. */
+static void see_input(onv_edit *e, onv_value_id id)
+{
+    const onv_value *value = onv_edit_value_at(e, id);
+    const onv_type *type = &value->type, *declared = value->declared;
+    int rank = onv_type_has_rank(type) ? type->rank : -1;
+    if (value->graph.index != 0 || rank < 0) {
+        store(e, id, NULL, rank);
+        return;
+    }
+    onv_dim *dims = ONV_ARENA_ARRAY(&e->driver.scratch, onv_dim, (size_t)rank);
+    if (dims == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return;
+    }
+    for (int i = 0; i < rank; i++) {
+        bool is_open =
+            declared != NULL && declared->rank == rank && !onv_dim_is_const(declared->dims[i]);
+        dims[i] = is_open ? declared->dims[i] : type->dims[i];
+    }
+    store(e, id, dims, rank);
+}
+
+static void see_sources(onv_edit *e)
+{
+    const onv_model *model = e->model;
+    for (uint32_t i = 0; i < model->values.count && e->status == ONV_OK; i++) {
+        const onv_value *value = &model->values.at[i];
+        if (onv_is_node(value->producer)) continue;
+        e->values.at[i].seen_known = NULL;
+        if (onv_value_is_weight(value))
+            e->values.at[i].seen = value->type;
+        else
+            see_input(e, (onv_value_id){i});
+    }
+    onv_arena_reset(&e->driver.scratch);
+}
+
+static void see_nodes(onv_edit *e, onv_graph_id graph)
+{
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id))
+        onv_seen_node(e, id);
+}
+
+/* Graphs come after the graph of their owner, so what a subgraph reads from outside is there. */
+void onv_seen_graph(onv_edit *e)
+{
+    see_sources(e);
+    for (uint32_t g = 0; g < e->graphs.count && e->status == ONV_OK; g++)
+        if (!e->graphs.at[g].is_removed) see_nodes(e, (onv_graph_id){g});
+    e->is_seen = true;
+}

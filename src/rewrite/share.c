@@ -1,0 +1,212 @@
+/* Equal constants, and nodes that compute the same. */
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/strings.h"
+#include "rewrite/rules.h"
+
+/* An open hash table of numbers. */
+typedef struct table {
+    uint32_t *slots; /* index + 1; 0: empty */
+    uint32_t mask;
+} table;
+
+static bool open_table(table *t, size_t n)
+{
+    uint32_t size = 16;
+    while (size < 2 * n && size < UINT32_C(1) << 31) size *= 2;
+    t->slots = onv_heap_calloc(size, sizeof *t->slots);
+    t->mask = size - 1;
+    return t->slots != NULL;
+}
+
+/* --- Constants --------------------------------------------------------------------------------- */
+
+static bool is_shareable(onv_edit *e, onv_value_id id, const onv_known **known)
+{
+    static const uint8_t dtypes[] = {ONV_FLOAT, ONV_FLOAT16, ONV_DOUBLE, ONV_INT32, ONV_INT64};
+    const onv_value *value = onv_edit_value_at(e, id);
+    bool is_listed = false;
+    if (value->kind != ONV_VALUE_INITIALIZER || value->tensor == NULL ||
+        value->tensor->elems != 1 || value->type.rank > 1 || e->values.at[id.index].n_uses == 0 ||
+        value->is_output)
+        return false;
+    for (size_t i = 0; i < sizeof dtypes; i++) is_listed |= value->type.dtype == dtypes[i];
+    if (!is_listed || onv_edit_is_read_inside(e, id)) return false;
+    *known = onv_edit_constant(e, id);
+    return *known != NULL && (*known)->count == 1;
+}
+
+static uint64_t hash_scalar(const onv_known *known)
+{
+    uint64_t bits, hash = onv_hash_word((uint64_t)known->dtype * 64 + (uint64_t)known->rank);
+    memcpy(&bits, &known->elems[0].f, sizeof bits);
+    return onv_hash_word(hash ^ (uint64_t)known->elems[0].i.raw ^ onv_hash_word(bits));
+}
+
+static bool same_scalar(const onv_known *a, const onv_known *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && a->elems[0].i.raw == b->elems[0].i.raw &&
+           memcmp(&a->elems[0].f, &b->elems[0].f, sizeof a->elems[0].f) == 0;
+}
+
+/* Single numbers of the same type and rank are one; in the main graph. */
+uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
+{
+    table t;
+    uint32_t n_shared = 0, n_values = (uint32_t)e->values.count;
+    if (graph.index != 0) return 0;
+    if (!open_table(&t, n_values)) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return 0;
+    }
+    for (uint32_t i = 0; i < n_values && e->status == ONV_OK; i++) {
+        const onv_known *known;
+        onv_value_id id = {i};
+        if (onv_edit_value_at(e, id)->graph.index != graph.index || !is_shareable(e, id, &known))
+            continue;
+        uint32_t slot = (uint32_t)hash_scalar(known) & t.mask;
+        while (t.slots[slot] != 0) {
+            onv_value_id other = {t.slots[slot] - 1};
+            if (same_scalar(onv_edit_value_at(e, other)->known, known)) break;
+            slot = (slot + 1) & t.mask;
+        }
+        if (t.slots[slot] == 0) {
+            t.slots[slot] = i + 1;
+            continue;
+        }
+        onv_edit_replace(e, id, (onv_value_id){t.slots[slot] - 1});
+        n_shared++;
+    }
+    onv_heap_free(t.slots);
+    return n_shared;
+}
+
+/* --- Nodes ------------------------------------------------------------------------------------- */
+
+/* Small ones whose bytes are at hand. */
+static bool has_bytes(const onv_tensor *tensor)
+{
+    enum { MOST_BYTES = 64 };
+    return tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->payload.bytes <= MOST_BYTES &&
+           tensor->type.rank <= 1;
+}
+
+static bool same_tensor(const onv_tensor *a, const onv_tensor *b)
+{
+    return has_bytes(a) && has_bytes(b) && a->type.dtype == b->type.dtype &&
+           a->type.rank == b->type.rank && a->elems == b->elems &&
+           a->payload.bytes == b->payload.bytes &&
+           memcmp(a->payload.data, b->payload.data, a->payload.bytes) == 0;
+}
+
+static bool same_attr(const onv_attr *a, const onv_attr *b)
+{
+    if (a->name != b->name || a->kind != b->kind) return false;
+    switch ((onv_attr_kind)a->kind) {
+    case ONV_ATTR_INT: return a->i == b->i;
+    case ONV_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ONV_ATTR_STRING: return strcmp(a->s, b->s) == 0;
+    case ONV_ATTR_INTS:
+        return a->count == b->count && a->ints != NULL && b->ints != NULL &&
+               memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0;
+    case ONV_ATTR_FLOATS:
+        return a->count == b->count && a->floats != NULL && b->floats != NULL &&
+               memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
+    case ONV_ATTR_TENSOR: return same_tensor(a->tensor, b->tensor);
+    default: return false;
+    }
+}
+
+static bool same_node(const onv_node *a, const onv_node *b)
+{
+    if (a->op_type != b->op_type || a->domain != b->domain || a->n_inputs != b->n_inputs ||
+        a->n_attrs != b->n_attrs)
+        return false;
+    for (uint32_t k = 0; k < a->n_inputs; k++)
+        if (a->inputs[k].index != b->inputs[k].index) return false;
+    for (uint32_t k = 0; k < a->n_attrs; k++) /* one exporter writes them in one order */
+        if (!same_attr(&a->attrs[k], &b->attrs[k])) return false;
+    return true;
+}
+
+static bool hash_attr(const onv_attr *attr, uint64_t *hash)
+{
+    *hash = onv_hash_word(*hash ^ (uintptr_t)attr->name);
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_INT: *hash = onv_hash_word(*hash + (uint64_t)attr->i); return true;
+    case ONV_ATTR_FLOAT: *hash = onv_hash_bytes(&attr->f, sizeof attr->f, *hash | 1); return true;
+    case ONV_ATTR_STRING: *hash = onv_hash_bytes(attr->s, strlen(attr->s), *hash | 1); return true;
+    case ONV_ATTR_INTS:
+        if (attr->ints == NULL) return attr->count == 0;
+        *hash = onv_hash_bytes(attr->ints, attr->count * sizeof *attr->ints, *hash | 1);
+        return true;
+    case ONV_ATTR_FLOATS:
+        if (attr->floats == NULL) return attr->count == 0;
+        *hash = onv_hash_bytes(attr->floats, attr->count * sizeof *attr->floats, *hash | 1);
+        return true;
+    case ONV_ATTR_TENSOR:
+        if (!has_bytes(attr->tensor)) return false;
+        *hash = onv_hash_bytes(attr->tensor->payload.data, attr->tensor->payload.bytes, *hash | 1);
+        return true;
+    default: return false; /* graphs and the like: never the same */
+    }
+}
+
+/* False where it is like no other. */
+static bool hash_node(const onv_node *node, uint64_t *hash)
+{
+    if (node->op == NULL || (node->op->flags & (ONV_OP_RANDOM | ONV_OP_SUBGRAPH)) != 0)
+        return false;
+    *hash = onv_hash_word((uintptr_t)node->op_type ^ node->n_attrs);
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        *hash = onv_hash_word(*hash + node->inputs[k].index);
+    for (uint32_t k = 0; k < node->n_attrs; k++)
+        if (!hash_attr(&node->attrs[k], hash)) return false;
+    return true;
+}
+
+/* What reads outputs of a node reads those of an equal one that ran before. */
+static bool merge(onv_edit *e, onv_node_id before, onv_node_id node)
+{
+    const onv_node *from = onv_edit_node_at(e, node), *to = onv_edit_node_at(e, before);
+    bool is_replaced = false;
+    for (uint32_t k = 0; k < from->n_outputs && k < to->n_outputs; k++) {
+        if (!onv_is_value(from->outputs[k]) || !onv_is_value(to->outputs[k]) ||
+            onv_edit_is_result(e, from->outputs[k]))
+            continue;
+        onv_edit_replace(e, from->outputs[k], to->outputs[k]);
+        is_replaced = true;
+    }
+    if (is_replaced && onv_edit_n_output_uses(e, node) == 0 && !onv_edit_makes_result(e, node))
+        onv_edit_remove(e, node);
+    return is_replaced && !onv_edit_is_there(e, node);
+}
+
+uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph)
+{
+    table t;
+    uint32_t n_merged = 0;
+    if (!open_table(&t, e->nodes.count)) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return 0;
+    }
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
+         id = onv_edit_next(e, id)) {
+        const onv_node *node = onv_edit_node_at(e, id);
+        uint64_t hash;
+        if (!hash_node(node, &hash)) continue;
+        uint32_t slot = (uint32_t)hash & t.mask;
+        while (t.slots[slot] != 0) {
+            onv_node_id other = {t.slots[slot] - 1};
+            if (onv_edit_is_there(e, other) && same_node(onv_edit_node_at(e, other), node)) break;
+            slot = (slot + 1) & t.mask;
+        }
+        if (t.slots[slot] == 0)
+            t.slots[slot] = id.index + 1;
+        else
+            n_merged += merge(e, (onv_node_id){t.slots[slot] - 1}, id);
+    }
+    onv_heap_free(t.slots);
+    return n_merged;
+}

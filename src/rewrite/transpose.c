@@ -1,0 +1,603 @@
+#include "rewrite/transpose.h"
+
+#include <string.h>
+
+#include "rewrite/fuse.h"
+
+/* --- Permutations ------------------------------------------------------------------------------ */
+
+static bool is_perm(const onv_perm *perm)
+{
+    bool taken[ONV_MAX_RANK] = {false};
+    for (int i = 0; i < perm->rank; i++) {
+        int64_t axis = perm->at[i];
+        if (axis < 0 || axis >= perm->rank || taken[axis]) return false;
+        taken[axis] = true;
+    }
+    return true;
+}
+
+bool onv_perm_of(const onv_edit *e, onv_node_id transpose, onv_perm *perm)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, transpose), "perm");
+    int rank = onv_fuse_rank(e, onv_edit_in(e, transpose, 0));
+    perm->rank = 0;
+    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
+        if (attr->count > ONV_MAX_RANK) return false;
+        perm->rank = (int)attr->count;
+        memcpy(perm->at, attr->ints, attr->count * sizeof *perm->at);
+        return is_perm(perm);
+    }
+    if (rank < 0) return false;
+    perm->rank = rank;
+    for (int i = 0; i < rank; i++) perm->at[i] = rank - 1 - i;
+    return true;
+}
+
+onv_perm onv_perm_inverse(const onv_perm *perm)
+{
+    onv_perm inverse = {.rank = perm->rank};
+    for (int i = 0; i < perm->rank; i++) inverse.at[perm->at[i]] = i;
+    return inverse;
+}
+
+onv_perm onv_perm_compose(const onv_perm *first, const onv_perm *second)
+{
+    onv_perm both = {.rank = second->rank};
+    for (int i = 0; i < second->rank; i++) both.at[i] = first->at[second->at[i]];
+    return both;
+}
+
+bool onv_perm_same(const onv_perm *a, const onv_perm *b)
+{
+    return a->rank == b->rank && memcmp(a->at, b->at, (size_t)a->rank * sizeof *a->at) == 0;
+}
+
+bool onv_perm_is_identity(const onv_perm *perm)
+{
+    for (int i = 0; i < perm->rank; i++)
+        if (perm->at[i] != i) return false;
+    return true;
+}
+
+static bool is_among(const int64_t *axes, uint32_t n, int64_t axis)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (axes[i] == axis) return true;
+    return false;
+}
+
+onv_perm onv_perm_unsqueezed(const onv_perm *perm, const int64_t *axes, uint32_t n)
+{
+    onv_perm result = {.rank = perm->rank + (int)n};
+    int64_t kept[ONV_MAX_RANK];
+    int n_kept = 0, next = 0;
+    for (int i = 0; i < result.rank; i++)
+        if (!is_among(axes, n, i)) kept[n_kept++] = i;
+    for (int i = 0; i < result.rank; i++)
+        result.at[i] = is_among(axes, n, i) ? i : kept[perm->at[next++]];
+    return result;
+}
+
+onv_perm onv_perm_squeezed(const onv_perm *perm, const int64_t *axes, uint32_t n)
+{
+    onv_perm result = {.rank = 0};
+    int64_t new_axis[ONV_MAX_RANK] = {0}, next = 0;
+    for (int i = 0; i < perm->rank; i++)
+        if (!is_among(axes, n, i)) new_axis[i] = next++;
+    for (int i = 0; i < perm->rank; i++)
+        if (!is_among(axes, n, perm->at[i])) result.at[result.rank++] = new_axis[perm->at[i]];
+    return result;
+}
+
+/* --- Small edits ------------------------------------------------------------------------------- */
+
+bool onv_push_is_inner(const onv_edit *e, onv_value_id value)
+{
+    return !onv_edit_is_result(e, value) && !onv_edit_is_read_inside(e, value);
+}
+
+void onv_push_remove_unread(onv_edit *e, onv_node_id node)
+{
+    if (onv_edit_is_there(e, node) && onv_edit_n_output_uses(e, node) == 0 &&
+        !onv_edit_makes_result(e, node))
+        onv_edit_remove(e, node);
+}
+
+void onv_push_clear_attr(onv_edit *e, onv_node_id node, const char *name)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs);
+    uint32_t n = 0;
+    if (attrs == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return;
+    }
+    for (uint32_t i = 0; i < at->n_attrs; i++)
+        if (strcmp(at->attrs[i].name, name) != 0) attrs[n++] = at->attrs[i];
+    onv_edit_set_attrs(e, node, attrs, n);
+}
+
+void onv_push_set_attr(onv_edit *e, onv_node_id node, const onv_attr *attr)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    onv_attr *attrs = ONV_ARENA_ARRAY(&e->model->arena, onv_attr, at->n_attrs + 1);
+    uint32_t n = 0;
+    if (attrs == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return;
+    }
+    for (uint32_t i = 0; i < at->n_attrs; i++)
+        if (strcmp(at->attrs[i].name, attr->name) != 0) attrs[n++] = at->attrs[i];
+    attrs[n++] = *attr;
+    onv_edit_set_attrs(e, node, attrs, n);
+}
+
+void onv_push_set_numbers(onv_edit *e, onv_node_id node, uint32_t k, onv_dtype dtype,
+                          const int64_t *numbers, uint32_t count)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    int64_t dim = count;
+    onv_value_id weight =
+        onv_edit_add_weight(e, at->graph, "transposed_numbers", dtype, &dim, 1, numbers);
+    if (e->status != ONV_OK) return;
+    at = onv_edit_node_at(e, node);
+    if (k < at->n_inputs) {
+        onv_edit_set_input(e, node, k, weight);
+        return;
+    }
+    onv_value_id inputs[ONV_MAX_RANK];
+    uint32_t n = at->n_inputs;
+    if (k >= ONV_MAX_RANK) return;
+    for (uint32_t i = 0; i <= k; i++) inputs[i] = i < n ? at->inputs[i] : ONV_NO_VALUE;
+    inputs[k] = weight;
+    onv_edit_set_inputs(e, node, inputs, k + 1);
+}
+
+onv_value_id onv_push_add_transpose(onv_edit *e, onv_value_id in, const onv_perm *perm,
+                                    onv_node_id at)
+{
+    onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
+    onv_new_node made = {.op_type = "Transpose",
+                         .version = onv_edit_opset(e),
+                         .inputs = &in,
+                         .n_inputs = 1,
+                         .n_outputs = 1,
+                         .attrs = &attr,
+                         .n_attrs = 1,
+                         .at = at};
+    onv_node_id node = onv_edit_add(e, &made);
+    return e->status == ONV_OK ? onv_edit_out(e, node, 0) : in;
+}
+
+void onv_push_permute_numbers(onv_edit *e, onv_node_id node, uint32_t k, const int64_t *order,
+                              uint32_t count)
+{
+    onv_value_id in = onv_edit_in(e, node, k);
+    const onv_scalar *list;
+    uint32_t n;
+    int64_t numbers[2 * ONV_MAX_RANK];
+    if (onv_edit_is_constant(e, in) && onv_edit_ints(e, in, &list, &n) && n == count) {
+        for (uint32_t i = 0; i < n; i++) numbers[i] = list[order[i]].i.raw;
+        onv_push_set_numbers(e, node, k, (onv_dtype)onv_edit_value_at(e, in)->type.dtype, numbers,
+                             n);
+        return;
+    }
+    int64_t dim = count;
+    onv_graph_id graph = onv_edit_node_at(e, node)->graph;
+    onv_value_id inputs[2] = {in, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &dim, 1, order)};
+    onv_attr axis = onv_fuse_int(e, "axis", 0);
+    onv_new_node made = {.op_type = "Gather",
+                         .version = onv_edit_opset(e),
+                         .inputs = inputs,
+                         .n_inputs = 2,
+                         .n_outputs = 1,
+                         .attrs = &axis,
+                         .n_attrs = 1,
+                         .at = node};
+    if (e->status != ONV_OK) return;
+    onv_node_id gather = onv_edit_add(e, &made);
+    if (e->status == ONV_OK) onv_edit_set_input(e, node, k, onv_edit_out(e, gather, 0));
+}
+
+/* --- Constants with other dims ----------------------------------------------------------------- */
+
+/* A constant of the node's own graph whose other readers are known. */
+static bool is_own_constant(const onv_edit *e, onv_value_id value, onv_node_id node)
+{
+    return onv_edit_is_constant(e, value) && onv_push_is_inner(e, value) &&
+           onv_edit_value_at(e, value)->graph.index == onv_edit_node_at(e, node)->graph.index &&
+           onv_type_is_static(&onv_edit_value_at(e, value)->type);
+}
+
+/* The same elements under other dims. The others that read it read `undo` of the new one: a node of one
+ * input, and perhaps a constant as the second one. */
+static void change_constant(onv_edit *e, onv_node_id node, uint32_t k, const int64_t *dims,
+                            int rank, onv_new_node *undo)
+{
+    onv_value_id old = onv_edit_in(e, node, k);
+    const onv_value *value = onv_edit_value_at(e, old);
+    onv_value_id fresh = onv_edit_add_weight(e, value->graph, value->name,
+                                             (onv_dtype)value->type.dtype, dims, rank, NULL);
+    if (e->status != ONV_OK) return;
+    onv_edit_set_input(e, node, k, fresh);
+    if (onv_edit_n_uses(e, old) == 0) return;
+    onv_value_id inputs[2] = {fresh, undo->n_inputs > 1 ? undo->inputs[1] : ONV_NO_VALUE};
+    undo->inputs = inputs;
+    undo->n_outputs = 1;
+    undo->version = onv_edit_opset(e);
+    undo->at = onv_edit_first(e, onv_edit_node_at(e, node)->graph);
+    onv_node_id made = onv_edit_add(e, undo);
+    if (e->status == ONV_OK) onv_edit_replace(e, old, onv_edit_out(e, made, 0));
+}
+
+static void transpose_constant(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *perm)
+{
+    onv_value_id in = onv_edit_in(e, node, k);
+    const onv_type *type = &onv_edit_value_at(e, in)->type;
+    const onv_tensor *tensor = onv_edit_value_at(e, in)->tensor;
+    if (tensor != NULL && tensor->elems == 1) return;
+    if (type->rank == 1 && onv_dim_is(type->dims[0], perm->rank)) {
+        onv_push_permute_numbers(e, node, k, perm->at, (uint32_t)perm->rank);
+        return;
+    }
+    if (type->rank != perm->rank) return;
+    int64_t dims[ONV_MAX_RANK];
+    for (int i = 0; i < perm->rank; i++) dims[i] = type->dims[perm->at[i]].raw;
+    onv_perm inverse = onv_perm_inverse(perm);
+    onv_attr attr = onv_fuse_ints(e, "perm", inverse.at, (uint32_t)inverse.rank);
+    onv_new_node undo = {.op_type = "Transpose", .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    change_constant(e, node, k, dims, perm->rank, &undo);
+}
+
+/* --- Inputs ------------------------------------------------------------------------------------ */
+
+/* A Transpose by the same perm that is there already moves to where it can be read. */
+static bool share_transpose(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *perm)
+{
+    onv_value_id in = onv_edit_in(e, node, k);
+    for (const onv_use *use = onv_edit_first_use(e, in); use != NULL;
+         use = onv_edit_next_use(e, use)) {
+        onv_perm own;
+        onv_node_id other = use->node;
+        if (!onv_fuse_is(e, other, "Transpose") || !onv_perm_of(e, other, &own) ||
+            !onv_perm_same(&own, perm) ||
+            onv_edit_node_at(e, other)->graph.index != onv_edit_node_at(e, node)->graph.index)
+            continue;
+        onv_edit_move(e, other, node);
+        onv_edit_set_input(e, node, k, onv_edit_out(e, other, 0));
+        return true;
+    }
+    return false;
+}
+
+void onv_push_input(onv_edit *e, onv_node_id node, uint32_t k, const onv_perm *perm)
+{
+    onv_value_id in = onv_edit_in(e, node, k);
+    if (e->status != ONV_OK || !onv_is_value(in)) return;
+    if (is_own_constant(e, in, node)) {
+        transpose_constant(e, node, k, perm);
+        return;
+    }
+    onv_node_id before = onv_edit_producer(e, in);
+    onv_perm own, inverse = onv_perm_inverse(perm);
+    if (onv_is_node(before) && onv_fuse_is(e, before, "Transpose") &&
+        onv_perm_of(e, before, &own) && own.rank == perm->rank) {
+        onv_value_id source = onv_edit_in(e, before, 0);
+        if (!onv_perm_same(&own, &inverse)) {
+            onv_perm both = onv_perm_compose(&own, perm);
+            source = onv_push_add_transpose(e, source, &both, node);
+        }
+        onv_edit_set_input(e, node, k, source);
+        onv_push_remove_unread(e, before);
+        return;
+    }
+    if (share_transpose(e, node, k, perm)) return;
+    onv_edit_set_input(e, node, k, onv_push_add_transpose(e, in, perm, node));
+}
+
+/* --- Ranks ------------------------------------------------------------------------------------- */
+
+static onv_node_id add_squeeze(onv_edit *e, const char *op_type, onv_value_id in, uint32_t n,
+                               onv_node_id at)
+{
+    int64_t axes[ONV_MAX_RANK], count = n;
+    for (uint32_t i = 0; i < n; i++) axes[i] = i;
+    bool is_13 = onv_edit_opset(e) >= 13;
+    onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
+    onv_value_id inputs[2] = {in, ONV_NO_VALUE};
+    if (is_13)
+        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, at)->graph, "axes", ONV_INT64,
+                                        &count, 1, axes);
+    onv_new_node made = {.op_type = op_type,
+                         .version = onv_edit_opset(e),
+                         .inputs = inputs,
+                         .n_inputs = is_13 ? 2 : 1,
+                         .n_outputs = 1,
+                         .attrs = is_13 ? NULL : &attr,
+                         .n_attrs = is_13 ? 0 : 1,
+                         .at = at};
+    return e->status == ONV_OK ? onv_edit_add(e, &made) : ONV_NO_NODE;
+}
+
+/* Whether a Squeeze takes off just the first n axes. */
+static bool squeezes_first(onv_edit *e, onv_node_id squeeze, uint32_t n)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, squeeze), "axes");
+    const onv_scalar *list;
+    uint32_t count;
+    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
+        for (uint32_t i = 0; i < attr->count; i++)
+            if (attr->ints[i] != i) return false;
+        return attr->count == n;
+    }
+    onv_value_id in = onv_edit_in(e, squeeze, 1);
+    if (!onv_is_value(in) || !onv_edit_is_constant(e, in) || !onv_edit_ints(e, in, &list, &count) ||
+        count != n)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!onv_dim_is(list[i].i, i)) return false;
+    return true;
+}
+
+static void unsqueeze_constant(onv_edit *e, onv_node_id node, uint32_t k, uint32_t n)
+{
+    const onv_type *type = &onv_edit_value_at(e, onv_edit_in(e, node, k))->type;
+    int64_t dims[ONV_MAX_RANK], axes[ONV_MAX_RANK], count = n;
+    int rank = type->rank + (int)n;
+    for (int i = 0; i < rank; i++) dims[i] = i < (int)n ? 1 : type->dims[i - (int)n].raw;
+    for (uint32_t i = 0; i < n; i++) axes[i] = i;
+    bool is_13 = onv_edit_opset(e) >= 13;
+    onv_attr attr = onv_fuse_ints(e, "axes", axes, n);
+    onv_new_node undo = {.op_type = "Squeeze", .n_inputs = 1, .attrs = &attr, .n_attrs = 1};
+    onv_value_id inputs[2] = {ONV_NO_VALUE, ONV_NO_VALUE};
+    if (is_13 && onv_edit_n_uses(e, onv_edit_in(e, node, k)) > 1) {
+        inputs[1] = onv_edit_add_weight(e, onv_edit_node_at(e, node)->graph, "axes", ONV_INT64,
+                                        &count, 1, axes);
+        undo = (onv_new_node){.op_type = "Squeeze", .inputs = inputs, .n_inputs = 2};
+    }
+    change_constant(e, node, k, dims, rank, &undo);
+}
+
+static void unsqueeze_input(onv_edit *e, onv_node_id node, uint32_t k, uint32_t n)
+{
+    onv_value_id in = onv_edit_in(e, node, k);
+    if (is_own_constant(e, in, node)) {
+        unsqueeze_constant(e, node, k, n);
+        return;
+    }
+    onv_node_id before = onv_edit_producer(e, in);
+    if (onv_is_node(before) && onv_fuse_is(e, before, "Squeeze") && squeezes_first(e, before, n)) {
+        onv_edit_set_input(e, node, k, onv_edit_in(e, before, 0));
+        onv_push_remove_unread(e, before);
+        return;
+    }
+    onv_node_id unsqueeze = add_squeeze(e, "Unsqueeze", in, n, node);
+    if (e->status != ONV_OK) return;
+    onv_edit_set_input(e, node, k, onv_edit_out(e, unsqueeze, 0));
+    onv_perm perm;
+    if (!onv_is_node(before) || !onv_fuse_is(e, before, "Transpose") ||
+        !onv_perm_of(e, before, &perm))
+        return;
+    int64_t axes[ONV_MAX_RANK];
+    for (uint32_t i = 0; i < n; i++) axes[i] = i;
+    onv_perm inverse = onv_perm_inverse(&perm), wider = onv_perm_unsqueezed(&perm, axes, n);
+    onv_push_input(e, unsqueeze, 0, &inverse);
+    onv_push_outputs(e, unsqueeze, &wider);
+}
+
+bool onv_push_raise_ranks(onv_push *p)
+{
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        int rank = onv_fuse_rank(p->e, onv_edit_in(p->e, p->node, p->inputs[i]));
+        if (rank < 0 || rank > p->perm.rank) return false;
+    }
+    for (uint32_t i = 0; i < p->n_inputs && p->e->status == ONV_OK; i++) {
+        int rank = onv_fuse_rank(p->e, onv_edit_in(p->e, p->node, p->inputs[i]));
+        if (rank < p->perm.rank)
+            unsqueeze_input(p->e, p->node, p->inputs[i], (uint32_t)(p->perm.rank - rank));
+    }
+    return true;
+}
+
+/* --- Outputs ----------------------------------------------------------------------------------- */
+
+void onv_push_outputs(onv_edit *e, onv_node_id node, const onv_perm *perm)
+{
+    bool is_moved = !onv_perm_is_identity(perm);
+    onv_node_id added[ONV_MAX_RANK];
+    uint32_t n_added = 0, n_outputs = onv_edit_node_at(e, node)->n_outputs;
+    for (uint32_t k = 0; is_moved && k < n_outputs && e->status == ONV_OK; k++) {
+        onv_value_id out = onv_edit_out(e, node, k);
+        if (!onv_is_value(out)) continue;
+        onv_graph_id graph = onv_edit_node_at(e, node)->graph;
+        onv_value_id fresh = onv_edit_add_value(e, graph, out, "_transposed");
+        onv_attr attr = onv_fuse_ints(e, "perm", perm->at, (uint32_t)perm->rank);
+        onv_new_node made = {.op_type = "Transpose",
+                             .version = onv_edit_opset(e),
+                             .inputs = &fresh,
+                             .n_inputs = 1,
+                             .outputs = &out,
+                             .n_outputs = 1,
+                             .attrs = &attr,
+                             .n_attrs = 1,
+                             .is_behind = true,
+                             .at = node};
+        if (e->status != ONV_OK) return;
+        onv_node_id transpose = onv_edit_add(e, &made);
+        onv_edit_take_output(e, node, k, fresh);
+        if (e->status == ONV_OK && n_added < ONV_MAX_RANK) added[n_added++] = transpose;
+    }
+    onv_edit_retype(e, node);
+    for (uint32_t i = 0; i < n_added; i++) onv_edit_retype(e, added[i]);
+}
+
+/* --- Costs ------------------------------------------------------------------------------------- */
+
+enum { RANK_IF_UNKNOWN = 5 };
+
+static int count_dims(const onv_edit *e, onv_value_id value)
+{
+    int rank = onv_fuse_rank(e, value), count = 0;
+    for (int i = 0; i < rank; i++) count += !onv_dim_is(onv_fuse_dim(e, value, i), 1);
+    return rank < 0 ? RANK_IF_UNKNOWN : count;
+}
+
+static bool can_likely_go(const onv_edit *e, onv_node_id transpose)
+{
+    onv_value_id out = onv_edit_out(e, transpose, 0);
+    if (!onv_push_is_inner(e, out)) return false;
+    for (const onv_use *use = onv_edit_first_use(e, out); use != NULL;
+         use = onv_edit_next_use(e, use))
+        if (onv_pusher_find(e, use->node) == NULL) return false;
+    return true;
+}
+
+static int cost_of_input(const onv_edit *e, onv_value_id in, const onv_perm *perm)
+{
+    onv_perm own;
+    if (onv_edit_is_constant(e, in)) return 0;
+    onv_node_id before = onv_edit_producer(e, in);
+    if (onv_is_node(before) && onv_fuse_is(e, before, "Transpose") && onv_perm_of(e, before, &own))
+        return onv_perm_same(&own, perm) && can_likely_go(e, before) ? -count_dims(e, in) : 0;
+    return count_dims(e, in);
+}
+
+/* --- The walk ---------------------------------------------------------------------------------- */
+
+typedef struct walk {
+    onv_edit *e;
+    bool *
+        leads; /* by value of before the walk: what reads it may pass a Transpose on to another one */
+    uint32_t n_values;
+} walk;
+
+static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher *how, onv_push *p)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    p->n_inputs = 0;
+    for (uint32_t k = 0; k < at->n_inputs; k++) {
+        if (how->inputs == ONV_PUSH_FIRST && k > 0) break;
+        if (how->inputs == ONV_PUSH_NOT_SCALAR && onv_fuse_rank(e, at->inputs[k]) == 0) continue;
+        if (p->n_inputs == ONV_MAX_RANK) return false;
+        p->inputs[p->n_inputs++] = k;
+    }
+    return true;
+}
+
+/* Whether each node that reads the value passes a Transpose on to another one, or is one. */
+static bool leads_everywhere(const walk *w, onv_value_id value)
+{
+    const onv_edit *e = w->e;
+    if (value.index >= w->n_values || !w->leads[value.index] || !onv_push_is_inner(e, value))
+        return false;
+    for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
+         use = onv_edit_next_use(e, use)) {
+        const onv_node *reader = onv_edit_node_at(e, use->node);
+        bool leads = onv_fuse_is(e, use->node, "Transpose");
+        for (uint32_t k = 0; k < reader->n_outputs && !leads; k++)
+            leads = onv_is_value(reader->outputs[k]) && reader->outputs[k].index < w->n_values &&
+                    w->leads[reader->outputs[k].index];
+        if (!leads) return false;
+    }
+    return true;
+}
+
+static bool is_cheaper(const walk *w, const onv_push *p, const onv_pusher *how)
+{
+    const onv_edit *e = w->e;
+    const onv_node *node = onv_edit_node_at(e, p->node);
+    int cost = 0, out_cost = 0;
+    if (onv_fuse_is(e, p->node, "Transpose")) return true;
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        cost += cost_of_input(e, onv_edit_in(e, p->node, p->inputs[i]), &p->perm);
+    if (cost >= 0 || !how->moves_on) return cost < 0;
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        onv_value_id out = node->outputs[k];
+        if (!onv_is_value(out)) continue;
+        if (leads_everywhere(w, out)) return true;
+        int dims = count_dims(e, out);
+        if (dims > out_cost) out_cost = dims;
+    }
+    return cost + out_cost < 0;
+}
+
+static bool try_push(const walk *w, onv_node_id node, uint32_t k)
+{
+    onv_edit *e = w->e;
+    onv_push p = {.e = e, .node = node, .transpose = onv_edit_in_node(e, node, k)};
+    if (!onv_is_node(p.transpose) || !onv_fuse_is(e, p.transpose, "Transpose") ||
+        onv_edit_node_at(e, p.transpose)->graph.index != onv_edit_node_at(e, node)->graph.index ||
+        !onv_perm_of(e, p.transpose, &p.perm))
+        return false;
+    const onv_pusher *how = onv_pusher_find(e, node);
+    if (how == NULL || !pushed_inputs(e, node, how, &p)) return false;
+    bool is_listed = false;
+    for (uint32_t i = 0; i < p.n_inputs; i++) is_listed |= p.inputs[i] == k;
+    if (!is_listed || !is_cheaper(w, &p, how)) return false;
+    p.inverse = onv_perm_inverse(&p.perm);
+    return how->move(&p);
+}
+
+static void mark_leads(walk *w, const onv_node_id *nodes, uint32_t n)
+{
+    onv_edit *e = w->e;
+    onv_push p;
+    for (uint32_t i = n; i-- > 0;) {
+        const onv_node *node = onv_edit_node_at(e, nodes[i]);
+        if (onv_fuse_is(e, nodes[i], "Transpose")) {
+            if (onv_is_value(node->inputs[0])) w->leads[node->inputs[0].index] = true;
+            continue;
+        }
+        bool leads = false;
+        for (uint32_t k = 0; k < node->n_outputs; k++)
+            leads |= onv_is_value(node->outputs[k]) && w->leads[node->outputs[k].index];
+        const onv_pusher *how = leads ? onv_pusher_find(e, nodes[i]) : NULL;
+        if (how == NULL || !how->moves_on || !pushed_inputs(e, nodes[i], how, &p)) continue;
+        for (uint32_t k = 0; k < p.n_inputs; k++) {
+            onv_value_id in = onv_edit_in(e, nodes[i], p.inputs[k]);
+            if (onv_is_value(in)) w->leads[in.index] = true;
+        }
+    }
+}
+
+static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider provider)
+{
+    uint32_t n = 0, done = 0;
+    walk w = {.e = e, .n_values = (uint32_t)e->model->values.count};
+    bool is_there = false;
+    for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at)) {
+        is_there |= onv_fuse_is(e, at, "Transpose");
+        n++;
+    }
+    if (!is_there || e->status != ONV_OK) return 0;
+    onv_node_id *nodes = ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, n);
+    w.leads = ONV_ARENA_ARRAY(&e->model->arena, bool, w.n_values);
+    if (nodes == NULL || w.leads == NULL) {
+        onv_edit_fail(e, ONV_ERR_MEMORY);
+        return 0;
+    }
+    n = 0;
+    for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at))
+        nodes[n++] = at;
+    mark_leads(&w, nodes, n);
+    for (uint32_t i = 0; i < n && e->status == ONV_OK; i++) {
+        if (!onv_edit_is_there(e, nodes[i]) || onv_edit_node_at(e, nodes[i])->provider != provider)
+            continue;
+        bool is_pushed = false;
+        for (uint32_t k = 0; k < onv_edit_node_at(e, nodes[i])->n_inputs && !is_pushed; k++)
+            is_pushed = try_push(&w, nodes[i], k);
+        done += is_pushed;
+    }
+    return done;
+}
+
+uint32_t onv_move_transposes(onv_edit *e, onv_graph_id graph)
+{
+    return move_transposes(e, graph, ONV_PROVIDER_NONE);
+}
+
+uint32_t onv_move_transposes_on_cpu(onv_edit *e, onv_graph_id graph)
+{
+    return move_transposes(e, graph, ONV_PROVIDER_CPU);
+}

@@ -1,0 +1,545 @@
+/* What becomes of a Transpose before each operator. */
+#include <string.h>
+
+#include "rewrite/fuse.h"
+#include "rewrite/transpose.h"
+
+/* --- Axes -------------------------------------------------------------------------------------- */
+
+static bool normalize_axis(int64_t *axis, int rank)
+{
+    if (*axis < 0) *axis += rank;
+    return *axis >= 0 && *axis < rank;
+}
+
+typedef struct axes {
+    int64_t at[ONV_MAX_RANK];
+    uint32_t count;
+} axes;
+
+static bool normalize_axes(axes *a, int rank)
+{
+    bool taken[ONV_MAX_RANK] = {false};
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (rank > ONV_MAX_RANK || !normalize_axis(&a->at[i], rank) || taken[a->at[i]])
+            return false;
+        taken[a->at[i]] = true;
+    }
+    return true;
+}
+
+/* From the attribute or the constant input k. */
+static bool read_axes(onv_edit *e, onv_node_id node, uint32_t k, axes *a)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, node), "axes");
+    const onv_scalar *list;
+    if (attr != NULL && attr->kind == ONV_ATTR_INTS) {
+        a->count = attr->count;
+        if (attr->count > ONV_MAX_RANK) return false;
+        memcpy(a->at, attr->ints, attr->count * sizeof *a->at);
+        return true;
+    }
+    onv_value_id in = onv_edit_in(e, node, k);
+    if (!onv_is_value(in) || !onv_edit_is_constant(e, in) ||
+        !onv_edit_ints(e, in, &list, &a->count) || a->count > ONV_MAX_RANK)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++) a->at[i] = list[i].i.raw;
+    return true;
+}
+
+/* Axes of what is before the Transpose, sorted. */
+static axes sorted_before(const axes *a, const onv_perm *perm)
+{
+    axes before = {.count = 0};
+    for (int64_t axis = 0; axis < perm->rank; axis++)
+        for (uint32_t i = 0; i < a->count; i++)
+            if (perm->at[a->at[i]] == axis) before.at[before.count++] = axis;
+    return before;
+}
+
+static void set_axes(onv_push *p, uint32_t k, const axes *a)
+{
+    onv_edit *e = p->e;
+    onv_value_id in = onv_edit_in(e, p->node, k);
+    if (onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL || !onv_is_value(in)) {
+        onv_attr attr = onv_fuse_ints(e, "axes", a->at, a->count);
+        onv_push_set_attr(e, p->node, &attr);
+        return;
+    }
+    onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, in)->type.dtype;
+    onv_push_set_numbers(e, p->node, k, dtype, a->at, a->count);
+}
+
+static void set_axis(onv_push *p, int64_t axis)
+{
+    onv_attr attr = onv_fuse_int(p->e, "axis", axis);
+    onv_push_set_attr(p->e, p->node, &attr);
+}
+
+/* --- Moves ------------------------------------------------------------------------------------- */
+
+static void move_inputs(onv_push *p)
+{
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        onv_push_input(p->e, p->node, p->inputs[i], &p->inverse);
+}
+
+static bool move_all(onv_push *p)
+{
+    move_inputs(p);
+    onv_push_outputs(p->e, p->node, &p->perm);
+    return true;
+}
+
+static bool move_broadcast(onv_push *p)
+{
+    return onv_push_raise_ranks(p) && move_all(p);
+}
+
+static bool move_with_axis(onv_push *p, int64_t axis)
+{
+    if (!normalize_axis(&axis, p->perm.rank)) return false;
+    set_axis(p, p->perm.at[axis]);
+    return move_all(p);
+}
+
+static bool move_concat(onv_push *p)
+{
+    if (onv_node_attr(onv_edit_node_at(p->e, p->node), "axis") == NULL) return false;
+    return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 0));
+}
+
+static bool move_split(onv_push *p)
+{
+    return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 0));
+}
+
+/* Before opset 13 the axis divides a matrix's rows from its columns: none may change sides. */
+static bool move_softmax(onv_push *p)
+{
+    if (onv_edit_opset(p->e) >= 13)
+        return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", -1));
+    int64_t axis = onv_edit_int(p->e, p->node, "axis", 1);
+    if (!normalize_axis(&axis, p->perm.rank)) return false;
+    for (int i = 0; i < p->perm.rank; i++)
+        if ((i < axis) != (p->perm.at[i] < axis)) return false;
+    return move_all(p);
+}
+
+/* The sizes of what is before it, in the other order. */
+static bool move_shape(onv_push *p)
+{
+    onv_edit *e = p->e;
+    int rank = p->perm.rank;
+    int64_t start = onv_edit_int(e, p->node, "start", 0),
+            end = onv_edit_int(e, p->node, "end", rank);
+    if (start < 0) start += rank;
+    if (end < 0) end += rank;
+    start = start < 0 ? 0 : start > rank ? rank : start;
+    end = end < start ? start : end > rank ? rank : end;
+    move_inputs(p);
+    onv_push_clear_attr(e, p->node, "start");
+    onv_push_clear_attr(e, p->node, "end");
+    onv_value_id out = onv_edit_out(e, p->node, 0);
+    onv_graph_id graph = onv_edit_node_at(e, p->node)->graph;
+    onv_value_id fresh = onv_edit_add_value(e, graph, out, "_transposed");
+    int64_t count = end - start;
+    onv_value_id inputs[2] = {
+        fresh, onv_edit_add_weight(e, graph, "perm", ONV_INT64, &count, 1, p->perm.at + start)};
+    onv_attr axis = onv_fuse_int(e, "axis", 0);
+    onv_new_node gather = {.op_type = "Gather",
+                           .version = onv_edit_opset(e),
+                           .inputs = inputs,
+                           .n_inputs = 2,
+                           .outputs = &out,
+                           .n_outputs = 1,
+                           .attrs = &axis,
+                           .n_attrs = 1,
+                           .is_behind = true,
+                           .at = p->node};
+    if (e->status != ONV_OK) return true;
+    onv_node_id made = onv_edit_add(e, &gather);
+    onv_edit_take_output(e, p->node, 0, fresh);
+    onv_edit_retype(e, p->node);
+    if (e->status == ONV_OK) onv_edit_retype(e, made);
+    return true;
+}
+
+static bool move_pad(onv_push *p)
+{
+    onv_edit *e = p->e;
+    int rank = p->perm.rank;
+    int64_t order[2 * ONV_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        order[i] = p->inverse.at[i];
+        order[i + rank] = p->inverse.at[i] + rank;
+    }
+    if (onv_edit_opset(e) >= 11) {
+        onv_push_permute_numbers(e, p->node, 1, order, 2 * (uint32_t)rank);
+        return move_all(p);
+    }
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(e, p->node), "pads");
+    int64_t pads[2 * ONV_MAX_RANK];
+    if (attr == NULL || attr->kind != ONV_ATTR_INTS || attr->count != 2 * (uint32_t)rank)
+        return false;
+    for (int i = 0; i < 2 * rank; i++) pads[i] = attr->ints[order[i]];
+    onv_attr changed = onv_fuse_ints(e, "pads", pads, attr->count);
+    onv_push_set_attr(e, p->node, &changed);
+    return move_all(p);
+}
+
+static bool move_reduce(onv_push *p)
+{
+    onv_edit *e = p->e;
+    bool keeps = onv_edit_int(e, p->node, "keepdims", 1) != 0;
+    bool has_attr = onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL;
+    onv_value_id in = onv_edit_in(e, p->node, 1);
+    onv_perm behind = p->perm;
+    axes a = {.count = 0};
+    bool is_given = has_attr || onv_is_value(in);
+    if (is_given && (!read_axes(e, p->node, 1, &a) || !normalize_axes(&a, p->perm.rank)))
+        return false;
+    if (a.count > 0) {
+        axes before = sorted_before(&a, &p->perm);
+        set_axes(p, 1, &before);
+        if (!keeps) behind = onv_perm_squeezed(&p->perm, before.at, before.count);
+    } else if (!keeps && onv_edit_int(e, p->node, "noop_with_empty_axes", 0) == 0) {
+        behind.rank = 0;
+    }
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_push_outputs(e, p->node, &behind);
+    return true;
+}
+
+static bool move_squeeze(onv_push *p)
+{
+    axes a;
+    if (!read_axes(p->e, p->node, 1, &a) || !normalize_axes(&a, p->perm.rank)) return false;
+    axes before = sorted_before(&a, &p->perm);
+    set_axes(p, 1, &before);
+    onv_push_input(p->e, p->node, 0, &p->inverse);
+    onv_perm behind = onv_perm_squeezed(&p->perm, before.at, before.count);
+    onv_push_outputs(p->e, p->node, &behind);
+    return true;
+}
+
+static bool move_unsqueeze(onv_push *p)
+{
+    axes a;
+    if (!read_axes(p->e, p->node, 1, &a) || p->perm.rank + (int)a.count > ONV_MAX_RANK ||
+        !normalize_axes(&a, p->perm.rank + (int)a.count))
+        return false;
+    onv_push_input(p->e, p->node, 0, &p->inverse);
+    onv_perm behind = onv_perm_unsqueezed(&p->perm, a.at, a.count);
+    onv_push_outputs(p->e, p->node, &behind);
+    return true;
+}
+
+static bool move_quantize(onv_push *p)
+{
+    onv_value_id scale = onv_edit_in(p->e, p->node, 1);
+    if (onv_edit_opset(p->e) >= 13 && onv_fuse_rank(p->e, scale) != 0)
+        return move_with_axis(p, onv_edit_int(p->e, p->node, "axis", 1));
+    return move_all(p);
+}
+
+static bool move_arg_extreme(onv_push *p)
+{
+    int64_t axis = onv_edit_int(p->e, p->node, "axis", 0);
+    if (!normalize_axis(&axis, p->perm.rank)) return false;
+    axis = p->perm.at[axis];
+    set_axis(p, axis);
+    move_inputs(p);
+    onv_perm behind = p->perm;
+    if (onv_edit_int(p->e, p->node, "keepdims", 1) == 0)
+        behind = onv_perm_squeezed(&p->perm, &axis, 1);
+    onv_push_outputs(p->e, p->node, &behind);
+    return true;
+}
+
+/* One element of an axis, by a constant index without dims. */
+static bool move_gather(onv_push *p)
+{
+    onv_edit *e = p->e;
+    onv_value_id index = onv_edit_in(e, p->node, 1);
+    int64_t axis = onv_edit_int(e, p->node, "axis", 0);
+    if (!onv_edit_is_constant(e, index) || onv_fuse_rank(e, index) != 0 ||
+        !normalize_axis(&axis, p->perm.rank))
+        return false;
+    axis = p->perm.at[axis];
+    set_axis(p, axis);
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_perm behind = onv_perm_squeezed(&p->perm, &axis, 1);
+    onv_push_outputs(e, p->node, &behind);
+    return true;
+}
+
+/* As many axes as the list of starts is long, where none are given. */
+static bool default_slice_axes(onv_push *p, axes *a)
+{
+    const onv_attr *attr = onv_node_attr(onv_edit_node_at(p->e, p->node), "starts");
+    onv_dim count = onv_fuse_dim(p->e, onv_edit_in(p->e, p->node, 1), 0);
+    if (attr != NULL && attr->kind == ONV_ATTR_INTS) count = onv_dim_const(attr->count);
+    if (!onv_dim_is_const(count) || count.raw < 0 || count.raw > p->perm.rank) return false;
+    a->count = (uint32_t)count.raw;
+    for (uint32_t i = 0; i < a->count; i++) a->at[i] = i;
+    return true;
+}
+
+static bool move_slice(onv_push *p)
+{
+    onv_edit *e = p->e;
+    bool is_old = onv_edit_opset(e) < 10;
+    axes a;
+    bool is_given = onv_node_attr(onv_edit_node_at(e, p->node), "axes") != NULL ||
+                    onv_is_value(onv_edit_in(e, p->node, 3));
+    if (is_given ? !read_axes(e, p->node, 3, &a) : !default_slice_axes(p, &a)) return false;
+    if (!normalize_axes(&a, p->perm.rank)) return false;
+    for (uint32_t i = 0; i < a.count; i++) a.at[i] = p->perm.at[a.at[i]];
+    if (is_old || is_given) {
+        set_axes(p, 3, &a);
+    } else {
+        onv_value_id starts = onv_edit_in(e, p->node, 1);
+        onv_dtype dtype = (onv_dtype)onv_edit_value_at(e, starts)->type.dtype;
+        onv_push_set_numbers(e, p->node, 3, dtype, a.at, a.count);
+    }
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_push_outputs(e, p->node, &p->perm);
+    return true;
+}
+
+static bool move_tile(onv_push *p)
+{
+    onv_push_permute_numbers(p->e, p->node, 1, p->inverse.at, (uint32_t)p->perm.rank);
+    onv_push_input(p->e, p->node, 0, &p->inverse);
+    onv_push_outputs(p->e, p->node, &p->perm);
+    return true;
+}
+
+/* --- Transposes that meet ---------------------------------------------------------------------- */
+
+/* Nothing is left of both: what reads the second reads what is before the first. */
+static void drop_both(onv_push *p)
+{
+    onv_edit *e = p->e;
+    onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
+    onv_node_id before = onv_edit_producer(e, in);
+    if (onv_push_is_inner(e, out)) {
+        onv_edit_replace(e, out, in);
+        onv_edit_remove(e, p->node);
+    } else if (onv_is_node(before) && onv_push_is_inner(e, in) &&
+               onv_edit_node_at(e, before)->graph.index ==
+                   onv_edit_node_at(e, p->node)->graph.index) {
+        uint32_t k = onv_edit_value_at(e, in)->output_index;
+        onv_edit_remove(e, p->node);
+        onv_edit_take_output(e, before, k, out);
+    } else {
+        onv_new_node identity = {.op_type = "Identity",
+                                 .version = onv_edit_opset(e),
+                                 .inputs = &in,
+                                 .n_inputs = 1,
+                                 .outputs = &out,
+                                 .n_outputs = 1,
+                                 .at = p->node};
+        onv_edit_add(e, &identity);
+        onv_edit_remove(e, p->node);
+    }
+    onv_push_remove_unread(e, p->transpose);
+}
+
+/* `node` works as a Transpose by `perm`. */
+static bool merge(onv_push *p, const onv_perm *perm)
+{
+    onv_edit *e = p->e;
+    if (onv_perm_same(&p->inverse, perm)) {
+        drop_both(p);
+        return true;
+    }
+    onv_perm both = onv_perm_compose(&p->perm, perm);
+    onv_attr attr = onv_fuse_ints(e, "perm", both.at, (uint32_t)both.rank);
+    if (onv_fuse_is(e, p->node, "Transpose")) {
+        onv_edit_set_input(e, p->node, 0, onv_edit_in(e, p->transpose, 0));
+        onv_push_set_attr(e, p->node, &attr);
+        onv_edit_retype(e, p->node);
+    } else {
+        onv_value_id in = onv_edit_in(e, p->transpose, 0), out = onv_edit_out(e, p->node, 0);
+        onv_new_node made = {.op_type = "Transpose",
+                             .version = onv_edit_opset(e),
+                             .inputs = &in,
+                             .n_inputs = 1,
+                             .outputs = &out,
+                             .n_outputs = 1,
+                             .attrs = &attr,
+                             .n_attrs = 1,
+                             .at = p->node};
+        onv_edit_add(e, &made);
+        onv_edit_remove(e, p->node);
+    }
+    onv_push_remove_unread(e, p->transpose);
+    return true;
+}
+
+static bool move_transpose(onv_push *p)
+{
+    onv_perm own;
+    return onv_perm_of(p->e, p->node, &own) && own.rank == p->perm.rank && merge(p, &own);
+}
+
+/* The dims that a Reshape asks for, of an input of the same rank whose dims are numbers. */
+static bool read_reshape(onv_push *p, int64_t *from, int64_t *to)
+{
+    onv_edit *e = p->e;
+    onv_value_id in = onv_edit_in(e, p->node, 0), shape = onv_edit_in(e, p->node, 1);
+    const onv_scalar *list;
+    uint32_t n;
+    int rank = onv_fuse_rank(e, in), open = -1;
+    if (rank != p->perm.rank || !onv_is_value(shape) || !onv_edit_is_constant(e, shape) ||
+        !onv_edit_ints(e, shape, &list, &n) || (int)n != rank)
+        return false;
+    bool allow_zero = onv_edit_int(e, p->node, "allowzero", 0) != 0;
+    int64_t total = 1, size = 1;
+    for (int i = 0; i < rank; i++) {
+        onv_dim dim = onv_fuse_dim(e, in, i);
+        if (!onv_dim_is_const(dim)) return false;
+        from[i] = dim.raw;
+        to[i] = list[i].i.raw == 0 && !allow_zero ? from[i] : list[i].i.raw;
+        if (__builtin_mul_overflow(total, from[i], &total)) return false;
+        if (to[i] == -1 && open >= 0) return false;
+        if (to[i] == -1)
+            open = i;
+        else if (__builtin_mul_overflow(size, to[i], &size))
+            return false;
+    }
+    if (open < 0) return size == total;
+    if (size == 0 || total % size != 0) return false;
+    to[open] = total / size;
+    return true;
+}
+
+/* A Reshape that only moves dims of 1 about is a Transpose. */
+static bool is_moving_ones(const onv_push *p, int64_t *from, const int64_t *to, onv_perm *own)
+{
+    own->rank = p->perm.rank;
+    for (int i = 0; i < own->rank; i++) {
+        int at = 0;
+        for (; at < own->rank && from[at] != to[i]; at++)
+            if (from[at] != -1 && from[at] != 1 && to[i] != 1) return false;
+        if (at == own->rank) return false;
+        own->at[i] = at;
+        from[at] = -1;
+    }
+    return true;
+}
+
+/* How many dims each dim of the input is split into; false where some are joined. */
+static bool count_parts(const onv_type *from, const onv_type *to, int *parts)
+{
+    int next = 0;
+    for (int i = 0; i < from->rank; i++) {
+        int64_t product = 1, dim = from->dims[i].raw;
+        for (parts[i] = 0; next < to->rank && (parts[i] == 0 || product < dim); parts[i]++) {
+            int64_t factor = to->dims[next].raw;
+            if (factor <= 0 || dim % factor != 0 ||
+                __builtin_mul_overflow(product, factor, &product))
+                return false;
+            next++;
+        }
+        if (product != dim) return false;
+    }
+    for (; next < to->rank && onv_dim_is(to->dims[next], 1); next++) parts[from->rank - 1]++;
+    return next == to->rank;
+}
+
+/* A Reshape that splits axes splits them before the Transpose. */
+static bool move_split_axes(onv_push *p)
+{
+    onv_edit *e = p->e;
+    const onv_type *from = onv_edit_seen(e, onv_edit_in(e, p->node, 0));
+    const onv_type *to = onv_edit_seen(e, onv_edit_out(e, p->node, 0));
+    int parts[ONV_MAX_RANK], first[ONV_MAX_RANK], n = 0;
+    if (!onv_type_is_static(from) || !onv_type_is_static(to) || from->rank != p->perm.rank ||
+        to->rank <= from->rank || !count_parts(from, to, parts))
+        return false;
+    for (int i = 0; i < from->rank; i++) {
+        first[i] = n;
+        n += parts[i];
+    }
+    int64_t dims[ONV_MAX_RANK];
+    onv_perm behind = {.rank = to->rank};
+    n = 0;
+    for (int axis = 0; axis < from->rank; axis++) { /* of what is before the Transpose */
+        int64_t i = p->inverse.at[axis];
+        for (int k = 0; k < parts[i]; k++) {
+            behind.at[first[i] + k] = n;
+            dims[n++] = to->dims[first[i] + k].raw;
+        }
+    }
+    onv_push_input(e, p->node, 0, &p->inverse);
+    onv_push_set_numbers(e, p->node, 1, ONV_INT64, dims, (uint32_t)n);
+    onv_push_outputs(e, p->node, &behind);
+    return true;
+}
+
+static bool move_reshape(onv_push *p)
+{
+    int64_t from[ONV_MAX_RANK], to[ONV_MAX_RANK];
+    onv_perm own;
+    if (read_reshape(p, from, to) && is_moving_ones(p, from, to, &own)) return merge(p, &own);
+    onv_value_id shape = onv_edit_in(p->e, p->node, 1);
+    return onv_is_value(shape) && onv_edit_is_constant(p->e, shape) && move_split_axes(p);
+}
+
+/* Only once a node is assigned to a provider that takes both layouts. */
+static bool move_nothing(onv_push *p)
+{
+    (void)p;
+    return false;
+}
+
+/* --- Table ------------------------------------------------------------------------------------- */
+
+static const onv_pusher pushers[] = {
+    {"Cast Exp Identity LeakyRelu Log Reciprocal Relu Sigmoid Sqrt Tanh Abs Not Ceil Floor Neg Erf "
+     "HardSigmoid Round IsInf IsNaN Selu Shrink Sign Softplus Softsign ThresholdedRelu Celu "
+     "HardSwish Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh",
+     ONV_PUSH_ALL, true, move_all},
+    {"Add Max Min Mul Sub Div And Or Xor Mod PRelu BitShift Equal Greater Less GreaterOrEqual "
+     "LessOrEqual Mean Sum Pow Where",
+     ONV_PUSH_NOT_SCALAR, true, move_broadcast},
+    {"Clip CastLike", ONV_PUSH_FIRST, true, move_all},
+    {"Transpose", ONV_PUSH_FIRST, false, move_transpose},
+    {"Concat", ONV_PUSH_ALL, true, move_concat},
+    {"Split", ONV_PUSH_FIRST, true, move_split},
+    {"Shape", ONV_PUSH_FIRST, false, move_shape},
+    {"Pad", ONV_PUSH_FIRST, true, move_pad},
+    {"ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+     "ReduceSumSquare ReduceL1 ReduceL2",
+     ONV_PUSH_FIRST, true, move_reduce},
+    {"ArgMin ArgMax", ONV_PUSH_FIRST, true, move_arg_extreme},
+    {"Squeeze", ONV_PUSH_FIRST, true, move_squeeze},
+    {"Unsqueeze", ONV_PUSH_FIRST, true, move_unsqueeze},
+    {"Slice", ONV_PUSH_FIRST, true, move_slice},
+    {"Gather", ONV_PUSH_FIRST, true, move_gather},
+    {"Tile", ONV_PUSH_FIRST, true, move_tile},
+    {"Softmax Hardmax LogSoftmax", ONV_PUSH_FIRST, true, move_softmax},
+    {"QuantizeLinear DequantizeLinear", ONV_PUSH_FIRST, true, move_quantize},
+    {"Reshape", ONV_PUSH_FIRST, false, move_reshape},
+    {"MaxPool Resize", ONV_PUSH_FIRST, true, move_nothing},
+};
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+    return false;
+}
+
+const onv_pusher *onv_pusher_find(const onv_edit *e, onv_node_id node)
+{
+    const onv_node *at = onv_edit_node_at(e, node);
+    if (at->domain[0] != '\0') return NULL;
+    for (size_t i = 0; i < sizeof pushers / sizeof pushers[0]; i++)
+        if (has_word(pushers[i].ops, at->op_type)) return &pushers[i];
+    return NULL;
+}

@@ -1,0 +1,204 @@
+/* What no export shows: functions with a backward of their own, what variables of Python hold, what indices are
+ * views of; and the warnings that say so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+enum { H = 4 * 8 * 4 };
+
+#define APPLY "return Gate.apply(x)"
+
+/* Trains the model and frees it. `warning`: the code of one that has to be there, with `part` in its text. */
+static onv_training_figures train(model *m, const onv_lower_options *lower, const char *warning,
+                                  const char *part)
+{
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"), .lower = *lower};
+    options.lower.reports = true;
+    onv_training result = trainer_run(&t, &options);
+    bool found = warning == NULL;
+    for (size_t i = 0; i < t.model.diags.count; i++) {
+        const onv_diag *diag = &t.model.diags.at[i];
+        bool is_own = strcmp(diag->code, "autograd-function") == 0 ||
+                      strcmp(diag->code, "python-locals") == 0 ||
+                      strcmp(diag->code, "activation-inplace") == 0;
+        if (warning == NULL)
+            assert_false(is_own);
+        else if (strcmp(diag->code, warning) == 0 && strstr(diag->message, part) != NULL)
+            found = true;
+    }
+    if (!found) fail_msg("no warning %s: %s", warning, part);
+    trainer_close(&t);
+    model_free(m);
+    return result.figures;
+}
+
+static model *begin(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_role(m, "w", "PARAMETER");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    return m;
+}
+
+/* h * tanh(h) + a parameter, where told. */
+static model *gated(const char *line, bool has_parameter)
+{
+    static const char *const ops[][3] = {
+        {"Tanh", "h", "a"}, {"Mul", "h a", "b"}, {"Add", "b p", "y"}};
+    model *m = begin();
+    model_weight(m, "p", "f32[8]");
+    model_role(m, "p", "PARAMETER");
+    for (size_t i = 0; i < 3; i++) {
+        model_source(m, "act", ops[i][0]);
+        if (i < 2 || has_parameter) model_trace(m, line);
+        model_node(m, ops[i][0], ops[i][2], ops[i][1], ops[i][2], "");
+    }
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void functions_keep_their_inputs(void **state)
+{
+    (void)state;
+    const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
+    /* x; h and tanh(h) where autograd differentiates. */
+    assert_int_equal(train(gated("return gate(x)", false), &lower, NULL, "").saved_activation_bytes,
+                     3 * H);
+    assert_int_equal(
+        train(gated(APPLY, false), &lower, "autograd-function", "1 calls").saved_activation_bytes,
+        2 * H);
+    assert_int_equal(
+        train(gated(APPLY, true), &lower, "autograd-function", "3 nodes").saved_activation_bytes,
+        3 * H);
+}
+
+/* Ten sums, which keep nothing, of one function. */
+static model *sums(void)
+{
+    static const char *const names[] = {"h",  "s1", "s2", "s3", "s4", "s5",
+                                        "s6", "s7", "s8", "s9", "y"};
+    model *m = begin();
+    model_weight(m, "half", "f32[4,8]");
+    model_role(m, "half", "BUFFER");
+    for (size_t i = 0; i + 1 < sizeof names / sizeof names[0]; i++) {
+        char inputs[16] = "";
+        strcat(strcpy(inputs, names[i]), " half");
+        model_source(m, "net", names[i + 1]);
+        model_class(m, "Net", "aten.add.Tensor");
+        model_node(m, "Add", names[i + 1], inputs, names[i + 1], "");
+    }
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void variables_may_hold_values(void **state)
+{
+    (void)state;
+    onv_lower_options lower = {.loss = ONV_LOSS_NONE};
+    uint64_t low = train(sums(), &lower, "python-locals", "--locals").peak_bytes;
+    lower.locals = true;
+    uint64_t high = train(sums(), &lower, NULL, "").peak_bytes;
+    /* When the last one is made all others are there, not just the one before. */
+    assert_in_range(high - low, 7 * H, 9 * H);
+}
+
+static void activations_say_what_they_may_save(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"*"};
+    for (int told = 0; told < 2; told++) {
+        model *m = begin();
+        model_node(m, "LeakyRelu", "act", "h", "a", "");
+        model_node(m, "MatMul", "last", "a w", "y", "");
+        model_output(m, "y", "f32");
+        onv_lower_options lower = {
+            .loss = ONV_LOSS_NONE, .inplace = all, .n_inplace = (size_t)told};
+        train(m, &lower, told ? NULL : "activation-inplace", "128 bytes");
+    }
+}
+
+/* GroupNorm(8, 8) of [4, 8, 6]: the exporter drops the second reshape, which does nothing. */
+static void groups_of_one_channel_are_a_group_norm(void **state)
+{
+    (void)state;
+    static const char *const steps[][4] = {{"Reshape", "c shape", "r", ""},
+                                           {"InstanceNormalization", "r one zero", "n", ""},
+                                           {"Mul", "n gamma", "s", ""},
+                                           {"Add", "s beta", "y", ""}};
+    model *m = model_new(17);
+    const int64_t shape[] = {4, 8, 6};
+    model_input(m, "x", "f32[4,8,6]");
+    model_weight(m, "k", "f32[8,8,1]");
+    model_weight(m, "one", "f32[8]");
+    model_weight(m, "zero", "f32[8]");
+    model_weight(m, "gamma", "f32[8,1]");
+    model_weight(m, "beta", "f32[8,1]");
+    model_ints(m, "shape", 3, shape);
+    model_role(m, "k", "PARAMETER");
+    model_role(m, "gamma", "PARAMETER");
+    model_role(m, "beta", "PARAMETER");
+    model_node(m, "Conv", "conv", "x k", "c", "");
+    for (size_t i = 0; i < 4; i++) {
+        model_source(m, "norm", "group_norm");
+        model_class(m, "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default");
+        model_node(m, steps[i][0], steps[i][2], steps[i][1], steps[i][2], steps[i][3]);
+    }
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    const uint64_t x = 4 * 8 * 6 * 4, statistics = 2 * 4 * 8 * 4;
+    assert_int_equal(kept, 2 * x + statistics);
+}
+
+/* The expanded form of indices has no memory of its own, what it repeats has; layers share it. */
+static void expanded_indices_count_once(void **state)
+{
+    (void)state;
+    enum { EDGES = 16 };
+    uint64_t held[2];
+    for (int n = 1; n <= 2; n++) {
+        model *m = begin();
+        model_weight(m, "m", "f32[16,8]");
+        model_weight(m, "zeros", "f32[4,8]");
+        model_role(m, "zeros", "BUFFER");
+        const char *at = "h";
+        for (int i = 0; i < n; i++) {
+            const char *out = i + 1 == n ? "y" : "z";
+            char inputs[64];
+            snprintf(inputs, sizeof inputs, "%s %s m", at, i == 0 ? "expand" : "expand_1");
+            model_weight(m, i == 0 ? "expand" : "expand_1", "i64[16,8]");
+            model_source(m, "net", "scatter_add");
+            model_class(m, "Net", "aten.scatter_add.default");
+            model_node(m, "ScatterElements", out, inputs, out, "axis=0 reduction='add'");
+            at = out;
+        }
+        model_output(m, "y", "f32");
+        const onv_lower_options lower = {.loss = ONV_LOSS_NONE, .locals = true};
+        held[n - 1] = train(m, &lower, NULL, "").buffer_bytes;
+    }
+    assert_int_equal(held[1], held[0]);
+    assert_true(held[0] > 0 && held[0] < EDGES * 8 * sizeof(int64_t));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_keep_their_inputs),
+        cmocka_unit_test(variables_may_hold_values),
+        cmocka_unit_test(activations_say_what_they_may_save),
+        cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
+        cmocka_unit_test(expanded_indices_count_once),
+    };
+    return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
+}

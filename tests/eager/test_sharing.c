@@ -1,0 +1,383 @@
+/* What people train with beside the usual: sizes and lifetimes counted by hand on a small network. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+enum { ROW = 16384, W = 262144 }; /* x [16, 256], matrices [256, 256] */
+
+/* Two square products, one in each of two blocks. */
+static void open_blocks(trainer *t, const char *type)
+{
+    char text[64];
+    model *m = model_new(17);
+    snprintf(text, sizeof text, "%s[16,256]", type);
+    model_input(m, "x", text);
+    snprintf(text, sizeof text, "%s[256,256]", type);
+    model_weight(m, "blocks.0.weight", text);
+    model_weight(m, "blocks.1.weight", text);
+    model_node(m, "MatMul", "/blocks.0/MatMul", "x blocks.0.weight", "a", "");
+    model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
+    model_output(m, "y", type);
+    trainer_open_model(t, m);
+    model_free(m);
+}
+
+static onv_train_options with(const char *optimizer)
+{
+    onv_train_options options = {.optimizer = onv_optimizer_find(optimizer)};
+    options.lower.loss = ONV_LOSS_MSE;
+    return options;
+}
+
+static onv_training run_sharded(trainer *t, const onv_train_options *options, const char *units)
+{
+    onv_error err = {0};
+    onv_training result;
+    onv_training_options all = {.train = *options, .units = units};
+    if (onv_training_compute(&t->model, &t->live, &all, &result, &err) != ONV_OK)
+        fail_msg("%s", err.message);
+    return result;
+}
+
+/* --- Formats ----------------------------------------------------------------------------------- */
+
+/* Measured with bitsandbytes 0.50: a Linear4bit and a Linear8bitLt of 1024 to 512. */
+static void formats_have_scales(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t n;
+        uint64_t sum;
+    } cases[] = {{"nf4", 6, 271556}, {"int8", 2, 526336}, {"int4", 3, 262144 + 8192 * 4 + 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t bytes[ONV_MAX_WEIGHT_PARTS], sum = 0;
+        const onv_weight_format *format = onv_weight_format_find(cases[i].name);
+        assert_non_null(format);
+        assert_int_equal(onv_weight_parts(format, 512 * 1024, 512, bytes), cases[i].n);
+        for (uint32_t k = 0; k < cases[i].n; k++) sum += bytes[k];
+        assert_int_equal(sum, cases[i].sum);
+    }
+    assert_null(onv_weight_format_find("int3"));
+}
+
+/* The first matrix is frozen; the last product is the head, which stays, frozen or not. */
+static void frozen_layers_are_quantized(void **state)
+{
+    (void)state;
+    static const char *const frozen[] = {"blocks.0"}, *const all[] = {"*"};
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    options.weights = onv_weight_format_find("nf4");
+    assert_int_equal(trainer_run(&t, &options).figures.parameter_bytes, 2 * W);
+    options.lower.freeze = frozen;
+    options.lower.n_freeze = 1;
+    onv_training r = trainer_run(&t, &options);
+    uint64_t kept = 32768 + 1024 + 64 + 16 + 1024 + 4;
+    assert_int_equal(r.figures.parts.quantized_bytes, kept);
+    assert_int_equal(r.figures.parameter_bytes, W + kept);
+    /* The matrix in float32, and 1024 scales twice. */
+    assert_int_equal(r.figures.parts.dequantized_bytes, W + 2 * 4096);
+    options.lower.freeze = all;
+    r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.parameter_bytes, W + kept);
+    trainer_close(&t);
+}
+
+/* --- Copies ------------------------------------------------------------------------------------ */
+
+static void averages_and_masters_stand_beside(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("adamw");
+    onv_training base = trainer_run(&t, &options);
+    options.ema = true;
+    onv_training r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.parts.ema_bytes, 2 * W + 8);
+    assert_int_equal(r.figures.peak_bytes, base.figures.peak_bytes + 2 * W + 8);
+    options.ema = false;
+    options.master_weights = true; /* what is float32 has none */
+    r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.parts.master_bytes, 0);
+    assert_int_equal(r.figures.peak_bytes, base.figures.peak_bytes);
+    trainer_close(&t);
+
+    open_blocks(&t, "f16");
+    options.master_weights = false;
+    base = trainer_run(&t, &options);
+    assert_int_equal(base.figures.optimizer_bytes, 2 * W); /* two, in 16 bits */
+    options.master_weights = true;
+    r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.parts.master_bytes, 2 * W);
+    assert_int_equal(r.figures.optimizer_bytes, 4 * W);
+    /* Parameters, masters, state, gradients of masters, and Adam's list of roots; x, y, targets and the last
+     * loss, which has their size, in 16 bits. */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER],
+                     W + 2 * W + 4 * W + 2 * W + 2 * W + 4 * (ROW / 2));
+    trainer_close(&t);
+}
+
+static void the_host_takes_what_is_offloaded(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("adamw");
+    options.offload = ONV_OFFLOAD_OPTIMIZER;
+    onv_training r = trainer_run(&t, &options);
+    uint64_t always = 2 * ROW + 2 * W, outputs = 2 * ROW;
+    assert_int_equal(r.figures.optimizer_bytes, 0);
+    assert_int_equal(r.figures.parts.host_bytes, 4 * W);
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * W + outputs);
+    options.offload = ONV_OFFLOAD_GRADIENTS;
+    r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.gradient_bytes, 0);
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + outputs);
+    trainer_close(&t);
+}
+
+/* --- DDP --------------------------------------------------------------------------------------- */
+
+static void gradients_stand_in_buckets(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    onv_training base = trainer_run(&t, &options);
+    options.parallel = ONV_PARALLEL_DDP;
+    options.world = 4;
+    onv_training r = trainer_run(&t, &options);
+    assert_int_equal(r.figures.parts.bucket_bytes, 2 * W);
+    assert_int_equal(r.figures.peak_bytes, base.figures.peak_bytes + 2 * W);
+    options.parallel = ONV_PARALLEL_DDP_VIEWS;
+    r = trainer_run(&t, &options);
+    uint64_t always = 2 * ROW + 2 * W, outputs = 2 * ROW;
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * W + outputs);
+    /* Beside the buckets, in the second product: its gradient for the matrix, before that goes into one; a,
+     * its gradient, and that of y. */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_BACKWARD],
+                     always + 2 * W + outputs + W + 3 * ROW);
+    trainer_close(&t);
+}
+
+typedef struct buckets {
+    uint64_t bytes[8];
+    uint32_t n;
+} buckets;
+
+static onv_status list_buckets(void *context, const onv_timeline *timeline,
+                               const onv_placement *placement, const char *plan, onv_error *err)
+{
+    (void)placement;
+    (void)plan;
+    (void)err;
+    buckets *found = context;
+    for (size_t i = 0; i < timeline->buffers.count; i++) {
+        const onv_buffer *b = &timeline->buffers.at[i];
+        if (b->label != NULL && strcmp(b->label, "bucket") == 0 && found->n < 8)
+            found->bytes[found->n++] = b->bytes;
+    }
+    return ONV_OK;
+}
+
+/* Five matrices of 1 MiB: one bucket, then the first to come alone, and the others. */
+static void buckets_are_made_anew(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[16,512]");
+    for (int i = 0; i < 5; i++) {
+        char in[32], w[16], out[16], name[16];
+        snprintf(w, sizeof w, "w%d", i);
+        snprintf(in, sizeof in, "v%d w%d", i, i);
+        snprintf(out, sizeof out, "v%d", i + 1);
+        snprintf(name, sizeof name, "n%d", i);
+        model_weight(m, w, "f32[512,512]");
+        model_node(m, "MatMul", name, in, out, "");
+    }
+    model_output(m, "v5", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    model_free(m);
+    buckets found = {.n = 0};
+    onv_error err = {0};
+    onv_training result;
+    onv_training_options all = {.train = with("sgd"), .take = list_buckets, .take_context = &found};
+    all.train.parallel = ONV_PARALLEL_DDP;
+    all.train.world = 2;
+    assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+    assert_int_equal(found.n, 3);
+    assert_int_equal(found.bytes[0], 5 << 20);
+    assert_int_equal(found.bytes[1], 1 << 20);
+    assert_int_equal(found.bytes[2], 4 << 20);
+    trainer_close(&t);
+}
+
+/* --- FSDP -------------------------------------------------------------------------------------- */
+
+static void units_are_gathered_one_by_one(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    options.parallel = ONV_PARALLEL_FSDP;
+    options.world = 4;
+    onv_training r = run_sharded(&t, &options, "blocks.?");
+    assert_int_equal(r.n_units, 2);
+    assert_int_equal(r.figures.parameter_bytes, 2 * W / 4);
+    assert_int_equal(r.figures.gradient_bytes, 2 * W / 4);
+    /* A buffer and the parameters copied out of it, or the buffer of the unit that comes next. */
+    assert_int_equal(r.figures.parts.gathered_bytes, 2 * W);
+    assert_int_equal(r.figures.parts.reduce_bytes, W);
+    uint64_t always = 2 * ROW + 2 * W / 4, outputs = 2 * ROW;
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], always + 2 * W / 4 + outputs);
+    /* The second unit's gradient is on its way to the others while the first one's product goes back: that
+     * unit's parameters, its gradient, the second one's part, and the gradient that came in. */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_BACKWARD],
+                     always + outputs + W + W + W / 4 + W + ROW);
+    /* All at once: twice two matrices. */
+    r = run_sharded(&t, &options, NULL);
+    assert_int_equal(r.n_units, 0); /* nothing meets in these blocks */
+    assert_int_equal(r.figures.parts.gathered_bytes, 4 * W);
+    trainer_close(&t);
+}
+
+/* Matrices of 16 bits are gathered as such; parts, gradients and what reduces them are float32. */
+static void masters_are_what_is_shared_out(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f16");
+    onv_train_options options = with("adamw");
+    options.parallel = ONV_PARALLEL_FSDP;
+    options.world = 4;
+    options.master_weights = true;
+    onv_training r = run_sharded(&t, &options, "blocks.?");
+    assert_int_equal(r.figures.parameter_bytes, 2 * W / 4);
+    assert_int_equal(r.figures.gradient_bytes, 2 * W / 4);
+    assert_int_equal(r.figures.optimizer_bytes, 4 * W / 4);
+    assert_int_equal(r.figures.parts.master_bytes, 0);
+    /* The part of the first in 16 bits, while the second's buffer stands beside the first's parameters. */
+    assert_int_equal(r.figures.parts.gathered_bytes, W / 2 + W / 2 + W / 8);
+    assert_int_equal(r.figures.parts.reduce_bytes, W);
+    trainer_close(&t);
+}
+
+static void what_cannot_be_shared_out(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t parallel;
+        uint32_t world, zero_stage;
+        const char *units, *says;
+    } cases[] = {
+        {ONV_PARALLEL_FSDP, 1, 0, "", "--world"},
+        {ONV_PARALLEL_DDP, 0, 0, "", "--world"},
+        {ONV_PARALLEL_DDP, 2, 1, "", "exclude"},
+        {ONV_PARALLEL_FSDP, 2, 0, "layers.*", "matches no module"},
+        {ONV_PARALLEL_FSDP, 2, 0, ",", "patterns"},
+        {ONV_PARALLEL_FSDP, 2, 0, "blocks,blocks.0", "within"},
+    };
+    trainer t;
+    open_blocks(&t, "f32");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_error err = {0};
+        onv_training result;
+        onv_training_options all = {.train = with("sgd"), .units = cases[i].units};
+        all.train.parallel = cases[i].parallel;
+        all.train.world = cases[i].world;
+        all.train.zero_stage = cases[i].zero_stage;
+        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err),
+                         ONV_ERR_USAGE);
+        if (strstr(err.message, cases[i].says) == NULL) fail_msg("%s", err.message);
+    }
+    trainer_close(&t);
+}
+
+/* --- Losses ------------------------------------------------------------------------------------ */
+
+/* Logits [16, 256] of a matrix [256, 256]: in one chunk, for there are as many classes as values. */
+static void losses_take_the_head_in(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    options.lower.loss = ONV_LOSS_CROSS_ENTROPY;
+    onv_training plain = trainer_run(&t, &options);
+    /* x, a, the log-probabilities, targets, the total weight. */
+    assert_int_equal(plain.figures.saved_activation_bytes, 3 * ROW + 16 * 8 + 4);
+    options.lower.loss = ONV_LOSS_FUSED;
+    onv_training r = trainer_run(&t, &options);
+    assert_string_equal(r.loss, "fused-cross-entropy");
+    /* x, and the gradients of a and of the matrix. */
+    assert_int_equal(r.figures.saved_activation_bytes, ROW + ROW + W);
+    /* Beside them logits, the losses of rows with a mask, the product before it is added, the loss and the
+     * last one; x and a are there, and targets. */
+    assert_int_equal(r.figures.phase_peak_bytes[ONV_PHASE_LOSS],
+                     2 * W + 2 * ROW + 16 * 8 + ROW + W + ROW + 16 * 5 + W + 2 * 4);
+    options.lower.loss = ONV_LOSS_CHUNKED;
+    options.lower.loss_chunks = 4;
+    r = trainer_run(&t, &options);
+    assert_string_equal(r.loss, "chunked-cross-entropy");
+    assert_int_equal(r.figures.saved_activation_bytes, 3 * ROW + 16 * 8 + 4 * 4);
+    assert_true(r.figures.phase_peak_bytes[ONV_PHASE_LOSS] <
+                plain.figures.phase_peak_bytes[ONV_PHASE_LOSS]);
+    trainer_close(&t);
+}
+
+static void losses_have_counts(void **state)
+{
+    (void)state;
+    const char *list = "chunked-cross-entropy=12,y=chunked-cross-entropy,z=mse";
+    onv_loss_item item;
+    assert_true(onv_loss_next(&list, &item));
+    assert_int_equal(item.loss, ONV_LOSS_CHUNKED);
+    assert_int_equal(item.count, 12);
+    assert_int_equal(item.output_length, 0);
+    assert_true(onv_loss_next(&list, &item));
+    assert_int_equal(item.loss, ONV_LOSS_CHUNKED);
+    assert_int_equal(item.count, ONV_LOSS_CHUNKS);
+    assert_int_equal(item.output_length, 1);
+    assert_true(onv_loss_next(&list, &item));
+    assert_int_equal(item.loss, ONV_LOSS_MSE);
+    static const char *const wrong[] = {"mse=3", "chunked-cross-entropy=0",
+                                        "chunked-cross-entropy=5000",
+                                        "chunked-cross-entropy=99999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        list = wrong[i];
+        assert_true(onv_loss_next(&list, &item));
+        assert_int_equal(item.loss, ONV_LOSS_AUTO);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formats_have_scales),
+        cmocka_unit_test(frozen_layers_are_quantized),
+        cmocka_unit_test(averages_and_masters_stand_beside),
+        cmocka_unit_test(the_host_takes_what_is_offloaded),
+        cmocka_unit_test(gradients_stand_in_buckets),
+        cmocka_unit_test(buckets_are_made_anew),
+        cmocka_unit_test(units_are_gathered_one_by_one),
+        cmocka_unit_test(masters_are_what_is_shared_out),
+        cmocka_unit_test(what_cannot_be_shared_out),
+        cmocka_unit_test(losses_take_the_head_in),
+        cmocka_unit_test(losses_have_counts),
+    };
+    return cmocka_run_group_tests_name("eager.sharing", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* Where workspaces of libraries stand in the eager timeline. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "eager/inference.h"
+#include "eager/trainer.h"
+
+#define LARGE UINT64_C(33554432)
+
+static onv_train_options with(uint32_t pytorch)
+{
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+    options.lower.loss = ONV_LOSS_MSE;
+    options.lower.cuda = onv_cuda_library_defaults();
+    options.lower.cuda.pytorch = pytorch;
+    return options;
+}
+
+/* x [16, 256] times two squares. */
+static model *products(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    model_weight(m, "w1", "f32[256,256]");
+    model_weight(m, "w2", "f32[256,256]");
+    model_node(m, "MatMul", "first", "x w1", "a", "");
+    model_node(m, "MatMul", "second", "a w2", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+typedef struct built {
+    trainer t;
+    onv_eager eager;
+    onv_train_program program;
+} built;
+
+static void build(built *b, model *m, const onv_train_options *options)
+{
+    onv_error err = {0};
+    trainer_open_model(&b->t, m);
+    assert_int_equal(
+        onv_eager_lower(&b->t.model, &b->t.live, b->t.is_host, &options->lower, &b->eager, &err),
+        ONV_OK);
+    assert_int_equal(onv_train_program_build(&b->t.model, &b->eager, options, &b->program, &err),
+                     ONV_OK);
+    assert_int_equal(onv_train_program_check(&b->program, &err), ONV_OK);
+}
+
+static void clean(built *b, model *m)
+{
+    onv_train_program_cleanup(&b->program);
+    onv_eager_cleanup(&b->eager);
+    trainer_close(&b->t);
+    model_free(m);
+}
+
+/* The kinds and bytes of what is allocated in the last step of that phase and name. */
+static uint32_t allocated(const onv_timeline *t, onv_phase phase, const char *name,
+                          onv_buffer found[8])
+{
+    uint32_t step = UINT32_MAX, n = 0;
+    for (uint32_t i = 0; i < t->steps.count; i++)
+        if (t->steps.at[i].phase == phase && strcmp(t->steps.at[i].label, name) == 0) step = i;
+    for (size_t i = 0; i < t->buffers.count && n < 8; i++)
+        if (t->buffers.at[i].first == step) found[n++] = t->buffers.at[i];
+    return n;
+}
+
+static void each_gradient_has_a_workspace_of_its_own(void **state)
+{
+    (void)state;
+    model *m = products();
+    onv_train_options options = with(2015);
+    built b;
+    onv_buffer of[8];
+    build(&b, m, &options);
+    const onv_timeline *t = &b.program.timeline;
+    assert_int_equal(allocated(t, ONV_PHASE_FORWARD, "mm", of), 2);
+    assert_int_equal(of[0].kind, ONV_BUFFER_ACTIVATION);
+    assert_int_equal(of[1].kind, ONV_BUFFER_WORKSPACE);
+    assert_int_equal(of[1].bytes, LARGE);
+    assert_true(of[1].is_transient);
+    /* The last one to run is that of the first product: x needs no gradient. */
+    assert_int_equal(allocated(t, ONV_PHASE_BACKWARD, "mm", of), 2);
+    assert_int_equal(of[0].kind, ONV_BUFFER_GRADIENT);
+    assert_int_equal(of[1].bytes, LARGE);
+    /* Where both are made, the two workspaces do not add up. */
+    onv_peak all, tensors;
+    assert_int_equal(onv_timeline_peak(t, &all, NULL, NULL), ONV_OK);
+    assert_int_equal(onv_timeline_peak_without(t, ONV_BUFFERS_BESIDE_TENSORS, &tensors, NULL, NULL),
+                     ONV_OK);
+    assert_int_equal(all.bytes, tensors.bytes + LARGE);
+    assert_true(b.eager.uses_cublas && !b.eager.uses_cudnn);
+    clean(&b, m);
+}
+
+static void older_releases_keep_one_for_each_thread(void **state)
+{
+    (void)state;
+    model *m = products();
+    onv_train_options options = with(2006);
+    built b;
+    build(&b, m, &options);
+    const onv_timeline *t = &b.program.timeline;
+    uint32_t kept = 0, last = (uint32_t)t->steps.count - 1;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *w = &t->buffers.at[i];
+        if (w->kind != ONV_BUFFER_WORKSPACE) continue;
+        assert_int_equal(w->bytes, LARGE);
+        assert_int_equal(w->last, last);
+        assert_int_equal(t->steps.at[w->first].phase,
+                         kept == 0 ? ONV_PHASE_FORWARD : ONV_PHASE_BACKWARD);
+        kept++;
+    }
+    assert_int_equal(kept, 2);
+    clean(&b, m);
+}
+
+/* The gradient of the bias is summed when both products are done. */
+static void a_bias_comes_last(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    model_weight(m, "w0", "f32[256,256]");
+    model_weight(m, "w", "f32[256,128]");
+    model_weight(m, "b", "f32[128]");
+    model_node(m, "MatMul", "first", "x w0", "a", "");
+    model_node(m, "Gemm", "gemm", "a w b", "y", "");
+    model_output(m, "y", "f32");
+    onv_train_options options = with(2015);
+    built b;
+    onv_buffer of[8];
+    build(&b, m, &options);
+    assert_int_equal(allocated(&b.program.timeline, ONV_PHASE_FORWARD, "addmm", of), 2);
+    assert_int_equal(of[1].bytes, 1 << 20);
+    assert_string_equal(of[1].label, "cuBLASLt");
+    assert_int_equal(allocated(&b.program.timeline, ONV_PHASE_BACKWARD, "addmm", of), 5);
+    const uint64_t bytes[] = {16 * 256 * 4, LARGE, 256 * 128 * 4, LARGE, 128 * 4};
+    for (uint32_t i = 0; i < 5; i++) assert_int_equal(of[i].bytes, bytes[i]);
+    clean(&b, m);
+}
+
+/* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
+static void a_recurrent_module_has_one_workspace(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[64,8,128]");
+    model_weight(m, "w", "f32[1,1024,128]");
+    model_weight(m, "r", "f32[1,1024,256]");
+    model_node(m, "LSTM", "lstm", "x w r", "y", "hidden_size=256");
+    model_output(m, "y", "f32");
+    onv_train_options options = with(2015);
+    built b;
+    onv_buffer of[8];
+    build(&b, m, &options);
+    uint32_t n = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "lstm", of);
+    assert_true(n >= 3);
+    assert_int_equal(of[n - 2].kind, ONV_BUFFER_WORKSPACE);
+    assert_int_equal(of[n - 2].bytes, 12927296);
+    assert_false(of[n - 2].is_transient);
+    assert_string_equal(of[n - 1].label, "cuDNN's reserve");
+    assert_true(b.eager.uses_cudnn);
+    clean(&b, m);
+}
+
+/* A branch that is the first to multiply: the handle's workspace stays when it ends. */
+static void a_branch_may_be_the_first_to_multiply(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "c", "bool[]");
+    model_input(m, "x", "f32[4,4]");
+    model_weight(m, "w", "f32[4,4]");
+    model_begin(m, "then_branch");
+    model_node(m, "MatMul", "mm", "x w", "t", "");
+    model_output(m, "t", "f32");
+    model_end(m);
+    model_begin(m, "else_branch");
+    model_node(m, "Relu", "relu", "x", "o", "");
+    model_output(m, "o", "f32");
+    model_end(m);
+    model_node(m, "If", "if", "c", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    onv_error err = {0};
+    onv_eager eager;
+    onv_timeline timeline;
+    onv_lower_options options = with(2006).lower;
+    options.inference = true;
+    trainer_open_model(&t, m);
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
+    assert_int_equal(onv_inference_build(&t.model, &eager, false, &timeline, &err), ONV_OK);
+    uint32_t kept = 0;
+    for (size_t i = 0; i < timeline.buffers.count; i++)
+        if (timeline.buffers.at[i].kind == ONV_BUFFER_WORKSPACE) {
+            assert_int_equal(timeline.buffers.at[i].last, timeline.steps.count - 1);
+            kept++;
+        }
+    assert_int_equal(kept, 1);
+    onv_timeline_cleanup(&timeline);
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_gradient_has_a_workspace_of_its_own),
+        cmocka_unit_test(older_releases_keep_one_for_each_thread),
+        cmocka_unit_test(a_bias_comes_last),
+        cmocka_unit_test(a_recurrent_module_has_one_workspace),
+        cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
+    };
+    return cmocka_run_group_tests_name("eager.workspaces", tests, NULL, NULL);
+}

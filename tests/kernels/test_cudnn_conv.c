@@ -1,0 +1,176 @@
+/* Workspaces of convolutions: what cuDNN 9.26 answered for layers of networks that the rules were not fitted to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/cudnn.h"
+#include "kernels/ort_conv.h"
+
+typedef struct row {
+    uint32_t capability;
+    char mode; /* t: TF32, i: without it, n: NHWC, h: float16, m: the most of all engines */
+    char pass; /* forward, data, weight */
+    onv_conv_problem p;
+    uint64_t bytes;
+} row;
+
+#define P(type, rank, n, c, k, g, ...)                                                             \
+    {                                                                                              \
+        .dtype = (type), .spatial_rank = (rank), .batch = (n), .in_channels = (c),                 \
+        .out_channels = (k), .groups = (g), __VA_ARGS__                                            \
+    }
+#define DIMS(a, b, c)                                                                              \
+    {                                                                                              \
+        (a), (b), (c)                                                                              \
+    }
+
+enum { NEAR_PERCENT = 70, INSIDE_PERCENT = 80 };
+
+static const row rows[] = {
+#include "cudnn_conv_rows.inc"
+};
+
+static onv_conv_pass pass_of(char name)
+{
+    return name == 'f'   ? ONV_CONV_FORWARD
+           : name == 'd' ? ONV_CONV_BACKWARD_DATA
+                         : ONV_CONV_BACKWARD_WEIGHT;
+}
+
+static onv_cuda_library_settings settings_of(const row *r)
+{
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    s.compute_capability = r->capability;
+    s.tf32 = r->mode != 'i';
+    s.channels_last = r->mode == 'n';
+    s.benchmark = s.first = r->mode == 'm';
+    return s;
+}
+
+static uint64_t away(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* The shares are those of docs/workspaces.md, a little less. */
+static void layers_of_other_networks_are_met(void **state)
+{
+    (void)state;
+    size_t near = 0, inside = 0, count = sizeof rows / sizeof rows[0];
+    for (size_t i = 0; i < count; i++) {
+        onv_cuda_library_settings s = settings_of(&rows[i]);
+        onv_conv_workspace w = onv_cudnn_conv_workspace_range(&rows[i].p, pass_of(rows[i].pass),
+                                                              ONV_CUDNN_HEURISTICS_A, &s);
+        uint64_t slack = rows[i].bytes / 10 + 65536;
+        near += away(w.bytes, rows[i].bytes) <= slack;
+        inside += w.low <= rows[i].bytes + slack && rows[i].bytes <= w.high + slack;
+        assert_true(w.low <= w.bytes && w.bytes <= w.high);
+        assert_int_equal(onv_cudnn_conv_workspace(&rows[i].p, pass_of(rows[i].pass), &s), w.bytes);
+    }
+    print_message("%zu layers: %zu within 10 %%, %zu between low and high\n", count, near, inside);
+    assert_true(near * 100 >= count * NEAR_PERCENT);
+    assert_true(inside * 100 >= count * INSIDE_PERCENT);
+}
+
+static const onv_conv_problem vgg =
+    P(ONV_FLOAT, 2, 8, 64, 64, 1, .in = DIMS(224, 224, 0), .out = DIMS(224, 224, 0),
+      .kernel = DIMS(3, 3, 0), .stride = DIMS(1, 1, 0), .pad_begin = DIMS(1, 1, 0),
+      .pad_end = DIMS(1, 1, 0), .dilation = DIMS(1, 1, 0));
+
+static void depthwise_is_pytorch_s_own(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_problem p = vgg;
+    p.in_channels = p.out_channels = p.groups = 96;
+    p.stride[0] = p.stride[1] = 2;
+    p.in[0] = p.in[1] = 112;
+    p.out[0] = p.out[1] = 56;
+    for (int pass = 0; pass < 3; pass++)
+        assert_int_equal(onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &s), 0);
+    p.dtype = ONV_FLOAT16; /* fewer than 256 channels at a stride of 2 */
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s), 0);
+    p.dtype = ONV_BFLOAT16;
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s), 0);
+}
+
+static void a_transposed_one_is_anothers_gradient(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_problem p = vgg, t = vgg;
+    p.out_channels = 128;
+    t.transposed = true;
+    t.in_channels = 128;
+    assert_int_equal(onv_cudnn_conv_workspace(&t, ONV_CONV_FORWARD, &s),
+                     onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_DATA, &s));
+    assert_int_equal(onv_cudnn_conv_workspace(&t, ONV_CONV_BACKWARD_DATA, &s),
+                     onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s));
+}
+
+static void the_first_call_with_benchmark_tries_an_fft(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_problem p = vgg;
+    p.in[0] = p.in[1] = p.out[0] = p.out[1] = 56;
+    s.benchmark = s.first = true;
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s),
+                     144834560); /* measured */
+    s.first = false;
+    assert_true(onv_cudnn_conv_workspace(&p, ONV_CONV_BACKWARD_WEIGHT, &s) < 32 << 20);
+}
+
+static void problems_that_are_none_take_nothing(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_problem p = vgg;
+    p.batch = 0;
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), 0);
+    p = vgg;
+    p.spatial_rank = 4;
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), 0);
+    p = vgg;
+    p.batch = INT64_MAX;
+    p.in_channels = p.out_channels = INT64_MAX;
+    for (int pass = 0; pass < 3; pass++)
+        for (int first = 0; first < 2; first++) {
+            s.benchmark = s.first = first;
+            onv_conv_workspace w =
+                onv_cudnn_conv_workspace_range(&p, (onv_conv_pass)pass, ONV_CUDNN_HEURISTICS_A, &s);
+            assert_true(w.low <= w.bytes && w.bytes <= w.high);
+        }
+    s.compute_capability = 0;
+    assert_int_equal(onv_cudnn_conv_workspace(&vgg, ONV_CONV_FORWARD, &s), 0);
+}
+
+static void onnx_runtime_asks_by_its_search(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    onv_conv_problem p = vgg;
+    p.in[0] = p.in[1] = p.out[0] = p.out[1] = 56;
+    /* 2,304 and 6,570,240 less what the arena rounds up: the CUDA build of ONNX Runtime 1.31. */
+    assert_int_equal(onv_ort_conv_workspace(&p, ONV_ORT_CONV_DEFAULT, &s).bytes, 2304);
+    onv_conv_workspace w = onv_ort_conv_workspace(&p, ONV_ORT_CONV_HEURISTIC, &s);
+    assert_true(w.low <= 6570240 && 6570240 <= w.high + 256);
+    p.groups = 64;
+    assert_true(onv_ort_conv_workspace(&p, ONV_ORT_CONV_EXHAUSTIVE, &s).bytes < 32 << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_of_other_networks_are_met),
+        cmocka_unit_test(depthwise_is_pytorch_s_own),
+        cmocka_unit_test(a_transposed_one_is_anothers_gradient),
+        cmocka_unit_test(the_first_call_with_benchmark_tries_an_fft),
+        cmocka_unit_test(problems_that_are_none_take_nothing),
+        cmocka_unit_test(onnx_runtime_asks_by_its_search),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

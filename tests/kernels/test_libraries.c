@@ -1,0 +1,136 @@
+/* What cuBLAS and cuDNN take for products and recurrent modules: what the CUDA builds of PyTorch asked for over a
+ * substitute for the driver. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/cublas.h"
+#include "kernels/cudnn.h"
+
+static onv_cuda_library_settings on(uint32_t capability, uint32_t pytorch)
+{
+    onv_cuda_library_settings settings = onv_cuda_library_defaults();
+    settings.compute_capability = capability;
+    settings.pytorch = pytorch;
+    return settings;
+}
+
+static void products_take_the_workspace_of_their_device(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t capability, pytorch;
+        uint64_t bytes;
+        bool is_kept;
+    } rows[] = {{90, 2015, 33554432, false},  {80, 2015, 8519680, false},
+                {86, 2015, 8519680, false},   {89, 2015, 8519680, false},
+                {90, 2006, 33554432, true},   {86, 2006, 8519680, true},
+                {120, 2015, 33554432, false}, {120, 2008, 8519680, true},
+                {90, 1013, 0, false},         {0, 2015, 0, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_cuda_library_settings settings = on(rows[i].capability, rows[i].pytorch);
+        onv_cublas_workspace w = onv_cublas_product(&settings);
+        assert_int_equal(w.bytes, rows[i].bytes);
+        assert_int_equal(w.is_kept, rows[i].is_kept);
+        assert_false(w.is_lt);
+    }
+}
+
+static void a_bias_is_added_by_cublaslt(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings now = on(90, 2015), shared = on(90, 2010), before = on(80, 2006);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &now).bytes, 1 << 20);
+    assert_true(onv_cublas_linear(2, 2, true, &now).is_lt);
+    /* A row or a column alone, no bias. */
+    assert_int_equal(onv_cublas_linear(1, 256, true, &now).bytes, 33554432);
+    assert_int_equal(onv_cublas_linear(128, 1, true, &now).bytes, 33554432);
+    assert_int_equal(onv_cublas_linear(128, 256, false, &now).bytes, 33554432);
+    assert_true(onv_cublas_linear(128, 256, true, &shared).is_kept);
+    assert_false(onv_cublas_linear(128, 256, true, &before).is_kept);
+}
+
+static void handles_stand_beside_the_allocator(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t capability;
+        uint64_t two_of_both; /* as two threads have them */
+    } rows[] = {{90, 134532616}, {80, 17082888}, {86, 17072904}, {89, 17090568}, {0, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_cuda_library_settings settings = on(rows[i].capability, 2015);
+        assert_int_equal(
+            2 * (onv_cublas_handle_bytes(&settings) + onv_cudnn_handle_bytes(&settings)),
+            rows[i].two_of_both);
+    }
+}
+
+/* Steps, batch, input, hidden, layers. */
+static void recurrent_modules_take_what_was_measured(void **state)
+{
+    (void)state;
+    enum { L = ONV_RNN_LSTM, G = ONV_RNN_GRU, R = ONV_RNN_PLAIN };
+    static const struct {
+        int cell;
+        onv_dtype dtype;
+        int64_t steps, batch, input, hidden;
+        uint32_t layers;
+        bool both, training;
+        uint32_t capability;
+        uint64_t bytes;
+    } rows[] = {
+        {L, ONV_FLOAT, 64, 8, 128, 256, 1, false, true, 90, 12927296},
+        {L, ONV_FLOAT, 64, 8, 128, 256, 2, false, false, 90, 23494976},
+        {L, ONV_FLOAT, 64, 8, 512, 256, 1, false, false, 90, 15286592},
+        {L, ONV_FLOAT, 64, 8, 128, 64, 1, false, true, 90, 9789760},
+        {L, ONV_FLOAT, 64, 32, 128, 512, 1, false, true, 90, 36307456},
+        {L, ONV_BFLOAT16, 64, 8, 128, 256, 1, false, true, 90, 10658112},
+        {G, ONV_FLOAT, 64, 8, 128, 256, 1, false, true, 90, 12230976},
+        {G, ONV_FLOAT, 50, 7, 100, 200, 1, false, true, 90, 10536928},
+        {R, ONV_FLOAT, 64, 8, 128, 256, 1, false, true, 90, 11452736},
+        {R, ONV_FLOAT, 64, 8, 128, 256, 2, true, true, 90, 42959168},
+        {R, ONV_FLOAT16, 200, 2, 100, 100, 2, false, true, 80, 645088},
+        {L, ONV_FLOAT, 64, 20, 128, 256, 1, false, true, 80, 17375648},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        onv_rnn_problem p = {.cell = (onv_rnn_cell)rows[i].cell,
+                             .dtype = rows[i].dtype,
+                             .steps = rows[i].steps,
+                             .batch = rows[i].batch,
+                             .input = rows[i].input,
+                             .hidden = rows[i].hidden,
+                             .layers = rows[i].layers,
+                             .bidirectional = rows[i].both};
+        onv_cuda_library_settings settings = on(rows[i].capability, 2015);
+        double bytes = (double)onv_cudnn_rnn_workspace(&p, rows[i].training, &settings);
+        if (bytes < 0.995 * (double)rows[i].bytes || bytes > 1.005 * (double)rows[i].bytes)
+            fail_msg("row %zu: %.0f for %llu", i, bytes, (unsigned long long)rows[i].bytes);
+    }
+}
+
+static void sizes_that_do_not_fit_are_told(void **state)
+{
+    (void)state;
+    onv_cuda_library_settings settings = onv_cuda_library_defaults();
+    onv_rnn_problem p = {ONV_RNN_LSTM, ONV_FLOAT, INT64_MAX, 2, 3, 4, 1, false};
+    assert_int_equal(onv_cudnn_rnn_workspace(&p, true, &settings), UINT64_MAX);
+    p = (onv_rnn_problem){ONV_RNN_GRU, ONV_FLOAT, 1, 1, INT64_MAX, INT64_MAX, UINT32_MAX, true};
+    assert_int_equal(onv_cudnn_rnn_workspace(&p, false, &settings), UINT64_MAX);
+    p.steps = -1;
+    assert_int_equal(onv_cudnn_rnn_workspace(&p, false, &settings), UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_take_the_workspace_of_their_device),
+        cmocka_unit_test(a_bias_is_added_by_cublaslt),
+        cmocka_unit_test(handles_stand_beside_the_allocator),
+        cmocka_unit_test(recurrent_modules_take_what_was_measured),
+        cmocka_unit_test(sizes_that_do_not_fit_are_told),
+    };
+    return cmocka_run_group_tests_name("kernels.libraries", tests, NULL, NULL);
+}

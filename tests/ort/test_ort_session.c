@@ -1,0 +1,344 @@
+/* A session as it is configured: settings, orders of initializers, limits, requests, names of nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort/murmur.h"
+#include "ort/node_stats.h"
+#include "ort/orders.h"
+#include "ort/scratch.h"
+#include "ort/shape_trace.h"
+#include "runtime/ort_advice.h"
+#include "support/flow.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+
+/* --- Settings ---------------------------------------------------------------------------------- */
+
+static void settings_are_read_by_their_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *assignment;
+        size_t offset;
+        uint32_t value;
+    } cases[] = {
+        {"graph_optimization_level=ORT_DISABLE_ALL",
+         offsetof(onv_ort_settings, graph_optimization_level), ONV_ORT_LEVEL_OFF},
+        {"graph_optimization_level=extended", offsetof(onv_ort_settings, graph_optimization_level),
+         ONV_ORT_LEVEL_EXTENDED},
+        {"arena_extend_strategy=kSameAsRequested",
+         offsetof(onv_ort_settings, arena_extend_strategy), ONV_BFC_SAME_AS_REQUESTED},
+        {"cudnn_conv_algo_search=DEFAULT", offsetof(onv_ort_settings, cudnn_conv_algo_search),
+         ONV_ORT_CONV_DEFAULT},
+        {"enable_mem_pattern=False", offsetof(onv_ort_settings, enable_mem_pattern), 0},
+        {"session.use_device_allocator_for_initializers=1",
+         offsetof(onv_ort_settings, use_device_allocator_for_initializers), 1},
+        {"use_device_allocator_for_initializers=1",
+         offsetof(onv_ort_settings, use_device_allocator_for_initializers), 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_ort_settings s = onv_ort_settings_default;
+        onv_error err = {0};
+        uint32_t value;
+        assert_int_equal(onv_ort_settings_set(&s, cases[i].assignment, &err), ONV_OK);
+        memcpy(&value, (const char *)&s + cases[i].offset, sizeof value);
+        assert_int_equal(value, cases[i].value);
+    }
+    onv_ort_settings s = onv_ort_settings_default;
+    assert_int_equal(onv_ort_settings_set(&s, "gpu_mem_limit=2147483648", NULL), ONV_OK);
+    assert_int_equal(s.gpu_mem_limit, UINT64_C(2147483648));
+}
+
+static void what_is_wrong_with_a_setting_is_said(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"arena=1", "arena_extend_strategy, gpu_mem_limit"},
+        {"arena_extend_strategy=1", "kNextPowerOfTwo or kSameAsRequested, not '1'"},
+        {"gpu_mem_limit=2GiB", "a number of bytes, not '2GiB'"},
+        {"gpu_mem_limit=0", "a number of bytes, not '0'"},
+        {"gpu_mem_limit=99999999999999999999", "a number of bytes"},
+        {"enable_mem_pattern=", "0 or 1, not ''"},
+        {"enable_mem_pattern", "KEY=VALUE, not 'enable_mem_pattern'"},
+        {"graph_optimization_level=4", "ORT_ENABLE_ALL"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_ort_settings s = onv_ort_settings_default;
+        onv_error err = {0};
+        assert_int_equal(onv_ort_settings_set(&s, cases[i][0], &err), ONV_ERR_USAGE);
+        if (strstr(err.message, cases[i][1]) == NULL)
+            fail_msg("'%s' says: %s", cases[i][0], err.message);
+    }
+}
+
+/* What is shown can be typed. */
+static void every_value_can_be_given_back(void **state)
+{
+    (void)state;
+    char number[24], text[128];
+    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
+        onv_ort_settings s = onv_ort_settings_default;
+        snprintf(text, sizeof text, "%s=%s", onv_ort_setting_name(i, NULL),
+                 onv_ort_setting_value(&s, i, number, sizeof number));
+        if (strcmp(onv_ort_setting_name(i, NULL), "gpu_mem_limit") == 0)
+            continue; /* none: 0 here */
+        assert_int_equal(onv_ort_settings_set(&s, text, NULL), ONV_OK);
+        assert_memory_equal(&s, &onv_ort_settings_default, sizeof s);
+    }
+}
+
+/* --- Orders of initializers -------------------------------------------------------------------- */
+
+static void add(onv_timeline *t, onv_buffer_kind kind, uint64_t bytes, uint32_t first,
+                uint32_t last)
+{
+    assert_true(onv_vec_push(&t->buffers, onv_buffer_new(kind, bytes, first, last, "b")));
+}
+
+/* 5 MiB and eleven of 512 KiB: large first, regions of 8 and 8 MiB; small first, of 1, 1, 2, 4, 8. */
+static onv_timeline weights_of_two_sizes(void)
+{
+    onv_timeline t = {0};
+    onv_step step = {.node = ONV_NO_NODE};
+    assert_true(onv_vec_push(&t.steps, step));
+    add(&t, ONV_BUFFER_WEIGHT, 5 * MIB, 0, 0);
+    for (int i = 0; i < 11; i++) add(&t, ONV_BUFFER_WEIGHT, 512 * KIB, 0, 0);
+    return t;
+}
+
+static uint64_t reserved_in_order(const onv_timeline *t)
+{
+    onv_placement p;
+    onv_error err = {0};
+    assert_int_equal(onv_alloc_run(t, onv_alloc_model_find("bfc"), NULL, &p, &err), ONV_OK);
+    uint64_t bytes = p.figures.reserved_peak;
+    onv_placement_cleanup(&p);
+    return bytes;
+}
+
+static void the_range_has_what_orders_reach(void **state)
+{
+    (void)state;
+    onv_timeline t = weights_of_two_sizes();
+    onv_ort_spread spread;
+    onv_error err = {0};
+    onv_alloc_options options = {0};
+    uint64_t given = reserved_in_order(&t);
+    assert_int_equal(onv_ort_spread_weights(&t, 12, &options, &spread, &err), ONV_OK);
+    assert_true(spread.low < spread.high);
+    assert_in_range(given, spread.low, spread.high);
+    assert_int_equal(reserved_in_order(&t), spread.high); /* it is in that order now */
+    onv_timeline_cleanup(&t);
+}
+
+static void one_order_is_no_range(void **state)
+{
+    (void)state;
+    onv_timeline t = weights_of_two_sizes();
+    onv_ort_spread spread;
+    onv_error err = {0};
+    onv_alloc_options options = {.bfc.extend = ONV_BFC_SAME_AS_REQUESTED};
+    assert_int_equal(onv_ort_spread_weights(&t, 12, &options, &spread, &err), ONV_OK);
+    assert_int_equal(spread.low, 5 * MIB + 11 * 512 * KIB);
+    assert_int_equal(spread.high, spread.low);
+    onv_timeline_cleanup(&t);
+}
+
+/* --- Limits ------------------------------------------------------------------------------------ */
+
+static void a_limit_that_is_not_enough_is_said(void **state)
+{
+    (void)state;
+    flow f;
+    flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
+    onv_ort_settings s = onv_ort_settings_default;
+    onv_runtime_options options = {.ort = &s};
+    assert_false(flow_run(&f, "ort", &options).out_of_memory);
+    s.gpu_mem_limit = 40 * MIB; /* less than the weights */
+    onv_runtime_result r = flow_run(&f, "ort", &options);
+    assert_true(r.out_of_memory);
+    assert_true(r.oom_bytes > 0 && r.held_bytes <= 40 * MIB);
+    flow_close(&f);
+}
+
+static void the_advised_limit_is_enough_and_least(void **state)
+{
+    (void)state;
+    flow f;
+    onv_error err = {0};
+    onv_ort_advice advice;
+    flow_open(&f, flow_sample("resnet18.onnx"), "batch=1", "ort");
+    onv_runtime_options options = {0};
+    assert_int_equal(onv_ort_advise(&f.model, &f.live, &options, &advice, &err), ONV_OK);
+    assert_int_equal(advice.count, 24);
+    assert_memory_equal(&advice.rows[advice.given].settings, &onv_ort_settings_default,
+                        sizeof onv_ort_settings_default);
+    for (uint32_t i = 0; i < advice.count; i++) {
+        const onv_ort_advice_row *row = &advice.rows[i];
+        onv_ort_settings s = row->settings;
+        onv_runtime_options how = {.ort = &s};
+        s.gpu_mem_limit = row->least_limit;
+        assert_false(flow_run(&f, "ort", &how).out_of_memory);
+        s.gpu_mem_limit = row->least_limit - MIB;
+        assert_true(flow_run(&f, "ort", &how).out_of_memory);
+        if (i > 0) assert_true(row->steady_bytes >= advice.rows[i - 1].steady_bytes);
+    }
+    flow_close(&f);
+}
+
+/* --- Requests ---------------------------------------------------------------------------------- */
+
+static void add_requests(onv_ort_shape *shape, uint64_t bytes)
+{
+    const onv_ort_request both[] = {{.bytes = bytes}, {.bytes = bytes, .is_free = true}};
+    for (int i = 0; i < 2; i++) {
+        assert_true(onv_vec_push(&shape->first, both[i]));
+        assert_true(onv_vec_push(&shape->later, both[i]));
+    }
+}
+
+/* Three shapes that take 1, 4 and 16 MiB. Growing one by one leaves more behind than the largest
+ * first, and what is shrunk leaves the first region. */
+static void the_order_of_requests_decides(void **state)
+{
+    (void)state;
+    static const uint32_t growing[] = {0, 1, 2}, falling[] = {2, 1, 0};
+    onv_timeline none = {0};
+    onv_ort_shape shapes[3] = {0};
+    onv_ort_shape_figures figures[3];
+    onv_alloc_options options = {0};
+    onv_error err = {0};
+    for (int i = 0; i < 3; i++) add_requests(&shapes[i], MIB << 2 * i);
+    onv_ort_shape_trace trace = {
+        .shapes = shapes, .sequence = growing, .n_shapes = 3, .n_requests = 3, .weights = &none};
+    onv_ort_shape_result up = {.requests = figures}, down = {.requests = figures};
+    assert_int_equal(onv_ort_shape_trace_run(&trace, &options, &up, &err), ONV_OK);
+    assert_int_equal(figures[0].reserved[0], 1 * MIB);
+    assert_int_equal(figures[1].reserved[0], 5 * MIB);
+    assert_int_equal(figures[2].reserved[0], 21 * MIB);
+    assert_int_equal(figures[2].reserved[1], 21 * MIB); /* as requested: 1 + 4 + 16 */
+    assert_int_equal(figures[2].reserved[2], 1 * MIB);  /* shrunk: the first region stays */
+    assert_int_equal(figures[2].reserved[3], 0);
+    assert_int_equal(figures[2].peak, 16 * MIB);
+    trace.sequence = falling;
+    assert_int_equal(onv_ort_shape_trace_run(&trace, &options, &down, &err), ONV_OK);
+    assert_int_equal(down.most[0], 16 * MIB);
+    assert_int_equal(up.best[0], 16 * MIB);
+    assert_int_equal(down.worst[0], 21 * MIB);
+    for (int i = 0; i < 3; i++) {
+        onv_vec_cleanup(&shapes[i].first);
+        onv_vec_cleanup(&shapes[i].later);
+    }
+}
+
+/* --- Statistics by node ------------------------------------------------------------------------ */
+
+/* Measured: what ONNX Runtime 1.31 wrote for ResNet-18. */
+static void names_of_nodes_carry_their_hash(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"/relu/Relu_output_0", "/maxpool/MaxPool_output_0"};
+    uint32_t hash[4] = {0};
+    for (int i = 0; i < 2; i++) onv_murmur3_x86_128(values[i], strlen(values[i]), hash[0], hash);
+    assert_int_equal(hash[0] | (uint64_t)hash[1] << 32, UINT64_C(9156419278043315228));
+}
+
+static void a_value_is_counted_once(void **state)
+{
+    (void)state;
+    flow f;
+    onv_error err = {0};
+    onv_ort_node_stats stats;
+    onv_ort_session session = {0};
+    flow_open(&f, flow_sample("resnet18.onnx"), "batch=8", "ort");
+    assert_int_equal(onv_ort_node_stats_compute(&f.model, &f.live, &session, &stats, &err), ONV_OK);
+    uint64_t conv = 0, relu = 1, pool = 0;
+    for (uint32_t i = 0; i < stats.count; i++) {
+        if (strcmp(stats.rows[i].name, "/conv1/Conv") == 0) conv = stats.rows[i].input_bytes;
+        if (strcmp(stats.rows[i].name, "/relu/Relu") == 0) relu = stats.rows[i].input_bytes;
+        if (strcmp(stats.rows[i].name, "/maxpool/MaxPool") == 0) pool = stats.rows[i].input_bytes;
+    }
+    assert_int_equal(conv, 4816896 + 37632 + 256); /* x, its weight and bias */
+    assert_int_equal(relu, 0);                     /* counted where the convolution made it */
+    assert_int_equal(pool, 25690112);              /* made in place, so nobody counted it before */
+    flow_close(&f);
+}
+
+/* --- Recurrent layers -------------------------------------------------------------------------- */
+
+/* Measured over a substitute for the CUDA driver, as an H100: workspace, by cell and directions. */
+static void recurrent_layers_take_what_was_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op;
+        int64_t gates, directions;
+        uint64_t workspace, packed;
+    } cases[] = {
+        {"LSTM", 4, 1, 12927296, 1581056},
+        {"GRU", 3, 1, 11968832, 1185792},
+        {"GRU", 3, 2, 25805120, 2371584},
+        {"RNN", 1, 1, 10117440, 395264},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char w[48], r[48], b[48], attributes[96];
+        long long g = cases[i].gates * 256, d = cases[i].directions;
+        snprintf(w, sizeof w, "f32[%lld,%lld,128]", d, g);
+        snprintf(r, sizeof r, "f32[%lld,%lld,256]", d, g);
+        snprintf(b, sizeof b, "f32[%lld,%lld]", d, 2 * g);
+        snprintf(attributes, sizeof attributes, "hidden_size=256 direction=%s",
+                 d == 2 ? "'bidirectional'" : "'forward'");
+        model *m = model_new(17);
+        model_input(m, "x", "f32[64,8,128]");
+        model_weight(m, "w", w);
+        model_weight(m, "r", r);
+        model_weight(m, "b", b);
+        model_node(m, cases[i].op, "rnn", "x w r b", "y", attributes);
+        model_output(m, "y", "f32");
+        flow f;
+        flow_open_model(&f, m, "ort");
+        onv_ort_session session = {.settings = &onv_ort_settings_default,
+                                   .cuda = onv_cuda_library_defaults()};
+        const onv_node *node = onv_model_node(&f.model, f.live.timeline.steps.at[0].node);
+        bool *is_host = calloc(f.model.values.count, sizeof *is_host);
+        onv_ort_scratch scratch = {0};
+        uint64_t kept[ONV_ORT_MOST_KEPT];
+        onv_ort_find_scratch(&f.model, node, is_host, &session, &scratch);
+        assert_int_equal(scratch.count, 1 + d);
+        assert_int_equal(scratch.rows[0].bytes, 8 * 4); /* lengths */
+        assert_int_equal(scratch.rows[1].bytes, cases[i].workspace);
+        assert_int_equal(onv_ort_find_kept(&f.model, node, &session, kept), 2);
+        assert_int_equal(kept[0], 6488064);
+        assert_int_equal(kept[1], cases[i].packed);
+        free(is_host);
+        flow_close(&f);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_are_read_by_their_names),
+        cmocka_unit_test(what_is_wrong_with_a_setting_is_said),
+        cmocka_unit_test(every_value_can_be_given_back),
+        cmocka_unit_test(the_range_has_what_orders_reach),
+        cmocka_unit_test(one_order_is_no_range),
+        cmocka_unit_test(a_limit_that_is_not_enough_is_said),
+        cmocka_unit_test(the_advised_limit_is_enough_and_least),
+        cmocka_unit_test(the_order_of_requests_decides),
+        cmocka_unit_test(names_of_nodes_carry_their_hash),
+        cmocka_unit_test(a_value_is_counted_once),
+        cmocka_unit_test(recurrent_layers_take_what_was_measured),
+    };
+    return cmocka_run_group_tests_name("ort.ort_session", tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* Rewrites of small graphs, for tests: one row each. */
+#ifndef ONV_TESTS_SMALL_GRAPHS_H
+#define ONV_TESTS_SMALL_GRAPHS_H
+
+#include "rewrite/rewrite.h"
+
+/* A graph is statements with a semicolon between:
+ *     in x f32[2,8]        weight w f32[8,8]     ints s 2,-1     int n 0     bool b 1     out y f32
+ *     float half 0.5
+ *     Conv x w -> y pads=[0,0,0,0] group=1       node; names of inputs and outputs with a comma between
+ * Operators after the rewriting are sorted by name. */
+typedef struct rewrite_case {
+    int64_t opset;
+    onv_rewrite_level level;
+    const char *graph;
+    const char *operators;
+    const char *counted; /* "" : nothing */
+} rewrite_case;
+
+/* Fails the test where a row is not rewritten as it says. */
+void check_rewrites(const rewrite_case *cases, size_t n_cases);
+
+#endif

@@ -1,0 +1,208 @@
+/* Rewrites, one small graph each: what stands there before, which operators afterwards, and the name
+ * under which it is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "rewrite/small_graphs.h"
+
+static const rewrite_case cases[] = {
+    /* Level 0: providers, copies, casts */
+    {17, ONV_REWRITE_DISABLED, "in x f32[2]; Identity x -> a; Relu a -> y; out y f32",
+     "Identity Relu", ""},
+    {17, ONV_REWRITE_DISABLED,
+     "in x f32[a,b]; Shape x -> s; Relu x -> y; Add s,s -> z; out y f32; out z i64",
+     "Add Relu Shape", ""},
+    {17, ONV_REWRITE_DISABLED,
+     "in x f32[a,b]; ints i 0; Shape x -> s; Gather s i -> d; Cast d -> f to=1; Mul x f -> y; out "
+     "y f32",
+     "Cast Gather MemcpyFromHost Mul Shape", ""},
+    {17, ONV_REWRITE_DISABLED,
+     "in x f32[2]; Abs x -> a; DynamicQuantizeLinear a -> q,s,z; out q u8",
+     "Abs DynamicQuantizeLinear MemcpyToHost", ""},
+    {17, ONV_REWRITE_DISABLED,
+     "in x f32[2]; Cast x -> a to=11; Cast a -> b to=1; Relu b -> y; out y f32", "Relu",
+     "RemoveDuplicateCastTransformer"},
+    {17, ONV_REWRITE_DISABLED,
+     "in x f32[2]; Cast x -> a to=7; Cast a -> b to=1; Relu b -> y; out y f32", "Cast Cast Relu",
+     ""},
+    {17, ONV_REWRITE_DISABLED,
+     "weight w i8[4]; weight s f32; in x f32[4]; DequantizeLinear w,s -> d; Add x,d -> a; Mul a,d "
+     "-> "
+     "y; out y f32",
+     "Add DequantizeLinear DequantizeLinear Mul", "EnsureUniqueDQForNodeUnit"},
+
+    /* Eliminations */
+    {17, ONV_REWRITE_BASIC, "in x f32[2]; Identity x -> a; Relu a -> y; out y f32", "Relu",
+     "EliminateIdentity"},
+    {17, ONV_REWRITE_BASIC, "in x f32[2]; Relu x -> a; Identity a -> y; out y f32", "Relu",
+     "EliminateIdentity"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2]; Relu x -> a; Abs a -> z; Identity a -> y; out y f32; out z f32",
+     "Abs Identity Relu", ""},
+    {17, ONV_REWRITE_BASIC, "in x f32[2]; Identity x -> y; out y f32", "Identity", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[a]; ints s 0; ints e 9223372036854775807; Relu x -> r; Slice r,s,e,s -> a; Abs a -> "
+     "y; "
+     "out y f32",
+     "Abs Relu", "EliminateSlice"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[a]; ints s 0; ints e 7; Relu x -> r; Slice r,s,e,s -> a; Abs a -> y; out y f32",
+     "Abs Relu Slice", ""},
+    {17, ONV_REWRITE_BASIC,
+     "weight w f32[8]; ints i 0; in x f32[4,8]; Unsqueeze w,i -> u; Add x,u -> y; out y f32", "Add",
+     "UnsqueezeElimination"},
+    {17, ONV_REWRITE_BASIC, "in x f32[2]; Relu x -> r; Dropout r -> d; Abs d -> y; out y f32",
+     "Abs Relu", "EliminateDropout"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2]; Relu x -> r; Dropout r -> d,m; Abs d -> y; out y f32; out m bool",
+     "Abs Dropout Relu", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n,3]; ints s 1,3; Relu x -> r; Expand r,s -> a; Abs a -> y; out y f32", "Abs Relu",
+     "ExpandElimination"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n,3]; ints s 2,3; Relu x -> r; Expand r,s -> a; Abs a -> y; out y f32",
+     "Abs Expand Relu", ""},
+    {17, ONV_REWRITE_BASIC, "in x f32[2]; Cast x -> a to=1; Relu a -> y; out y f32", "Relu",
+     "CastElimination"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n]; Relu x -> r; Cast r -> a to=7; Shape a -> y; Abs r -> z; out y i64; out z f32",
+     "Abs Relu Shape", "PreShapeNodeElimination"},
+    {17, ONV_REWRITE_BASIC,
+     "in x i64[n]; int zero 0; Abs x -> r; Add zero,r -> a; Neg a -> y; out y i64", "Abs Neg",
+     "NoopElimination"},
+    {17, ONV_REWRITE_BASIC,
+     "in x i64[n]; int one 1; Abs x -> r; Add one,r -> a; Neg a -> y; out y i64", "Abs Add Neg",
+     ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x i64[n]; int zero 0; Abs x -> r; Sub zero,r -> a; Neg a -> y; out y i64", "Abs Neg Sub",
+     ""},
+
+    /* Two nodes that are one */
+    {17, ONV_REWRITE_BASIC,
+     "in x i64[n]; in z i64[n]; int one 1; Div one,x -> d; Mul d,z -> a; Neg a -> y; out y i64",
+     "Div Neg", "DivMulFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n]; Abs x -> a; Relu a -> r; Clip r -> c; Neg c -> y; out y f32", "Abs Clip Neg",
+     "FuseReluClip"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,8]; in z f32[4,16]; weight w f32[8,16]; Gemm x,w -> g; Sum g,z -> s; Abs s -> y; "
+     "out y "
+     "f32",
+     "Abs Gemm", "GemmSumFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,8]; in v f32[16,8]; Transpose v -> t perm=[1,0]; Gemm x,t -> g; Abs g -> y; out y "
+     "f32",
+     "Abs Gemm", "GemmTransposeFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,8]; in v f32[8,16]; Gemm x,v -> g; Transpose g -> t perm=[1,0]; Abs t -> y; out y "
+     "f32",
+     "Abs Gemm", "GemmTransposeFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in c bool[4]; in a f32[4]; in b f32[4]; Not c -> n; Where n,a,b -> w; Abs w -> y; out y f32",
+     "Abs Where", "NotWhereFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Add c,b -> a; "
+     "Relu a "
+     "-> y; out y f32",
+     "Conv Relu", "ConvAddFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[1,4,1,1]; Conv x,w -> c; Add c,b -> "
+     "a; Relu "
+     "a -> y; out y f32",
+     "Conv Relu", "ConvAddFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight b f32[4,1,1]; Conv x,w -> c; Mul c,b -> a; "
+     "Relu a "
+     "-> y; out y f32",
+     "Conv Relu", "ConvMulFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight s f32[4]; weight m f32[4]; Conv x,w -> c; "
+     "BatchNormalization c,s,m,s,m -> b; Relu b -> y; out y f32",
+     "Conv Relu", "ConvBNFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; weight s f32[4]; weight m f32[4]; Conv x,w -> c; "
+     "BatchNormalization c,s,m,s,m -> b; Add b,c -> y; out y f32",
+     "Add BatchNormalization Conv", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; weight w f32[4,3,3,3]; ints p 0,0,1,1,0,0,1,1; Pad x,p -> a; Conv a,w -> "
+     "c "
+     "pads=[0,0,0,0]; Relu c -> y; out y f32",
+     "Conv Relu", "Pad_Fusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,8]; weight w f32[8,16]; weight s f32[16]; MatMul x,w -> c; BatchNormalization "
+     "c,s,s,s,s -> b epsilon=0.001; Relu b -> y; out y f32",
+     "Gemm Relu", "MatMul_BatchNormalization_Fusion"},
+
+    /* Equal things */
+    {17, ONV_REWRITE_BASIC, "in x f32[4]; Abs x -> a; Abs x -> b; Add a,b -> y; out y f32",
+     "Abs Add", "CommonSubexpressionElimination"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,4]; Softmax x -> a axis=0; Softmax x -> b axis=1; Add a,b -> y; out y f32",
+     "Add Softmax Softmax", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x i64[n]; int a 3; int b 3; Mul x,a -> c; Mul x,b -> d; Add c,d -> y; out y i64",
+     "Add Mul", "ConstantSharing"},
+
+    /* Constants */
+    {17, ONV_REWRITE_BASIC,
+     "weight w i8[16,8]; weight s f32; in x f32[4,16]; Cast w -> c to=1; Mul c,s -> m; MatMul x,m "
+     "-> y; "
+     "out y f32",
+     "MatMul", "ConstantFolding"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4,6]; ints z 0,1; Shape x -> s; Gather s,z -> d; Relu x -> r; Add r,x -> q; Expand "
+     "q,d -> y; out y "
+     "f32",
+     "Add Expand Relu", "ConstantFolding"},
+    {17, ONV_REWRITE_BASIC, "in x f32[n,6]; Shape x -> y; Relu x -> z; out y i64; out z f32",
+     "Relu Shape", ""},
+    {17, ONV_REWRITE_BASIC,
+     "weight w f16[8]; weight v f16[8]; in x f16[4,8]; Mul w,v -> m; Add x,m -> y; out y f16",
+     "Add Mul", ""},
+
+    {17, ONV_REWRITE_BASIC, "weight w f32[2]; in x f32[2]; Abs w -> a; Neg a -> y; out y f32",
+     "Abs Neg", ""}, /* nothing would be left */
+
+    /* Gemm of a product and a sum */
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n,8]; weight w f32[8,16]; weight b f32[16]; MatMul x,w -> m; Add m,b -> a; Relu a "
+     "-> y; "
+     "out y f32",
+     "Gemm Relu", "MatMulAddFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2,3,8]; weight w f32[8,16]; weight b f32[16]; MatMul x,w -> m; Add m,b -> a; Relu a "
+     "-> y; "
+     "out y f32",
+     "Gemm Relu Reshape Reshape", "MatMulAddFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n,3,8]; weight w f32[8,16]; weight b f32[16]; MatMul x,w -> m; Add m,b -> a; Relu a "
+     "-> y; "
+     "out y f32",
+     "Add MatMul Relu", ""},
+
+    /* Reshapes */
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[n,m,8]; int zero 0; ints ax 0; ints rest -1,4,2; Shape x -> s; Gather s,zero -> g; "
+     "Unsqueeze g,ax -> u; Concat u,rest -> t axis=0; Reshape x,t -> r; Relu r -> y; out y f32",
+     "Relu Reshape", "ReshapeFusion"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2,12]; ints a 4,6; ints b 0; Reshape x,a -> r; Unsqueeze r,b -> u; Relu u -> y; out "
+     "y f32",
+     "Relu Reshape", "ReshapeFusion"},
+};
+
+static void rules_rewrite_what_they_say(void **state)
+{
+    (void)state;
+    check_rewrites(cases, sizeof cases / sizeof cases[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rules_rewrite_what_they_say)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
