@@ -113,6 +113,8 @@ class Recompute(TorchDispatchMode):
         super().__init__()
         self.segments, self.keep, self.forward_of = segments, set(keep), model.forward
         texts = [text for pair in segments for text in pair] + list(keep)
+        modules = {name for name, _ in model.named_modules(remove_duplicate=False)}
+        self.mentioned = {text.split()[1] for text in texts} - modules
         self.counted = {tuple(text.split()[1:3]) for text in texts if text.startswith("op ")}
         self.model = model
         for name, module in model.named_modules():
@@ -124,7 +126,8 @@ class Recompute(TorchDispatchMode):
     def forward(self, *args, **kwargs):
         if not torch.is_grad_enabled():
             return self.forward_of(*args, **kwargs)
-        self.path, self.count, self.last_number = [], collections.Counter(), 0
+        self.path, self.last_number = [], 0
+        self.calls, self.count = collections.Counter(), collections.Counter()
         self.open, self.ends, self.at, self.numbers, self.fresh = None, [], 0, {}, []
         self.fixed = {key_of(t)[0] for t in self.model.buffers()}
         with self, torch.autograd.graph.saved_tensors_hooks(self.pack, lambda x: x.get() if isinstance(x, Saved) else x):
@@ -139,13 +142,19 @@ class Recompute(TorchDispatchMode):
 
     def enter(self, name):
         if name == "." or self.path:
-            self.path.append(name)
+            self.calls[name] += 1
+            again = f"{name}_{self.calls[name] - 1}"  # what the older exporter calls the second call and on
+            self.path.append(again if again in self.mentioned else name)
             self.pass_border(f"enter {name}")
+            if again in self.mentioned:
+                self.pass_border(f"enter {again}")
 
     def leave(self, name):
         if self.path:
+            again = self.path.pop()
+            if again != name:
+                self.pass_border(f"leave {again}")
             self.pass_border(f"leave {name}")
-            self.path.pop()
 
     def pass_border(self, text, given=()):
         self.count[text] += 1

@@ -66,6 +66,8 @@ typedef struct count {
 
 typedef struct finder {
     const onv_model *model;
+    const onv_eager *eager;
+    const onv_scopes *scopes;
     onv_arena *arena;
     onv_strings paths;
     count *counts; /* a hash table */
@@ -127,9 +129,20 @@ static bool read_slashes(finder *f, const char *name, around *a)
     return true;
 }
 
-/* What an export folded into a node was a module beside the node's own. */
-static void find_around(finder *f, const onv_eager_op *op, around *a)
+/* Whether the paths are of modules beside each other. */
+static bool is_beside(const char *a, const char *b)
 {
+    const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+    size_t n = x != NULL ? (size_t)(x - a) : 0, m = y != NULL ? (size_t)(y - b) : 0;
+    return n == m && memcmp(a, b, n) == 0;
+}
+
+/* A node of two modules that an export folded (a convolution and its norm) notes one of them; the
+ * operation's own path tells. Of others it does not: a weight may stand for equal ones of other modules. */
+static void find_around(finder *f, uint32_t index, around *a)
+{
+    const onv_eager_op *op = &f->eager->ops.at[index];
+    const char *path = f->scopes->path_of[index];
     a->n = 0;
     a->is_known = false;
     if (!onv_is_node(op->node)) return;
@@ -138,10 +151,11 @@ static void find_around(finder *f, const onv_eager_op *op, around *a)
         a->is_known = read_list(f, node->calls, a);
     else if (node->name[0] == '/')
         a->is_known = read_slashes(f, node->name, a);
-    if (!a->is_known || op->part == NULL) return;
-    if (a->n > 0 && strcmp(a->paths[a->n - 1], op->part) == 0) return;
-    if (a->n > 0) a->n--;
-    a->is_known = push(f, a, op->part, strlen(op->part));
+    bool is_folded = op->part != NULL || strcmp(op->name, "conv") == 0;
+    if (!a->is_known || path == NULL || a->n == 0 || !is_folded) return;
+    if (strcmp(a->paths[a->n - 1], path) == 0 || !is_beside(a->paths[a->n - 1], path)) return;
+    a->n--;
+    a->is_known = push(f, a, path, strlen(path));
 }
 
 /* --- Counting ---------------------------------------------------------------------------------- */
@@ -160,12 +174,12 @@ static uint32_t *counter(finder *f, const char *path, const char *kind)
     return &f->counts[slot].n;
 }
 
-static uint32_t n_counted(finder *f, const onv_eager *eager)
+static uint32_t n_counted(finder *f)
 {
     uint64_t n = 2;
-    for (uint32_t i = 0; i < eager->first_loss_op; i++) {
+    for (uint32_t i = 0; i < f->eager->first_loss_op; i++) {
         around a;
-        find_around(f, &eager->ops.at[i], &a);
+        find_around(f, i, &a);
         n += 2 * (uint64_t)a.n + 1;
     }
     return n < UINT32_MAX / 4 ? (uint32_t)n : 0;
@@ -191,15 +205,16 @@ static onv_border cross(finder *f, const around *a, const around *b)
     return border;
 }
 
-static void find_all(finder *f, const onv_eager *eager, onv_borders *borders)
+static void find_all(finder *f, onv_borders *borders)
 {
+    const onv_eager *eager = f->eager;
     around calls[2] = {{.n = 0}, {.n = 0}};
     uint32_t now = 0; /* the last one that is known */
     bool gap = false; /* operations that are not stand between */
     for (uint32_t i = 0; i < eager->first_loss_op; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
         around *a = &calls[1 - now];
-        find_around(f, op, a);
+        find_around(f, i, a);
         if (!a->is_known) {
             gap |= op->has_backward;
             continue;
@@ -216,16 +231,17 @@ static void find_all(finder *f, const onv_eager *eager, onv_borders *borders)
     borders->before[eager->first_loss_op] = (onv_border){leave, whole, 1};
 }
 
-onv_status onv_borders_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
-                            onv_borders *borders, onv_error *err)
+onv_status onv_borders_find(const onv_model *model, const onv_eager *eager,
+                            const onv_scopes *scopes, onv_arena *arena, onv_borders *borders,
+                            onv_error *err)
 {
-    finder f = {.model = model, .arena = arena};
+    finder f = {.model = model, .eager = eager, .scopes = scopes, .arena = arena};
     uint32_t n = eager->first_loss_op;
     *borders = (onv_borders){.before = ONV_ARENA_ARRAY(arena, onv_border, n + 1),
                              .of_op = ONV_ARENA_ARRAY(arena, onv_border, n + 1)};
     if (arena->failed) return onv_fail_memory(err);
     onv_strings_init(&f.paths, arena);
-    uint32_t most = n_counted(&f, eager);
+    uint32_t most = n_counted(&f);
     for (f.n_slots = 16; f.n_slots < 2 * most;) f.n_slots *= 2;
     f.counts = ONV_ARENA_ARRAY(arena, count, f.n_slots);
     onv_status status = ONV_OK;
@@ -234,7 +250,7 @@ onv_status onv_borders_find(const onv_model *model, const onv_eager *eager, onv_
     else if (arena->failed)
         status = onv_fail_memory(err);
     else
-        find_all(&f, eager, borders);
+        find_all(&f, borders);
     onv_strings_cleanup(&f.paths);
     return status == ONV_OK && arena->failed ? onv_fail_memory(err) : status;
 }

@@ -6,7 +6,8 @@
  *
  * Modules go by their path, the model itself by ".". Operations are counted by kind (additions,
  * products, ...), those alone that have a tensor with a gradient among their arguments, over all calls
- * of a module. The paths come from what exports tell of calls (eager/calls.h).
+ * of a module. The paths come from what exports tell of calls (eager/calls.h) and, of an operation that
+ * one folded with its neighbour, of weights (scopes.h).
  *
  * A border that nothing tells, or that stands before an operation whose kind says too little of what
  * PyTorch runs, has no description.
@@ -14,7 +15,7 @@
 #ifndef ONV_CKPT_BORDERS_H
 #define ONV_CKPT_BORDERS_H
 
-#include "eager/eager.h"
+#include "ckpt/scopes.h"
 
 typedef struct onv_border {
     const char *kind; /* "enter", "leave", or that of the operation; NULL: no description */
@@ -29,8 +30,9 @@ typedef struct onv_borders {
 } onv_borders;
 
 /* In the arena. Linear in the operations and the length of their names. */
-onv_status onv_borders_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
-                            onv_borders *borders, onv_error *err);
+onv_status onv_borders_find(const onv_model *model, const onv_eager *eager,
+                            const onv_scopes *scopes, onv_arena *arena, onv_borders *borders,
+                            onv_error *err);
 
 static inline bool onv_border_is_known(const onv_border *border)
 {

@@ -69,6 +69,9 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         if (names->begin == NULL) continue;
+        /* One that begins with another one adds nothing to it here. */
+        if (i > 0 && names[-1].begin != NULL && strcmp(names[-1].begin, names->begin) == 0)
+            continue;
         onv_write_text(out, "#     (\"");
         onv_write_text(out, names->begin);
         onv_write_text(out, "\", \"");
@@ -93,12 +96,13 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
         write_borders(out, plan);
     for (uint32_t i = 0; i < plan->n_segments && n_chains < plan->n_segments; i++) {
         if (plan->names[i].begin != NULL) continue;
-        onv_write_format(out,
-                         "#: Segment %u is not in it, for nothing tells where in the code it stands: "
-                         "put what is between\n"
-                         "#: its nodes into a function and call checkpoint(function, x, "
-                         "use_reentrant=False).\n",
-                         (unsigned)i + 1);
+        onv_write_format(
+            out,
+            "#: Segment %u is not in it, for nothing tells where in the code it stands: "
+            "put what is between\n"
+            "#: its nodes into a function and call checkpoint(function, x, "
+            "use_reentrant=False).\n",
+            (unsigned)i + 1);
     }
 }
 
