@@ -124,12 +124,14 @@ static void add_module(chain *c, onv_tape_segment module)
 /* --- Segments ---------------------------------------------------------------------------------- */
 
 onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
-                          const onv_scopes *scopes, onv_arena *arena, onv_error *err)
+                          const onv_scopes *scopes, const onv_borders *borders, onv_arena *arena,
+                          onv_error *err)
 {
     size_t n = eager->tensors.count;
     *namer = (onv_namer){.model = model,
                          .eager = eager,
                          .scopes = scopes,
+                         .borders = borders,
                          .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
                          .last_read = ONV_ARENA_ARRAY(arena, uint32_t, n),
                          .entered = ONV_ARENA_ARRAY(arena, uint32_t, n)};
@@ -182,6 +184,35 @@ static bool find_chain(onv_namer *namer, onv_tape_segment segment)
     return !c.is_broken;
 }
 
+/* --- Borders ----------------------------------------------------------------------------------- */
+
+static bool is_view(const onv_eager *eager, const onv_eager_op *op)
+{
+    return !op->in_place && op->n_in > 0 && op->n_out > 0 && op->n_saved == 0 &&
+           eager->tensors.at[op->in[0].tensor].storage == eager->tensors.at[op->out[0]].storage;
+}
+
+/* A segment may as well begin before views of what comes in, and end behind views of what goes out. */
+static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
+                               onv_error *err)
+{
+    const onv_eager *eager = namer->eager;
+    const onv_border *before = namer->borders->before;
+    uint32_t first = segment.first_op, end = segment.last_op + 1;
+    while (first > 0 && !onv_border_is_known(&before[first]) &&
+           is_view(eager, &eager->ops.at[first]))
+        first--;
+    while (end < eager->first_loss_op && !onv_border_is_known(&before[end]) &&
+           is_view(eager, &eager->ops.at[end]))
+        end++;
+    if (!onv_border_is_known(&before[first]) || !onv_border_is_known(&before[end])) return ONV_OK;
+    names->begin = onv_border_text(&before[first], &namer->model->arena);
+    names->end = onv_border_text(&before[end], &namer->model->arena);
+    return names->begin != NULL && names->end != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+/* --- All ---------------------------------------------------------------------------------------- */
+
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err)
 {
@@ -189,6 +220,7 @@ onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segm
     *names = (onv_segment_names){.first = op_name(model, &namer->eager->ops.at[segment.first_op]),
                                  .last = op_name(model, &namer->eager->ops.at[segment.last_op])};
     if (names->first == NULL || names->last == NULL) return onv_fail_memory(err);
+    ONV_TRY(name_borders(namer, segment, names, err));
     size_t length = list_modules(namer->scopes, segment, NULL, &names->n_modules);
     if (length == 0) return ONV_OK;
     char *text = onv_arena_alloc(&model->arena, length);

@@ -2,6 +2,7 @@
 #ifndef ONV_CKPT_NAMES_H
 #define ONV_CKPT_NAMES_H
 
+#include "ckpt/borders.h"
 #include "ckpt/scopes.h"
 #include "eager/program.h"
 
@@ -17,12 +18,15 @@ typedef struct onv_segment_names {
     /* One after the other, each takes the result of the one before and, beside it, the same as the
      * first; nobody else reads the results between. So is a single one. */
     bool is_chain;
+    /* Where it begins and ends (borders.h); NULL where nothing tells. */
+    const char *begin, *end;
 } onv_segment_names;
 
 typedef struct onv_namer {
     onv_model *model;
     const onv_eager *eager;
     const onv_scopes *scopes;
+    const onv_borders *borders;
     /* By tensor: operations, UINT32_MAX: none. */
     uint32_t *made_by, *last_read;
     /* The work for one segment. By tensor: 1 + the last module that read it from outside. */
@@ -31,7 +35,8 @@ typedef struct onv_namer {
 
 /* Everything lives in `arena`; what was given must outlive the namer. */
 onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
-                          const onv_scopes *scopes, onv_arena *arena, onv_error *err);
+                          const onv_scopes *scopes, const onv_borders *borders, onv_arena *arena,
+                          onv_error *err);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err);

@@ -143,11 +143,14 @@ static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_train
                              onv_error *err)
 {
     onv_scopes scopes;
+    onv_borders borders;
     onv_namer namer;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
-    if (status == ONV_OK) status = onv_namer_init(&namer, model, eager, &scopes, &arena, err);
+    if (status == ONV_OK) status = onv_borders_find(model, eager, &scopes, &arena, &borders, err);
+    if (status == ONV_OK)
+        status = onv_namer_init(&namer, model, eager, &scopes, &borders, &arena, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
         status = name_segments(&namer, &result->plans[i], err);
     onv_scopes_cleanup(&scopes);

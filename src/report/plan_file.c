@@ -1,5 +1,8 @@
 /* Checkpointing plans for programs: docs/checkpointing.md describes the lines. */
+#include <string.h>
+
 #include "report/clean.h"
+#include "report/embedded.h"
 #include "report/format.h"
 
 static void write_field(onv_writer *out, const char *text)
@@ -34,29 +37,72 @@ static const char wrapping[] =
     "#     for module in modules[1:]:\n"
     "#         module.forward = lambda x, *args, **kwargs: x\n";
 
-/* The names of modules are plain (names.h), so the snippet is what it looks like. */
+/* One after the other, each with "# " before. */
+static void write_python(onv_writer *out, const char *text)
+{
+    for (const char *end; *text != '\0'; text = end) {
+        end = text + strcspn(text, "\n");
+        onv_write_text(out, end > text ? "# " : "#");
+        onv_write_bytes(out, text, (size_t)(end - text));
+        onv_write_char(out, '\n');
+        end += *end != '\0';
+    }
+}
+
+/* The names of modules are plain (names.h, borders.h), so the code is what it looks like. */
+static void write_chains(onv_writer *out, const onv_training_plan *plan)
+{
+    onv_write_text(out, "# segments = [\n");
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        onv_write_text(out, "#     \"");
+        onv_write_text(out, plan->names[i].modules); /* may be longer than any buffer */
+        onv_write_text(out, "\",\n");
+    }
+    onv_write_text(out, "# ]\n");
+    onv_write_text(out, wrapping);
+}
+
+static void write_borders(onv_writer *out, const onv_training_plan *plan)
+{
+    write_python(out, onv_recompute_py);
+    onv_write_text(out, "#\n#\n# Recompute(model, [\n");
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        const onv_segment_names *names = &plan->names[i];
+        if (names->begin == NULL) continue;
+        /* One that begins with another one adds nothing to it here. */
+        if (i > 0 && names[-1].begin != NULL && strcmp(names[-1].begin, names->begin) == 0)
+            continue;
+        onv_write_text(out, "#     (\"");
+        onv_write_text(out, names->begin);
+        onv_write_text(out, "\", \"");
+        onv_write_text(out, names->end);
+        onv_write_text(out, "\"),\n");
+    }
+    onv_write_text(out, "# ])\n");
+}
+
 static void write_snippet(onv_writer *out, const onv_training_plan *plan)
 {
-    uint32_t n_chains = 0;
-    for (uint32_t i = 0; i < plan->n_segments; i++) n_chains += plan->names[i].is_chain;
-    if (n_chains > 0) {
-        onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n# segments = [\n");
-        for (uint32_t i = 0; i < plan->n_segments; i++)
-            if (plan->names[i].is_chain) {
-                onv_write_text(out, "#     \"");
-                onv_write_text(out, plan->names[i].modules); /* may be longer than any buffer */
-                onv_write_text(out, "\",\n");
-            }
-        onv_write_text(out, "# ]\n");
-        onv_write_text(out, wrapping);
-    }
+    uint32_t n_chains = 0, n_bordered = 0;
     for (uint32_t i = 0; i < plan->n_segments; i++) {
-        if (plan->names[i].is_chain) continue;
-        onv_write_format(out,
-                         "#: Segment %u is no row of whole modules: put the code between its "
-                         "nodes into a function\n"
-                         "#: and call checkpoint(function, x, use_reentrant=False).\n",
-                         (unsigned)i + 1);
+        n_chains += plan->names[i].is_chain;
+        n_bordered += plan->names[i].begin != NULL;
+    }
+    if (n_bordered > 0 || n_chains == plan->n_segments)
+        onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n");
+    if (n_chains == plan->n_segments)
+        write_chains(out, plan);
+    else if (n_bordered > 0)
+        write_borders(out, plan);
+    for (uint32_t i = 0; i < plan->n_segments && n_chains < plan->n_segments; i++) {
+        if (plan->names[i].begin != NULL) continue;
+        onv_write_format(
+            out,
+            "#: Segment %u is not in it, for nothing tells where in the code it stands: "
+            "put what is between\n"
+            "#: its nodes into a function and call checkpoint(function, x, "
+            "use_reentrant=False).\n",
+            (unsigned)i + 1);
     }
 }
 

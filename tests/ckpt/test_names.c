@@ -16,6 +16,7 @@
 typedef struct named {
     taped t;
     onv_scopes scopes;
+    onv_borders borders;
     onv_namer namer;
     onv_arena arena;
 } named;
@@ -27,8 +28,11 @@ static void named_init(named *n)
     assert_int_equal(onv_scopes_find(&n->t.flow.model, &n->t.eager, &n->arena, &n->scopes, &err),
                      ONV_OK);
     assert_int_equal(
-        onv_namer_init(&n->namer, &n->t.flow.model, &n->t.eager, &n->scopes, &n->arena, &err),
+        onv_borders_find(&n->t.flow.model, &n->t.eager, &n->scopes, &n->arena, &n->borders, &err),
         ONV_OK);
+    assert_int_equal(onv_namer_init(&n->namer, &n->t.flow.model, &n->t.eager, &n->scopes,
+                                    &n->borders, &n->arena, &err),
+                     ONV_OK);
 }
 
 static void named_close(named *n)
@@ -94,6 +98,34 @@ static void rows_of_modules(void **state)
            "layer1.0.bn2");
     /* A sum of the block itself. */
     expect(&n, "/layer1/layer1.0/bn2/BatchNormalization", "/layer1/layer1.0/Add", NULL);
+    named_close(&n);
+}
+
+static void expect_borders(named *n, const char *first, const char *last, const char *begin,
+                           const char *end)
+{
+    onv_error err = {0};
+    onv_segment_names names;
+    onv_tape_segment segment = {op_of(n, first, false), op_of(n, last, true)};
+    assert_int_equal(onv_segment_name(&n->namer, segment, &names, &err), ONV_OK);
+    assert_string_equal(names.begin, begin);
+    assert_string_equal(names.end, end);
+}
+
+static void borders_of_segments(void **state)
+{
+    (void)state;
+    named n;
+    taped_open_sample(&n.t, "resnet18-train.onnx", "batch=2", ONV_UNDEFINED);
+    named_init(&n);
+    expect_borders(&n, "/conv1/Conv", "/maxpool/MaxPool", "enter . 1", "enter layer1 1");
+    expect_borders(&n, "/layer1/layer1.0/bn1/BatchNormalization", "/layer1/layer1.0/relu/Relu",
+                   "enter layer1.0.bn1 1", "enter layer1.0.conv2 1");
+    /* The second sum of a block, which stands in its own code. */
+    expect_borders(&n, "/layer1/layer1.0/Add", "/layer1/layer1.0/relu_1/Relu",
+                   "leave layer1.0.bn2 1", "enter layer1.1 1");
+    expect_borders(&n, "/layer1/layer1.0/bn2/BatchNormalization", "/layer1/layer1.0/Add",
+                   "enter layer1.0.bn2 1", "enter layer1.0.relu_1 1");
     named_close(&n);
 }
 
@@ -209,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_modules),
+        cmocka_unit_test(borders_of_segments),
         cmocka_unit_test(what_stands_between_modules),
         cmocka_unit_test(what_goes_around_modules),
         cmocka_unit_test(notes_tell_modules),

@@ -169,6 +169,7 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
     taped t;
     onv_error err = {0};
     onv_scopes scopes;
+    onv_borders borders;
     onv_namer namer;
     onv_arena arena;
     char text[2048] = "";
@@ -177,8 +178,10 @@ static void expect_blocks(const char *sample, const char *dims, const char *expe
     onv_ckpt_plans plans = taped_plans(&t, "blocks");
     onv_arena_init(&arena, SIZE_MAX);
     assert_int_equal(onv_scopes_find(&t.flow.model, &t.eager, &arena, &scopes, &err), ONV_OK);
-    assert_int_equal(onv_namer_init(&namer, &t.flow.model, &t.eager, &scopes, &arena, &err),
+    assert_int_equal(onv_borders_find(&t.flow.model, &t.eager, &scopes, &arena, &borders, &err),
                      ONV_OK);
+    assert_int_equal(
+        onv_namer_init(&namer, &t.flow.model, &t.eager, &scopes, &borders, &arena, &err), ONV_OK);
     const onv_ckpt_plan *plan = &plans.at.at[0];
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         onv_segment_names names;

@@ -10,6 +10,8 @@ command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77;
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/apply.py" <<'END'
+import ast
+import re
 import sys
 import types
 
@@ -42,7 +44,22 @@ for name in ("torch", "torch.utils", "torch.utils.checkpoint"):
 sys.modules["torch.utils.checkpoint"].checkpoint = checkpoint
 
 
+BORDER = re.compile(r"(enter|leave) [\w.]+ [1-9]\d*|op [\w.]+ [a-z_]+ [1-9]\d*")
+
+
+def check_borders(name, segments, code, by_hand):
+    """Between operations: the code is whole, and every segment has its place but those that begin with another."""
+    text = "\n".join(code)
+    compile(text, name, "exec")
+    pairs = ast.literal_eval(re.search(r"^Recompute\(model, (\[.*\])\)$", text, re.S | re.M)[1])
+    assert all(BORDER.fullmatch(border) for pair in pairs for border in pair), f"{name}: {pairs}"
+    assert len({begin for begin, _ in pairs}) == len(pairs) and len(pairs) + by_hand <= len(segments), f"{name}: {pairs}"
+    return len(pairs)
+
+
 def check(name, segments, code, by_hand):
+    if any(line.startswith("Recompute(model") for line in code):
+        return check_borders(name, segments, code, by_hand)
     model = Model()
     names = {"model": model}
     exec("\n".join(code), names)
@@ -80,7 +97,7 @@ def main():
             plans[-1][2].append(line[2:].rstrip("\n"))
     for name, segments, code, by_hand in plans:
         total += check(name, segments, code, len(by_hand))
-    print(f"{len(plans)} plans, {total} rows of modules")
+    print(f"{len(plans)} plans, {total} segments")
     assert total >= int(sys.argv[2])
 
 
