@@ -6,7 +6,7 @@
  *
  * All rules are read in source: c10/cuda/CUDACachingAllocator.cpp (PyTorch 2.6 to 2.9); the
  * functions of that file are named where one stands for another. Measured: the compiled allocator
- * of PyTorch 2.15, run over a stand-in for the CUDA runtime that hands out increasing addresses,
+ * of PyTorch 2.15, run over a substitute for the CUDA runtime that hands out increasing addresses,
  * gave the same addresses and statistics after each of 4.4 million events, with every setting of
  * onv_torch_options, with and without a capacity.
  */

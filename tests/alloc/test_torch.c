@@ -384,7 +384,7 @@ static void expandable_prefers_inner_blocks(void **state)
 
 /* --- Measured ---------------------------------------------------------------------------------- */
 
-/* What the compiled allocator of PyTorch 2.15 did with the same traces (run over a stand-in for the
+/* What the compiled allocator of PyTorch 2.15 did with the same traces (run over a substitute for the
  * CUDA runtime that gives out increasing addresses). `hash` runs over all addresses; `oom` is the
  * event that found no memory. */
 typedef struct measured {
