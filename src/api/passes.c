@@ -1,4 +1,5 @@
 /* Composes the passes: from a file to lifetimes, and to what each runtime would hold. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/analysis.h"
@@ -33,6 +34,20 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     return ONV_OK;
 }
 
+/* A figure for another graph than the one that runs is not given without a word. */
+static void warn_of_not_modelled(onv_model *model, const onv_rewritten *rewritten)
+{
+    for (uint32_t i = 0; i < rewritten->n_counts; i++) {
+        const onv_rewrite_count *count = &rewritten->counts[i];
+        if (count->is_not_modelled)
+            onv_model_diag(
+                model, ONV_WARNING, "rewrite-not-modelled", NULL,
+                "ONNX Runtime would apply %s (times found: %" PRIu32
+                "), which is not modelled; the figures of ort are for the graph without it",
+                count->name, count->count);
+    }
+}
+
 /* The graph that ONNX Runtime makes of the model, where it is asked for; it needs no sizes. */
 static onv_status rewrite(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
@@ -45,6 +60,7 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options, on
     onv_rewritten *to = &analysis->rewritten;
     ONV_TRY(onv_rewrite_model(&analysis->model,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
+    warn_of_not_modelled(&analysis->model, to);
     ONV_TRY(onv_order_compute(onv_order_find(runtime->order), &to->model, NULL, &order, err));
     return onv_live_compute(&to->model, order.nodes, &analysis->rewritten_live, err);
 }

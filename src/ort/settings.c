@@ -31,6 +31,10 @@ typedef struct setting {
 } setting;
 
 #define FIELD(name) .key = #name, .offset = offsetof(onv_ort_settings, name)
+/* What ONNX Runtime does otherwise is not modelled: the default alone is taken. */
+#define DEFAULT_ALONE                                                                              \
+    .values = "0 (what another value changes is not modelled)",                                    \
+    .spellings = {{"0", 0}, {"false", 0}, {"False", 0}}
 #define SWITCH                                                                                     \
     .values = "0 or 1",                                                                            \
     .spellings = {{"0", 0}, {"1", 1}, {"false", 0}, {"true", 1}, {"False", 0}, {"True", 1}}
@@ -63,9 +67,9 @@ static const setting settings[] = {
                    {"HEURISTIC", ONV_ORT_CONV_HEURISTIC},
                    {"DEFAULT", ONV_ORT_CONV_DEFAULT}}},
     {FIELD(cudnn_conv_use_max_workspace), SWITCH},
-    {FIELD(cudnn_conv1d_pad_to_nc1d), SWITCH},
-    {FIELD(fuse_conv_bias), SWITCH},
-    {FIELD(prefer_nhwc), SWITCH},
+    {FIELD(cudnn_conv1d_pad_to_nc1d), DEFAULT_ALONE},
+    {FIELD(fuse_conv_bias), DEFAULT_ALONE},
+    {FIELD(prefer_nhwc), DEFAULT_ALONE},
     {FIELD(use_tf32), SWITCH},
     {FIELD(enable_mem_pattern), SWITCH},
     {FIELD(enable_mem_reuse), SWITCH},
@@ -74,13 +78,13 @@ static const setting settings[] = {
      SWITCH},
     {.key = "session.disable_prepacking",
      .offset = offsetof(onv_ort_settings, disable_prepacking),
-     SWITCH},
+     DEFAULT_ALONE},
     {.key = "session.use_deterministic_compute",
      .offset = offsetof(onv_ort_settings, use_deterministic_compute),
-     SWITCH},
+     DEFAULT_ALONE},
     {.key = "optimization.enable_gelu_approximation",
      .offset = offsetof(onv_ort_settings, enable_gelu_approximation),
-     SWITCH},
+     DEFAULT_ALONE},
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };

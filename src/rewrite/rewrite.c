@@ -10,6 +10,7 @@ enum { MOST_STEPS = 10 };
 typedef struct rewriting {
     onv_edit e;
     uint32_t *counts; /* by rule */
+    uint32_t *found;  /* by rule that is not modelled: the most in one step before */
 } rewriting;
 
 /* --- One pass ---------------------------------------------------------------------------------- */
@@ -83,17 +84,24 @@ static void run_step(rewriting *r, uint8_t level, bool is_first)
     }
 }
 
-/* A step that changes nothing is the last one. What is not modelled is counted in the last one alone. */
+/* A step that changes nothing is the last one. What is not modelled stays there to be found again: of its
+ * counts the largest is kept. */
 static void run_level(rewriting *r, uint8_t level)
 {
     for (int step = 0; step < MOST_STEPS && r->e.status == ONV_OK; step++) {
         uint64_t before = r->e.n_edits;
-        for (size_t i = 0; i < onv_n_rewrite_rules; i++)
-            if (onv_rewrite_rules[i].is_not_modelled && onv_rewrite_rules[i].level == level)
-                r->counts[i] = 0;
+        for (size_t i = 0; i < onv_n_rewrite_rules; i++) {
+            if (!onv_rewrite_rules[i].is_not_modelled || onv_rewrite_rules[i].level != level)
+                continue;
+            if (r->counts[i] > r->found[i]) r->found[i] = r->counts[i];
+            r->counts[i] = 0;
+        }
         run_step(r, level, step == 0);
         if (r->e.n_edits == before) break;
     }
+    for (size_t i = 0; i < onv_n_rewrite_rules; i++)
+        if (onv_rewrite_rules[i].level == level && r->found[i] > r->counts[i])
+            r->counts[i] = r->found[i];
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -118,7 +126,8 @@ static onv_status list_counts(const rewriting *r, onv_rewritten *to, onv_error *
 static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *to, onv_error *err)
 {
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
-    if (r->counts == NULL) return onv_fail_memory(err);
+    r->found = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
+    if (r->counts == NULL || r->found == NULL) return onv_fail_memory(err);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
     onv_rewrite_assign(&r->e);

@@ -51,6 +51,17 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .kind = ONV_TRANSFORMER_ONCE,
      .run = onv_move_transposes},
 
+    {"SliceConcatToSpaceToDepthFusion", 1, ONV_TRANSFORMER, true, "Concat",
+     onv_would_fuse_space_to_depth, NULL},
+    {"DoubleQDQPairsRemover", 1, ONV_TRANSFORMER, true, "QuantizeLinear",
+     onv_would_remove_double_qdq, NULL},
+    {"QDQPropagationTransformer", 1, ONV_TRANSFORMER, true,
+     "MaxPool Reshape Transpose Squeeze Unsqueeze Slice", onv_would_propagate_qdq, NULL},
+    {"WeightBiasQuantization", 1, ONV_TRANSFORMER, true, "Conv ConvTranspose Gemm",
+     onv_would_quantize_weight, NULL},
+
+    {"QDQSelectorActionTransformer", 2, ONV_TRANSFORMER, true, "MatMul", onv_would_select_qdq,
+     NULL},
     {.name = "TransposeOptimizer_CPUExecutionProvider",
      .level = 2,
      .kind = ONV_TRANSFORMER_ONCE,
@@ -94,6 +105,9 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .kind = ONV_TRANSFORMER,
      .ops = "MatMul",
      .apply = onv_rule_matmul_add},
+    {"GroupQueryAttentionFusion", 2, ONV_TRANSFORMER, true, "GroupQueryAttention",
+     onv_would_fuse_group_query, NULL},
+    {"BiasDropoutFusion", 2, ONV_TRANSFORMER, true, "Dropout", onv_would_fuse_bias_dropout, NULL},
     {.name = "SkipLayerNormFusion",
      .level = 2,
      .kind = ONV_TRANSFORMER,
@@ -125,6 +139,8 @@ const onv_rewrite_rule onv_rewrite_rules[] = {
      .ops = "MatMul FusedMatMul",
      .apply = onv_fuse_matmul_scale},
 
+    {"CastFloat16Transformer", ONV_RULE_AFTER, ONV_TRANSFORMER, true, NULL, onv_would_cast_float16,
+     NULL},
     {"RemoveDuplicateCastTransformer", ONV_RULE_AFTER, ONV_TRANSFORMER, false, "Cast",
      onv_rule_duplicate_casts, NULL},
 };

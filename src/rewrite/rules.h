@@ -77,4 +77,14 @@ bool onv_rule_matmul_add(onv_edit *e, onv_node_id node);
 bool onv_rule_matmul_add_keeping_attention(onv_edit *e, onv_node_id node);
 bool onv_rule_reshape(onv_edit *e, onv_node_id node);
 
+/* --- not_modelled.c: whether it would apply */
+bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize);
+bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node);
+bool onv_would_quantize_weight(onv_edit *e, onv_node_id node);
+bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul);
+bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention);
+bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout);
+bool onv_would_fuse_space_to_depth(onv_edit *e, onv_node_id concat);
+bool onv_would_cast_float16(onv_edit *e, onv_node_id node);
+
 #endif

@@ -70,6 +70,12 @@ static void what_is_wrong_with_a_setting_is_said(void **state)
         {"enable_mem_pattern=", "0 or 1, not ''"},
         {"enable_mem_pattern", "KEY=VALUE, not 'enable_mem_pattern'"},
         {"graph_optimization_level=4", "ORT_ENABLE_ALL"},
+        {"cudnn_conv1d_pad_to_nc1d=1", "0 (what another value changes is not modelled), not '1'"},
+        {"fuse_conv_bias=1", "not modelled), not '1'"},
+        {"prefer_nhwc=1", "not modelled), not '1'"},
+        {"session.disable_prepacking=1", "not modelled), not '1'"},
+        {"session.use_deterministic_compute=true", "not modelled), not 'true'"},
+        {"optimization.enable_gelu_approximation=1", "not modelled), not '1'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_ort_settings s = onv_ort_settings_default;

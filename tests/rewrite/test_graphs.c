@@ -123,6 +123,9 @@ static bool check_level(const onv_model *model, const char *name, const struct l
     compare_operators(&c, json_object_get(row, "operators"), false);
     compare_operators(&c, json_object_get(row, "cpu_operators"), true);
     compare_bytes(&c, row);
+    for (uint32_t i = 0; i < r.n_counts; i++)
+        if (r.counts[i].is_not_modelled)
+            differ(&c, "named as not modelled: ", r.counts[i].name, (long)r.counts[i].count, 0);
     onv_rewritten_cleanup(&r);
     const char *why = known_difference(&c);
     if (why == NULL && c.differs) print_error("%s, %s:%s\n", name, level->name, c.text);

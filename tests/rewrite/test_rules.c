@@ -195,14 +195,75 @@ static const rewrite_case cases[] = {
      "Relu Reshape", "ReshapeFusion"},
 };
 
+/* What is not modelled is named, and nothing is rewritten. */
+static const rewrite_case not_modelled[] = {
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4]; float s 0.5; QuantizeLinear x,s -> q; DequantizeLinear q,s -> d; "
+     "QuantizeLinear d,s -> r; DequantizeLinear r,s -> f; Relu f -> y; out y f32",
+     "DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear Relu",
+     "DoubleQDQPairsRemover"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[4]; float s 0.5; QuantizeLinear x,s -> q; DequantizeLinear q,s -> d; Relu d -> "
+     "y; out y f32",
+     "DequantizeLinear QuantizeLinear Relu", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2,4]; ints t 4,2; float s 0.5; QuantizeLinear x,s -> q; DequantizeLinear q,s ->"
+     " d; Reshape d,t -> r; Relu r -> y; out y f32",
+     "DequantizeLinear QuantizeLinear Relu Reshape", "QDQPropagationTransformer"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[2,4]; ints t 4,2; float s 0.5; QuantizeLinear x,s -> q; DequantizeLinear q,s ->"
+     " d; Reshape d,t -> r; QuantizeLinear r,s -> u; DequantizeLinear u,s -> y; out y f32",
+     "DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear Reshape", ""},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,2,4,4]; weight w f32[2,2,1,1]; float s 0.5; QuantizeLinear x,s -> q; "
+     "DequantizeLinear q,s -> d; Conv d,w -> c; QuantizeLinear c,s -> u; DequantizeLinear u,s "
+     "-> y; out y f32",
+     "Conv DequantizeLinear DequantizeLinear QuantizeLinear QuantizeLinear",
+     "WeightBiasQuantization"},
+    {17, ONV_REWRITE_BASIC,
+     "in x f32[1,3,8,8]; ints ax 2,3; ints e 8,8; ints st 2,2; ints a 0,0; ints b 1,0; ints c "
+     "0,1; ints d 1,1; Slice x,a,e,ax,st -> p; Slice x,b,e,ax,st -> q; Slice x,c,e,ax,st -> r;"
+     " Slice x,d,e,ax,st -> s; Concat p,q,r,s -> y axis=1; out y f32",
+     "Concat Slice Slice Slice Slice", "SliceConcatToSpaceToDepthFusion"},
+    {17, ONV_REWRITE_BASIC, "in x f32[4]; in z f32[4]; Concat x,z -> y axis=0; out y f32", "Concat",
+     ""},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[2,4]; weight b f32[4]; float p 0.5; bool t 1; Add x,b -> a; Dropout a,p,t -> y;"
+     " out y f32",
+     "Add Dropout", "BiasDropoutFusion"},
+    {21, ONV_REWRITE_EXTENDED,
+     "in x f32[2,32]; weight w u4[32,8]; weight s f32[1,8]; DequantizeLinear w,s -> d axis=0 "
+     "block_size=32; MatMul x,d -> y; out y f32",
+     "DequantizeLinear MatMul", "QDQSelectorActionTransformer"},
+    {17, ONV_REWRITE_DISABLED, "in x f16[2,2]; Det x -> y; out y f16", "Det",
+     "CastFloat16Transformer"},
+    {17, ONV_REWRITE_EXTENDED,
+     "in x f32[1,s,8]; in n i32[1]; in t i32; in pos i64[1,s]; in pk f32[1,2,p,4]; in pv "
+     "f32[1,2,p,4]; weight c f32[9,2]; weight d f32[9,2]; weight wq f32[8,8]; weight wk "
+     "f32[8,8]; weight wv f32[8,8]; MatMul x,wq -> q0; MatMul x,wk -> k0; MatMul x,wv -> v; "
+     "com.microsoft::RotaryEmbedding q0,pos,c,d -> q num_heads=2; "
+     "com.microsoft::RotaryEmbedding k0,pos,c,d -> k num_heads=2; "
+     "com.microsoft::GroupQueryAttention q,k,v,pk,pv,n,t -> y,ok,ov num_heads=2 "
+     "kv_num_heads=2; out y f32; out ok f32; out ov f32",
+     "GroupQueryAttention MatMul MatMul MatMul RotaryEmbedding RotaryEmbedding",
+     "GroupQueryAttentionFusion"},
+};
+
 static void rules_rewrite_what_they_say(void **state)
 {
     (void)state;
     check_rewrites(cases, sizeof cases / sizeof cases[0]);
 }
 
+static void what_is_not_modelled_is_named(void **state)
+{
+    (void)state;
+    check_rewrites(not_modelled, sizeof not_modelled / sizeof not_modelled[0]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rules_rewrite_what_they_say)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rules_rewrite_what_they_say),
+                                       cmocka_unit_test(what_is_not_modelled_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

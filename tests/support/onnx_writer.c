@@ -95,7 +95,7 @@ static int64_t parse_dtype(const char **type)
         const char *name;
         int64_t number;
     } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},
-                 {"i8", 3},  {"u8", 2},   {"bool", 9}, {"str", 8}};
+                 {"i8", 3},  {"u8", 2},   {"bool", 9}, {"str", 8}, {"u4", 21}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t length = strlen(names[i].name);
         if (strncmp(*type, names[i].name, length) != 0) continue;

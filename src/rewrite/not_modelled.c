@@ -1,0 +1,122 @@
+/* Rewrites of ONNX Runtime that are not modelled: whether one would apply, told by the operators around a
+ * node. Nothing is rewritten. */
+#include "rewrite/fuse.h"
+#include "rewrite/kernels.h"
+#include "rewrite/rules.h"
+
+/* --- Quantized graphs ---------------------------------------------------------------------------- */
+
+static onv_node_id dequantize_of(const onv_edit *e, onv_node_id node, uint32_t k)
+{
+    onv_node_id dequantize = onv_edit_in_node(e, node, k);
+    return onv_fuse_is(e, dequantize, "DequantizeLinear") ? dequantize : ONV_NO_NODE;
+}
+
+static bool is_dequantized(const onv_edit *e, onv_node_id node, uint32_t k)
+{
+    return onv_is_node(dequantize_of(e, node, k));
+}
+
+static bool is_quantized(const onv_edit *e, onv_node_id node)
+{
+    return onv_fuse_is(e, onv_edit_only_user(e, onv_edit_out(e, node, 0)), "QuantizeLinear");
+}
+
+/* QuantizeLinear, DequantizeLinear, QuantizeLinear, DequantizeLinear: the pair in the middle. */
+bool onv_would_remove_double_qdq(onv_edit *e, onv_node_id quantize)
+{
+    onv_node_id before = dequantize_of(e, quantize, 0);
+    if (!onv_is_node(before) || !onv_fuse_has_uses(e, before, 1)) return false;
+    onv_node_id after = onv_edit_only_user(e, onv_edit_out(e, quantize, 0));
+    return onv_fuse_is(e, after, "DequantizeLinear") &&
+           onv_fuse_is(e, onv_edit_in_node(e, before, 0), "QuantizeLinear");
+}
+
+/* What moves elements alone has a quantized neighbour on one side and none on the other. */
+bool onv_would_propagate_qdq(onv_edit *e, onv_node_id node)
+{
+    return is_dequantized(e, node, 0) != is_quantized(e, node);
+}
+
+bool onv_would_quantize_weight(onv_edit *e, onv_node_id node)
+{
+    if (!is_dequantized(e, node, 0) || !is_quantized(e, node)) return false;
+    for (uint32_t k = 1; k < 3; k++) {
+        onv_value_id in = onv_edit_in(e, node, k);
+        if (onv_is_value(in) && onv_edit_is_constant(e, in)) return true;
+    }
+    return false;
+}
+
+static bool is_of_4_bits(const onv_edit *e, onv_value_id value)
+{
+    const onv_type *type = onv_edit_seen(e, value);
+    return type->dtype == ONV_INT4 || type->dtype == ONV_UINT4;
+}
+
+/* A product with a weight of 4 bits in blocks becomes MatMulNBits. */
+bool onv_would_select_qdq(onv_edit *e, onv_node_id matmul)
+{
+    onv_node_id weight = dequantize_of(e, matmul, 1);
+    if (!onv_is_node(weight) || onv_edit_int(e, weight, "block_size", 0) < 16) return false;
+    onv_value_id packed = onv_edit_in(e, weight, 0);
+    return is_of_4_bits(e, packed) && onv_edit_is_constant(e, packed);
+}
+
+/* --- Others -------------------------------------------------------------------------------------- */
+
+/* Rotations of what two products with weights give go into the attention behind them. */
+bool onv_would_fuse_group_query(onv_edit *e, onv_node_id attention)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_node_id rotary = onv_edit_in_node(e, attention, k);
+        if (!onv_edit_is_of(e, rotary, ONV_MS_DOMAIN, "RotaryEmbedding")) return false;
+        onv_node_id product = onv_edit_in_node(e, rotary, 0);
+        if (!onv_fuse_is(e, product, "MatMul") &&
+            !onv_edit_is_of(e, product, ONV_MS_DOMAIN, "MatMulNBits"))
+            return false;
+    }
+    return true;
+}
+
+/* A bias in front of what drops elements in training. */
+bool onv_would_fuse_bias_dropout(onv_edit *e, onv_node_id dropout)
+{
+    onv_node_id add = onv_edit_in_node(e, dropout, 0);
+    if (!onv_fuse_is(e, add, "Add") || !onv_fuse_has_uses(e, add, 1)) return false;
+    for (uint32_t k = 0; k < 2; k++)
+        if (onv_edit_seen(e, onv_edit_in(e, add, k))->rank == 1) return true;
+    return false;
+}
+
+/* Four slices of every other row and column, one after the other along the channels. */
+bool onv_would_fuse_space_to_depth(onv_edit *e, onv_node_id concat)
+{
+    const onv_node *node = onv_edit_node_at(e, concat);
+    if (node->n_inputs != 4 || onv_edit_int(e, concat, "axis", 0) != 1) return false;
+    onv_value_id source = ONV_NO_VALUE;
+    for (uint32_t k = 0; k < 4; k++) {
+        onv_node_id slice = onv_edit_in_node(e, concat, k);
+        if (!onv_fuse_is(e, slice, "Slice")) return false;
+        onv_node_id outer = onv_edit_in_node(e, slice, 0);
+        if (onv_fuse_is(e, outer, "Slice")) slice = outer;
+        onv_value_id in = onv_edit_in(e, slice, 0);
+        const onv_scalar *steps;
+        uint32_t n_steps;
+        if (!onv_edit_ints(e, onv_edit_in(e, slice, 4), &steps, &n_steps) || n_steps == 0)
+            return false;
+        if (k > 0 && in.index != source.index) return false;
+        source = in;
+    }
+    return true;
+}
+
+/* Half precision that no kernel of the node takes: it gets casts around it. */
+bool onv_would_cast_float16(onv_edit *e, onv_node_id node)
+{
+    const onv_node *n = onv_edit_node_at(e, node);
+    if (n->provider != ONV_PROVIDER_CPU || onv_kernel_find(e, node) != NULL) return false;
+    for (uint32_t k = 0; k < n->n_inputs; k++)
+        if (onv_edit_seen(e, n->inputs[k])->dtype == ONV_FLOAT16) return true;
+    return false;
+}
