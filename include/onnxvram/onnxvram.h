@@ -152,17 +152,17 @@ typedef struct onv_options {
     unsigned accumulate;      /* batches whose gradients are added up before a step; 0: 1 */
     unsigned zero_stage;      /* ZeRO 1, 2 or 3 over `world` devices; 0: none */
     unsigned world;
-    const char *ddp;     /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
-    const char *fsdp;    /* fully_shard: patterns of its units with commas; "": repeated modules */
-    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
-    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;            /* a moving average of the parameters beside them */
-    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights; /* a format of onv_weight_format_name(), of frozen linear layers */
-    bool as_exported;           /* no operator that the exporter decomposed is recognised */
-    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
-    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
-    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
+    const char *ddp;  /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
+    const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
+    bool master_weights;    /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;               /* a moving average of the parameters beside them */
+    uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights;    /* a format of onv_weight_format_name(), of frozen linear layers */
+    bool as_exported;       /* no operator that the exporter decomposed is recognised */
+    const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
+    const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
+    const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
@@ -181,11 +181,13 @@ typedef struct onv_options {
     bool ort_partition;      /* make the statistics of ONV_FORMAT_ORT_PARTITION */
     const char *shape_trace; /* a CSV file of requests to one session of ONNX Runtime: the names of
                                 dims, then a line of sizes for each request; NULL: none */
-    unsigned compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
+    unsigned
+        compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
                                     80, 86, 89; 0: 90 */
-    bool channels_last, no_tf32; /* settings of PyTorch: how tensors of convolutions lie, and compute */
-    bool cudnn_benchmark;        /* likewise: the first iteration tries all kernels */
-    const char *pytorch; /* a release of onv_pytorch_name(); NULL: the first */
+    bool channels_last,
+        no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
+    const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -265,10 +267,10 @@ typedef struct onv_runtime_info {
     const char *name;
     const char *summary;
     uint64_t weight_bytes;
-    uint64_t activation_bytes;              /* the most beyond the weights */
-    uint64_t held_bytes;                    /* both together, as taken from the device */
-    uint64_t driver_bytes;                  /* handles of libraries, beside the allocator */
-    uint64_t context_low, context_high;     /* of the driver */
+    uint64_t activation_bytes;          /* the most beyond the weights */
+    uint64_t held_bytes;                /* both together, as taken from the device */
+    uint64_t driver_bytes;              /* handles of libraries, beside the allocator */
+    uint64_t context_low, context_high; /* of the driver */
     uint64_t total_low, total_high;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
 } onv_runtime_info;
@@ -279,7 +281,7 @@ typedef struct onv_training_info {
     const char *optimizer, *loss;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
-    uint64_t peak_bytes; /* tensors alone */
+    uint64_t peak_bytes;             /* tensors alone */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
 } onv_training_info;
 
@@ -384,18 +386,18 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS,   /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_CHECKPOINTS,  /* the chosen checkpointing plan, or all, for programs to apply */
     ONV_FORMAT_ORT_PARTITION /* bytes by node, for ONNX Runtime's partitioning by resources */
 } onv_format;
 
 typedef struct onv_report_options {
     size_t struct_size;
     bool color;
-    bool unicode;         /* bars and lines in Unicode, else ASCII */
-    unsigned width;       /* columns; 0: 80 */
-    unsigned top;         /* how many of the largest tensors; 0: 10 */
-    unsigned layer_depth; /* scopes of ONV_FORMAT_LAYERS; 0: all */
-    int verbosity;        /* -1 quiet, 0, 1 verbose */
+    bool unicode;                      /* bars and lines in Unicode, else ASCII */
+    unsigned width;                    /* columns; 0: 80 */
+    unsigned top;                      /* how many of the largest tensors; 0: 10 */
+    unsigned layer_depth;              /* scopes of ONV_FORMAT_LAYERS; 0: all */
+    int verbosity;                     /* -1 quiet, 0, 1 verbose */
     const onv_together_info *together; /* said of all models; NULL: nothing */
 } onv_report_options;
 

@@ -190,8 +190,7 @@ static void reserves_are_told(void **state)
     model_output(m, "y", "f32");
     char *text = text_of(m, &training, &options);
     expect_safe(text, 80);
-    expect_contains(
-        text, "  cuDNN keeps 80.3 KiB for recurrent layers.");
+    expect_contains(text, "  cuDNN keeps 80.3 KiB for recurrent layers.");
     free(text);
     text = text_of(diamond("f32[4,64]"), &training, &options);
     expect_lacks(text, "cuDNN");
