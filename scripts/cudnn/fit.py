@@ -2,7 +2,8 @@
 
     python fit.py FOLDER > report     # FOLDER: networks.json, in.NAME and out/NAME of each set in CFG; writes FOLDER/rules.h
 
-Names: 90-tf32 (compute capability, setting), j...: variations of the layers that are fitted to, B...: heuristics' mode B,
+Names: 90-tf32 (compute capability, setting), j...: variations of the layers that are fitted to, k...: more of them,
+patch embeddings (kernel = stride) and stems (few channels, strided) of random sizes, B...: heuristics' mode B,
 M...: the largest workspace of all plans.  Needs numpy and scikit-learn.
 """
 import os, sys
@@ -146,9 +147,9 @@ def report(m,R,name,ps):
         o.append(f"{part} n {len(idx)} exact {ex.mean():.1%} near {near.mean():.1%} big {near[big].mean() if big.any() else 1:.1%} of {big.sum()} bytes {abs(a-p).sum()/max(a.sum(),1):.1%} bias {(p-a).sum()/max(a.sum(),1):+.1%} inside {np.mean(ins):.1%} sure {s.mean():.0%}/{near[s].mean() if s.any() else 1:.1%}")
     print(name,ps,'|',' | '.join(o),flush=True)
 CFG=[ # arch, mode, sets, leaves
- (90,'tf32',['90-tf32','j90-tf32'],120),(90,'ieee',['90-notf32','j90-notf32'],60),(90,'nhwc',['90-cl','j90-cl'],80),(90,'half',['90-fp16','j90-fp16'],80),(90,'half nhwc',['90-fp16cl'],50),
- (80,'tf32',['80-tf32','j80-tf32'],80),(80,'ieee',['80-notf32'],50),(80,'nhwc',['80-cl'],60),(80,'half',['80-fp16'],60),
- (86,'tf32',['86-tf32','j86-tf32'],80),(86,'ieee',['86-notf32'],50),(86,'nhwc',['86-cl'],60),(86,'half',['86-fp16'],60)]
+ (90,'tf32',['90-tf32','j90-tf32','k90-tf32'],240),(90,'ieee',['90-notf32','j90-notf32','k90-notf32'],60),(90,'nhwc',['90-cl','j90-cl'],80),(90,'half',['90-fp16','j90-fp16'],80),(90,'half nhwc',['90-fp16cl'],50),
+ (80,'tf32',['80-tf32','j80-tf32','k80-tf32'],120),(80,'ieee',['80-notf32'],50),(80,'nhwc',['80-cl'],60),(80,'half',['80-fp16'],60),
+ (86,'tf32',['86-tf32','j86-tf32','k86-tf32'],120),(86,'ieee',['86-notf32'],50),(86,'nhwc',['86-cl'],60),(86,'half',['86-fp16'],60)]
 CFG+=[(90,'mode b',['B90-tf32','jB90-tf32'],80),(80,'mode b',['B80-tf32'],50),(86,'mode b',['B86-tf32'],50),(90,'half mode b',['B90-fp16'],50),(90,'ieee mode b',['B90-notf32'],30),(90,'most',['M90-tf32'],40)]
 nodes=[];leaves=[];leafi={};roots={}
 def emit(m):

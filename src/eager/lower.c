@@ -337,6 +337,13 @@ static void report_inference(onv_lowering *l)
 /* What the export hides. */
 static void report(onv_lowering *l)
 {
+    if (l->benchmark_high > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "cudnn-benchmark", NULL,
+            "which kernel is the fastest only the GPU can say: after the first iteration a "
+            "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
+            "choose is counted",
+            (unsigned long long)l->benchmark_high);
     if (l->options->inference) {
         report_inference(l);
         return;

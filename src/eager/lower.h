@@ -98,6 +98,7 @@ typedef struct onv_lowering {
     uint64_t maxima_bytes;            /* what they keep more than these */
     uint32_t activations;             /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;        /* that */
+    uint64_t benchmark_high;          /* the most that cudnn.benchmark may choose for one convolution */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */

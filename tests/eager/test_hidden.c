@@ -52,6 +52,21 @@ static model *begin(void)
     return m;
 }
 
+/* Which of cuDNN's kernels runs is not known: the range is said. */
+static void a_benchmark_of_kernels_has_a_range(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,6,6]");
+    model_weight(m, "w", "f32[8,8,3,3]");
+    model_role(m, "w", "PARAMETER");
+    model_node(m, "Conv", "conv", "x w", "y", "pads=[1,1,1,1]");
+    model_output(m, "y", "f32");
+    onv_lower_options lower = {.loss = ONV_LOSS_MSE, .cuda = onv_cuda_library_defaults()};
+    lower.cuda.benchmark = true;
+    train(m, &lower, "cudnn-benchmark", "from 0 to ");
+}
+
 /* h * tanh(h) + a parameter, where told. */
 static model *gated(const char *line, bool has_parameter)
 {
@@ -198,6 +213,7 @@ int main(void)
         cmocka_unit_test(variables_may_hold_values),
         cmocka_unit_test(activations_say_what_they_may_save),
         cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
+        cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
         cmocka_unit_test(expanded_indices_count_once),
     };
     return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
