@@ -90,17 +90,17 @@ typedef struct onv_lowering {
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
     ONV_VEC(onv_merged) copies;
-    uint32_t merged;                  /* calls that are counted again */
-    uint32_t missing;                 /* others that the numbers lack */
-    const char *missing_kind;         /* one of them */
-    ONV_VEC(onv_value_id) views;      /* weights that are views, one of each shape */
-    uint32_t maxima;                  /* reductions to a maximum that may be those with indices */
-    uint64_t maxima_bytes;            /* what they keep more than these */
-    uint32_t activations;             /* that would keep less if they overwrote their input */
-    uint64_t activation_bytes;        /* that */
-    uint64_t benchmark_high;          /* the most that cudnn.benchmark may choose for one convolution */
-    uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
-    onv_origin recurrent;             /* the module of the last recurrent layer */
+    uint32_t merged;             /* calls that are counted again */
+    uint32_t missing;            /* others that the numbers lack */
+    const char *missing_kind;    /* one of them */
+    ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
+    uint32_t maxima;             /* reductions to a maximum that may be those with indices */
+    uint64_t maxima_bytes;       /* what they keep more than these */
+    uint32_t activations;        /* that would keep less if they overwrote their input */
+    uint64_t activation_bytes;   /* that */
+    uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
+    uint64_t lost_dropout_bytes; /* what dropout inside attention would keep */
+    onv_origin recurrent;        /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
     size_t recurrent_op;              /* the last one */
     uint64_t recurrent_mask;          /* bytes of the dropout before the next one */
