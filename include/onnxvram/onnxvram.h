@@ -354,7 +354,7 @@ ONV_API const char *onv_runtime_name(size_t index, const char **summary);
 ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
 ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
 
-/* Releases of PyTorch whose memory is modelled, the newest first; NULL past the last. */
+/* The PyTorch releases that are modelled, newest first; NULL beyond the last one. */
 ONV_API const char *onv_pytorch_name(size_t index);
 ONV_API const char *onv_order_name(size_t index, const char **summary);
 /* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last

@@ -304,9 +304,9 @@ def main():
             line = row(arguments.exe, arguments.folder, name, table[name][2])
             print(line if line is not None else f"| {name} | not measured |")
             continue
-        todo = {"saved": lambda: export(arguments.folder, name, table[name])} if arguments.what == "export" else {
+        measures = {"saved": lambda: export(arguments.folder, name, table[name])} if arguments.what == "export" else {
             o: lambda o=o: peak(table[name], o) for o in ("momentum", "adamw")}
-        for kind, measure in todo.items():
+        for kind, measure in measures.items():
             if os.path.exists(f"{base}.{kind}.json"):
                 continue
             # In a process of its own: what the measurement before leaves on the device would count.
