@@ -88,6 +88,33 @@ static onv_status read_sharing(const onv_options *options, onv_training_options 
     return ONV_OK;
 }
 
+/* How the network is run: what exports hide, whose rules and libraries. */
+static onv_status read_lowering(const onv_options *options, onv_loss loss, uint32_t chunks,
+                                onv_attention_kernel kernel, onv_lower_options *lower,
+                                onv_error *err)
+{
+    *lower = (onv_lower_options){.as_exported = options->as_exported,
+                                 .locals = options->locals,
+                                 .freeze = options->freeze,
+                                 .n_freeze = options->n_freeze,
+                                 .train_only = options->train_only,
+                                 .n_train_only = options->n_train_only,
+                                 .inplace = options->inplace,
+                                 .n_inplace = options->n_inplace,
+                                 .attention_dropout = options->attention_dropout,
+                                 .reports = options->train != NULL,
+                                 .loss = loss,
+                                 .loss_chunks = chunks,
+                                 .losses = options->loss,
+                                 .attention = kernel,
+                                 .cuda = read_device(options)};
+    ONV_TRY(onv_pytorch_find(options->pytorch, &lower->pytorch_version, err));
+    lower->cuda.pytorch = lower->pytorch_version;
+    if (options->amp == ONV_PRECISION_FP16) lower->amp = ONV_FLOAT16;
+    if (options->amp == ONV_PRECISION_BF16) lower->amp = ONV_BFLOAT16;
+    return ONV_OK;
+}
+
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err)
 {
@@ -123,25 +150,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
         return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
     how->train.accumulate = options->accumulate;
     ONV_TRY(read_sharing(options, how, err));
-    how->train.lower = (onv_lower_options){.as_exported = options->as_exported,
-                                           .locals = options->locals,
-                                           .freeze = options->freeze,
-                                           .n_freeze = options->n_freeze,
-                                           .train_only = options->train_only,
-                                           .n_train_only = options->n_train_only,
-                                           .inplace = options->inplace,
-                                           .n_inplace = options->n_inplace,
-                                           .attention_dropout = options->attention_dropout,
-                                           .reports = options->train != NULL,
-                                           .loss = loss,
-                                           .loss_chunks = chunks,
-                                           .losses = options->loss,
-                                           .attention = (onv_attention_kernel)kernel};
-    how->train.lower.cuda = read_device(options);
-    ONV_TRY(onv_pytorch_find(options->pytorch, &how->train.lower.pytorch_version, err));
-    how->train.lower.cuda.pytorch = how->train.lower.pytorch_version;
-    if (options->amp == ONV_PRECISION_FP16) how->train.lower.amp = ONV_FLOAT16;
-    if (options->amp == ONV_PRECISION_BF16) how->train.lower.amp = ONV_BFLOAT16;
+    ONV_TRY(
+        read_lowering(options, loss, chunks, (onv_attention_kernel)kernel, &how->train.lower, err));
     /* PyTorch 2.0 frees gradients where 1.13 zeroed them, and steps by lists of parameters where it took
      * one after the other, unless told otherwise. */
     bool is_1 = onv_before_pytorch(&how->train.lower, ONV_PYTORCH_RELEASE(2, 0));

@@ -74,21 +74,10 @@ typedef struct finder {
     uint32_t n_slots;
 } finder;
 
-/* Names of modules end up in code: only such that are names there too, whatever the locale calls a
- * letter. */
-static bool is_plain(const char *text, size_t length)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '\0' || strchr(allowed, text[i]) == NULL) return false;
-    return length > 0;
-}
-
 /* False where the operation's calls are not known any more. */
 static bool push(finder *f, around *a, const char *path, size_t length)
 {
-    if (a->n == MAX_DEPTH || length > MAX_PATH || !is_plain(path, length)) return false;
+    if (a->n == MAX_DEPTH || length > MAX_PATH || !onv_path_is_plain(path, length)) return false;
     a->paths[a->n] = onv_intern_n(&f->paths, path, length);
     return a->paths[a->n++] != NULL;
 }

@@ -51,17 +51,6 @@ static const onv_module_span *whole_module(const onv_scopes *scopes, uint32_t at
     return NULL;
 }
 
-/* Names of modules end up in code: only such that are names there too, whatever the locale calls a
- * letter. */
-static bool is_plain(const char *path, size_t length)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-    for (size_t i = 0; i < length; i++)
-        if (path[i] == '\0' || strchr(allowed, path[i]) == NULL) return false;
-    return true;
-}
-
 /* --- Chains ------------------------------------------------------------------------------------ */
 
 /* What modules hand to each other, within one segment. */
@@ -159,7 +148,7 @@ static size_t list_modules(const onv_scopes *scopes, onv_tape_segment segment, c
         const char *path = scopes->path_of[i];
         if (path == NULL) continue;
         const onv_module_span *span = whole_module(scopes, i, segment.last_op);
-        if (span == NULL || !is_plain(path, span->length)) return 0;
+        if (span == NULL || !onv_path_is_plain(path, span->length)) return 0;
         if (text != NULL) {
             if (length > 0) text[length - 1] = ' ';
             memcpy(text + length, path, span->length);

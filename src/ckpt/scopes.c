@@ -67,6 +67,15 @@ static const char *path_of_op(const onv_model *model, const onv_eager *eager,
     return NULL;
 }
 
+bool onv_path_is_plain(const char *path, size_t length)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    for (size_t i = 0; i < length; i++)
+        if (path[i] == '\0' || strchr(allowed, path[i]) == NULL) return false;
+    return length > 0;
+}
+
 /* --- Scopes ------------------------------------------------------------------------------------ */
 
 /* The lengths of the beginnings of a path that end in a number. */

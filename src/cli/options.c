@@ -180,6 +180,15 @@ static const option_row rows[] = {
 
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
+/* What a function of the library names, one a line. */
+static void list_names(FILE *to, const char *title, const char *(*name)(size_t, const char **))
+{
+    const char *summary;
+    fprintf(to, "\n%s\n", title);
+    for (size_t i = 0; name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", name(i, NULL), summary);
+}
+
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
@@ -205,15 +214,9 @@ void onv_cli_help(FILE *to)
             fprintf(to, "  %-30s  %s\n", left, rows[i].help);
     }
     const char *summary;
-    fputs("\nOrders:\n", to);
-    for (size_t i = 0; onv_order_name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", onv_order_name(i, NULL), summary);
-    fputs("\nRuntimes (all, unless a comma-separated list is given):\n", to);
-    for (size_t i = 0; onv_runtime_name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", onv_runtime_name(i, NULL), summary);
-    fputs("\nDevices of --replay:\n", to);
-    for (size_t i = 0; onv_replay_device_name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", onv_replay_device_name(i, NULL), summary);
+    list_names(to, "Orders:", onv_order_name);
+    list_names(to, "Runtimes (all, unless a comma-separated list is given):", onv_runtime_name);
+    list_names(to, "Devices of --replay:", onv_replay_device_name);
     const char *values;
     fputs("\nSettings of ONNX Runtime:\n", to);
     for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
@@ -223,17 +226,13 @@ void onv_cli_help(FILE *to)
     for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
         fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
                 (unsigned long long)fallback);
-    fputs("\nOptimizers:\n", to);
-    for (size_t i = 0; onv_optimizer_name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", onv_optimizer_name(i, NULL), summary);
+    list_names(to, "Optimizers:", onv_optimizer_name);
     fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
     for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
     fputs("\n", to);
-    fputs("\nFormats of --weights:\n", to);
-    for (size_t i = 0; onv_weight_format_name(i, &summary) != NULL; i++)
-        fprintf(to, "  %-10s %s\n", onv_weight_format_name(i, NULL), summary);
+    list_names(to, "Formats of --weights:", onv_weight_format_name);
     bool counts;
-    fputs("\n\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
     for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
