@@ -386,8 +386,11 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS,  /* the chosen checkpointing plan, or all, for programs to apply */
-    ONV_FORMAT_ORT_PARTITION /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
+    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
+    ONV_FORMAT_FORMULA_C       /* C */
 } onv_format;
 
 typedef struct onv_report_options {

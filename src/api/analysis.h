@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
+#include "graph/formula.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
@@ -24,6 +25,7 @@ struct onv_analysis {
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_live live;
+    onv_formula formula; /* of its peak */
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
     onv_rewritten

@@ -186,6 +186,7 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
         views[i] = (onv_view){.model = &analyses[i]->model,
                               .infer = &analyses[i]->infer,
                               .live = &analyses[i]->live,
+                              .formula = &analyses[i]->formula,
                               .order = &analyses[i]->order,
                               .runtimes = analyses[i]->runtimes,
                               .n_runtimes = analyses[i]->n_runtimes,

@@ -11,6 +11,7 @@ enum {
     OPT_JSON = 256,
     OPT_CSV,
     OPT_LAYERS,
+    OPT_FORMULA,
     OPT_DUMP,
     OPT_TOP,
     OPT_COLOR,
@@ -168,6 +169,8 @@ static const option_row rows[] = {
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
+    {OPT_FORMULA, "formula", optional_argument, "[=HOW]",
+     "peak and totals as functions of the free dims: text, python, c"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
      "what stands between the passes: graph, intervals, plan, trace, replay"},
     {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
@@ -326,6 +329,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
             onv_cli_set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
             return ONV_CLI_USAGE;
         return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
+    case OPT_FORMULA: return onv_cli_add_formula(cli, arg);
     case OPT_DUMP: return onv_cli_add_dump(cli, arg);
     case OPT_TOP: return onv_cli_set_unsigned(&cli->report.top, "top", arg, 1);
     case OPT_COLOR: return onv_cli_set_color(cli, arg);

@@ -196,6 +196,23 @@ onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
     return onv_cli_reject("--dump takes graph, intervals, plan, trace or replay, not '%s'", what);
 }
 
+onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
+{
+    static const struct {
+        const char *name;
+        onv_format format;
+    } languages[] = {
+        {"text", ONV_FORMAT_FORMULA},
+        {"python", ONV_FORMAT_FORMULA_PYTHON},
+        {"c", ONV_FORMAT_FORMULA_C},
+    };
+    if (how == NULL) how = "text";
+    for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++)
+        if (strcmp(languages[i].name, how) == 0)
+            return onv_cli_add_output(cli, languages[i].format, NULL);
+    return onv_cli_reject("--formula takes text, python or c, not '%s'", how);
+}
+
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when)
 {
     static const char *const names[] = {"auto", "always", "never"};

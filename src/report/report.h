@@ -9,6 +9,7 @@
 
 #include "ckpt/training.h"
 #include "device/replays.h"
+#include "graph/formula.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
@@ -24,6 +25,7 @@ typedef struct onv_view {
     const onv_model *model;
     const onv_infer_info *infer;
     const onv_live *live;
+    const onv_formula *formula;
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
     size_t n_runtimes;
