@@ -64,6 +64,7 @@ complete -c onnxvram -n $analyse -l plan-out -r -d 'Write the checkpointing plan
 complete -c onnxvram -n $analyse -l json -d 'Everything, as JSON (=FILE)'
 complete -c onnxvram -n $analyse -l csv -d 'One row per tensor, as CSV (=FILE)'
 complete -c onnxvram -n $analyse -l layers -d 'A table per module (=DEPTH)'
+complete -c onnxvram -n $analyse -l formula -d 'Peak and totals as functions of the free dims (=text, python, c)'
 complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan trace replay' -d 'What stands between the passes'
 complete -c onnxvram -n $analyse -l top -x -d 'How many of the largest tensors to list'
 complete -c onnxvram -n $analyse -l color -x -a 'auto always never' -d 'When to use colors'

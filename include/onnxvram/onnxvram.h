@@ -188,6 +188,7 @@ typedef struct onv_options {
         no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
     const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
+    bool example;         /* where dims are free: analyse usual sizes too, for the reports */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

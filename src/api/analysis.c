@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/example.h"
 #include "api/replay.h"
 #include "api/sessions.h"
 #include "load/limits.h"
@@ -68,6 +69,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     from->watch = &w;
     ONV_TRY(onv_analysis_create(from, options, result, err));
     ONV_TRY(judge_fit(from, options, *result, err));
+    ONV_TRY(onv_analysis_add_example(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
     return replay(from, options, *result, err);
 }
@@ -117,6 +119,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
 void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
+    onv_analysis_destroy(analysis->example);
     onv_replays_cleanup(&analysis->replays);
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);

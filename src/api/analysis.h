@@ -42,7 +42,8 @@ struct onv_analysis {
     onv_ort_advice advice;
     onv_shape_requests requests;
     onv_replays replays;
-    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
+    onv_analysis *example; /* with usual sizes for the free dims; NULL: none */
+    bool eager_reported;   /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch

@@ -176,34 +176,44 @@ bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_dia
 
 /* --- Reports ----------------------------------------------------------------------------------- */
 
+static onv_view view_of(const onv_analysis *analysis)
+{
+    return (onv_view){
+        .model = &analysis->model,
+        .infer = &analysis->infer,
+        .live = &analysis->live,
+        .formula = &analysis->formula,
+        .order = &analysis->order,
+        .runtimes = analysis->runtimes,
+        .n_runtimes = analysis->n_runtimes,
+        .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,
+        .rewritten_live = &analysis->rewritten_live,
+        .dumps_rewritten = analysis->dumps_rewritten,
+        .plan_offsets = analysis->plan_offsets,
+        .training = &analysis->training,
+        .trained = &analysis->trained,
+        .levers = &analysis->levers,
+        .fit = &analysis->fit,
+        .node_stats = &analysis->node_stats,
+        .advice = &analysis->advice,
+        .requests = &analysis->requests,
+        .replays = &analysis->replays,
+    };
+}
+
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
                          const onv_report_options *options, onv_write_fn write, void *context,
                          onv_error *error)
 {
-    onv_view *views = onv_heap_calloc(count, sizeof *views);
+    /* The examples stand behind the models. */
+    onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
-    for (size_t i = 0; i < count; i++)
-        views[i] = (onv_view){.model = &analyses[i]->model,
-                              .infer = &analyses[i]->infer,
-                              .live = &analyses[i]->live,
-                              .formula = &analyses[i]->formula,
-                              .order = &analyses[i]->order,
-                              .runtimes = analyses[i]->runtimes,
-                              .n_runtimes = analyses[i]->n_runtimes,
-                              .rewritten = analyses[i]->rewritten.model.graphs.count > 0
-                                               ? &analyses[i]->rewritten
-                                               : NULL,
-                              .rewritten_live = &analyses[i]->rewritten_live,
-                              .dumps_rewritten = analyses[i]->dumps_rewritten,
-                              .plan_offsets = analyses[i]->plan_offsets,
-                              .training = &analyses[i]->training,
-                              .trained = &analyses[i]->trained,
-                              .levers = &analyses[i]->levers,
-                              .fit = &analyses[i]->fit,
-                              .node_stats = &analyses[i]->node_stats,
-                              .advice = &analyses[i]->advice,
-                              .requests = &analyses[i]->requests,
-                              .replays = &analyses[i]->replays};
+    for (size_t i = 0; i < count; i++) {
+        views[i] = view_of(analyses[i]);
+        if (analyses[i]->example == NULL) continue;
+        views[count + i] = view_of(analyses[i]->example);
+        views[i].example = &views[count + i];
+    }
     onv_status status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);
     return status;

@@ -357,6 +357,17 @@ static void distrust(onv_options *options)
 }
 
 /* What options ask of each other. */
+/* Examples are for reports that say more than a line. */
+static bool shows_examples(const onv_cli *cli)
+{
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        onv_format format = cli->outputs[i].format;
+        if (format == ONV_FORMAT_JSON || (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
+            return true;
+    }
+    return false;
+}
+
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
@@ -393,8 +404,10 @@ static onv_cli_verdict check(onv_cli *cli)
     }
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
-    if (on_stdout == 0) return onv_cli_add_output(cli, ONV_FORMAT_TEXT, NULL);
-    return ONV_CLI_RUN;
+    onv_cli_verdict verdict =
+        on_stdout == 0 ? onv_cli_add_output(cli, ONV_FORMAT_TEXT, NULL) : ONV_CLI_RUN;
+    cli->analysis.example = shows_examples(cli);
+    return verdict;
 }
 
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)

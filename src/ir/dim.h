@@ -228,6 +228,20 @@ uint32_t onv_dim_symbol_index(const onv_dims *pool, onv_dim symbol);
 onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index);
 onv_dim onv_dim_eval(onv_dims *pool, onv_dim d, const onv_dim *values);
 
+/* A sum in parts: each a number times a product of symbols and what cannot be taken apart (floors, min,
+ * max). Products of more factors come first, a number alone last. */
+typedef struct onv_dim_part {
+    int64_t coef;
+    uint32_t n_factors;
+    onv_dim product; /* 1: the number alone */
+} onv_dim_part;
+
+/* `parts` has room for ONV_DIM_MAX_TERMS + 1. Returns their number; 0 for what is no finite, known dim. */
+uint32_t onv_dim_parts(const onv_dims *pool, onv_dim d, onv_dim_part *parts);
+
+/* The factors of a product, into room for ONV_DIM_MAX_TERMS. Returns their number. */
+uint32_t onv_dim_factors(const onv_dims *pool, onv_dim product, onv_dim *factors);
+
 /* Text like "batch", "seq + past", "heads*64", "floor((h - 1)/2) + 1", "?", in the arena; NULL when
  * memory is short. */
 const char *onv_dim_text(const onv_dims *pool, onv_arena *arena, onv_dim d);

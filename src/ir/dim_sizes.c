@@ -1,4 +1,6 @@
 /* Comparison of sums with floors in them: floor(h/4) is at most half of floor(h/2). */
+#include <stdlib.h>
+
 #include "ir/dim_expr.h"
 
 /* Divisors of floors that are tried as the finest one; few occur in a model (its strides). */
@@ -238,4 +240,34 @@ bool onv_dim_overtakes(onv_dims *pool, onv_dim below, onv_dim above, onv_dim *sy
     *symbol = u.symbol;
     *from = high;
     return true;
+}
+
+/* --- Parts ------------------------------------------------------------------------------------- */
+
+uint32_t onv_dim_factors(const onv_dims *pool, onv_dim product, onv_dim *factors)
+{
+    return onv_dim_is_expr(product) ? onv_dim_atoms(pool, &product, factors) : 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const onv_dim_part *x = a, *y = b;
+    if (x->n_factors != y->n_factors) return x->n_factors > y->n_factors ? -1 : 1;
+    return (x->product.raw > y->product.raw) - (x->product.raw < y->product.raw);
+}
+
+uint32_t onv_dim_parts(const onv_dims *pool, onv_dim d, onv_dim_part *parts)
+{
+    onv_dim factors[ONV_DIM_MAX_TERMS];
+    if (!onv_dim_is_known(d) || onv_dim_is_infinite(d)) return 0;
+    onv_poly p;
+    onv_poly_init(&p, pool, d);
+    for (uint32_t i = 0; i < p.n; i++)
+        parts[i] = (onv_dim_part){.coef = p.terms[i].coef,
+                                  .n_factors = onv_dim_factors(pool, p.terms[i].d, factors),
+                                  .product = p.terms[i].d};
+    qsort(parts, p.n, sizeof *parts, compare_parts);
+    if (p.c != 0 || p.n == 0)
+        parts[p.n++] = (onv_dim_part){.coef = p.c, .product = onv_dim_const(1)};
+    return p.n;
 }

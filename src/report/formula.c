@@ -1,5 +1,6 @@
 /* The formula of the peak: as text, as a Python function, as a C function. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/format.h"
@@ -288,6 +289,40 @@ const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_pie
         return onv_arena_printf(arena, "up to %s = %lld", name, (long long)piece->until - 1);
     return onv_arena_printf(arena, "from %s = %lld to %lld", name, (long long)piece->from,
                             (long long)piece->until - 1);
+}
+
+const char *onv_shell_word(onv_arena *arena, const char *text)
+{
+    size_t n = 2, length = strlen(text);
+    bool is_plain = text[0] != '\0' && (text[0] != '-' || length == 1);
+    for (size_t i = 0; i < length; i++) {
+        is_plain =
+            is_plain && (isalnum((unsigned char)text[i]) || strchr("_-.:/=,+@%", text[i]) != NULL);
+        n += text[i] == '\'' ? 4 : 1;
+    }
+    if (is_plain) return text;
+    char *quoted = onv_arena_alloc(arena, n + 1), *to = quoted;
+    if (quoted == NULL) return NULL;
+    *to++ = '\'';
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = text[i];
+    }
+    *to++ = '\'';
+    *to = '\0';
+    return quoted;
+}
+
+const char *onv_binding_option(onv_arena *arena, const onv_free_dim *dim, int64_t size)
+{
+    char number[24] = "N";
+    if (size >= 0) snprintf(number, sizeof number, "%lld", (long long)size);
+    if (dim->axis == 0) return onv_arena_printf(arena, "--batch %s", number);
+    const char *binding = onv_arena_printf(arena, "%s=%s", dim->name, number);
+    const char *word = binding == NULL ? NULL : onv_shell_word(arena, binding);
+    return word == NULL ? NULL : onv_arena_printf(arena, "--dim %s", word);
 }
 
 static void write_line(const onv_report_job *job, const char *name, onv_dim value)

@@ -22,6 +22,7 @@
 
 /* What a report may look at: the results of one analysis. */
 typedef struct onv_view {
+    const struct onv_view *example; /* the model with usual sizes for its free dims; NULL: none */
     const onv_model *model;
     const onv_infer_info *infer;
     const onv_live *live;

@@ -12,8 +12,17 @@ const char *onv_macs_text(const onv_view *view, const onv_page *page);
 /* Weights and peak together. */
 onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
 
-/* The symbols that are free and the options that bind them. */
-void onv_write_open_dims(const onv_view *view, const onv_page *page);
+/* The symbols that are free and the options that bind them; where sizes follow from them, the formula of
+ * the peak, and the command with sizes for all. */
+void onv_write_open(const onv_view *view, const onv_page *page);
+
+/* "12.0 KiB x batch x sequence + 46.0 KiB": products of more dims first. Empty where it is not known; NULL
+ * without memory. */
+const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim amount,
+                             onv_label (*label)(uint64_t number));
+
+/* The sizes of an example. */
+void onv_write_example_title(const onv_view *example, const onv_page *page);
 
 /* What each runtime would hold. */
 void onv_write_runtimes(const onv_view *view, const onv_page *page);
