@@ -102,6 +102,13 @@ typedef struct onv_shape_binding {
     size_t rank;
 } onv_shape_binding;
 
+/* A device that a model is to fit. */
+typedef struct onv_budget {
+    const char *name; /* for reports; NULL: none */
+    uint64_t bytes;
+    unsigned compute_capability; /* of its libraries, 10 * major + minor; 0: that of the options */
+} onv_budget;
+
 /* The contents of a graph input: numbers in row-major order, or a TensorProto file. */
 typedef struct onv_input_value {
     const char *name;
@@ -189,6 +196,13 @@ typedef struct onv_options {
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
     const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
     bool example;         /* where dims are free: analyse usual sizes too, for the reports */
+    const onv_budget
+        *budgets; /* devices that are judged each by its own libraries; `budget` is then
+                                  ignored, and the first one is what the report is of */
+    size_t n_budgets;
+    const char
+        *max_dim; /* with max_batch: the symbolic dim whose largest size is searched; NULL: the
+                            batch */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -313,6 +327,11 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* Of each of onv_options.budgets. */
+ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
+                                 onv_fit_info *info);
+
 /* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
  * context is there once. */
 typedef struct onv_together_info {
@@ -419,6 +438,12 @@ typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
 ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
+
+/* --- Names -------------------------------------------------------------------------------------- */
+
+/* The name of a list (`name` of an index; NULL behind the last one) that a mistyped word is likely meant to
+ * be; NULL where none is near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *(*name)(size_t index));
 
 /* --- GPUs ------------------------------------------------------------------------------------- */
 

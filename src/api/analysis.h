@@ -37,6 +37,8 @@ struct onv_analysis {
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
+    onv_device_fit *devices; /* of several budgets; the first one is `fit` */
+    size_t n_devices;
     /* Of ONNX Runtime; without rows: not asked for. */
     onv_ort_node_stats node_stats;
     onv_ort_advice advice;
@@ -59,6 +61,10 @@ typedef struct onv_request {
  * top. */
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
                                onv_analysis **result, onv_error *err);
+
+/* Judges the analysis by its budget, and the model by further ones (judge.c). Nothing without. */
+onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,
+                              onv_analysis *analysis, onv_error *err);
 
 /* The largest batch that fits the analysis' budget: of each runtime, each checkpointing plan, and
  * all of them (batch.c). */

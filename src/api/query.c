@@ -135,14 +135,32 @@ bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_che
     return true;
 }
 
+static onv_fit_info fit_info(const onv_fit *fit)
+{
+    return (onv_fit_info){.budget = fit->budget_bytes,
+                          .usable = fit->usable_bytes,
+                          .fits = fit->fits,
+                          .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+}
+
 bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
 {
-    const onv_fit *fit = &analysis->fit;
-    if (fit->budget_bytes == 0) return false;
-    *info = (onv_fit_info){.budget = fit->budget_bytes,
-                           .usable = fit->usable_bytes,
-                           .fits = fit->fits,
-                           .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+    if (analysis->fit.budget_bytes == 0) return false;
+    *info = fit_info(&analysis->fit);
+    return true;
+}
+
+size_t onv_analysis_device_count(const onv_analysis *analysis)
+{
+    return analysis->n_devices;
+}
+
+bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
+                         onv_fit_info *info)
+{
+    if (index >= analysis->n_devices) return false;
+    if (name != NULL) *name = analysis->devices[index].name;
+    *info = fit_info(&analysis->devices[index].fit);
     return true;
 }
 
@@ -194,6 +212,8 @@ static onv_view view_of(const onv_analysis *analysis)
         .trained = &analysis->trained,
         .levers = &analysis->levers,
         .fit = &analysis->fit,
+        .devices = analysis->devices,
+        .n_devices = analysis->n_devices,
         .node_stats = &analysis->node_stats,
         .advice = &analysis->advice,
         .requests = &analysis->requests,

@@ -52,7 +52,10 @@ static int judge(const onv_analysis *analysis)
     onv_runtime_info runtime;
     for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
         if (runtime.out_of_memory) return EXIT_NO_FIT;
-    return onv_analysis_fit(analysis, &fit) && !fit.fits ? EXIT_NO_FIT : EXIT_DONE;
+    if (!onv_analysis_fit(analysis, &fit) || fit.fits) return EXIT_DONE;
+    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
+        if (fit.fits) return EXIT_DONE;
+    return EXIT_NO_FIT;
 }
 
 /* What all of them need in one process, for the reports. False with a message. */

@@ -25,6 +25,7 @@ enum {
     OPT_BUDGET,
     OPT_MARGIN,
     OPT_MAX_BATCH,
+    OPT_MAX_DIM,
     OPT_LIST_GPUS,
     OPT_TRAIN,
     OPT_AMP,
@@ -159,10 +160,12 @@ static const option_row rows[] = {
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
      "the plan's segments, and how PyTorch applies them"},
-    {OPT_BUDGET, "budget", required_argument, "SIZE|GPU",
-     "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
+    {OPT_BUDGET, "budget", required_argument, "SIZE|GPU,...",
+     "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
     {OPT_MAX_BATCH, "max-batch", no_argument, NULL, "the largest batch that fits the budget"},
+    {OPT_MAX_DIM, "max-dim", required_argument, "NAME",
+     "the largest size of a symbolic dimension that fits the budget"},
     {OPT_REPLAY, "replay", optional_argument, "[=DEVICE]",
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ"},
     {OPT_LIST_GPUS, "list-gpus", no_argument, NULL, "the GPUs that --budget knows"},
@@ -322,6 +325,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
+    case OPT_MAX_DIM:
+        cli->analysis.max_batch = true;
+        cli->analysis.max_dim = arg;
+        return ONV_CLI_RUN;
     case OPT_JSON: return onv_cli_add_output(cli, ONV_FORMAT_JSON, arg);
     case OPT_CSV: return onv_cli_add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:
@@ -371,8 +378,9 @@ static bool shows_examples(const onv_cli *cli)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
-    if (cli->analysis.compute_capability == 0)
-        cli->analysis.compute_capability = cli->budget_capability;
+    /* --gpu says whose libraries, whatever the memory is. */
+    for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
+        cli->budgets[i].compute_capability = 0;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
     bool shares =
         cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
@@ -387,8 +395,10 @@ static onv_cli_verdict check(onv_cli *cli)
                                                         : NULL;
     if (needs != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("%s: these are for --train", needs);
-    if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
+    if (cli->analysis.max_batch && cli->analysis.n_budgets == 0 && cli->analysis.replay == NULL)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
+    if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
+        return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
@@ -410,6 +420,34 @@ static onv_cli_verdict check(onv_cli *cli)
     return verdict;
 }
 
+static const char *option_name(size_t index)
+{
+    return index < N_ROWS ? rows[index].name : NULL;
+}
+
+/* An option that getopt_long does not take: it is not there, has several names that begin so, or takes no
+ * value. */
+static onv_cli_verdict refuse(const char *text)
+{
+    char name[64];
+    size_t length = strcspn(text + 2, "="), n_like = 0;
+    if (text[0] != '-' || text[1] != '-' || length >= sizeof name)
+        return onv_cli_reject("option '%s' is unknown", text);
+    memcpy(name, text + 2, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return onv_cli_reject("--%s takes no value, and '%s' has one", name, text);
+        n_like += strncmp(rows[i].name, name, length) == 0;
+    }
+    if (n_like > 1)
+        return onv_cli_reject("'%s' begins several options; write one of them out", text);
+    const char *near = onv_nearest_name(name, option_name);
+    if (near != NULL)
+        return onv_cli_reject("there is no option '--%s', did you mean '--%s'?", name, near);
+    return onv_cli_reject("there is no option '--%s'", name);
+}
+
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
 {
     struct option longs[N_ROWS + 1] = {{0}};
@@ -428,9 +466,7 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         if (code == ':') return onv_cli_reject("option '%s' needs a value", argv[optind - 1]);
         if (code == '?' && optopt > 0 && optopt < 256 && strchr(shorts, optopt) == NULL)
             return onv_cli_reject("there is no option '-%c'", optopt);
-        if (code == '?')
-            return onv_cli_reject("option '%s' is unknown, ambiguous or takes no value",
-                                  argv[optind - 1]);
+        if (code == '?') return refuse(argv[optind - 1]);
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
     }
@@ -462,6 +498,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
+    cli->analysis.budgets = cli->budgets;
     cli->analysis.dims = cli->dims;
     cli->analysis.shapes = cli->shapes;
     cli->analysis.input_values = cli->input_values;

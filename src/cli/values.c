@@ -277,6 +277,12 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
 
 enum { MAX_CANDIDATES = 8 };
 
+static const char *gpu_name(size_t index)
+{
+    onv_gpu_info gpu;
+    return onv_gpu_at(index, &gpu) ? gpu.name : NULL;
+}
+
 /* The GPU of that name; false: it is not one, and the message says why. */
 static bool find_gpu(const char *option, const char *wanted, const char *text, onv_gpu_info *gpu)
 {
@@ -287,7 +293,10 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
         return true;
     }
     if (count == 0) {
-        (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'", option, wanted, text);
+        const char *near = onv_nearest_name(text, gpu_name);
+        (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'%s%s%s", option, wanted, text,
+                             near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
+                             near != NULL ? "'?" : "");
         return false;
     }
     char names[256] = "";
@@ -299,15 +308,42 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
     return false;
 }
 
-onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+/* One device of --budget: a size with its unit, or a GPU. */
+static onv_cli_verdict add_budget(onv_cli *cli, const char *text)
 {
     onv_gpu_info gpu;
-    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
-        return ONV_CLI_RUN;
+    onv_budget *budget = &cli->budgets[cli->analysis.n_budgets++];
+    size_t digits = strspn(text, "0123456789.");
+    if (text[0] == '-' || strcmp(text, "0") == 0 || text[0] == '\0')
+        return onv_cli_reject("--budget takes a size above 0 like 16GiB, or a GPU of --list-gpus, "
+                              "not '%s'",
+                              text);
+    if (text[digits] == '\0')
+        return onv_cli_reject("--budget takes a size with its unit, not '%s': %sGiB, %sGB or %sB",
+                              text, text, text, text);
+    if (onv_cli_parse_size(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
     if (!find_gpu("budget", "a size like 16GiB or a GPU", text, &gpu)) return ONV_CLI_USAGE;
-    cli->analysis.budget = gpu.usable_bytes;
-    cli->budget_capability = 10 * gpu.cc_major + gpu.cc_minor;
+    *budget = (onv_budget){gpu.name, gpu.usable_bytes, 10 * gpu.cc_major + gpu.cc_minor};
     return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+{
+    cli->analysis.n_budgets = 0; /* the last one given counts */
+    onv_cli_verdict verdict = ONV_CLI_RUN;
+    for (const char *at = text; verdict == ONV_CLI_RUN; at++) {
+        size_t length = strcspn(at, ",");
+        char one[128];
+        if (length >= sizeof one || cli->analysis.n_budgets == ONV_CLI_MAX_BUDGETS)
+            return onv_cli_reject("--budget takes up to %d sizes or GPUs with commas between them",
+                                  ONV_CLI_MAX_BUDGETS);
+        memcpy(one, at, length);
+        one[length] = '\0';
+        verdict = add_budget(cli, one);
+        at += length;
+        if (*at == '\0') break;
+    }
+    return verdict;
 }
 
 onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text)

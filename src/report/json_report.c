@@ -403,19 +403,24 @@ static void write_training(const onv_json_part *job)
 }
 
 /* Every runtime asked for must fit, at the upper end of the estimates. */
-static void write_fit(const onv_json_part *job)
+static void write_largest(onv_json *json, const onv_fit *fit, int64_t size)
 {
-    const onv_fit *fit = job->view->fit;
+    if (fit->has_max_batch)
+        onv_json_put_u64(json, fit->max_dim != NULL ? "max_size" : "max_batch", (uint64_t)size);
+}
+
+static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
+{
     onv_json *json = job->json;
-    if (fit == NULL || fit->budget_bytes == 0 || job->view->n_runtimes == 0) return;
-    onv_json_key(json, "fit");
     onv_json_open(json, '{', ONV_JSON_LINES);
+    if (name != NULL) onv_json_put_string(json, "device", name);
     onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
     onv_json_put_u64(json, "margin_percent", fit->margin_percent);
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
     onv_json_key(json, "fits");
     onv_json_bool(json, fit->fits);
-    if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->max_batch);
+    if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
+    write_largest(json, fit, fit->max_batch);
     onv_json_key(json, "runtimes");
     onv_json_open(json, '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
@@ -423,11 +428,26 @@ static void write_fit(const onv_json_part *job)
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_key(json, "fits");
         onv_json_bool(json, fit->of[i].fits);
-        if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->of[i].max_batch);
+        write_largest(json, fit, fit->of[i].max_batch);
         onv_json_close(json);
     }
     onv_json_close(json);
     onv_json_close(json);
+}
+
+/* "fit" is the first device, "fits" lists all. */
+static void write_fit(const onv_json_part *job)
+{
+    const onv_view *view = job->view;
+    if (view->fit == NULL || view->fit->budget_bytes == 0 || view->n_runtimes == 0) return;
+    onv_json_key(job->json, "fit");
+    write_device(job, view->n_devices > 0 ? view->devices[0].name : NULL, view->fit);
+    if (view->n_devices < 2) return;
+    onv_json_key(job->json, "fits");
+    onv_json_open(job->json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < view->n_devices; i++)
+        write_device(job, view->devices[i].name, &view->devices[i].fit);
+    onv_json_close(job->json);
 }
 
 static void write_diagnostics(const onv_json_part *job)

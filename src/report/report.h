@@ -32,11 +32,13 @@ typedef struct onv_view {
     size_t n_runtimes;
     const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */
     const onv_live *rewritten_live;
-    bool dumps_rewritten;                 /* it is what a dump of the graph shows */
-    const uint64_t *plan_offsets;         /* of live's intervals; NULL: no plan was made */
-    const onv_training *training;         /* NULL, or without an optimizer: not asked for */
-    const onv_timeline *trained;          /* its program, that of the last plan; NULL: not there */
-    const onv_levers *levers;             /* NULL: not computed */
+    bool dumps_rewritten;          /* it is what a dump of the graph shows */
+    const uint64_t *plan_offsets;  /* of live's intervals; NULL: no plan was made */
+    const onv_training *training;  /* NULL, or without an optimizer: not asked for */
+    const onv_timeline *trained;   /* its program, that of the last plan; NULL: not there */
+    const onv_levers *levers;      /* NULL: not computed */
+    const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
+    size_t n_devices;
     const onv_fit *fit;                   /* NULL, or without a budget: not asked for */
     const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
     const onv_ort_advice *advice;
