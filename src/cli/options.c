@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/values.h"
 
@@ -448,27 +449,57 @@ static onv_cli_verdict refuse(const char *text)
     return onv_cli_reject("there is no option '--%s'", name);
 }
 
+enum { NO_OPTION = 1 };
+
+static const option_row *row_of(int code)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (rows[i].code == code) return &rows[i];
+    return NULL;
+}
+
+/* A model; behind an option with a value, what is no file is likely meant as another value. */
+static onv_cli_verdict add_model(onv_cli *cli, const char *text, const option_row *behind)
+{
+    bool has_value = behind != NULL && behind->has_arg == required_argument;
+    bool looks_like_value = strpbrk(text, "./*") == NULL && strcmp(text, "-") != 0;
+    if (!has_value || !looks_like_value || access(text, F_OK) == 0)
+        return onv_cli_add_model(cli, text);
+    if (strchr(behind->arg, ',') != NULL || strcmp(behind->arg, "LIST") == 0)
+        return onv_cli_reject("'%s' is no file; several values of --%s are one word with commas",
+                              text, behind->name);
+    return onv_cli_reject("'%s' is no file, and --%s takes one value", text, behind->name);
+}
+
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
 {
     struct option longs[N_ROWS + 1] = {{0}};
-    char shorts[3 * N_ROWS + 2] = ":", *to = shorts + 1;
+    /* "-": what is no option comes in its place. */
+    char shorts[3 * N_ROWS + 3] = "-:", *to = shorts + 2;
     for (size_t i = 0; i < N_ROWS; i++) {
         longs[i] = (struct option){rows[i].name, rows[i].has_arg, NULL, rows[i].code};
         if (rows[i].code >= 256) continue;
         *to++ = (char)rows[i].code;
         if (rows[i].has_arg == required_argument) *to++ = ':';
     }
+    const option_row *last = NULL; /* whose value has just been read */
     opterr = 0;
     optind = 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;
+        if (code == NO_OPTION) {
+            if (add_model(cli, optarg, last) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+            last = NULL;
+            continue;
+        }
         if (code == ':') return onv_cli_reject("option '%s' needs a value", argv[optind - 1]);
         if (code == '?' && optopt > 0 && optopt < 256 && strchr(shorts, optopt) == NULL)
             return onv_cli_reject("there is no option '-%c'", optopt);
         if (code == '?') return refuse(argv[optind - 1]);
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
+        last = row_of(code);
     }
     for (int i = optind; i < argc; i++)
         if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;

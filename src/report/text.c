@@ -355,6 +355,7 @@ static void write_quiet(const onv_view *view, const onv_page *page)
                      onv_label_bytes(view->live->weight_bytes).text);
     onv_write_clean(page->out, peak, page->mode);
     onv_write_text(page->out, ")");
+    onv_write_fit_verdict(view, page);
     onv_write_replay_verdict(view, page);
     onv_write_text(page->out, "\n");
 }

@@ -36,6 +36,9 @@ const char *onv_batch_text(const onv_page *page, int64_t batch);
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
 
+/* The same, and the peak of training where that was asked for, in some words of a line, or nothing. */
+void onv_write_fit_verdict(const onv_view *view, const onv_page *page);
+
 /* What a replay on a device found, where it was asked for. */
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose);
 

@@ -109,6 +109,33 @@ static void write_several(const onv_view *view, const onv_page *page)
     onv_table_finish(&table, page);
 }
 
+static void write_device_verdict(const onv_view *view, const onv_page *page, const char *name,
+                                 const onv_fit *fit)
+{
+    const char *text = misfits(view, page, fit);
+    if (text == NULL) return;
+    onv_write_format(page->out, ", %s %s", fit->fits ? "fits" : "does not fit",
+                     name != NULL ? name : onv_label_bytes(fit->budget_bytes).text);
+    if (!fit->fits) onv_write_format(page->out, ": %s", text);
+    if (!fit->has_max_batch) return;
+    const char *what = searched(view, page), *most = onv_batch_text(page, fit->max_batch);
+    if (what == NULL || most == NULL) return;
+    onv_write_text(page->out, ", ");
+    onv_write_clean(page->out, what, page->mode);
+    onv_write_format(page->out, " %s", most);
+}
+
+void onv_write_fit_verdict(const onv_view *view, const onv_page *page)
+{
+    if (view->training != NULL && view->training->optimizer != NULL)
+        onv_write_format(page->out, ", trained by %s %s", view->training->optimizer->name,
+                         onv_label_bytes(view->training->figures.peak_bytes).text);
+    if (view->fit == NULL || view->fit->budget_bytes == 0) return;
+    if (view->n_devices == 0) write_device_verdict(view, page, NULL, view->fit);
+    for (size_t i = 0; i < view->n_devices; i++)
+        write_device_verdict(view, page, view->devices[i].name, &view->devices[i].fit);
+}
+
 void onv_write_fit(const onv_view *view, const onv_page *page)
 {
     const onv_fit *fit = view->fit;
