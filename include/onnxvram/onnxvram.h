@@ -109,6 +109,20 @@ typedef struct onv_budget {
     unsigned compute_capability; /* of its libraries, 10 * major + minor; 0: that of the options */
 } onv_budget;
 
+/* Figures of an earlier analysis of the same model, and the sizes that it was of. */
+typedef struct onv_figure {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t bytes;
+} onv_figure;
+
+typedef struct onv_baseline {
+    const char *name; /* for reports */
+    const onv_figure *figures;
+    size_t n_figures;
+    const onv_dim_binding *bindings;
+    size_t n_bindings;
+} onv_baseline;
+
 /* The contents of a graph input: numbers in row-major order, or a TensorProto file. */
 typedef struct onv_input_value {
     const char *name;
@@ -196,13 +210,15 @@ typedef struct onv_options {
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
     const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
     bool example;         /* where dims are free: analyse usual sizes too, for the reports */
-    const onv_budget
-        *budgets; /* devices that are judged each by its own libraries; `budget` is then
-                                  ignored, and the first one is what the report is of */
+    /* Devices that are judged each by its own libraries; `budget` is then ignored, and the first one is
+     * what the report is of. */
+    const onv_budget *budgets;
     size_t n_budgets;
-    const char
-        *max_dim; /* with max_batch: the symbolic dim whose largest size is searched; NULL: the
-                            batch */
+    /* With max_batch: the symbolic dim whose largest size is searched; NULL: the batch. */
+    const char *max_dim;
+    const onv_baseline *baseline; /* of before, to compare with; NULL: none */
+    bool has_max_growth;
+    uint32_t max_growth_basis_points; /* hundredths of a percent that a figure may grow by */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -327,6 +343,16 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* The figures beside those of onv_options.baseline. */
+typedef struct onv_growth_info {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before, after;
+    bool exceeds; /* it grew by more than is allowed */
+} onv_growth_info;
+
+ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info);
+
 /* Of each of onv_options.budgets. */
 ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
 ONV_API bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
@@ -410,7 +436,8 @@ typedef enum onv_format {
     ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
     ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
     ONV_FORMAT_FORMULA_PYTHON, /* Python, */
-    ONV_FORMAT_FORMULA_C       /* C */
+    ONV_FORMAT_FORMULA_C,      /* C */
+    ONV_FORMAT_MARKDOWN        /* a summary for a pull request */
 } onv_format;
 
 typedef struct onv_report_options {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/baseline.h"
 #include "api/example.h"
 #include "api/replay.h"
 #include "api/sessions.h"
@@ -56,6 +57,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     from->watch = &w;
     ONV_TRY(onv_analysis_create(from, options, result, err));
     ONV_TRY(onv_analysis_judge(from, options, *result, err));
+    ONV_TRY(onv_analysis_compare(options, *result, err));
     ONV_TRY(onv_analysis_add_example(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
     return replay(from, options, *result, err);

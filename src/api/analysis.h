@@ -14,6 +14,7 @@
 #include "ort/shape_trace.h"
 #include "rewrite/rewrite.h"
 #include "runtime/fit.h"
+#include "runtime/gate.h"
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
 
@@ -37,6 +38,7 @@ struct onv_analysis {
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
+    onv_gate gate;           /* beside a baseline */
     onv_device_fit *devices; /* of several budgets; the first one is `fit` */
     size_t n_devices;
     /* Of ONNX Runtime; without rows: not asked for. */

@@ -150,6 +150,19 @@ bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
     return true;
 }
 
+size_t onv_analysis_growth_count(const onv_analysis *analysis)
+{
+    return analysis->gate.n_rows;
+}
+
+bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info)
+{
+    if (index >= analysis->gate.n_rows) return false;
+    const onv_gate_row *row = &analysis->gate.rows[index];
+    *info = (onv_growth_info){row->what, row->before, row->after, row->exceeds};
+    return true;
+}
+
 size_t onv_analysis_device_count(const onv_analysis *analysis)
 {
     return analysis->n_devices;
@@ -212,6 +225,7 @@ static onv_view view_of(const onv_analysis *analysis)
         .trained = &analysis->trained,
         .levers = &analysis->levers,
         .fit = &analysis->fit,
+        .gate = &analysis->gate,
         .devices = analysis->devices,
         .n_devices = analysis->n_devices,
         .node_stats = &analysis->node_stats,

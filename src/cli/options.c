@@ -13,6 +13,9 @@ enum {
     OPT_CSV,
     OPT_LAYERS,
     OPT_FORMULA,
+    OPT_FORMAT,
+    OPT_BASELINE,
+    OPT_MAX_GROWTH,
     OPT_DUMP,
     OPT_TOP,
     OPT_COLOR,
@@ -173,6 +176,12 @@ static const option_row rows[] = {
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
+    {OPT_FORMAT, "format", required_argument, "NAME",
+     "of the report: text, or markdown for a pull request"},
+    {OPT_BASELINE, "baseline", required_argument, "FILE",
+     "a --json report of before to compare with"},
+    {OPT_MAX_GROWTH, "max-growth", required_argument, "PERCENT",
+     "exit status 3 if a figure grew by more since the baseline"},
     {OPT_FORMULA, "formula", optional_argument, "[=HOW]",
      "peak and totals as functions of the free dims: text, python, c"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
@@ -337,6 +346,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
             onv_cli_set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
             return ONV_CLI_USAGE;
         return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
+    case OPT_FORMAT: return onv_cli_set_format(cli, arg);
+    case OPT_BASELINE: cli->baseline = arg; return ONV_CLI_RUN;
+    case OPT_MAX_GROWTH: return onv_cli_set_max_growth(cli, arg);
     case OPT_FORMULA: return onv_cli_add_formula(cli, arg);
     case OPT_DUMP: return onv_cli_add_dump(cli, arg);
     case OPT_TOP: return onv_cli_set_unsigned(&cli->report.top, "top", arg, 1);
@@ -370,7 +382,8 @@ static bool shows_examples(const onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
-        if (format == ONV_FORMAT_JSON || (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
+        if (format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+            (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
             return true;
     }
     return false;
@@ -400,6 +413,9 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
         return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
+    if (cli->analysis.has_max_growth && cli->baseline == NULL)
+        return onv_cli_reject(
+            "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
@@ -416,7 +432,7 @@ static onv_cli_verdict check(onv_cli *cli)
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
     onv_cli_verdict verdict =
-        on_stdout == 0 ? onv_cli_add_output(cli, ONV_FORMAT_TEXT, NULL) : ONV_CLI_RUN;
+        on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
     return verdict;
 }

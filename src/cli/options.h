@@ -26,7 +26,9 @@ typedef struct onv_cli {
     const char **models;
     unsigned *instances; /* by model */
     size_t n_models;
-    bool together; /* all of them in one process */
+    const char *baseline; /* a report of before */
+    onv_format format;    /* of the report, where nothing else takes its place */
+    bool together;        /* all of them in one process */
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];

@@ -365,6 +365,37 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
+{
+    if (strcmp(text, "text") != 0 && strcmp(text, "markdown") != 0)
+        return onv_cli_reject(
+            "--format takes text or markdown, not '%s' (--json, --csv and --layers "
+            "are options of their own)",
+            text);
+    cli->format = strcmp(text, "text") == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
+    return ONV_CLI_RUN;
+}
+
+/* "5%", "0.25": to a hundredth of a percent. */
+onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text)
+{
+    const char *end = text;
+    int64_t whole = 0, hundredths = 0;
+    bool good = parse_count(text, &whole, &end) && whole <= 100000;
+    if (good && *end == '.') {
+        size_t digits = strspn(end + 1, "0123456789");
+        for (size_t i = 1; i <= 2; i++)
+            hundredths = 10 * hundredths + (i <= digits ? end[i] - '0' : 0);
+        good = digits >= 1 && digits <= 2;
+        end += 1 + digits;
+    }
+    if (!good || (*end != '\0' && strcmp(end, "%") != 0))
+        return onv_cli_reject("--max-growth takes a percentage like 5%% or 0.5%%, not '%s'", text);
+    cli->analysis.has_max_growth = true;
+    cli->analysis.max_growth_basis_points = (uint32_t)(100 * whole + hundredths);
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
 {
     const char *end;

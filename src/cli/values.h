@@ -29,6 +29,8 @@ onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text);
 

@@ -450,6 +450,34 @@ static void write_fit(const onv_json_part *job)
     onv_json_close(job->json);
 }
 
+static void write_gate(const onv_json_part *job)
+{
+    const onv_gate *gate = job->view->gate;
+    onv_json *json = job->json;
+    if (gate == NULL || gate->baseline == NULL) return;
+    onv_json_key(json, "growth");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "baseline", gate->baseline);
+    onv_json_key(json, "other_bindings");
+    onv_json_bool(json, gate->other_bindings);
+    onv_json_key(json, "exceeds");
+    onv_json_bool(json, gate->exceeds);
+    if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
+    onv_json_key(json, "figures");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < gate->n_rows; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "what", gate->rows[i].what);
+        onv_json_put_u64(json, "before_bytes", gate->rows[i].before);
+        onv_json_put_u64(json, "after_bytes", gate->rows[i].after);
+        onv_json_key(json, "exceeds");
+        onv_json_bool(json, gate->rows[i].exceeds);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 static void write_diagnostics(const onv_json_part *job)
 {
     const onv_model *model = job->view->model;
@@ -482,9 +510,10 @@ static void write_sessions(const onv_json_part *job)
 }
 
 static void (*const parts[])(const onv_json_part *job) = {
-    write_model,         onv_json_write_open, write_tensors,           write_nodes, write_regions,
-    onv_json_write_peak, write_order,         onv_json_write_runtimes, write_fit,   write_sessions,
-    write_training,      write_replays,       write_diagnostics,
+    write_model,   onv_json_write_open, write_tensors,  write_nodes,
+    write_regions, onv_json_write_peak, write_order,    onv_json_write_runtimes,
+    write_fit,     write_gate,          write_sessions, write_training,
+    write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

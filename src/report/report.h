@@ -16,6 +16,7 @@
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
 #include "runtime/fit.h"
+#include "runtime/gate.h"
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
 #include "runtime/runtime.h"
@@ -37,6 +38,7 @@ typedef struct onv_view {
     const onv_training *training;  /* NULL, or without an optimizer: not asked for */
     const onv_timeline *trained;   /* its program, that of the last plan; NULL: not there */
     const onv_levers *levers;      /* NULL: not computed */
+    const onv_gate *gate;          /* beside a baseline; NULL, or without one: not asked for */
     const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
     size_t n_devices;
     const onv_fit *fit;                   /* NULL, or without a budget: not asked for */

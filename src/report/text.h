@@ -54,6 +54,12 @@ void onv_write_levers(const onv_view *view, const onv_page *page);
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
 
+/* "+28%", "-3%", "x12.5", "=". NULL without memory. */
+const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now);
+
+/* The figures beside those of a baseline, where one was given. */
+void onv_write_gate(const onv_view *view, const onv_page *page);
+
 /* The models side by side. */
 void onv_write_comparison(const onv_report_job *job, const onv_page *page);
 
