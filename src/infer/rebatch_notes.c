@@ -215,7 +215,7 @@ static void find_singles(onv_driver *driver, singles *s)
     const onv_model *model = driver->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
     for (size_t i = 0; i < model->nodes.count && !s->has_roles; i++)
-        s->has_roles = model->nodes.at[i].aten_op != NULL;
+        s->has_roles = model->nodes.at[i].aten_op != NULL && model->nodes.at[i].aten_op[0] != '\0';
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         follow_single(driver, s, onv_model_node(model, graph->nodes[i]));
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
