@@ -466,6 +466,7 @@ def export(args):
     warnings.filterwarnings("ignore")
     logging.disable(logging.ERROR)
     torch.manual_seed(0)
+    torch.backends.mha.set_fastpath_enabled(False)
     networks = small_networks() if args.set == "small" else real_networks()
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
