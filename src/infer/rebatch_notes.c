@@ -68,7 +68,7 @@ static onv_status note_inputs(onv_driver *driver)
 static onv_status note_cut(onv_driver *driver, const onv_node *node)
 {
     static const char *const cutting[] = {"Slice", "TopK", "OneHot"};
-    if (driver->rebatch.old < 2 ||
+    if (driver->rebatch.old < 2 || node->n_inputs == 0 || node->n_outputs == 0 ||
         !is_one_of(node->op_type, cutting, sizeof cutting / sizeof cutting[0]) ||
         !onv_is_value(node->inputs[0]) || !onv_is_value(node->outputs[0]))
         return ONV_OK;

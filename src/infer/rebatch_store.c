@@ -65,8 +65,7 @@ static onv_status set_contents(onv_driver *driver, onv_value *value, const onv_k
     onv_dtype dtype = (onv_dtype)value->type.dtype;
     value->known = contents;
     value->known_tried = true;
-    if (dtype != ONV_INT64 && dtype != ONV_INT32) return ONV_OK;
-    if (value->kind == ONV_VALUE_ACTIVATION) return ONV_OK; /* computed: a reader's contents */
+    if (!onv_value_is_weight(value) || (dtype != ONV_INT64 && dtype != ONV_INT32)) return ONV_OK;
     onv_tensor *tensor = ONV_ARENA_ARRAY(&model->arena, onv_tensor, 1);
     void *data = bytes_of(&model->arena, dtype, contents);
     if (tensor == NULL || data == NULL) return onv_fail_memory(driver->err);
