@@ -234,7 +234,7 @@ static onv_status note_singles(onv_driver *driver)
     onv_heap_free(s.is_single);
     if (s.count == 0) return ONV_OK;
     return add_note(
-        driver, ONV_NOTE, s.reader->name,
+        driver, ONV_WARNING, s.reader->name,
         onv_arena_printf(&model->arena,
                          "the export has a batch of 1: it does not tell whether the network makes "
                          "'%s' once or for each sample%s; %" PRIu64
