@@ -17,10 +17,9 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
     return false;
 }
 
-static onv_status add_note(onv_driver *driver, onv_severity severity, const char *node,
-                           const char *message)
+static onv_status add_note(onv_driver *driver, const char *node, const char *message)
 {
-    onv_diag note = {severity, "batch", node, message};
+    onv_diag note = {ONV_WARNING, "batch", node, message};
     if (message == NULL || !onv_vec_push(&driver->rebatch.notes, note))
         return onv_fail_memory(driver->err);
     return ONV_OK;
@@ -53,7 +52,7 @@ static onv_status note_inputs(onv_driver *driver)
         const onv_value *input = onv_model_value(model, graph->inputs[i]);
         if (driver->rebatch.has_batch[i] || !may_hold_batch(driver, &input->type)) continue;
         ONV_TRY(add_note(
-            driver, ONV_WARNING, NULL,
+            driver, NULL,
             onv_arena_printf(&model->arena,
                              "input '%s' keeps its shape, as its first dimension is not the batch "
                              "of the export, %" PRId64 "; where it holds the batch, give its shape "
@@ -78,7 +77,7 @@ static onv_status note_cut(onv_driver *driver, const onv_node *node)
     for (int axis = 0; axis < out->rank; axis++) {
         bool is_cut = axis >= in->rank || !onv_dim_same(in->dims[axis], out->dims[axis]);
         if (!is_cut || !onv_dim_is(out->dims[axis], driver->rebatch.old)) continue;
-        return add_note(driver, ONV_WARNING, node->name,
+        return add_note(driver, node->name,
                         onv_arena_printf(&driver->model->arena,
                                          "dimension %d of its result, %" PRId64
                                          ", equals the batch of the export and is kept; if it is "
@@ -234,7 +233,7 @@ static onv_status note_singles(onv_driver *driver)
     onv_heap_free(s.is_single);
     if (s.count == 0) return ONV_OK;
     return add_note(
-        driver, ONV_WARNING, s.reader->name,
+        driver, s.reader->name,
         onv_arena_printf(&model->arena,
                          "the export has a batch of 1: it does not tell whether the network makes "
                          "'%s' once or for each sample%s; %" PRIu64
