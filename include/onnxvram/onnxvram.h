@@ -188,6 +188,10 @@ typedef struct onv_options {
         no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
     const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
+    bool folded_norms;    /* batch norms that the export folded are folded in the network, too */
+    bool
+        graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
+                             module, and no name, holds a value longer than it is read */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

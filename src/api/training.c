@@ -94,6 +94,8 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                 onv_error *err)
 {
     *lower = (onv_lower_options){.as_exported = options->as_exported,
+                                 .folded_norms = options->folded_norms,
+                                 .graph_module = options->graph_module,
                                  .locals = options->locals,
                                  .freeze = options->freeze,
                                  .n_freeze = options->n_freeze,

@@ -179,7 +179,7 @@ static void find_uses(holding *h)
     }
 }
 
-onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
+onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool names,
                           onv_arena *arena, uint32_t **held, onv_error *err)
 {
     size_t n = eager->storages.count;
@@ -193,7 +193,7 @@ onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool l
     for (uint32_t i = 0; i < eager->ops.count; i++)
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
-    for (uint32_t i = 0; i < n && locals; i++) hold_name(&h, i);
+    for (uint32_t i = 0; i < n && names; i++) hold_name(&h, i);
     *held = h.held;
     return ONV_OK;
 }

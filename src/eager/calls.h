@@ -35,9 +35,9 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
                           onv_calls *calls, onv_error *err);
 void onv_calls_cleanup(onv_calls *calls);
 
-/* By storage: the last operation at which a call still holds it; 0: none does. `locals`: names of
+/* By storage: the last operation at which a call still holds it; 0: none does. `names`: those of
  * modules hold what they can. */
-onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
+onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool names,
                           onv_arena *arena, uint32_t **held, onv_error *err);
 
 #endif

@@ -330,7 +330,7 @@ static void report_inference(onv_lowering *l)
             l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
             "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
             "or products, this one first: their results, %llu bytes together, are counted; "
-            "--as-exported leaves them out",
+            "--folded-norms leaves them out",
             e->restored_norms, (unsigned long long)e->restored_bytes);
 }
 

@@ -62,14 +62,13 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
-    if (l->options->inference && !l->options->as_exported && has_folded_norm(l, node)) {
+    if (l->options->as_exported || l->options->folded_norms) return false;
+    if (l->options->inference && has_folded_norm(l, node)) {
         *norm_bias = *bias;
         *bias = ONV_NO_TENSOR;
         return true;
     }
-    if (l->options->as_exported || node->source_op == NULL ||
-        strstr(node->source_op, "batch_norm") == NULL)
-        return false;
+    if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
     const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
     const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;

@@ -35,8 +35,7 @@ static void run(pass *p, model *m, const onv_lower_options *options)
     assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
     onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
-    if (status == ONV_OK)
-        status = onv_inference_build(&p->f.model, &eager, how.locals, &p->t, &err);
+    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
@@ -454,16 +453,17 @@ static void calls_hold_their_arguments(void **state)
     (void)state;
     static const struct {
         const char *prefix;
-        bool locals;
+        bool locals, graph_module;
         uint32_t last_a, last_b;
-    } cases[] = {{"/", false, 3, 2}, {"/", true, 4, 3}, {"", false, 1, 2}, {"", true, 1, 2}};
+    } cases[] = {{"/", false, false, 3, 2}, {"/", true, false, 4, 3}, {"", false, false, 1, 2},
+                 {"", true, false, 1, 2},   {"/", false, true, 1, 2}, {"/", true, true, 1, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
                                             "Neg_1"};
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
         pass p;
         model *m = model_new(17);
-        onv_lower_options how = {.locals = cases[i].locals};
+        onv_lower_options how = {.locals = cases[i].locals, .graph_module = cases[i].graph_module};
         model_input(m, "x", "f32[4,6]");
         for (size_t k = 0; k < 5; k++) {
             char name[64];
@@ -485,17 +485,19 @@ static void folded_norms_run_again(void **state)
     (void)state;
     static const struct {
         const char *weight, *bias;
-        bool as_exported;
+        bool as_exported, folded;
         uint32_t norms;
-    } cases[] = {{"onnx::Conv_10", "onnx::Conv_11", false, 1},
-                 {"onnx::Conv_10", "onnx::Conv_11", true, 0},
-                 {"onnx::Conv_10", "conv.bias", false, 0}, /* a weight that was computed */
-                 {"conv.weight", "conv.bias", false, 0}};
+    } cases[] = {{"onnx::Conv_10", "onnx::Conv_11", false, false, 1},
+                 {"onnx::Conv_10", "onnx::Conv_11", true, false, 0},
+                 {"onnx::Conv_10", "onnx::Conv_11", false, true, 0},
+                 {"onnx::Conv_10", "conv.bias", false, false, 0}, /* a weight that was computed */
+                 {"conv.weight", "conv.bias", false, false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[64];
         pass p;
         model *m = model_new(17);
-        onv_lower_options how = {.as_exported = cases[i].as_exported, .reports = true};
+        onv_lower_options how = {
+            .as_exported = cases[i].as_exported, .folded_norms = cases[i].folded, .reports = true};
         model_input(m, "x", "f32[2,8,16,16]");
         model_weight(m, cases[i].weight, "f32[8,8,1,1]");
         model_weight(m, cases[i].bias, "f32[8]");
