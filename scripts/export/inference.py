@@ -121,7 +121,7 @@ def networks():
         "T5 encoder": (transformer("T5EncoderModel", "T5Config", vocab_size=1000, d_model=256, d_ff=512, num_layers=3,
                                    num_heads=4), tokens()),
         "Whisper encoder": (lambda: Pick(__import__("transformers").WhisperModel(__import__("transformers").WhisperConfig(
-            d_model=256, encoder_layers=3, decoder_layers=1, encoder_attention_heads=4, encoder_ffn_dim=512,
+            d_model=256, encoder_layers=3, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=512,
             max_source_positions=400)).encoder, 0), values(80, 800)),
         "CLIP vision": (transformer("CLIPVisionModel", "CLIPVisionConfig", image_size=224, **small), image()),
         "SegFormer": (transformer("SegformerForSemanticSegmentation", "SegformerConfig"), image()),

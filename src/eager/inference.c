@@ -36,7 +36,7 @@ static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, 
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(&calls, s->eager, how->locals, &s->arena, held, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, how->locals, &s->arena, held, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
     uint32_t *made_by = s->again_use; /* nothing runs again */

@@ -166,8 +166,8 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_emit_extra(l, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
     onv_emit_extra(l, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
     onv_emit_extra(l, 1, sizeof(uint64_t), "offset");
-    onv_eager_tensor k = onv_tensor_at(l, key);
-    uint64_t n_keys = k.rank >= 2 ? (uint64_t)k.dims[k.rank - 2] : 0;
+    onv_eager_tensor v = onv_tensor_at(l, value);
+    uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(l, 0, backward_bytes(l, chosen, r, n_keys, low));
     onv_emit_end(l);
     onv_value_set(l, f->out, out);

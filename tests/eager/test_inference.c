@@ -478,6 +478,57 @@ static void calls_hold_their_arguments(void **state)
     }
 }
 
+/* A module of its own operations and of one inside, with the lines of Python that called them. Where the
+ * results of the second and third operation go: at a name that is bound again, at the end of the call, in
+ * the one statement that reads them. */
+static void statements_tell_what_names_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[5]; /* of the forward of "net" */
+        bool locals;
+        uint32_t last_b, last_c;
+    } cases[] = {
+        {{"a = f(x)", "b = f(a)", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        {{"x = f(x)", "x = f(x)", "x = f(x)", "x = f(x)", "return f(x)"}, false, 2, 3},
+        {{"a = f(x)", "c, b = g(a)", "c, b = g(a)", "c = f(c)", "return f(b)"}, false, 2, 3},
+        {{"a = f(x)", "b: Tensor = f(a)", "c = f(b)", "b += f(c)", "return f(b)"}, false, 3, 4},
+        {{"a = f(x)", "b=f(a),", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "if f(a):", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "m['b'] = f(a)", "m['b'] = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        /* What a function between has names for is not told. */
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, false, 2, 3},
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 3, 3},
+        {{"a = f(x)", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))",
+          "return f(d)"},
+         true,
+         2,
+         3},
+        {{"", "", "", "", ""}, false, 2, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.locals = cases[i].locals};
+        unsigned line = 0;
+        model_input(m, "x", "f32[4,6]");
+        for (size_t k = 0; k < 5; k++) {
+            line += k == 0 || strcmp(cases[i].lines[k], cases[i].lines[k - 1]) != 0 ||
+                    strncmp(cases[i].lines[k], "x = ", 4) == 0;
+            model_source(m, "net", "neg");
+            model_class(m, "Net", "aten.neg.default");
+            model_statement(m, 10 + line, cases[i].lines[k]);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        if (find(&p, "b")->last != cases[i].last_b || find(&p, "c")->last != cases[i].last_c)
+            fail_msg("case %zu: b %u, c %u", i, find(&p, "b")->last, find(&p, "c")->last);
+        drop(&p);
+    }
+}
+
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
@@ -523,6 +574,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
+        cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
         cmocka_unit_test(batched_products_copy_what_is_no_batch),
