@@ -192,6 +192,7 @@ typedef struct onv_options {
     bool
         graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
                              module, and no name, holds a value longer than it is read */
+    bool no_fast_path; /* layers of nn.TransformerEncoder run operation by operation */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -166,6 +166,7 @@ typedef struct onv_lower_options {
     bool graph_module; /* there are no calls of modules, and nothing of this kind is held */
     bool as_exported;  /* no pattern is recognised */
     bool folded_norms; /* batch norms that the export folded stay folded */
+    bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
     bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
     bool on_cpu;       /* what PyTorch keeps on the CPU: dropout masks of floats */
     onv_dtype amp;     /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */

@@ -529,6 +529,73 @@ static void statements_tell_what_names_hold(void **state)
     }
 }
 
+static void encoder_node(model *m, const char *op, const char *in, const char *out,
+                         const char *attributes)
+{
+    model_source(m, "layers.0", "call");
+    model_class(m, "torch.nn.modules.transformer.TransformerEncoderLayer", "aten.call.default");
+    model_node(m, op, "", in, out, attributes);
+}
+
+/* A layer of nn.TransformerEncoder: 2 x 4 rows of 16 values, 2 heads, 32 values between. The call holds the
+ * packed projection until it has the one behind the attention, and adds in place. */
+static void encoder_layers_take_the_fast_path(void **state)
+{
+    (void)state;
+    static const int64_t heads[] = {2, 2, 4, 8}, rows[] = {2, 4, 16}, from[] = {0}, to[] = {16},
+                         axis[] = {2};
+    static const struct {
+        onv_lower_options how;
+        const char *perm;
+        bool is_fast;
+    } cases[] = {
+        {{.attention = ONV_ATTENTION_AUTO}, "perm=[1,0,2]", true},
+        {{.attention = ONV_ATTENTION_AUTO}, "perm=[0,1,2]", false}, /* the batch is not first */
+        {{.attention = ONV_ATTENTION_AUTO, .no_fast_path = true}, "perm=[1,0,2]", false},
+        {{.attention = ONV_ATTENTION_MATH}, "perm=[1,0,2]", false},
+        {{.attention = ONV_ATTENTION_AUTO, .graph_module = true}, "perm=[1,0,2]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        onv_lower_options how = cases[i].how;
+        how.reports = true;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,16]");
+        model_weight(m, "layers.0.qkv.weight", "f32[16,48]");
+        model_weight(m, "layers.0.out.weight", "f32[16,16]");
+        model_weight(m, "layers.0.linear1.weight", "f32[16,32]");
+        model_weight(m, "layers.0.linear2.weight", "f32[32,16]");
+        model_weight(m, "layers.0.norm.weight", "f32[16]");
+        model_ints(m, "heads", 4, heads);
+        model_ints(m, "rows", 3, rows);
+        model_ints(m, "from", 1, from);
+        model_ints(m, "to", 1, to);
+        model_ints(m, "axis", 1, axis);
+        encoder_node(m, "Transpose", "x", "t", cases[i].perm);
+        encoder_node(m, "MatMul", "t layers.0.qkv.weight", "qkv", "");
+        encoder_node(m, "Slice", "qkv from to axis", "q", "");
+        encoder_node(m, "Reshape", "q heads", "scores", "");
+        encoder_node(m, "Softmax", "scores", "p", "");
+        encoder_node(m, "Reshape", "p rows", "v", "");
+        encoder_node(m, "MatMul", "v layers.0.out.weight", "o", "");
+        encoder_node(m, "Add", "x o", "a", "");
+        encoder_node(m, "LayerNormalization", "a layers.0.norm.weight", "n", "");
+        encoder_node(m, "MatMul", "n layers.0.linear1.weight", "f", "");
+        encoder_node(m, "Relu", "f", "r", "");
+        encoder_node(m, "MatMul", "r layers.0.linear2.weight", "h", "");
+        encoder_node(m, "Add", "n h", "b", "");
+        encoder_node(m, "LayerNormalization", "b layers.0.norm.weight", "y", "");
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        uint64_t weights = 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16), row = 4 * 2 * 4 * 16;
+        uint64_t fast = weights + (1 + 3 + 1 + 1) * row; /* x, projection, attention, its product */
+        if ((p.peak.bytes == fast) != cases[i].is_fast)
+            fail_msg("case %zu: %llu of %llu, %zu notes", i, (unsigned long long)p.peak.bytes,
+                     (unsigned long long)fast, p.f.model.diags.count);
+        drop(&p);
+    }
+}
+
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
@@ -575,6 +642,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
         cmocka_unit_test(batched_products_copy_what_is_no_batch),
