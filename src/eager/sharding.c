@@ -16,6 +16,9 @@
  * parameters back after its forward, the root after its backward. Then its gradients are copied into one buffer,
  * which stays until the next unit's, and reduced into this device's part of them. With parameters in 16 bits and
  * float32 masters (MixedPrecisionPolicy), parts are cast before they are gathered, and reduced in float32.
+ * Streams: what is gathered, and cast for that, is made on one (all_gather_copy_in_stream), what is reduced on
+ * another one (reduce_scatter_stream); each has cached memory of its own. Whole parameters, and the copies of
+ * gradients that reducing reads, are made on the main one.
  */
 #include "eager/sharding.h"
 
@@ -23,6 +26,7 @@
 
 #include "base/checked.h"
 
+enum { GATHER_STREAM = 1, REDUCE_STREAM = 2 };
 enum { FIRST_BUCKET_BYTES = 1 << 20, BUCKET_BYTES = 25 << 20, BROADCAST_BYTES = 250 << 20 };
 
 static bool is_ddp(const onv_simulation *s)
@@ -194,6 +198,11 @@ static void let_go(onv_simulation *s, uint32_t *row, uint64_t *sum)
     *row = ONV_NO_ROW;
 }
 
+static void put_on_stream(onv_simulation *s, uint32_t row, uint8_t stream)
+{
+    if (row != ONV_NO_ROW) s->timeline->buffers.at[row].stream = stream;
+}
+
 static uint32_t take(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label,
                      uint64_t *sum, uint64_t *most)
 {
@@ -220,6 +229,8 @@ static void unshard(onv_simulation *s, onv_shard_unit *unit, onv_phase phase)
         cast = take_gathered(s, unit->shard_elems * unit->elem_bytes, "part to gather");
     unit->gathering_row =
         take_gathered(s, unit->gather_elems * unit->elem_bytes, "gathered parameters");
+    put_on_stream(s, cast, GATHER_STREAM);
+    put_on_stream(s, unit->gathering_row, GATHER_STREAM);
     let_go(s, &cast, &s->sharding->gathered_bytes);
 }
 
@@ -296,6 +307,7 @@ static void reduce(onv_simulation *s, onv_shard_unit *unit)
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "reduce_scatter");
     uint32_t reduced = onv_sim_alloc(s, unit->reduce_elems / s->world * elem_bytes,
                                      ONV_BUFFER_GRADIENT, "gradient");
+    put_on_stream(s, reduced, REDUCE_STREAM);
     if (unit->grad_row == ONV_NO_ROW)
         unit->grad_row = reduced;
     else
