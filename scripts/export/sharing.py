@@ -139,10 +139,7 @@ def networks():
 
 
 def export(folder):
-    import onnx
     import torch
-    import trainees  # noqa: F401: names the folder that the next one lies in
-    from export import dynamo, strip
     for name, (make, inputs) in networks().items():
         for suffix, dtype in (("", torch.float32), (".bf16", torch.bfloat16)):
             path = os.path.join(folder, name + suffix + ".onnx")
@@ -158,10 +155,8 @@ def export(folder):
                     p.requires_grad_(trained)
             x = inputs(3, "cpu")
             x = x.to(dtype) if x.is_floating_point() else x
-            dynamo(model.to(dtype), (x,), path, ({0: "batch"},), ["input"], ["output"], training=True)
-            written = onnx.load(path, load_external_data=False)
-            strip(written)
-            onnx.save(written, path)
+            torch.onnx.export(model.to(dtype), (x,), path, dynamo=True, external_data=False, input_names=["input"],
+                              dynamic_shapes=({0: "batch"},), verbose=False)
             print(path, flush=True)
 
 
