@@ -70,8 +70,8 @@ void model_source(model *m, const char *module, const char *operation);
 void model_class(model *m, const char *module_class, const char *aten);
 /* The line of Python that called it. */
 void model_trace(model *m, const char *line);
-/* The call of PyTorch's linear layer that it was, with these arguments. */
-void model_linear_call(model *m, const char *arguments);
+/* PyTorch's call that it was, "aten.linear.default", with these arguments. */
+void model_call(model *m, const char *operation, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
