@@ -68,7 +68,7 @@ def cases():
         ("tower_wide", 32, "adamw", {"offload": "gradients", **blocks}),
         ("tower_wide", 8, "adamw", {**ddp, "world": 4, "offload": "optimizer"}),
         ("tower_wide", 8, "adamw", {"ddp": "view", "world": 4, "offload": "optimizer"}),
-        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, "offload": "optimizer"}),
+        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, "offload": "gradients"}),
     ]
     return {name_of(row): row for row in rows}
 

@@ -128,6 +128,10 @@ static void place(onv_simulation *s, uint32_t index)
         s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
     uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
     uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
+    if (parameter && is_sharded && s->options->offload != ONV_OFFLOAD_NOTHING) {
+        add(&s->program->parts.host_bytes, bytes);
+        bytes = 0;
+    }
     s->row_of[index] =
         onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
     s->made_row[index] = s->row_of[index];
