@@ -24,7 +24,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from default_trainees import difference, is_tensor, read  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
-         "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d"}
+         "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
+         "bert": r"model\.bert\.encoder\.layer\.\d+", "small_vit": r"encoder\.layers\.encoder_layer_\d+"}
 LORA = {"train_only": "*lora_*"}
 
 
@@ -69,6 +70,12 @@ def cases():
         ("tower_wide", 8, "adamw", {**ddp, "world": 4, "offload": "optimizer"}),
         ("tower_wide", 8, "adamw", {"ddp": "view", "world": 4, "offload": "optimizer"}),
         ("tower_wide", 8, "adamw", {**fsdp, "world": 4, "offload": "gradients"}),
+        # measured once
+        ("bert", 8, "adamw", {**fsdp, "world": 4}), ("bert", 8, "adamw", {**fsdp, "world": 4, **blocks}),
+        ("bert", 8, "adamw", {**fsdp, "world": 2, "offload": "gradients"}),
+        ("bert", 8, "momentum", {"ddp": "view", "world": 4, "accumulate": 2}),
+        ("small_vit", 16, "momentum", {**fsdp, "world": 8}), ("small_vit", 16, "adamw", {**bf16, "ema": True}),
+        ("small_vit", 16, "adamw", {"offload": "gradients", **blocks}),
     ]
     return {name_of(row): row for row in rows}
 
@@ -132,7 +139,7 @@ def networks():
 
     return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
             "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
-            "gpt2": of_trainees("gpt2"), "resnet18": of_trainees("resnet18")}
+            **{name: of_trainees(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
 
 
 # --- export -------------------------------------------------------------------------------------------
@@ -314,6 +321,8 @@ def build(row):
     if "fsdp" in options:
         shard(model, UNITS[name], options)
         model.to_empty(device="cpu" if "offload" in options else "cuda")
+        for buffer in model.buffers():  # numbers of positions, which are looked up
+            buffer.zero_()
         low = None
     else:
         if low:
