@@ -321,8 +321,9 @@ def build(row):
     if "fsdp" in options:
         shard(model, UNITS[name], options)
         model.to_empty(device="cpu" if "offload" in options else "cuda")
-        for buffer in model.buffers():  # numbers of positions, which are looked up
-            buffer.zero_()
+        for module in model.modules():
+            for key, buffer in module._buffers.items():  # numbers of positions, which are looked up, among them
+                module._buffers[key] = buffer if buffer is None else torch.zeros_like(buffer, device="cuda")
         low = None
     else:
         if low:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "kernels/cublas.h"
 
 /* --- What is asked for ------------------------------------------------------------------------- */
 
@@ -189,6 +190,12 @@ static uint32_t emit_fused(onv_lowering *l, const head *h)
     if (onv_tensor_needs_grad(l, bias))
         onv_emit_extra(l, 1, onv_tensor_at(l, bias).bytes, "gradient of the bias");
     onv_emit_temps(l, temps, 0);
+    onv_cublas_workspace product = onv_cublas_product(&l->options->cuda);
+    l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
+    onv_emit_workspace(l, (onv_eager_workspace){.library = "cuBLAS",
+                                                .bytes = product.bytes,
+                                                .kept_bytes = product.kept_bytes,
+                                                .stands_within = true});
     onv_emit_out(l, loss);
     onv_emit_end(l);
     return loss;

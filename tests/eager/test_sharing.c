@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "kernels/cublas.h"
 
 enum { ROW = 16384, W = 262144 }; /* x [16, 256], matrices [256, 256] */
 
@@ -395,6 +396,23 @@ static void losses_take_the_head_in(void **state)
     trainer_close(&t);
 }
 
+/* Its products have a workspace beside the logits, which are most there. */
+static void fused_losses_have_workspaces(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    options.lower.loss = ONV_LOSS_FUSED;
+    options.lower.cuda = onv_cuda_library_defaults();
+    onv_training r = trainer_run(&t, &options);
+    uint64_t beside = onv_cublas_product(&options.lower.cuda).bytes;
+    assert_true(beside > 0);
+    assert_int_equal(r.figures.requested_peak_bytes,
+                     r.figures.phase_peak_bytes[ONV_PHASE_LOSS] + beside);
+    trainer_close(&t);
+}
+
 typedef struct sums {
     uint32_t n;
 } sums;
@@ -474,6 +492,7 @@ int main(void)
         cmocka_unit_test(gathering_has_a_stream),
         cmocka_unit_test(what_cannot_be_shared_out),
         cmocka_unit_test(losses_take_the_head_in),
+        cmocka_unit_test(fused_losses_have_workspaces),
         cmocka_unit_test(chunks_add_up_their_gradients),
         cmocka_unit_test(losses_have_counts),
     };
