@@ -232,7 +232,7 @@ static void blocks_begin_before_gradients_do(void **state)
     model_input(m, "x", "f32[16,64]");
     model_node(m, "Sigmoid", "/scale/Sigmoid", "x", "v0", "");
     for (int i = 0; i < 3; i++) {
-        char name[3][48], in[48], out[16];
+        char name[3][48], in[128], out[16];
         snprintf(in, sizeof in, "w%d", i);
         model_weight(m, in, "f32[64,64]");
         snprintf(name[0], sizeof name[0], "/blocks.%d/MatMul", i);
