@@ -121,7 +121,7 @@ static void full_devices_get_segments_back(void **state)
     figures plain = train("");
     uint64_t left = plain.reserved - 10 * MIB;
     assert_true(plain.beside > 0 && plain.allocated < left && plain.released == 0);
-    snprintf(budget, sizeof budget, "--budget %" PRIu64, plain.beside + left);
+    snprintf(budget, sizeof budget, "--budget %" PRIu64 "B", plain.beside + left);
     figures f = train(budget);
     assert_int_equal(f.status, 0);
     assert_int_equal(f.unbounded, plain.reserved);
@@ -133,11 +133,11 @@ static void full_devices_get_segments_back(void **state)
     assert_int_equal(s.status, 0);
     assert_int_equal(s.reserved, f.reserved);
     /* Room for all: nothing goes. Less than what is allocated at once: nothing helps. */
-    snprintf(budget, sizeof budget, "--budget %" PRIu64, plain.beside + plain.reserved);
+    snprintf(budget, sizeof budget, "--budget %" PRIu64 "B", plain.beside + plain.reserved);
     f = train(budget);
     assert_int_equal(f.status, 0);
     assert_int_equal(f.released, 0);
-    snprintf(budget, sizeof budget, "--budget %" PRIu64, plain.beside + plain.allocated - MIB);
+    snprintf(budget, sizeof budget, "--budget %" PRIu64 "B", plain.beside + plain.allocated - MIB);
     assert_int_equal(train(budget).status, 3);
 }
 
