@@ -22,7 +22,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
     }
     grad->row = ONV_NO_ROW;
     onv_shard_take_grad(s, t->storage);
-    if (s->options->offload < ONV_OFFLOAD_GRADIENTS) return;
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS || s->sharding != NULL) return;
     onv_sim_release(s, *at);
     *at = ONV_NO_ROW;
 }

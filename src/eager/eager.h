@@ -72,7 +72,9 @@ typedef struct onv_eager_workspace {
     uint64_t state_bytes; /* of random numbers, made before it in the first pass of all, and kept */
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
     bool stands_long;     /* what backward alone reads is made beside it */
-    bool is_kept;         /* by the thread's handle of cuBLAS, for all later ones too */
+    bool stands_within;   /* what forward makes on its way is made before it, and goes after it */
+    uint64_t
+        kept_bytes; /* by the thread's handle of cuBLAS from its first use on, beside the others */
 } onv_eager_workspace;
 
 typedef struct onv_eager_arg {

@@ -136,9 +136,14 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
+    bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
+    uint32_t temp = within
+                        ? onv_sim_alloc(s, op->forward_temp_bytes, ONV_BUFFER_TEMPORARY, op->name)
+                        : ONV_NO_ROW;
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
-    onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    if (!within) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
         let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);

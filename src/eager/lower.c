@@ -104,7 +104,10 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
             in[k] = onv_amp_low(l, in[k]); /* the slope follows */
     }
     bool widens = l->options->amp != ONV_UNDEFINED && (fp32 || gives_fp32(node->op_type));
-    uint8_t dtype = widens ? ONV_FLOAT : onv_promoted(l, node);
+    uint8_t given = onv_promoted(l, node);
+    bool was_asked = node->asks_for_float32 && gives_fp32(node->op_type) && !widens &&
+                     (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
+    uint8_t dtype = widens || was_asked ? ONV_FLOAT : given;
     if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
     bool in_place = pointwise && is_activation(node->op_type) && dtype != ONV_UNDEFINED &&
                     onv_overwrites(l, node, node->inputs[0], 1);
@@ -127,6 +130,8 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE && !l->options->as_exported;
     if (is_safe) onv_emit_temps(l, onv_safe_softmax_bytes(l, in[0]), 0);
     onv_emit_end(l);
+    /* The export has what the network casts that to. */
+    if (was_asked) onv_node_set(l, node, 0, onv_emit_cast(l, out, given));
 }
 
 /* --- The graph --------------------------------------------------------------------------------- */

@@ -218,7 +218,7 @@ static onv_eager_workspace of_cublas(onv_lowering *l, onv_cublas_workspace w)
 {
     l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
     return (onv_eager_workspace){
-        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .is_kept = w.is_kept};
+        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .kept_bytes = w.kept_bytes};
 }
 
 /* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */

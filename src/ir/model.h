@@ -141,8 +141,9 @@ typedef struct onv_node {
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint8_t provider;     /* onv_provider; set by rewriting */
-    bool has_bias;   /* where metadata says so: PyTorch's linear layer, even if this has none */
-    int32_t version; /* of the domain's opset that applies here */
+    bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
+    bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
+    int32_t version;       /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

@@ -63,8 +63,11 @@ const char *onv_message_name(onv_message message);
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
-/* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
-#define ONV_NOTE_LINEAR "aten.linear.default](args = ("
+/* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
+ * drops the type that they were asked for. Other calls are dropped. */
+#define ONV_NOTE_LINEAR  "aten.linear.default](args = ("
+#define ONV_NOTE_SOFTMAX "softmax.int](args = ("
+#define ONV_NOTE_FLOAT32 "torch.float32"
 
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);

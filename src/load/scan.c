@@ -137,9 +137,11 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
-static bool calls_linear(const unsigned char *text, size_t bytes)
+static bool tells_of_call(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
+    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL ||
+           (memmem(text, bytes, ONV_NOTE_SOFTMAX, sizeof ONV_NOTE_SOFTMAX - 1) != NULL &&
+            memmem(text, bytes, ONV_NOTE_FLOAT32, sizeof ONV_NOTE_FLOAT32 - 1) != NULL);
 }
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
@@ -156,7 +158,7 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
             continue; /* fields 1 and 2 */
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
-               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || tells_of_call(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }
     return false;

@@ -94,8 +94,8 @@ static int64_t parse_dtype(const char **type)
     static const struct {
         const char *name;
         int64_t number;
-    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},
-                 {"i8", 3},  {"u8", 2},   {"bool", 9}, {"str", 8}, {"u4", 21}};
+    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},  {"i8", 3},
+                 {"u8", 2},  {"bool", 9}, {"str", 8},  {"u4", 21}, {"bf16", 16}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t length = strlen(names[i].name);
         if (strncmp(*type, names[i].name, length) != 0) continue;
@@ -365,13 +365,11 @@ void model_statement(model *m, unsigned number, const char *line)
              number, line);
 }
 
-void model_linear_call(model *m, const char *arguments)
+void model_call(model *m, const char *operation, const char *arguments)
 {
-    snprintf(
-        m->call, sizeof m->call,
-        "%%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = "
-        "(%s), kwargs = {})",
-        arguments);
+    snprintf(m->call, sizeof m->call,
+             "%%x : [num_users=1] = call_function[target=torch.ops.%s](args = (%s), kwargs = {})",
+             operation, arguments);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */
