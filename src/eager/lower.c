@@ -374,6 +374,12 @@ static void report(onv_lowering *l)
             "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
             "calls (%s), and what they keep is not counted",
             l->missing, l->missing_kind);
+    if (l->unreached > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "no-gradient", NULL,
+            "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
+            "with a derivative leads from them to the loss",
+            l->unreached, l->first_unreached, (unsigned long long)l->unreached_bytes);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "autograd-function", NULL,
@@ -418,6 +424,7 @@ static void lower_graph(onv_lowering *l)
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
+    if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
     if (l->status == ONV_OK && l->options->reports) report(l);
 }

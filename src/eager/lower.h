@@ -99,6 +99,9 @@ typedef struct onv_lowering {
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
+    uint32_t unreached;          /* trained parameters that no gradient reaches */
+    uint64_t unreached_bytes;    /* of them */
+    const char *first_unreached; /* one of them */
     uint64_t lost_dropout_bytes; /* what dropout inside attention would keep */
     onv_origin recurrent;        /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
@@ -261,6 +264,7 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 /* Of all operations, when they are there. */
 void onv_copies_add(onv_lowering *l);
+void onv_reach_find(onv_lowering *l);
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);

@@ -386,7 +386,8 @@ static void missing_numbers_are_calls(void **state)
     static const step read_thrice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
                                        {"Sin", "a", "b", "", CALL("sin", "sin.default")},
                                        {"Cos", "a", "d", "", CALL("cos", "cos.default")},
-                                       {"Exp", "a", "c", "", CALL("exp", "exp.default")}};
+                                       {"Exp", "a", "e", "", CALL("exp", "exp.default")},
+                                       {"Add", "d e", "c", "", CALL("add", "add.Tensor")}};
     const struct {
         const step *steps;
         uint32_t n;
@@ -402,7 +403,7 @@ static void missing_numbers_are_calls(void **state)
         {read_once, 3, "sub_1", 2, NULL, false},
         {read_once, 3, "sub_2", 2, "merged or removed 1 calls (sub)", false},
         /* Exp keeps its result. */
-        {read_thrice, 4, "sub_3", 3, "merged 2 calls", false},
+        {read_thrice, 5, "sub_3", 3, "merged 2 calls", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         step all[MAX_STEPS] = {0};
