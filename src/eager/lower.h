@@ -31,7 +31,8 @@ typedef struct onv_weight_read {
     uint32_t value, node, k;
     const char *scope; /* the module that reads, "" */
     const char *slot;  /* what the module calls it: "weight" */
-    uint32_t tensor;   /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
+    const char *parameter; /* its name in the network, where the export tells */
+    uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
 /* A call that the exporter merged: it ran after this node, and before the next reader. */
@@ -61,6 +62,9 @@ typedef struct onv_lowering {
     bool *tensor_known;             /* by value: tensor_of is set */
     bool *one_reader;               /* by value: known to have one, and what it is a view of, too */
     bool has_notes;                 /* the export notes parameters, modules and operations */
+    const char **listed;            /* names of all parameters, sorted; see signature.c */
+    bool *explained, *waits;        /* of them: the file has its tensor; a bias that was dropped */
+    size_t n_listed;
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
@@ -191,6 +195,26 @@ bool onv_is_frozen(onv_lowering *l, const char *name, const char *file);
 void onv_check_patterns(onv_lowering *l);
 /* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
+
+typedef enum onv_weight_role {
+    ONV_WEIGHT_IS_OTHER,
+    ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
+    ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
+    ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
+} onv_weight_role;
+
+/* Of what has no name in the network. */
+onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
+bool onv_node_is_recurrent(const onv_node *node);
+
+/* --- signature.c ------------------------------------------------------------------------------- */
+
+/* Names of reads. Requires the reads. */
+onv_status onv_signature_prepare(onv_lowering *l);
+/* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
+uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
+void onv_signature_report(onv_lowering *l);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 

@@ -280,9 +280,11 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
-    bias = onv_amp_low(l, bias);
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
+        bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
+    bias = onv_amp_low(l, bias);
     onv_emit_begin(l, "conv");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_in(l, w, ONV_GRAD_NEW);

@@ -232,6 +232,9 @@ typedef struct onv_model {
     uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
+    /* All parameters of the network that was exported, by name, where the file lists them. */
+    const char *const *parameters;
+    size_t n_parameters;
     bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
     bool has_providers;     /* set by rewriting: of nodes, and where values lie */
     void *source;           /* the mapped file, owned by load */

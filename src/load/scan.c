@@ -149,11 +149,15 @@ static bool calls_function(const unsigned char *text, size_t bytes)
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
  * is stack traces of some KiB a node, of which few tell something. */
+enum { MAX_LISTED = 64 };
+
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
     static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
-                                       ONV_NOTE_TRACE, ONV_NOTE_CALL};
-    if (bytes > w->limits->name_bytes) return false;
+                                       ONV_NOTE_TRACE,  ONV_NOTE_CALL,    ONV_NOTE_SIGNATURE};
+    /* That of a graph lists all parameters, in one text. */
+    bool is_graph = w->stack[w->depth - 1].message == ONV_MSG_GRAPH;
+    if (bytes / (is_graph ? MAX_LISTED : 1) > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;
         uint64_t value;
