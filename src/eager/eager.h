@@ -183,7 +183,6 @@ typedef struct onv_lower_options {
     const char *const *inplace; /* globs on modules whose activations overwrite; "*": all */
     size_t n_inplace;
     double attention_dropout;       /* below 0: not told */
-    uint64_t parameter_elems; /* of all parameters of the network; 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
     uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */

@@ -93,6 +93,8 @@ typedef struct onv_lowering {
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
+    const char **made_in; /* by value: the module that computed it last, of what it was given */
+    bool *is_read_inside; /* by value: by that module itself */
     ONV_VEC(onv_merged) copies;
     uint32_t merged;             /* calls that are counted again */
     uint32_t missing;            /* others that the numbers lack */
@@ -103,6 +105,10 @@ typedef struct onv_lowering {
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
+    uint32_t tables; /* parameters that are computed once and never trained */
+    uint64_t table_bytes;
+    const char *table; /* one of them */
+    uint32_t *pad_of;  /* by value: 1 + the node that pads it, 0: none */
     uint32_t unreached;          /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;    /* of them */
     const char *first_unreached; /* one of them */
@@ -203,6 +209,8 @@ typedef enum onv_weight_role {
     ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
 } onv_weight_role;
 
+/* A table that a module computes once and never trains, by the name of its class. */
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
@@ -260,6 +268,11 @@ int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
 onv_status onv_merged_find(onv_lowering *l);
 /* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
+
+/* Which results could be those of calls in several modules. */
+onv_status onv_merged_mark_modules(onv_lowering *l);
+/* Does the node read what another module of its class computed in a call that its own has, too? */
+bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

@@ -167,6 +167,19 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Convolution ------------------------------------------------------------------------------- */
 
+/* The result of a Pad of the same tensor to the same size: the convolution reads it, too. */
+static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, const int64_t *dims)
+{
+    uint32_t pad = l->pad_of[id.index];
+    if (pad == 0) return ONV_NO_TENSOR;
+    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
+    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
+    return same ? tensor : ONV_NO_TENSOR;
+}
+
 /* A convolution pads both ends alike: what does not was padded before it, into a copy. */
 static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
 {
@@ -185,6 +198,8 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
             return x;
     }
     if (!uneven || l->options->as_exported) return x;
+    uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
+    if (again != ONV_NO_TENSOR) return again;
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
     onv_emit_begin(l, "pad");
     onv_emit_in(l, x, ONV_GRAD_NEW);

@@ -80,6 +80,14 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, c
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
+static void freeze(onv_lowering *l, uint32_t tensor)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    l->eager->storages.at[t->storage].trained = false;
+    t->needs_grad = t->is_leaf = false;
+}
+
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
@@ -144,6 +152,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
+    if (onv_weight_is_table(l, read)) freeze(l, tensor);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
     if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);

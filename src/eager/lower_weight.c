@@ -253,6 +253,17 @@ static bool may_learn(const char *module_class)
     return module_class[0] != '\0';
 }
 
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
+{
+    const char *class = read != NULL ? l->model->nodes.at[read->node].module_class : NULL;
+    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->options->as_exported)
+        return false;
+    l->tables++;
+    l->table_bytes += l->model->values.at[read->value].tensor->bytes;
+    l->table = l->model->values.at[read->value].name;
+    return true;
+}
+
 typedef struct verdict {
     onv_weight_use use;
     bool is_sure;
@@ -651,6 +662,11 @@ void onv_weights_report(onv_lowering *l)
 {
     report_constants(l);
     onv_signature_report(l);
+    if (l->tables > 0)
+        onv_model_diag(l->model, ONV_NOTE, "assumed-frozen", NULL,
+                       "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
+                       "sinusoidal: counted as parameters that are not trained",
+                       l->table, l->tables - 1, (unsigned long long)l->table_bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
         const onv_value *value = &l->model->values.at[i];

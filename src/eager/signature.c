@@ -227,10 +227,7 @@ void onv_signature_report(onv_lowering *l)
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,
         "%llu parameters that the export lists ('%s' to '%s') have no tensor in the file: the forward "
-        "pass never reads them, or the exporter removed what does (a factor of 1); %s",
-        (unsigned long long)n, first, last,
-        l->options->parameter_elems > 0
-            ? "they are counted by --parameters, without gradients"
-            : "they are not counted; --parameters N, the sum of p.numel() over "
-              "model.parameters(), adds their memory");
+        "pass never reads them, or the exporter removed what does (a factor of 1). They are not counted: "
+        "add the bytes of those that are never read, and export with weights that were trained",
+        (unsigned long long)n, first, last);
 }
