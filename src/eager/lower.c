@@ -265,12 +265,15 @@ static void repeat(onv_lowering *l, onv_value_id id)
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
     uint32_t fusion = l->fusions.of_node[producer.index];
+    size_t first_op = l->eager->ops.count;
     l->node = producer;
     if (fusion != 0)
         onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     else
         lower_node(l, onv_model_node(l->model, producer));
     l->node = reader;
+    /* It runs in the call of the module that reads it. */
+    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
 }
 
 enum { MAX_REPEATED = 16 }; /* operations behind each other, up to what the modules were given */

@@ -48,6 +48,7 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
+    ONV_WEIGHT_BIASES,    /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 

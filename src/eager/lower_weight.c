@@ -388,6 +388,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
+                        strstr(v.read->parameter, "relative") != NULL;
+    if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
+        place_of(&l->model->nodes.at[v.read->node], v.read->k) != PLACE_WEIGHT)
+        return ONV_WEIGHT_BIASES;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
