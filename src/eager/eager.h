@@ -84,8 +84,8 @@ typedef struct onv_eager_arg {
 
 /* How long autograd's node of an operation stays, and what it keeps. */
 typedef enum onv_life {
-    ONV_LIFE_FORWARD,  /* no loss and no output is computed from it: to the end of the forward pass */
-    ONV_LIFE_OUTPUT,   /* an output without a loss is: as long as the caller holds that */
+    ONV_LIFE_FORWARD, /* no loss and no output is computed from it: to the end of the forward pass */
+    ONV_LIFE_OUTPUT,  /* an output without a loss is: as long as the caller holds that */
     ONV_LIFE_BACKWARD, /* its backward runs */
 } onv_life;
 

@@ -287,9 +287,9 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
         const onv_node *from =
             onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
         uint32_t next = 0;
-        while (next < from->n_inputs && !(onv_is_value(from->inputs[next]) &&
-                                          l->made_in[from->inputs[next].index] != NULL &&
-                                          l->made_in[from->inputs[next].index] != reader->scope))
+        while (next < from->n_inputs &&
+               !(onv_is_value(from->inputs[next]) && l->made_in[from->inputs[next].index] != NULL &&
+                 l->made_in[from->inputs[next].index] != reader->scope))
             next++;
         if (next == from->n_inputs) break;
         chain[n++] = from->inputs[next];

@@ -29,8 +29,8 @@ typedef struct onv_extra {
 /* A place where a node of the main graph reads an initializer; see lower_weight.c. */
 typedef struct onv_weight_read {
     uint32_t value, node, k;
-    const char *scope; /* the module that reads, "" */
-    const char *slot;  /* what the module calls it: "weight" */
+    const char *scope;     /* the module that reads, "" */
+    const char *slot;      /* what the module calls it: "weight" */
     const char *parameter; /* its name in the network, where the export tells */
     uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
@@ -48,8 +48,8 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
-    ONV_WEIGHT_BIASES,    /* rows of a trained table of biases between positions, by their distance */
-    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+    ONV_WEIGHT_BIASES,  /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
 typedef struct onv_lowering {
@@ -59,12 +59,12 @@ typedef struct onv_lowering {
     const bool *is_host;
     onv_eager *eager;
     onv_fusions fusions;
-    uint32_t *tensor_of;            /* by value; ONV_NO_TENSOR: none yet, or on the host */
-    bool *tensor_known;             /* by value: tensor_of is set */
-    bool *one_reader;               /* by value: known to have one, and what it is a view of, too */
-    bool has_notes;                 /* the export notes parameters, modules and operations */
-    const char **listed;            /* names of all parameters, sorted; see signature.c */
-    bool *explained, *waits;        /* of them: the file has its tensor; a bias that was dropped */
+    uint32_t *tensor_of;     /* by value; ONV_NO_TENSOR: none yet, or on the host */
+    bool *tensor_known;      /* by value: tensor_of is set */
+    bool *one_reader;        /* by value: known to have one, and what it is a view of, too */
+    bool has_notes;          /* the export notes parameters, modules and operations */
+    const char **listed;     /* names of all parameters, sorted; see signature.c */
+    bool *explained, *waits; /* of them: the file has its tensor; a bias that was dropped */
     size_t n_listed;
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
@@ -106,15 +106,15 @@ typedef struct onv_lowering {
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
-    uint32_t tables; /* parameters that are computed once and never trained */
+    uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
-    const char *table; /* one of them */
-    uint32_t *pad_of;  /* by value: 1 + the node that pads it, 0: none */
-    uint32_t unreached;          /* trained parameters that no gradient reaches */
-    uint64_t unreached_bytes;    /* of them */
-    const char *first_unreached; /* one of them */
-    uint64_t lost_dropout_bytes; /* what dropout inside attention would keep */
-    onv_origin recurrent;        /* the module of the last recurrent layer */
+    const char *table;                /* one of them */
+    uint32_t *pad_of;                 /* by value: 1 + the node that pads it, 0: none */
+    uint32_t unreached;               /* trained parameters that no gradient reaches */
+    uint64_t unreached_bytes;         /* of them */
+    const char *first_unreached;      /* one of them */
+    uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
+    onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
     size_t recurrent_op;              /* the last one */
     uint64_t recurrent_mask;          /* bytes of the dropout before the next one */

@@ -384,9 +384,8 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
     onv_eager_tensor w = onv_tensor_at(l, in[1]);
-    uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE
-                        ? onv_dropped_bias(l, node, w.dims[1])
-                        : ONV_NO_TENSOR;
+    uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
+                                                              : ONV_NO_TENSOR;
     uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(l, in[0], in[1], bias)
                                          : onv_emit_matmul(l, in[0], in[1]);
     if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);

@@ -290,8 +290,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
 {
     const onv_value *value = &l->model->values.at[read->value];
     const char *name = value->name;
-    if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL || l->is_statistic[read->value] ||
-        !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
+    if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
+        l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (place_of(&l->model->nodes.at[read->node], read->k) == PLACE_WEIGHT)
         return ONV_WEIGHT_IS_TAKEN;
@@ -668,10 +668,11 @@ void onv_weights_report(onv_lowering *l)
     report_constants(l);
     onv_signature_report(l);
     if (l->tables > 0)
-        onv_model_diag(l->model, ONV_NOTE, "assumed-frozen", NULL,
-                       "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
-                       "sinusoidal: counted as parameters that are not trained",
-                       l->table, l->tables - 1, (unsigned long long)l->table_bytes);
+        onv_model_diag(
+            l->model, ONV_NOTE, "assumed-frozen", NULL,
+            "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
+            "sinusoidal: counted as parameters that are not trained",
+            l->table, l->tables - 1, (unsigned long long)l->table_bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
         const onv_value *value = &l->model->values.at[i];

@@ -207,7 +207,9 @@ onv_status onv_merged_mark_modules(onv_lowering *l)
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || l->made_in[id.index] == NULL || !l->is_read_inside[id.index] ||
-        node->scope == NULL || l->made_in[id.index] == node->scope)
+        node->scope == NULL || l->made_in[id.index] == node->scope ||
+        is_inside(node->scope, l->made_in[id.index]) ||
+        is_inside(l->made_in[id.index], node->scope))
         return false;
     onv_node_id producer = onv_model_value(l->model, id)->producer;
     if (!onv_is_node(producer)) return false;

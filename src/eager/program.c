@@ -213,7 +213,8 @@ static onv_status find_held(onv_simulation *s, onv_error *err)
     size_t n = s->eager->storages.count;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(&calls, s->eager, s->options->lower.locals, &s->arena, &s->held_until, err);
+        status = onv_calls_hold(&calls, s->eager, s->options->lower.locals, &s->arena,
+                                &s->held_until, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
     s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);

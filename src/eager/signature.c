@@ -17,9 +17,9 @@ static int by_text(const void *left, const void *right)
 
 static size_t find(const onv_lowering *l, const char *name)
 {
-    const char **at = l->n_listed == 0 ? NULL
-                                       : bsearch(&name, l->listed, l->n_listed,
-                                                 sizeof *l->listed, by_text);
+    const char **at = l->n_listed == 0
+                          ? NULL
+                          : bsearch(&name, l->listed, l->n_listed, sizeof *l->listed, by_text);
     return at == NULL ? SIZE_MAX : (size_t)(at - l->listed);
 }
 
@@ -27,8 +27,8 @@ static size_t find(const onv_lowering *l, const char *name)
 static size_t find_attribute(const onv_lowering *l, const char *module, const char *attribute)
 {
     char name[1024];
-    int length = snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "",
-                          attribute);
+    int length =
+        snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
     return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
 }
 
@@ -116,9 +116,7 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
         uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
-        uint32_t rank = depth + (strcmp(name, read->slot) == 0   ? 0
-                                 : is_bias == wants_bias ? 2
-                                                         : 4);
+        uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
         best_rank = rank;
@@ -226,8 +224,10 @@ void onv_signature_report(onv_lowering *l)
     if (n == 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,
-        "%llu parameters that the export lists ('%s' to '%s') have no tensor in the file: the forward "
-        "pass never reads them, or the exporter removed what does (a factor of 1). They are not counted: "
+        "%llu parameters that the export lists ('%s' to '%s') have no tensor in the file: the "
+        "forward "
+        "pass never reads them, or the exporter removed what does (a factor of 1). They are not "
+        "counted: "
         "add the bytes of those that are never read, and export with weights that were trained",
         (unsigned long long)n, first, last);
 }

@@ -293,6 +293,19 @@ void model_role(model *m, const char *name, const char *role)
     put_message(current(m), 13, &info);
 }
 
+void model_parameters(model *m, const char *names)
+{
+    char text[1024] = "\n# inputs\n";
+    size_t n = strlen(text);
+    for (size_t length; *names != '\0'; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        n += (size_t)snprintf(text + n, sizeof text - n, "p_%zu: PARAMETER target='%.*s'\n", n,
+                              (int)length, names);
+        if (n >= sizeof text) fail_msg("too many names");
+    }
+    put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
+}
+
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes)
 {
