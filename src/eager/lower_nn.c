@@ -180,7 +180,7 @@ static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, c
     return same ? tensor : ONV_NO_TENSOR;
 }
 
-/* A convolution pads both ends alike: what does not was padded before it, into a copy. */
+/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
 static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     const onv_attr *pads = onv_node_attr(node, "pads");
@@ -197,7 +197,7 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
             __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
             return x;
     }
-    if (!uneven || l->options->as_exported) return x;
+    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
     uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
     if (again != ONV_NO_TENSOR) return again;
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);

@@ -237,6 +237,8 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(function_note(b, pb, &node.function));
     node.has_bias = has_bias(pb);
+    for (size_t i = 0; i < pb->n_metadata_props; i++)
+        node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

@@ -69,6 +69,10 @@ const char *onv_message_name(onv_message message);
 /* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
 #define ONV_NOTE_LINEAR "aten.linear.default](args = ("
 
+/* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
+#define ONV_NOTE_RULES "pkg.onnxscript.rewriter.rule_name"
+#define ONV_NOTE_PAD   "FuseConvPad"
+
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);
 

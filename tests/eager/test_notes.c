@@ -277,13 +277,17 @@ static void uneven_padding_makes_a_copy(void **state)
 {
     (void)state;
     static const struct {
-        const char *attributes;
+        const char *attributes, *rules;
         uint64_t bytes;
-    } cases[] = {{"pads=[1,1]", 2 * 4 * 10 * 4}, {"pads=[2,0]", 2 * 4 * 12 * 4}};
-    for (size_t i = 0; i < 2; i++) {
+    } cases[] = {{"pads=[1,1]", NULL, 2 * 4 * 10 * 4},
+                 {"pads=[2,0]", NULL, 2 * 4 * 12 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv", 2 * 4 * 10 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv, FuseConvPad", 2 * 4 * 12 * 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[2,4,10]");
         model_weight(m, "w", "f32[4,4,3]");
+        model_rules(m, cases[i].rules);
         model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
         model_output(m, "y", "f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),

@@ -75,6 +75,8 @@ void model_linear_call(model *m, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
+/* The next node came from these rules of the exporter's optimizer. */
+void model_rules(model *m, const char *rules);
 /* The graph's note of all parameters: names with a space between. */
 void model_parameters(model *m, const char *names);
 
