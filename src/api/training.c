@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "eager/pytorch.h"
 
 /* The index of a name in a list; `count` where it is not there. NULL is the first one. */
@@ -94,6 +95,9 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                 onv_error *err)
 {
     *lower = (onv_lower_options){.as_exported = options->as_exported,
+                                 .folded_norms = options->folded_norms,
+                                 .graph_module = options->graph_module,
+                                 .no_fast_path = options->no_fast_path,
                                  .locals = options->locals,
                                  .freeze = options->freeze,
                                  .n_freeze = options->n_freeze,
@@ -147,7 +151,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                         options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
+        return onv_fail_choice(err, "optimizer", options->train, strlen(options->train),
+                               onv_optimizer_choice);
     how->train.accumulate = options->accumulate;
     ONV_TRY(read_sharing(options, how, err));
     ONV_TRY(

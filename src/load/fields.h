@@ -63,7 +63,7 @@ const char *onv_message_name(onv_message message);
 
 #define ONV_NOTE_SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 
-/* In a line of a trace: it calls a torch.autograd.Function. Traces without it are dropped. */
+/* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
