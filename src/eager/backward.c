@@ -104,11 +104,10 @@ static void count_lost(onv_simulation *s, uint32_t index)
 
 static void let_saved_go(onv_simulation *s, uint32_t index)
 {
-    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
-        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
-        onv_sim_release(s, *row);
-        *row = ONV_NO_ROW;
-    }
+    if (s->eager->ops.at[index].life == ONV_LIFE_OUTPUT)
+        onv_sim_linger(s, index);
+    else
+        onv_sim_forget(s, index);
     onv_frame_leave(s, index);
 }
 

@@ -198,6 +198,7 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
         bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);

@@ -134,6 +134,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
+/* Lets go of it: now, or with the next pass's loss. */
+void onv_sim_forget(onv_simulation *s, uint32_t index);
+void onv_sim_linger(onv_simulation *s, uint32_t index);
 /* A quantized matrix of the operation in the type of its other operand. */
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);

@@ -266,6 +266,8 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(statements_note(b, pb, &node));
     node.has_bias = has_bias(pb);
     node.asks_for_float32 = asks_for_float32(pb);
+    for (size_t i = 0; i < pb->n_metadata_props; i++)
+        node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

@@ -305,13 +305,17 @@ static void uneven_padding_makes_a_copy(void **state)
 {
     (void)state;
     static const struct {
-        const char *attributes;
+        const char *attributes, *rules;
         uint64_t bytes;
-    } cases[] = {{"pads=[1,1]", 2 * 4 * 10 * 4}, {"pads=[2,0]", 2 * 4 * 12 * 4}};
-    for (size_t i = 0; i < 2; i++) {
+    } cases[] = {{"pads=[1,1]", NULL, 2 * 4 * 10 * 4},
+                 {"pads=[2,0]", NULL, 2 * 4 * 12 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv", 2 * 4 * 10 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv, FuseConvPad", 2 * 4 * 12 * 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[2,4,10]");
         model_weight(m, "w", "f32[4,4,3]");
+        model_rules(m, cases[i].rules);
         model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
         model_output(m, "y", "f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
@@ -414,7 +418,8 @@ static void missing_numbers_are_calls(void **state)
     static const step read_thrice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
                                        {"Sin", "a", "b", "", CALL("sin", "sin.default")},
                                        {"Cos", "a", "d", "", CALL("cos", "cos.default")},
-                                       {"Exp", "a", "c", "", CALL("exp", "exp.default")}};
+                                       {"Exp", "a", "e", "", CALL("exp", "exp.default")},
+                                       {"Add", "d e", "c", "", CALL("add", "add.Tensor")}};
     const struct {
         const step *steps;
         uint32_t n;
@@ -430,7 +435,7 @@ static void missing_numbers_are_calls(void **state)
         {read_once, 3, "sub_1", 2, NULL, false},
         {read_once, 3, "sub_2", 2, "merged or removed 1 calls (sub)", false},
         /* Exp keeps its result. */
-        {read_thrice, 4, "sub_3", 3, "merged 2 calls", false},
+        {read_thrice, 5, "sub_3", 3, "merged 2 calls", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         step all[MAX_STEPS] = {0};

@@ -32,6 +32,7 @@ struct model {
     char trace[512];  /* likewise */
     char classes[256];
     char call[256];
+    const char *rules;
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -293,6 +294,24 @@ void model_role(model *m, const char *name, const char *role)
     put_message(current(m), 13, &info);
 }
 
+void model_rules(model *m, const char *rules)
+{
+    m->rules = rules;
+}
+
+void model_parameters(model *m, const char *names)
+{
+    char text[1024] = "\n# inputs\n";
+    size_t n = strlen(text);
+    for (size_t length; *names != '\0'; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        n += (size_t)snprintf(text + n, sizeof text - n, "p_%zu: PARAMETER target='%.*s'\n", n,
+                              (int)length, names);
+        if (n >= sizeof text) fail_msg("too many names");
+    }
+    put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
+}
+
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes)
 {
@@ -318,7 +337,9 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
     if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
     if (m->call[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.fx_node", m->call);
+    if (m->rules != NULL) put_note(&node, 9, "pkg.onnxscript.rewriter.rule_name", m->rules);
     m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = '\0';
+    m->rules = NULL;
     put_message(current(m), 1, &node);
 }
 

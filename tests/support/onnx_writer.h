@@ -77,6 +77,10 @@ void model_call(model *m, const char *operation, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
+/* The next node came from these rules of the exporter's optimizer. */
+void model_rules(model *m, const char *rules);
+/* The graph's note of all parameters: names with a space between. */
+void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);
