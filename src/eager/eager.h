@@ -96,6 +96,9 @@ typedef struct onv_eager_op {
     bool has_backward;             /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */
+    bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
+    bool extras_first; /* what backward alone reads stands before its results */
+    bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
 
@@ -165,8 +168,10 @@ typedef struct onv_lower_options {
     bool locals;      /* calls of modules hold what they can (eager/calls.h) */
     bool as_exported; /* no pattern is recognised */
     bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
-    bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
-    onv_dtype amp;    /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
+    bool
+        checkpoints; /* segments run twice: what autograd copies of its operands ends the second run */
+    bool on_cpu;     /* what PyTorch keeps on the CPU: dropout masks of floats */
+    onv_dtype amp;             /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
     const char *const *freeze; /* globs on names of parameters and modules */
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are frozen */

@@ -50,6 +50,13 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 
+/* Whether residual blocks overwrite the result of their branch, in an export without notes. */
+typedef enum onv_updates {
+    ONV_UPDATES_UNKNOWN,
+    ONV_UPDATES_NO,
+    ONV_UPDATES_YES,
+} onv_updates;
+
 typedef struct onv_lowering {
     onv_model *model;
     const onv_lower_options *options;
@@ -59,6 +66,7 @@ typedef struct onv_lowering {
     onv_fusions fusions;
     uint32_t *tensor_of;            /* by value; ONV_NO_TENSOR: none yet, or on the host */
     bool *tensor_known;             /* by value: tensor_of is set */
+    uint8_t residual_updates;       /* onv_updates */
     bool *one_reader;               /* by value: known to have one, and what it is a view of, too */
     bool has_notes;                 /* the export notes parameters, modules and operations */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */

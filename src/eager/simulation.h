@@ -101,6 +101,9 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+
+/* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
 /* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */

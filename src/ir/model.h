@@ -140,6 +140,7 @@ typedef struct onv_node {
     onv_graph_id graph;   /* the graph it stands in */
     uint8_t provider;     /* onv_provider; set by rewriting */
     bool has_bias;   /* where metadata says so: PyTorch's linear layer, even if this has none */
+    bool is_update;  /* likewise: Python's line is an augmented assignment, x += y */
     int32_t version; /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */

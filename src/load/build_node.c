@@ -193,6 +193,17 @@ static onv_status function_note(onv_builder *b, const Onnx__NodeProto *pb, const
     return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+static bool is_update(const Onnx__NodeProto *pb)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_TRACE) == 0 &&
+            onv_is_update_note(note->value, strlen(note->value)))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the call of a linear layer has a third argument, its bias. */
 static bool has_bias(const Onnx__NodeProto *pb)
 {
@@ -237,6 +248,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(function_note(b, pb, &node.function));
     node.has_bias = has_bias(pb);
+    node.is_update = is_update(pb);
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

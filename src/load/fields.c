@@ -1,5 +1,7 @@
 #include "load/fields.h"
 
+#include <string.h>
+
 /* Fields that are not listed are dropped. Names and numbers are those of proto/onnx.proto. */
 enum { MOST_NUMBER = 25 };
 
@@ -147,4 +149,12 @@ const char *onv_message_name(onv_message message)
 const onv_field *onv_message_field(onv_message message, uint32_t number)
 {
     return number <= MOST_NUMBER ? &messages[message].fields[number] : &unknown;
+}
+
+bool onv_is_update_note(const char *text, size_t bytes)
+{
+    while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == ' ')) bytes--;
+    size_t line = bytes;
+    while (line > 0 && text[line - 1] != '\n') line--;
+    return memmem(text + line, bytes - line, ONV_NOTE_UPDATE, sizeof ONV_NOTE_UPDATE - 1) != NULL;
 }

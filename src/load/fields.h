@@ -3,6 +3,7 @@
 #define ONV_LOAD_FIELDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum onv_message {
@@ -60,8 +61,13 @@ const char *onv_message_name(onv_message message);
 #define ONV_NOTE_CALL    "pkg.torch.onnx.fx_node"
 #define ONV_NOTE_ROLE    "pkg.torch.export.graph_signature.InputSpec.kind"
 
-/* In a line of a trace: it calls a torch.autograd.Function. Traces without it are dropped. */
+/* In a line of a trace: it calls a torch.autograd.Function. Traces
+ * without it and without an update are dropped. */
 #define ONV_NOTE_APPLY ".apply("
+
+/* In the last line of a trace: it overwrites what it adds to. */
+#define ONV_NOTE_UPDATE " += "
+bool onv_is_update_note(const char *trace, size_t bytes);
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
 #define ONV_NOTE_LINEAR "aten.linear.default](args = ("

@@ -142,9 +142,10 @@ static bool calls_linear(const unsigned char *text, size_t bytes)
     return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
 }
 
-static bool calls_function(const unsigned char *text, size_t bytes)
+static bool tells_something(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_APPLY, sizeof ONV_NOTE_APPLY - 1) != NULL;
+    return memmem(text, bytes, ONV_NOTE_APPLY, sizeof ONV_NOTE_APPLY - 1) != NULL ||
+           onv_is_update_note((const char *)text, bytes);
 }
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
@@ -162,7 +163,7 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
             continue; /* fields 1 and 2 */
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
-               (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || calls_function(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || tells_something(at, (size_t)value)) &&
                (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }

@@ -201,13 +201,17 @@ static void functions_come_from_metadata(void **state)
     (void)state;
     static const struct {
         const char *trace, *function;
+        bool is_update;
     } cases[] = {
-        {"line 3, in forward\n    return GeLUFunction.apply(x)", "GeLUFunction"},
-        {"y = nets.Outer.apply(x)\n  z = Inner_2.apply(y)\n", "Inner_2"},
-        {"net.apply(x)", ""},
-        {".apply(x)", ""},
-        {"return torch.relu(x)", ""},
-        {"Open.apply(\xff", ""},
+        {"line 3, in forward\n    return GeLUFunction.apply(x)", "GeLUFunction", false},
+        {"y = nets.Outer.apply(x)\n  z = Inner_2.apply(y)\n", "Inner_2", false},
+        {"net.apply(x)", "", false},
+        {".apply(x)", "", false},
+        {"return torch.relu(x)", "", false},
+        {"File \"resnet.py\", line 102, in forward\n    out += identity\n", "", true},
+        {"    out += identity\n  File \"nets.py\", line 3\n    return x + self.block(x)", "",
+         false},
+        {"Open.apply(\xff", "", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         msg *graph = m_graph("x", "y"), *node = m_node("Relu", "r", "x", "y");
@@ -216,6 +220,7 @@ static void functions_come_from_metadata(void **state)
         msg *file = m_model(graph);
         onv_model *model = built_load(file);
         assert_string_equal(model->nodes.at[0].function, cases[i].function);
+        assert_int_equal(model->nodes.at[0].is_update, cases[i].is_update);
         built_done(model, file);
     }
 }
