@@ -272,7 +272,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    ONV_TRY(onv_eager_lower(model, live, is_host, &options->train.lower, &eager, err));
+    onv_lower_options lower = options->train.lower;
+    lower.checkpoints = options->checkpoint != NULL;
+    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;

@@ -107,6 +107,9 @@ typedef struct onv_eager_op {
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */
     uint8_t life;      /* onv_life */
+    bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
+    bool extras_first; /* what backward alone reads stands before its results */
+    bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
 
@@ -179,8 +182,10 @@ typedef struct onv_lower_options {
     bool folded_norms; /* batch norms that the export folded stay folded */
     bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
     bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
-    bool on_cpu;       /* what PyTorch keeps on the CPU: dropout masks of floats */
-    onv_dtype amp;     /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
+    /* Segments run twice: what autograd copies of its operands ends the second run. */
+    bool checkpoints;
+    bool on_cpu;               /* what PyTorch keeps on the CPU: dropout masks of floats */
+    onv_dtype amp;             /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
     const char *const *freeze; /* globs on names of parameters and modules */
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are frozen */

@@ -143,6 +143,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
+    uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
+    /* What overwrites its input copies it for a backward alone. */
+    if (op->extras_first && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     if (op->workspace.state_bytes > 0 && s->state_row == ONV_NO_ROW)
         s->state_row = onv_sim_alloc(s, op->workspace.state_bytes, ONV_BUFFER_WORKSPACE,
@@ -151,7 +154,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         op->workspace.stands_long
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
-    make_extras(s, op);
+    if (!op->extras_first) make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
     bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
@@ -161,7 +164,8 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
     onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
-    if (!within) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    onv_sim_release(s, copies);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
         let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);

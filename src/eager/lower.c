@@ -90,6 +90,16 @@ static bool is_activation(const char *op_type)
     return is_among(op_type, names, sizeof names / sizeof names[0]);
 }
 
+/* nn.ReLU6, which networks use in place: its backward needs the input, so autograd keeps a copy, and the result takes
+ * the place of the input. */
+static bool overwrites_clone(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    return !l->options->inference && !l->options->no_inplace && !l->options->checkpoints &&
+           strcmp(node->op_type, "Clip") == 0 && is_number(l, node, 1, 0) &&
+           is_number(l, node, 2, 6) && onv_tensor_at(l, onv_node_in(l, node, 0)).dtype == dtype &&
+           onv_tensor_needs_grad(l, onv_node_in(l, node, 0)) && onv_may_overwrite(l, node, 0);
+}
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
@@ -114,12 +124,20 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     uint32_t out = in_place    ? in[0]
                    : pointwise ? onv_node_new_pointwise(l, node, dtype)
                                : onv_node_new(l, node, 0, dtype);
+    bool clones = !in_place && overwrites_clone(l, node, dtype);
+    if (clones) {
+        onv_eager_tensor t = onv_tensor_at(l, in[0]);
+        out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    }
     onv_emit_begin(l, name_of(l, node));
-    l->op.in_place = in_place;
+    l->op.in_place = in_place || clones;
+    if (clones) onv_emit_extra(l, onv_tensor_at(l, in[0]).bytes, 1, "input");
+    l->op.extras_first = clones;
+    l->op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
         onv_emit_in(l, x, onv_tensor_is_float(l, x) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
-        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, x);
+        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0 && !clones) onv_emit_save(l, x);
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);

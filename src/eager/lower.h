@@ -52,6 +52,13 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
+/* Whether residual blocks overwrite the result of their branch, in an export without notes. */
+typedef enum onv_updates {
+    ONV_UPDATES_UNKNOWN,
+    ONV_UPDATES_NO,
+    ONV_UPDATES_YES,
+} onv_updates;
+
 typedef struct onv_lowering {
     onv_model *model;
     const onv_lower_options *options;
@@ -59,12 +66,13 @@ typedef struct onv_lowering {
     const bool *is_host;
     onv_eager *eager;
     onv_fusions fusions;
-    uint32_t *tensor_of;     /* by value; ONV_NO_TENSOR: none yet, or on the host */
-    bool *tensor_known;      /* by value: tensor_of is set */
-    bool *one_reader;        /* by value: known to have one, and what it is a view of, too */
-    bool has_notes;          /* the export notes parameters, modules and operations */
-    const char **listed;     /* names of all parameters, sorted; see signature.c */
-    bool *explained, *waits; /* of them: the file has its tensor; a bias that was dropped */
+    uint32_t *tensor_of;      /* by value; ONV_NO_TENSOR: none yet, or on the host */
+    bool *tensor_known;       /* by value: tensor_of is set */
+    uint8_t residual_updates; /* onv_updates */
+    bool *one_reader;         /* by value: known to have one, and what it is a view of, too */
+    bool has_notes;           /* the export notes parameters, modules and operations */
+    const char **listed;      /* names of all parameters, sorted; see signature.c */
+    bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
     size_t n_listed;
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */

@@ -22,6 +22,7 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
     onv_emit_extra(l, groups, sizeof(float), "1/std");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -127,6 +128,7 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
     uint64_t channels = (uint64_t)(t.dims[0] * t.dims[1]) * sizeof(float);
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    op->copies_first = false; /* factors, not copies */
     op->forward_temp_bytes = 2 * channels;
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
 }
@@ -281,6 +283,7 @@ static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t
     onv_conv_problem p;
     if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
     l->eager->uses_cudnn = true;
+    l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
     first.first = true;
     onv_eager_workspace of[3] = {0};
@@ -321,6 +324,7 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     /* Over time; images whose channels come last are taken as they are. */
     if (x != ONV_NO_TENSOR && t.rank == 3 && !onv_tensor_is_contiguous(&t))
         onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
@@ -352,6 +356,7 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    l->op.extras_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;

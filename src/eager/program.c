@@ -68,6 +68,12 @@ void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
         *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
 }
 
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+{
+    if (!op->copies_first || bytes == 0) return ONV_NO_ROW;
+    return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
+}
+
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
@@ -347,6 +353,15 @@ static void make_master_grads(onv_simulation *s)
     }
 }
 
+/* A tensor for each parameter, all alive until the step ends. */
+static void make_list(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+        if (storage->trained) onv_sim_temporary(s, part_of(s, storage), storage->label);
+    }
+}
+
 static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
 {
     uint64_t most = 0, before = 0;
@@ -357,9 +372,9 @@ static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
         for (uint32_t k = 0; k < temps->each; k++) add(&one, bytes);
         if (one > most) most = one;
         before = bytes;
-        for (uint32_t k = 0; k < temps->lists; k++) onv_sim_temporary(s, bytes, storage->label);
     }
     onv_sim_temporary(s, most, s->options->optimizer->name);
+    for (uint32_t k = 0; k < temps->lists; k++) make_list(s);
 }
 
 static void optimizer_step(onv_simulation *s)
@@ -371,10 +386,19 @@ static void optimizer_step(onv_simulation *s)
     bool masters = s->options->master_weights && on_device;
     if (masters) make_master_grads(s);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
-    if (s->iteration == 0) make_states(s, temps.counter_bytes);
+    if (s->iteration == 0 && !optimizer->states_first) make_states(s, temps.counter_bytes);
     if (on_device) run_step(s, &temps);
     for (uint32_t i = 0; i < s->eager->storages.count && masters && !s->failed; i++)
         onv_sim_release(s, s->master_rows[i]);
+}
+
+/* Those that an optimizer makes when it is made itself. */
+static void make_first_states(onv_simulation *s)
+{
+    onv_optimizer_temps temps;
+    onv_optimizer_temps_of(s->options->optimizer, s->options->impl, s->options->weight_decay,
+                           &temps);
+    make_states(s, temps.counter_bytes);
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -410,6 +434,7 @@ static onv_status run(onv_simulation *s, onv_error *err)
     if (s->master_rows == NULL) return onv_fail_memory(err);
     onv_sim_place_permanent(s);
     place_copies(s);
+    if (s->options->optimizer->states_first) make_first_states(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

@@ -101,6 +101,8 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
+/* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
 /* What the thread's handle of cuBLAS keeps, if it has not got it. */
 void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
 /* That, and the rest, allocated now and freed before anything else is allocated. */

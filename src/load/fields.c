@@ -1,5 +1,7 @@
 #include "load/fields.h"
 
+#include <string.h>
+
 /* Fields that are not listed are dropped. Names and numbers are those of proto/onnx.proto. */
 enum { MOST_NUMBER = 25 };
 

@@ -3,6 +3,7 @@
 #define ONV_LOAD_FIELDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum onv_message {

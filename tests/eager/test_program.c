@@ -381,6 +381,49 @@ static void options_move_memory(void **state)
     trainer_close(&t);
 }
 
+/* The first buffer of a kind whose label ends so; UINT32_MAX: there is none. */
+static uint32_t first_of(const onv_timeline *timeline, onv_buffer_kind kind, const char *end)
+{
+    size_t n = strlen(end);
+    for (uint32_t i = 0; i < timeline->buffers.count; i++) {
+        const onv_buffer *b = &timeline->buffers.at[i];
+        size_t length = b->label != NULL ? strlen(b->label) : 0;
+        if (b->kind == kind && length >= n && strcmp(b->label + length - n, end) == 0) return i;
+    }
+    return UINT32_MAX;
+}
+
+/* What the reserved figure depends on: the order in which PyTorch makes tensors. */
+static void tensors_are_made_in_pytorchs_order(void **state)
+{
+    (void)state;
+    for (int vit = 0; vit < 2; vit++) {
+        trainer t;
+        onv_eager eager;
+        onv_train_program program;
+        onv_error err = {0};
+        trainer_open_sample(&t, vit ? "vit-small-train" : "resnet18-train", 2);
+        onv_train_options options = with("adagrad");
+        options.lower.cuda = onv_cuda_library_defaults();
+        assert_int_equal(
+            onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err), ONV_OK);
+        assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err),
+                         ONV_OK);
+        const onv_timeline *timeline = &program.timeline;
+        uint32_t states = first_of(timeline, ONV_BUFFER_STATE, "");
+        assert_true(states < first_of(timeline, ONV_BUFFER_ACTIVATION, ""));
+        if (vit) { /* a mask before what is dropped */
+            uint32_t mask = first_of(timeline, ONV_BUFFER_ACTIVATION, "mask");
+            assert_true(mask < first_of(timeline, ONV_BUFFER_ACTIVATION, "/dropout/Dropout"));
+        } else { /* out += identity */
+            assert_int_equal(first_of(timeline, ONV_BUFFER_ACTIVATION, "/Add"), UINT32_MAX);
+        }
+        onv_train_program_cleanup(&program);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+    }
+}
+
 /* From the second iteration on all are equal: a longer run has the same peak. */
 static void iterations_are_periodic(void **state)
 {
@@ -466,6 +509,7 @@ int main(void)
         cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
+        cmocka_unit_test(tensors_are_made_in_pytorchs_order),
         cmocka_unit_test(iterations_are_periodic),
         cmocka_unit_test(peaks_agree_with_the_tracker),
         cmocka_unit_test(every_allocation_may_fail),
