@@ -162,6 +162,8 @@ typedef struct onv_options {
     bool as_exported;       /* no operator that the exporter decomposed is recognised */
     const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
+    bool compile;           /* training under torch.compile too */
+    double compile_budget;  /* its activation_memory_budget, from 0 to 1 */
     const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
@@ -196,6 +198,7 @@ static inline onv_options onv_options_default(void)
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
     options.attention_dropout = -1;
+    options.compile_budget = 1;
     return options;
 }
 
@@ -302,6 +305,17 @@ typedef struct onv_checkpoint_info {
 /* False beyond the last one. */
 ONV_API bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
                                      onv_checkpoint_info *info);
+
+/* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
+typedef struct onv_compiled_info {
+    double budget;
+    uint64_t saved_activation_bytes, peak_bytes;
+    uint64_t recompute_macs, pass_macs; /* as above */
+    size_t saved;                       /* tensors that the network keeps */
+} onv_compiled_info;
+
+/* False where it was not asked for. */
+ONV_API bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info);
 
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */

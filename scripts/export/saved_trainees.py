@@ -84,7 +84,7 @@ def attention_by(kernel):
         F.scaled_dot_product_attention = plain
 
 
-def saved_bytes(model, x, dtype=None, kernel=None):
+def saved_bytes(model, x, dtype=None, kernel=None, loss=True):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
         return tensor.untyped_storage()._cdata
@@ -101,7 +101,8 @@ def saved_bytes(model, x, dtype=None, kernel=None):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), attention_by(kernel), autocast(dtype):
         output = model(x)
-        loss_of(output, targets_of(output))
+        if loss:
+            loss_of(output, targets_of(output))
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
     total = sum(size for address, size in storages.items() if address not in parameters)
     return total - of_buffers, of_buffers
