@@ -5,6 +5,7 @@
     python scripts/export/compiled.py measure DIR [NAME...]            NAME.compiled.json: saved bytes at some budgets;
                                                                        NAME.graph: the joint graph, and what is saved
     python scripts/export/compiled.py operators DIR [NAME...]          both, of networks around one operation
+    python scripts/export/compiled.py peaks DIR [NAME...]              NAME.peak.json: of training, batch 16, by Inductor
     python scripts/export/compiled.py table DIR --exe onnxvram         the table of docs/checkpointing.md
 
 torch.compile traces the network in training mode with Inductor's decompositions, Inductor's passes over the joint graph
@@ -14,13 +15,15 @@ of what eager autograd saves. `measure` needs the CUDA build of PyTorch and a de
 """
 
 import argparse
+from copy import deepcopy
 import gc
 import json
 import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
 from default_trainees import slug, read  # noqa: E402
 import fresh_networks as fresh  # noqa: E402
 
@@ -50,22 +53,19 @@ def networks():
         "ResNet-50": trainee("resnet50"),
         "BERT": (fresh.transformer("BertForMaskedLM", "BertConfig", **words), fresh.tokens(64)),
         "GPT-2": (fresh.transformer("GPT2LMHeadModel", "GPT2Config", n_embd=128, n_layer=4, n_head=4, vocab_size=2000,
-                                    bos_token_id=0, eos_token_id=0), fresh.tokens(64)),
+                                    bos_token_id=0, eos_token_id=0, use_cache=False), fresh.tokens(64)),
         "U-Net": trainee("unet"),
         "ConvNeXt-T": trainee("convnext_tiny"),
         "MobileNetV3-L": trainee("mobilenet_v3_large"),
         "small ViT": trainee("small_vit"),
         "MobileNetV2": trainee("mobilenet_v2"),
         # Chosen before the program had seen any of them.
-        "DenseNet-121": trainee("densenet121"),
         "RegNetY-400MF": trainee("regnet_y_400mf"),
         "Swin-T": trainee("swin_t"),
         "Qwen3": (fresh.transformer("Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=32, **words),
                   fresh.tokens(64)),
         "MambaOut": (fresh.timm_model("mambaout_femto"), fresh.image(64)),
         "DLA-34": (fresh.timm_model("dla34"), fresh.image(64)),
-        "FNet": (fresh.transformer("FNetForMaskedLM", "FNetConfig", vocab_size=2000, hidden_size=128,
-                                   num_hidden_layers=4, intermediate_size=344), fresh.tokens(64)),
         "DistilBERT": (fresh.transformer("DistilBertForMaskedLM", "DistilBertConfig", vocab_size=2000, dim=128,
                                          n_layers=4, n_heads=4, hidden_dim=344), fresh.tokens(64)),
     }
@@ -87,21 +87,22 @@ def operators():
 
     def rows(operation, width=64):
         def make():
-            return nn.Sequential(nn.Linear(32, 64), operation if isinstance(operation, nn.Module) else Call(operation),
-                                 nn.Linear(width, 16))
+            return around(nn.Linear(32, 64), operation, nn.Linear(width, 16))
         return make, lambda device: torch.rand(24, 32, device=device)
 
     def images(operation, channels=8):
         def make():
-            return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1),
-                                 operation if isinstance(operation, nn.Module) else Call(operation),
-                                 nn.Conv2d(channels, 4, 3, padding=1))
+            return around(nn.Conv2d(3, 8, 3, padding=1), operation, nn.Conv2d(channels, 4, 3, padding=1))
         return make, lambda device: torch.rand(3, 3, 16, 16, device=device)
 
     def volumes(operation):
         def make():
-            return nn.Sequential(nn.Conv3d(3, 8, 3, padding=1), operation, nn.Conv3d(8, 4, 3, padding=1))
+            return around(nn.Conv3d(3, 8, 3, padding=1), operation, nn.Conv3d(8, 4, 3, padding=1))
         return make, lambda device: torch.rand(3, 3, 8, 8, 8, device=device)
+
+    def around(first, operation, last):
+        """Layers of its own each time."""
+        return nn.Sequential(first, deepcopy(operation) if isinstance(operation, nn.Module) else Call(operation), last)
 
     class Attention(nn.Module):
         def __init__(self, attend):
@@ -161,7 +162,6 @@ def is_part(node):
 
 def partition(network, budgets):
     """The joint graph, and what is saved at each budget: rows of (name, operator, dtype, shape, storage's bytes)."""
-    from copy import deepcopy
     import torch
     import torch._functorch.config as config
     from functorch.compile import make_boxed_func
@@ -242,6 +242,23 @@ def write_graph(found, budgets, out):
             print(*r, file=out)
 
 
+PEAK_BATCH = 16
+
+
+def measure_peak(network):
+    """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
+    import contextlib
+    from default_trainees import peak
+
+    def make():
+        model = network[0]()
+        model.compile()
+        return model
+
+    fresh.BATCH = PEAK_BATCH
+    return peak((make, network[1]), "momentum", contextlib.nullcontext())
+
+
 def difference(predicted, measured):
     return "exact" if predicted == measured else f"{100 * (predicted - measured) / measured:+.2f} %"
 
@@ -314,7 +331,7 @@ def in_child(work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "measure", "operators", "table"))
+    parser.add_argument("what", choices=("export", "measure", "operators", "peaks", "table"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
@@ -336,11 +353,12 @@ def main():
             if arguments.what == "export":
                 export(table[name], base + ".onnx")
                 return
-            result = measure(table[name], base + ".graph")
-            with open(base + ".compiled.json", "w") as file:
+            result = (measure_peak(table[name]) if arguments.what == "peaks" else
+                      measure(table[name], base + ".graph"))
+            with open(base + suffix, "w") as file:
                 json.dump(result, file)
             print(name, result, flush=True)
-        suffix = ".onnx" if arguments.what == "export" else ".compiled.json"
+        suffix = {"export": ".onnx", "peaks": ".peak.json"}.get(arguments.what, ".compiled.json")
         if not os.path.exists(base + suffix):
             in_child(work)
 

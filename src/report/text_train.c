@@ -153,10 +153,10 @@ static void write_compiled(const onv_training *t, const onv_page *page)
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, 3);
-    const char *share =
-        onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text;
-    add(&table, page, "activations", c->saved_activation_bytes,
-        onv_arena_printf(page->arena, "saved for backward: %s of eager PyTorch's", share));
+    const char *note = onv_arena_printf(
+        page->arena, "saved for backward: %s of eager PyTorch's",
+        onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text);
+    add(&table, page, "activations", c->saved_activation_bytes, note);
     add(&table, page, "peak", c->peak_bytes, "of the eager step that keeps these");
     onv_table_finish(&table, page);
     if (c->recomputed_macs > 0)
