@@ -162,8 +162,6 @@ typedef struct onv_options {
     bool as_exported;       /* no operator that the exporter decomposed is recognised */
     const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
-    bool compile;           /* training under torch.compile too */
-    double compile_budget;  /* its activation_memory_budget, from 0 to 1 */
     const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
@@ -187,9 +185,11 @@ typedef struct onv_options {
         compute_capability; /* 10 * major + minor of the device whose libraries take workspaces:
                                     80, 86, 89; 0: 90 */
     bool channels_last,
-        no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
-    bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
-    const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
+        no_tf32;           /* settings of PyTorch: how tensors of convolutions lie, and compute */
+    bool cudnn_benchmark;  /* likewise: the first iteration tries all kernels */
+    const char *pytorch;   /* a release of onv_pytorch_name(); NULL: the first */
+    bool compile;          /* training under torch.compile, too */
+    double compile_budget; /* its activation_memory_budget, from 0 to 1 */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -141,7 +141,7 @@ def operators():
         "max_pool3d": volumes(nn.Sequential(nn.ReLU(), nn.MaxPool3d(2))), "batch_norm3d": volumes(nn.BatchNorm3d(8)),
         "squeeze_excitation": images(lambda x: x * x.mean((2, 3), keepdim=True).sigmoid()),
         "bilinear": images(nn.Upsample(scale_factor=2, mode="bilinear")), "nearest": images(nn.Upsample(scale_factor=2)),
-        "pad": images(lambda x: F.pad(x, (1, 1, 1, 1))), "reflect": images(nn.ReflectionPad2d(1)),
+        "reflect": images(nn.ReflectionPad2d(1)),
         "conv_transpose": images(nn.ConvTranspose2d(8, 8, 2, stride=2)),
         "concatenation": images(lambda x: torch.cat([x, x.relu()], 1), 16), "pixel_shuffle": images(nn.PixelShuffle(2), 2),
         "attention": attention(F.scaled_dot_product_attention),

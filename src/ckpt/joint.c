@@ -155,6 +155,12 @@ static uint64_t times(uint64_t a, uint64_t b)
     return onv_u64_mul(a, b, &product) ? product : UINT64_MAX;
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
 /* The nth storage that the tape's operation makes for its backward; SIZE_MAX: there is none. */
 static uint64_t extra_bytes(const builder *b, uint32_t nth)
 {
@@ -179,10 +185,8 @@ static uint64_t row_bytes(const builder *b)
 static uint64_t result_bytes(const builder *b)
 {
     uint64_t all = 0, extra;
-    for (uint32_t k = 0; k < b->op->n_out; k++)
-        if (!onv_u64_add(all, tensor_at(b, b->op->out[k])->bytes, &all)) return UINT64_MAX;
-    for (uint32_t k = 0; (extra = extra_bytes(b, k)) != UINT64_MAX; k++)
-        if (!onv_u64_add(all, extra, &all)) return UINT64_MAX;
+    for (uint32_t k = 0; k < b->op->n_out; k++) all = plus(all, tensor_at(b, b->op->out[k])->bytes);
+    for (uint32_t k = 0; (extra = extra_bytes(b, k)) != UINT64_MAX; k++) all = plus(all, extra);
     return all;
 }
 
@@ -202,6 +206,7 @@ static uint64_t size_of(const builder *b, char letter)
     case '1':
     case '2': return extra_bytes(b, (uint32_t)(letter - '0'));
     case 'b': return out->elems;
+    case 'q': return plus(out->bytes, out->elems);
     case 'm': return x->elems;
     case 'f': return times(out->elems, sizeof(float));
     case 'i': return times(out->elems, sizeof(int64_t));
@@ -369,13 +374,18 @@ static void add_by_recipe(builder *b, const onv_joint_recipe *recipe)
     if (gives_grads(b)) run(b, recipe->backward);
 }
 
-/* Rows of a trained table are looked up by a kernel of its own, other elements by a pointwise one. */
+/* Rows of a trained table are looked up by a kernel of its own, other elements by a pointwise one; the
+ * backward of pooling in three dims is a kernel. */
 static const char *recipe_name(const builder *b)
 {
+    enum { VOLUME = 5 };
     const onv_eager_op *op = b->op;
-    if (strcmp(op->name, "Gather") != 0) return op->name;
-    bool is_table = op->n_in > 0 && tensor_at(b, op->in[0].tensor)->is_leaf;
-    return is_table ? "embedding" : "GatherND";
+    bool looks_up = strcmp(op->name, "Gather") == 0;
+    if (looks_up && op->n_in > 0 && tensor_at(b, op->in[0].tensor)->is_leaf) return "embedding";
+    if (looks_up) return "GatherND";
+    if (strcmp(op->name, "max_pool") == 0 && tensor_at(b, op->out[0])->rank == VOLUME)
+        return "max_pool3d";
+    return op->name;
 }
 
 static void add_op(builder *b)

@@ -207,7 +207,7 @@ typedef struct far_search {
 } far_search;
 
 /* What a search over many uses of one value may look at, all of them together. */
-static const uint64_t max_far_work = UINT64_C(2000000000);
+static const uint64_t max_far_work = UINT64_C(500000000);
 
 static void reach(const onv_cut_graph *g, far_search *s, uint32_t node, bool fused)
 {

@@ -9,7 +9,7 @@
  *
  * Inputs are x, y, z, w, the result is o. Kinds are p (pointwise, and reductions), v (a view), g (a part
  * of a result of several tensors), c (products), n (kernels of their own); capitals have such a result.
- * Sizes are o, x, y (like these), a (all results of the tape's operation), r (its statistics: of each
+ * Sizes are o, x, y (like these), a (all results of the tape's operation), q (o and b), r (its statistics: of each
  * row, each channel), R (two of them), b and m (a byte for each element of o and x), f (a float32), i
  * (an int64), 0 to 2 (the tape's extra storages), 3 (eight bytes). A variable that nothing defines (no
  * bias) is left out; a pointwise operation that it leaves with one operand of two is none.
@@ -48,6 +48,7 @@
 #define OF_HARD_SWISH  "l=pm(x) k=pm(x) e=po(x) f=po(e) !p(l,k,f)"
 #define OF_CLAMP       "l=pm(x) k=pm(x) m=pm(l,k) !p(m)"
 #define OF_EXTREME     "m=pm(x,o) !p(m) c=po(m) !p(c)"
+#define MAX_POOL       "A=Nq(x) o=go(A) j=gb(A)"
 #define RANDOM         "s=n3() o=no(s)"
 #define DROPOUT        "s=n3() u=nf(s) k=pb(u) a=po(k,x) o=po(a)"
 #define OF_DROPOUT     "c=po(k) d=po(c) !p(d)"
@@ -109,6 +110,7 @@ static const onv_joint_recipe recipes[] = {
     {"Reciprocal", NULL, NULL},
     {"ReduceMax", "o=po(x)", OF_EXTREME},
     {"ReduceMin", "o=no(x)", OF_EXTREME},
+    {"Resize", "o=no(x)", ""},
     {"Round", NULL, NULL},
     {"ScatterElements", "o=no(x,y,z)", "!n(y)"},
     {"ScatterND", "o=no(x,y,z)", "!n(y)"},
@@ -167,7 +169,8 @@ static const onv_joint_recipe recipes[] = {
     {"log_softmax", LOG_SOFTMAX, OF_LOG_SOFTMAX},
     {"logsumexp", NULL, NULL},
     {"max", NULL, NULL},
-    {"max_pool", "A=No(x) o=go(A) j=gb(A)", "i=pi(j) q=vi(i) !n(q)"},
+    {"max_pool", MAX_POOL, "i=pi(j) q=vi(i) !n(q)"},
+    {"max_pool3d", MAX_POOL, "i=pi(j) !n(x,i)"},
     {"mean", NULL, NULL},
     {"mish", MISH, OF_MISH},
     {"mm", "o=co(x,y)", "!c1(x) B=vy(y) !c0(B)"},
