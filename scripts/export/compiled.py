@@ -124,7 +124,7 @@ def operators():
         "hardswish": rows(nn.Hardswish()), "hardsigmoid": rows(nn.Hardsigmoid()), "relu6": rows(nn.ReLU6()),
         "leaky_relu": rows(nn.LeakyReLU()), "elu": rows(nn.ELU()), "selu": rows(nn.SELU()), "celu": rows(nn.CELU()),
         "softplus": rows(nn.Softplus()), "mish": rows(nn.Mish()), "sigmoid": rows(nn.Sigmoid()), "tanh": rows(nn.Tanh()),
-        "prelu": rows(nn.PReLU()), "log_sigmoid": rows(nn.LogSigmoid()), "glu": rows(nn.GLU(), 32),
+        "prelu": rows(nn.PReLU(64)), "log_sigmoid": rows(nn.LogSigmoid()), "glu": rows(nn.GLU(), 32),
         "softsign": rows(nn.Softsign()), "softmax": rows(nn.Softmax(-1)), "log_softmax": rows(nn.LogSoftmax(-1)),
         "dropout": rows(nn.Dropout(0.1)), "layer_norm": rows(nn.LayerNorm(64)), "rms_norm": rows(nn.RMSNorm(64)),
         "exp": rows(torch.exp), "sqrt": rows(lambda x: torch.sqrt(x.abs() + 1)), "sin": rows(torch.sin),

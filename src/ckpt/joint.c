@@ -70,18 +70,30 @@ static void set_node(builder *b, uint32_t tensor, uint32_t node)
     b->joint->nodes.at[node].tensor = tensor;
 }
 
-/* What no operation makes: parameters, buffers, the batch. */
-static void add_primals(builder *b)
+static void add_primal(builder *b, const onv_eager_storage *storage, uint64_t bytes,
+                       uint32_t tensor)
+{
+    uint32_t node = add_node(b, ONV_JOINT_PRIMAL, false, bytes, NULL, 0);
+    if (b->failed) return;
+    b->joint->nodes.at[node].is_free = storage->kind != ONV_STORAGE_INPUT;
+    if (tensor != ONV_NO_TENSOR) set_node(b, tensor, node);
+}
+
+/* What no operation makes: parameters, buffers, the batch. Some are not read by any. */
+static void add_primals(builder *b, bool *is_read)
 {
     for (uint32_t i = 0; i < b->eager->tensors.count && !b->failed; i++) {
         const onv_eager_tensor *t = tensor_at(b, i);
         const onv_eager_storage *storage = &b->eager->storages.at[t->storage];
         b->node_of[i] = ONV_JOINT_NONE;
+        is_read[t->storage] = true;
         if (b->is_made[i] || storage->on_host || storage->kind > ONV_STORAGE_CONSTANT) continue;
-        uint32_t node = add_node(b, ONV_JOINT_PRIMAL, false, t->bytes, NULL, 0);
-        if (b->failed) return;
-        b->joint->nodes.at[node].is_free = storage->kind != ONV_STORAGE_INPUT;
-        set_node(b, i, node);
+        add_primal(b, storage, t->bytes, i);
+    }
+    for (uint32_t i = 0; i < b->eager->storages.count && !b->failed; i++) {
+        const onv_eager_storage *storage = &b->eager->storages.at[i];
+        if (!is_read[i] && storage->kind == ONV_STORAGE_BUFFER)
+            add_primal(b, storage, storage->bytes, ONV_NO_TENSOR);
     }
 }
 
@@ -459,12 +471,13 @@ onv_status onv_joint_make(const onv_eager *eager, onv_arena *arena, onv_joint *j
     b.node_of = ONV_ARENA_ARRAY(arena, uint32_t, n);
     b.has_grad = ONV_ARENA_ARRAY(arena, bool, n);
     b.is_made = ONV_ARENA_ARRAY(arena, bool, n);
+    bool *is_read = ONV_ARENA_ARRAY(arena, bool, eager->storages.count);
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < eager->ops.count; i++)
         for (uint32_t k = 0; k < eager->ops.at[i].n_out; k++)
             b.is_made[eager->ops.at[i].out[k]] = true;
     find_grads(&b);
-    add_primals(&b);
+    add_primals(&b, is_read);
     for (uint32_t i = 0; i < eager->first_loss_op && !b.failed; i++) {
         b.op = &eager->ops.at[i];
         b.op_index = i;

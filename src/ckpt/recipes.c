@@ -28,6 +28,11 @@
 #define OF_CHANNELS                                                                                \
     "E=vr(M) F=vr(E) G=vr(F) H=po(x,G) !p(H) I=pr(S,S) !p(I) J=pr(S,y) K=vr(J) L=vr(K) N=vr(L) "   \
     "!p(N) !p(S)"
+/* Of channels of each sample: weight and bias are repeated. */
+#define REPEATED "e=nr(y) f=nr(z) A=vr(e) B=vr(A) k=po(h,B) C=vr(f) D=vr(C) o=po(k,D)"
+#define OF_REPEATED                                                                                \
+    "E=vr(M) F=vr(E) G=vr(F) H=po(x,G) !p(H) I=pr(S,S) !p(I) J=pr(S,e) K=vr(J) L=vr(K) N=vr(L) "   \
+    "!p(N) !p(S)"
 #define OF_ROWS        "e=pr(s) !p0(e) !p(h) !p0(y)"
 #define ATTENTION      "A=Ca(x,y,z,w) o=go(A) l=g0(A) s=g1(A) t=g2(A)"
 #define OF_ATTENTION   "!c(x,y,z,w,o,l,s,t)"
@@ -159,7 +164,7 @@ static const onv_joint_recipe recipes[] = {
     {"hardsigmoid", HARD_SIGMOID "o=po(c)", OF_CLAMP},
     {"hardswish", HARD_SWISH, OF_HARD_SWISH},
     {"hardtanh", "a=po(x) o=po(a)", OF_CLAMP},
-    {"instance_norm", STATISTICS AFFINE, OF_CHANNELS},
+    {"instance_norm", STATISTICS REPEATED, OF_REPEATED},
     {"layer_norm",
      "V=PR(x) v=gr(V) m=gr(V) a=pr(v) s=pr(a) d=po(x,m) h=po(d,s) k=po(h,y) o=po(k,z)", OF_ROWS},
     {"log10", NULL, NULL},

@@ -58,6 +58,7 @@ static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_valu
 typedef struct attention {
     const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
     const onv_node *dropout, *last;
+    const onv_node *turns[3]; /* what the newer exporter turns the key by */
     guard guard;
     onv_value_id query, key, mask;
 } attention;
@@ -68,6 +69,31 @@ static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
     a->scale = scaling(s, value, &value);
     a->scores = onv_find_sole(s, value, "MatMul");
     return a->scores != NULL;
+}
+
+/* The newer exporter turns a key by Reshape to three dims, Transpose, Reshape. PyTorch has the key as it was. */
+static void find_turned_key(const onv_finder *s, attention *a)
+{
+    const onv_node *last = onv_find_sole(s, a->key, "Reshape");
+    const onv_node *turn = last != NULL ? onv_find_sole(s, last->inputs[0], "Transpose") : NULL;
+    const onv_node *first = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
+    if (first == NULL || !onv_is_value(first->inputs[0])) return;
+    const onv_type *from = &onv_model_value(s->model, first->inputs[0])->type;
+    const onv_type *to = &onv_model_value(s->model, a->key)->type;
+    int rank = from->rank;
+    if (rank < 3 || to->rank != rank) return;
+    for (int i = 0; i < rank; i++) {
+        int other = i + 2 < rank ? i : 2 * rank - 3 - i; /* the last two change places */
+        if (!onv_dim_same(from->dims[i], to->dims[other])) return;
+    }
+    const onv_attr *perm = onv_node_attr(turn, "perm");
+    if (perm == NULL || perm->kind != ONV_ATTR_INTS || perm->count != 3 || perm->ints[0] != 0 ||
+        perm->ints[1] != 2)
+        return;
+    a->key = first->inputs[0];
+    a->turns[0] = first;
+    a->turns[1] = turn;
+    a->turns[2] = last;
 }
 
 static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
@@ -135,7 +161,8 @@ static void publish_attention(onv_finder *s, const attention *a)
 {
     const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
                                       a->add,         a->cast,      a->softmax, a->guard.is_nan,
-                                      a->guard.where, a->cast_back, a->dropout, a->last};
+                                      a->guard.where, a->cast_back, a->dropout, a->last,
+                                      a->turns[0],    a->turns[1],  a->turns[2]};
     onv_group g = {0};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
@@ -178,6 +205,7 @@ void onv_find_attention(onv_finder *s, const onv_node *softmax)
     bool fuses =
         s->fusing == ONV_FUSE_ATTENTION || (s->fusing == ONV_FUSE_CALLS && is_call(&a, by_parts));
     if (fits && fuses) {
+        find_turned_key(s, &a);
         publish_attention(s, &a);
         return;
     }

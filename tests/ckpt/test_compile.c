@@ -8,9 +8,10 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "ckpt/compile.h"
+#include "ckpt/joint.h"
 #include "graph/storage.h"
 #include "support/flow.h"
 
@@ -25,15 +26,13 @@ static onv_compiled compile(const char *path, const char *dims, double budget)
     flow f;
     bool *is_host;
     const onv_compiled *result = NULL;
-    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE,
-                                           .attention = ONV_ATTENTION_AUTO,
-                                           .attention_dropout = -1}};
+    onv_train_options options = {
+        .optimizer = onv_optimizer_find("sgd"),
+        .lower = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_AUTO, .attention_dropout = -1}};
     flow_open(&f, path, dims, NULL);
     onv_status status = onv_mark_host_values(&f.model, &f.live, &is_host, &err);
     if (status == ONV_OK)
-        status =
-            onv_compile_training(&f.model, &f.live, is_host, &options, budget, &result, &err);
+        status = onv_compile_training(&f.model, &f.live, is_host, &options, budget, &result, &err);
     if (status != ONV_OK) fail_msg("%s at %g: %s", path, budget, err.message);
     onv_compiled copy = *result;
     copy.saved = NULL; /* goes with the model */
@@ -76,19 +75,38 @@ static void networks_keep_what_the_partition_kept(void **state)
         {"vit-small-train", {0}},
         {"mobilenet_v2-train", {0}},
     };
+    char path[1024];
     json_t *all = truth();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const json_t *row = json_object_get(all, rows[i].sample);
         if (row == NULL) fail_msg("%s was not measured", rows[i].sample);
-        compare(rows[i].sample, flow_sample(rows[i].sample), "batch=4", row, rows[i].most);
+        snprintf(path, sizeof path, ONV_SOURCE_DIR "/samples/%s.onnx", rows[i].sample);
+        compare(rows[i].sample, path, "batch=4", row, rows[i].most);
     }
     json_decref(all);
+}
+
+/* Percent; the others agree to the byte. Of resizing the indices are not counted, and of tiny networks a
+ * statistic may be kept that was not. */
+static const double *most_of(const char *name)
+{
+    static const double exact[N_BUDGETS] = {0};
+    static const struct {
+        const char *name;
+        double most[N_BUDGETS];
+    } others[] = {
+        {"bilinear", {1.3, 0}},
+        {"nearest", {0.3, 0}},
+        {"group_norm", {0, 0, 0.2}},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i].name, name) == 0) return others[i].most;
+    return exact;
 }
 
 static void operations_keep_what_the_partition_kept(void **state)
 {
     (void)state;
-    static const double exact[N_BUDGETS] = {0};
     json_t *all = truth();
     const char *name;
     json_t *row;
@@ -100,18 +118,31 @@ static void operations_keep_what_the_partition_kept(void **state)
         FILE *file = fopen(path, "rb");
         if (file == NULL) continue; /* a sample */
         fclose(file);
-        compare(name, path, NULL, row, exact);
+        compare(name, path, "", row, most_of(name));
         n++;
     }
-    assert_true(n > 30);
+    assert_true(n > 50);
     json_decref(all);
+}
+
+/* The table is in order. */
+static void recipes_are_found(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "Abs",   "CumSum",   "PRelu", "RandomUniformLike", "Softmax", "Xor",  "add", "add_",
+        "addmm", "dropout_", "log1p", "logsumexp",         "mm",      "relu", "to",  "var"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (onv_joint_recipe_of(names[i]) == NULL) fail_msg("%s", names[i]);
+    assert_null(onv_joint_recipe_of("Ab"));
+    assert_null(onv_joint_recipe_of("no such operation"));
 }
 
 /* Less is kept, and more computed again. */
 static void budgets_are_a_front(void **state)
 {
     (void)state;
-    const char *path = flow_sample("resnet18-train");
+    const char *path = flow_sample("resnet18-train.onnx");
     onv_compiled before = compile(path, "batch=4", 1);
     assert_int_equal(before.recomputed_macs, 0);
     assert_true(before.n_saved > 20);
@@ -132,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_keep_what_the_partition_kept),
         cmocka_unit_test(operations_keep_what_the_partition_kept),
+        cmocka_unit_test(recipes_are_found),
         cmocka_unit_test(budgets_are_a_front),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
