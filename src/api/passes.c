@@ -215,11 +215,12 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
 {
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
-    if (order == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no order '%s'", name);
+    if (order == NULL) return onv_fail_choice(err, "order", name, strlen(name), onv_order_choice);
     onv_order_options how = {
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
         return onv_fail(err, ONV_ERR_USAGE,
                         "%llu tensors have no size, so training cannot be sized: bind all "

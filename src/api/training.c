@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/names.h"
 #include "eager/pytorch.h"
 
 /* The index of a name in a list; `count` where it is not there. NULL is the first one. */
@@ -147,7 +148,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
                         options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "there is no optimizer '%s'", options->train);
+        return onv_fail_choice(err, "optimizer", options->train, strlen(options->train),
+                               onv_optimizer_choice);
     how->train.accumulate = options->accumulate;
     ONV_TRY(read_sharing(options, how, err));
     ONV_TRY(

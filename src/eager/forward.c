@@ -61,7 +61,7 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     s->made_row[index] = s->row_of[index];
     if (!again && s->held_until != NULL && s->held_until[index] > 0) {
         s->held_row[index] = s->row_of[index];
-        onv_sim_hold(s, s->row_of[index]);
+        if (!s->options->notes_holds) onv_sim_hold(s, s->row_of[index]);
     }
     if (!storage->is_output || again) return;
     if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
@@ -146,12 +146,22 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
 }
 
+static void note_hold(onv_simulation *s, uint32_t row)
+{
+    if (row == ONV_NO_ROW) return;
+    onv_noted_hold hold = {row, (uint32_t)s->timeline->steps.count - 1};
+    if (!onv_vec_push(&s->program->holds, hold)) s->failed = true;
+}
+
 /* Calls that return after operation `op` let go what they held. */
 static void end_holds(onv_simulation *s, uint32_t op)
 {
     uint32_t next = s->held_until != NULL ? s->first_held[op] : 0;
     for (; next > 0; next = s->next_held[next - 1]) {
-        onv_sim_release(s, s->held_row[next - 1]);
+        if (s->options->notes_holds)
+            note_hold(s, s->held_row[next - 1]);
+        else
+            onv_sim_release(s, s->held_row[next - 1]);
         s->held_row[next - 1] = ONV_NO_ROW;
     }
 }

@@ -240,7 +240,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
-    if (s->options->lower.locals) ONV_TRY(find_held(s, err));
+    if (s->options->lower.locals || s->options->notes_holds) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
@@ -447,6 +447,7 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
 void onv_train_program_cleanup(onv_train_program *program)
 {
     onv_timeline_cleanup(&program->timeline);
+    onv_vec_cleanup(&program->holds);
     *program = (onv_train_program){0};
 }
 

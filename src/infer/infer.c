@@ -1,6 +1,7 @@
 #include "infer/infer.h"
 
 #include "infer/driver.h"
+#include "infer/rebatch.h"
 #include "load/limits.h"
 #include "load/load.h"
 
@@ -115,12 +116,15 @@ static onv_status run_graphs(onv_driver *driver)
         ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
     for (;;) {
         ONV_TRY(onv_bind_made(driver, &again));
-        if (!again) return ONV_OK;
+        if (!again) break;
         onv_driver_rewind(driver, mark);
         driver->runs = 0;
         start_graphs(driver);
         ONV_TRY(onv_driver_run_graph(driver, (onv_graph_id){0}));
     }
+    if (driver->rebatch.needed) ONV_TRY(onv_rebatch_store(driver));
+    onv_rebatch_tell(driver);
+    return ONV_OK;
 }
 
 static onv_status run(onv_driver *driver)
