@@ -54,6 +54,7 @@
 #define OF_CLAMP       "l=pm(x) k=pm(x) m=pm(l,k) !p(m)"
 #define OF_EXTREME     "m=pm(x,o) !p(m) c=po(m) !p(c)"
 #define MAX_POOL       "A=Nq(x) o=go(A) j=gb(A)"
+#define SHUFFLE        "a=vx(x) b=vx(a) c=po(b) o=vo(c)"
 #define RANDOM         "s=n3() o=no(s)"
 #define DROPOUT        "s=n3() u=nf(s) k=pb(u) a=po(k,x) o=po(a)"
 #define OF_DROPOUT     "c=po(k) d=po(c) !p(d)"
@@ -78,6 +79,7 @@ static const onv_joint_recipe recipes[] = {
     {"Cos", NULL, NULL},
     {"Cosh", NULL, NULL},
     {"CumSum", "o=no(x)", ""},
+    {"DepthToSpace", SHUFFLE, ""},
     {"Elu", ELU, OF_ELU},
     {"Equal", NULL, NULL},
     {"Erf", NULL, NULL},
@@ -128,6 +130,7 @@ static const onv_joint_recipe recipes[] = {
     {"Softmax", SOFTMAX, OF_SOFTMAX},
     {"Softplus", SOFTPLUS, OF_SOFTPLUS},
     {"Softsign", NULL, NULL},
+    {"SpaceToDepth", SHUFFLE, ""},
     {"Sqrt", NULL, NULL},
     {"Tan", NULL, NULL},
     {"Tanh", "o=po(x)", "u=po(o,o) v=po(u) !p(v)"},

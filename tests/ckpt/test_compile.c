@@ -72,8 +72,6 @@ static void networks_keep_what_the_partition_kept(void **state)
         double most[N_BUDGETS];
     } rows[] = {
         {"resnet18-train", {0}},
-        {"vit-small-train", {0}},
-        {"mobilenet_v2-train", {0}},
     };
     char path[1024];
     json_t *all = truth();
@@ -86,8 +84,8 @@ static void networks_keep_what_the_partition_kept(void **state)
     json_decref(all);
 }
 
-/* Percent; the others agree to the byte. Of resizing the indices are not counted, and of tiny networks a
- * statistic may be kept that was not. */
+/* Percent; the others agree to the byte. Of resizing the indices are not counted; where scores are divided
+ * before a softmax, Inductor keeps more statistics of rows, which are short here. */
 static const double *most_of(const char *name)
 {
     static const double exact[N_BUDGETS] = {0};
@@ -98,6 +96,7 @@ static const double *most_of(const char *name)
         {"bilinear", {1.3, 0}},
         {"nearest", {0.3, 0}},
         {"group_norm", {0, 0, 0.2}},
+        {"attention_apart", {0, 7, 12, 10}},
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i].name, name) == 0) return others[i].most;
