@@ -30,9 +30,6 @@ import fresh_networks as fresh  # noqa: E402
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
 
 
-SAMPLES = {"resnet18-train": "ResNet-18", "vit-small-train": "small ViT", "mobilenet_v2-train": "MobileNetV2"}
-
-
 def networks():
     """Name: (make, make input on a device)."""
     def trainee(name):
@@ -58,7 +55,6 @@ def networks():
         "ConvNeXt-T": trainee("convnext_tiny"),
         "MobileNetV3-L": trainee("mobilenet_v3_large"),
         "small ViT": trainee("small_vit"),
-        "MobileNetV2": trainee("mobilenet_v2"),
         # Chosen before the program had seen any of them.
         "RegNetY-400MF": trainee("regnet_y_400mf"),
         "Swin-T": trainee("swin_t"),

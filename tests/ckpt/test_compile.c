@@ -72,6 +72,7 @@ static void networks_keep_what_the_partition_kept(void **state)
         double most[N_BUDGETS];
     } rows[] = {
         {"resnet18-train", {0}},
+        {"vit-small-train", {0}},
     };
     char path[1024];
     json_t *all = truth();
