@@ -219,8 +219,13 @@ typedef struct onv_options {
     const onv_baseline *baseline; /* of before, to compare with; NULL: none */
     bool has_max_growth;
     uint32_t max_growth_basis_points; /* hundredths of a percent that a figure may grow by */
-    bool compile;                     /* training under torch.compile, too */
-    double compile_budget;            /* its activation_memory_budget, from 0 to 1 */
+    bool folded_norms; /* batch norms that the export folded are folded in the network, too */
+    bool
+        graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
+                             module, and no name, holds a value longer than it is read */
+    bool no_fast_path;     /* layers of nn.TransformerEncoder run operation by operation */
+    bool compile;          /* training under torch.compile, too */
+    double compile_budget; /* its activation_memory_budget, from 0 to 1 */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -95,6 +95,9 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                 onv_error *err)
 {
     *lower = (onv_lower_options){.as_exported = options->as_exported,
+                                 .folded_norms = options->folded_norms,
+                                 .graph_module = options->graph_module,
+                                 .no_fast_path = options->no_fast_path,
                                  .locals = options->locals,
                                  .freeze = options->freeze,
                                  .n_freeze = options->n_freeze,

@@ -49,6 +49,9 @@ enum {
     OPT_WEIGHTS,
     OPT_POOL,
     OPT_AS_EXPORTED,
+    OPT_FOLDED_NORMS,
+    OPT_GRAPH_MODULE,
+    OPT_NO_FAST_PATH,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
@@ -145,7 +148,13 @@ static const option_row rows[] = {
     {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
      "frozen linear layers in fewer bits; see below"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
-     "train the exporter's operators, not those that it decomposed"},
+     "run the exporter's operators, not those that it decomposed"},
+    {OPT_FOLDED_NORMS, "folded-norms", no_argument, NULL,
+     "eager PyTorch: batch norms that the export folded are folded in the network, too"},
+    {OPT_GRAPH_MODULE, "graph-module", no_argument, NULL,
+     "eager PyTorch: the network is a torch.fx.GraphModule, whose code holds no value too long"},
+    {OPT_NO_FAST_PATH, "no-fast-path", no_argument, NULL,
+     "eager PyTorch: layers of nn.TransformerEncoder run operation by operation"},
     {OPT_LOCALS, "locals", no_argument, NULL,
      "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
@@ -326,6 +335,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
     case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
+    case OPT_FOLDED_NORMS: cli->analysis.folded_norms = true; return ONV_CLI_RUN;
+    case OPT_GRAPH_MODULE: cli->analysis.graph_module = true; return ONV_CLI_RUN;
+    case OPT_NO_FAST_PATH: cli->analysis.no_fast_path = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
     case OPT_COMPILE: return onv_cli_set_compile(cli, arg);

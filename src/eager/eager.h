@@ -162,11 +162,14 @@ typedef struct onv_lower_options {
     uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
     const char *losses;   /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
-    bool locals;      /* calls of modules hold what they can (eager/calls.h) */
-    bool as_exported; /* no pattern is recognised */
-    bool no_inplace;  /* activations make new tensors; otherwise Relu overwrites where it may */
-    bool on_cpu;      /* what PyTorch keeps on the CPU: dropout masks of floats */
-    onv_dtype amp;    /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
+    bool locals;       /* calls of modules hold what they can (eager/calls.h) */
+    bool graph_module; /* there are no calls of modules, and nothing of this kind is held */
+    bool as_exported;  /* no pattern is recognised */
+    bool folded_norms; /* batch norms that the export folded stay folded */
+    bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
+    bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
+    bool on_cpu;       /* what PyTorch keeps on the CPU: dropout masks of floats */
+    onv_dtype amp;     /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
     const char *const *freeze; /* globs on names of parameters and modules */
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are frozen */

@@ -319,7 +319,13 @@ static void report_inference(onv_lowering *l)
 {
     const onv_eager *e = l->eager;
     const onv_node *fast = find_fast_path(l->model);
-    if (fast != NULL)
+    if (l->fusions.n_fast_layers > 0)
+        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast->name,
+                       "%u layers of nn.TransformerEncoder are counted as PyTorch runs them in "
+                       "inference, by one call each (the fast path); --no-fast-path counts the "
+                       "operations of the export",
+                       l->fusions.n_fast_layers);
+    else if (fast != NULL && onv_takes_fast_path(l))
         onv_model_diag(
             l->model, ONV_NOTE, "fast-path", fast->name,
             "in inference PyTorch may run nn.MultiheadAttention and "
@@ -330,7 +336,7 @@ static void report_inference(onv_lowering *l)
             l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
             "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
             "or products, this one first: their results, %llu bytes together, are counted; "
-            "--as-exported leaves them out",
+            "--folded-norms leaves them out",
             e->restored_norms, (unsigned long long)e->restored_bytes);
 }
 
@@ -456,7 +462,8 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                             : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm, &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm,
+                                    onv_takes_fast_path(&l), &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) lower_graph(&l);

@@ -78,6 +78,7 @@ typedef struct onv_lowering {
     uint32_t first_storage; /* those before were made outside of the region */
     uint64_t *fused_macs;   /* by fusion */
     onv_node_id node;
+    bool has_bias;    /* products have one, even if the file has none */
     const char *part; /* of it; see onv_eager_op */
     /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
     size_t working_op;
@@ -108,6 +109,12 @@ typedef struct onv_lowering {
     onv_status status;
     onv_error *err;
 } onv_lowering;
+
+/* Room for a shape on the stack. */
+typedef struct onv_shape {
+    uint32_t rank;
+    int64_t dims[ONV_MAX_RANK];
+} onv_shape;
 
 /* --- emit.c ------------------------------------------------------------------------------------ */
 
@@ -161,6 +168,10 @@ uint64_t onv_derivative_temps(const onv_lowering *l);
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+bool onv_takes_fast_path(const onv_lowering *l);
+/* The kernel alone; its result has the shape. */
+uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,
+                            uint32_t mask, const onv_shape *shape);
 /* What scaled_dot_product_attention's softmax looks for: a byte for each score that is -inf, one for
  * each row of them, and a zero. */
 uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores);
@@ -190,12 +201,6 @@ void onv_check_patterns(onv_lowering *l);
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
-
-/* Room for a shape on the stack. */
-typedef struct onv_shape {
-    uint32_t rank;
-    int64_t dims[ONV_MAX_RANK];
-} onv_shape;
 
 /* False where there is no such value, or status is set. */
 bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape);
@@ -253,6 +258,8 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t bias);
 /* What CUDA's dropout makes of x: a new tensor and a mask of bytes. */
 uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b);
+void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Inference: is the node's module one that works in place, and may the operation that reads `value`

@@ -227,8 +227,9 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
     const onv_cuda_library_settings *cuda = &l->options->cuda;
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b), c = onv_tensor_at(l, bias);
     if (x.elems == 0 || y.elems == 0) return;
-    bool is_dropped = bias == ONV_NO_TENSOR && onv_is_node(l->node) &&
-                      onv_model_node(l->model, l->node)->has_bias;
+    bool has_bias =
+        l->has_bias || (onv_is_node(l->node) && onv_model_node(l->model, l->node)->has_bias);
+    bool is_dropped = bias == ONV_NO_TENSOR && has_bias;
     bool is_vector = x.rank == 2 && (is_dropped || (bias != ONV_NO_TENSOR && c.rank == 1));
     onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
     onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],

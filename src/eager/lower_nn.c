@@ -62,14 +62,13 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
-    if (l->options->inference && !l->options->as_exported && has_folded_norm(l, node)) {
+    if (l->options->as_exported || l->options->folded_norms) return false;
+    if (l->options->inference && has_folded_norm(l, node)) {
         *norm_bias = *bias;
         *bias = ONV_NO_TENSOR;
         return true;
     }
-    if (l->options->as_exported || node->source_op == NULL ||
-        strstr(node->source_op, "batch_norm") == NULL)
-        return false;
+    if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
     const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
     const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;
@@ -139,30 +138,42 @@ static void lower_group_norm(onv_lowering *l, const onv_node *node)
 }
 
 /* Centred, or by the root of the mean of squares alone. */
-static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
-                            bool centres, onv_value_id result)
+static uint32_t emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                                bool centres)
 {
     x = onv_amp_fp32(l, x);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return;
+    if (x == ONV_NO_TENSOR) return x;
     if (axis < 0) axis += t.rank;
     uint64_t rows = 1;
     for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
     const char *name = centres ? "layer_norm" : "rms_norm";
-    onv_value_set(l, result, emit_norm(l, name, x, w, b, rows, centres, out));
+    return emit_norm(l, name, x, w, b, rows, centres, out);
+}
+
+uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b)
+{
+    return emit_layer_norm(l, x, w, b, -1, true);
+}
+
+static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                           bool centres, onv_value_id result)
+{
+    uint32_t out = emit_layer_norm(l, x, w, b, axis, centres);
+    if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
 }
 
 static void lower_layer_norm(onv_lowering *l, const onv_node *node)
 {
-    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                    onv_node_int(node, "axis", -1), true, node->outputs[0]);
+    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                   onv_node_int(node, "axis", -1), true, node->outputs[0]);
 }
 
 static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 {
-    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
-                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
+    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
+                   onv_node_int(node, "axis", -1), false, node->outputs[0]);
 }
 
 /* --- Convolution ------------------------------------------------------------------------------- */
@@ -474,16 +485,16 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
             onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
         break;
     case ONV_FUSION_LAYER_NORM:
-        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1,
-                        true, f->out);
+        set_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1, true,
+                       f->out);
         break;
     case ONV_FUSION_GROUP_NORM:
         emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
                         f->groups, f->out);
         break;
     case ONV_FUSION_RMS_NORM:
-        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
-                        f->out);
+        set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
+                       f->out);
         break;
     case ONV_FUSION_BATCH_NORM: {
         onv_eager_tensor t = onv_tensor_at(l, x);
@@ -496,6 +507,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     }
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
+    case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {
         onv_shape shape;

@@ -212,7 +212,7 @@ static onv_status find_held(onv_simulation *s, onv_error *err)
     size_t n = s->eager->storages.count;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(&calls, s->eager, true, &s->arena, &s->held_until, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &s->held_until, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
     s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
@@ -240,7 +240,8 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
-    if (s->options->lower.locals || s->options->notes_holds) ONV_TRY(find_held(s, err));
+    bool holds = s->options->lower.locals || s->options->notes_holds;
+    if (holds && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);

@@ -136,6 +136,8 @@ typedef struct onv_node {
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
     const char *call_classes; /* of those, likewise */
+    const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
+    bool overwrites;          /* the last of them is like `x += y` */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint8_t provider;     /* onv_provider; set by rewriting */

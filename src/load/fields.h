@@ -60,7 +60,7 @@ const char *onv_message_name(onv_message message);
 #define ONV_NOTE_CALL    "pkg.torch.onnx.fx_node"
 #define ONV_NOTE_ROLE    "pkg.torch.export.graph_signature.InputSpec.kind"
 
-/* In a line of a trace: it calls a torch.autograd.Function. Traces without it are dropped. */
+/* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */

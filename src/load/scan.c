@@ -142,13 +142,7 @@ static bool calls_linear(const unsigned char *text, size_t bytes)
     return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
 }
 
-static bool calls_function(const unsigned char *text, size_t bytes)
-{
-    return memmem(text, bytes, ONV_NOTE_APPLY, sizeof ONV_NOTE_APPLY - 1) != NULL;
-}
-
-/* Metadata decides nothing, so what is no plain key and value is dropped without a word. Most of it
- * is stack traces of some KiB a node, of which few tell something. */
+/* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
     static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
@@ -162,7 +156,6 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
             continue; /* fields 1 and 2 */
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
-               (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || calls_function(at, (size_t)value)) &&
                (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }

@@ -39,10 +39,10 @@ static void write_line(const onv_page *page, const char *text)
     onv_page_line(page);
 }
 
-/* More than a fiftieth apart. */
+/* More than a hundredth apart. */
 static bool differs(uint64_t low, uint64_t high)
 {
-    return high > low && high - low > low / 50;
+    return high > low && high - low > low / 100;
 }
 
 /* What the export does not tell of eager PyTorch. */

@@ -198,7 +198,7 @@ static void a_branch_may_be_the_first_to_multiply(void **state)
     options.inference = true;
     trainer_open_model(&t, m);
     assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
-    assert_int_equal(onv_inference_build(&t.model, &eager, false, &timeline, &err), ONV_OK);
+    assert_int_equal(onv_inference_build(&t.model, &eager, &options, &timeline, &err), ONV_OK);
     uint32_t kept = 0;
     for (size_t i = 0; i < timeline.buffers.count; i++)
         if (timeline.buffers.at[i].kind == ONV_BUFFER_WORKSPACE) {

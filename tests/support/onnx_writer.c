@@ -29,7 +29,7 @@ struct model {
     int64_t opset;
     buffer imports;   /* of other domains */
     char source[256]; /* of the next node */
-    char trace[256];  /* likewise */
+    char trace[512];  /* likewise */
     char classes[256];
     char call[256];
 };
@@ -354,6 +354,15 @@ void model_class(model *m, const char *module_class, const char *aten)
 void model_trace(model *m, const char *line)
 {
     snprintf(m->trace, sizeof m->trace, "File \"net.py\", line 1, in forward\n    %s", line);
+}
+
+void model_statement(model *m, unsigned number, const char *line)
+{
+    snprintf(m->trace, sizeof m->trace,
+             "File \"net.py\", line 3, in forward\n    return self.net(x)\n"
+             "  File \"net.py\", line 9, in helper\n    x = y\n"
+             "  File \"net.py\", line %u, in forward\n    %s",
+             number, line);
 }
 
 void model_linear_call(model *m, const char *arguments)

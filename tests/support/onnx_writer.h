@@ -70,6 +70,8 @@ void model_source(model *m, const char *module, const char *operation);
 void model_class(model *m, const char *module_class, const char *aten);
 /* The line of Python that called it. */
 void model_trace(model *m, const char *line);
+/* The same with what called that: a line of the model's own forward, and of a helper between. */
+void model_statement(model *m, unsigned number, const char *line);
 /* The call of PyTorch's linear layer that it was, with these arguments. */
 void model_linear_call(model *m, const char *arguments);
 
