@@ -456,7 +456,10 @@ typedef enum onv_format {
     ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
     ONV_FORMAT_FORMULA_PYTHON, /* Python, */
     ONV_FORMAT_FORMULA_C,      /* C */
-    ONV_FORMAT_MARKDOWN        /* a summary for a pull request */
+    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON       /* JSON */
 } onv_format;
 
 typedef struct onv_report_options {

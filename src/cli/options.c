@@ -221,6 +221,7 @@ static void list_names(FILE *to, const char *title, const char *(*name)(size_t, 
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
@@ -399,11 +400,27 @@ static bool shows_examples(const onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
-        if (format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+        if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
             (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
             return true;
     }
     return false;
+}
+
+/* The formats of a diff in place of those of a report. */
+static onv_cli_verdict choose_diff(onv_cli *cli)
+{
+    if (cli->n_models != 2)
+        return onv_cli_reject("diff takes two models, as in onnxvram diff OLD.onnx NEW.onnx");
+    if (cli->together || cli->baseline != NULL)
+        return onv_cli_reject("diff makes no --together and takes no --baseline");
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        if (cli->outputs[i].format != ONV_FORMAT_JSON)
+            return onv_cli_reject("diff writes text, --format markdown or --json");
+        cli->outputs[i].format = ONV_FORMAT_DIFF_JSON;
+    }
+    cli->format = cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_DIFF_MARKDOWN : ONV_FORMAT_DIFF;
+    return ONV_CLI_RUN;
 }
 
 static onv_cli_verdict check(onv_cli *cli)
@@ -430,7 +447,7 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
         return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
-    if (cli->analysis.has_max_growth && cli->baseline == NULL)
+    if (cli->analysis.has_max_growth && cli->baseline == NULL && !cli->is_diff)
         return onv_cli_reject(
             "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
@@ -450,6 +467,7 @@ static onv_cli_verdict check(onv_cli *cli)
     }
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
+    if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
@@ -518,8 +536,9 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         if (rows[i].has_arg == required_argument) *to++ = ':';
     }
     const option_row *last = NULL; /* whose value has just been read */
+    cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
     opterr = 0;
-    optind = 1;
+    optind = cli->is_diff ? 2 : 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;

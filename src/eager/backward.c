@@ -22,7 +22,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
     }
     grad->row = ONV_NO_ROW;
     onv_shard_take_grad(s, t->storage);
-    if (s->options->offload < ONV_OFFLOAD_GRADIENTS) return;
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS || s->sharding != NULL) return;
     onv_sim_release(s, *at);
     *at = ONV_NO_ROW;
 }
@@ -104,11 +104,10 @@ static void count_lost(onv_simulation *s, uint32_t index)
 
 static void let_saved_go(onv_simulation *s, uint32_t index)
 {
-    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
-        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
-        onv_sim_release(s, *row);
-        *row = ONV_NO_ROW;
-    }
+    if (s->eager->ops.at[index].life == ONV_LIFE_OUTPUT)
+        onv_sim_linger(s, index);
+    else
+        onv_sim_forget(s, index);
     onv_frame_leave(s, index);
 }
 

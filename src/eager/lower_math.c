@@ -218,7 +218,7 @@ static onv_eager_workspace of_cublas(onv_lowering *l, onv_cublas_workspace w)
 {
     l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
     return (onv_eager_workspace){
-        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .is_kept = w.is_kept};
+        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .kept_bytes = w.kept_bytes};
 }
 
 /* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */
@@ -384,7 +384,11 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < 2; k++)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
-    uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    onv_eager_tensor w = onv_tensor_at(l, in[1]);
+    uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
+                                                              : ONV_NO_TENSOR;
+    uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(l, in[0], in[1], bias)
+                                         : onv_emit_matmul(l, in[0], in[1]);
     if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);
     if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
@@ -407,6 +411,9 @@ static void lower_gemm(onv_lowering *l, const onv_node *node)
     uint32_t b = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t c = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &c, &norm_bias);
+    onv_eager_tensor w = onv_tensor_at(l, b);
+    if (c == ONV_NO_TENSOR && w.rank == 2)
+        c = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
     c = onv_amp_low(l, c);
     if (onv_node_int(node, "transA", 0) != 0) a = transposed(l, a);
     if (onv_node_int(node, "transB", 0) != 0) b = transposed(l, b);

@@ -61,17 +61,20 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
     if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
 }
 
+void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (workspace->kept_bytes > 0 && *kept == ONV_NO_ROW)
+        *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
+}
+
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
     uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
-    uint32_t *kept = &s->handle_row[s->in_backward];
-    if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;
-    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library);
-    if (workspace->is_kept) {
-        *kept = row;
-        return;
-    }
+    onv_sim_handle(s, workspace);
+    uint32_t row =
+        bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library) : ONV_NO_ROW;
     if (row == ONV_NO_ROW) return;
     s->timeline->buffers.at[row].is_transient = true;
     onv_sim_release(s, row);
@@ -125,6 +128,10 @@ static void place(onv_simulation *s, uint32_t index)
         s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
     uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
     uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
+    if (parameter && is_sharded && s->options->offload != ONV_OFFLOAD_NOTHING) {
+        add(&s->program->parts.host_bytes, bytes);
+        bytes = 0;
+    }
     s->row_of[index] =
         onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
     s->made_row[index] = s->row_of[index];
@@ -191,6 +198,7 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
         bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);

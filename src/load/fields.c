@@ -36,6 +36,7 @@ static const message_row messages[ONV_MSG_COUNT] = {
                            [12] = {"output", ONV_USE_MANY, ONV_MSG_VALUE_INFO},
                            [13] = {"value_info", ONV_USE_MANY, ONV_MSG_VALUE_INFO},
                            [15] = {"sparse_initializer", ONV_USE_MANY, ONV_MSG_SPARSE_TENSOR},
+                           [16] = {"metadata_props", ONV_USE_NOTES, 0},
                        }},
     [ONV_MSG_NODE] = {"NodeProto",
                       {

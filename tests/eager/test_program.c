@@ -184,6 +184,41 @@ static void gradients_of_readers_add_in_place(void **state)
 
 /* Two products of one tensor, and what the second reads: an output that operations read has no loss, the others
  * one each, and the losses are added up. */
+/* w1 is in front of a rounding to integers: it gets no gradient and no state, and what its side keeps goes
+ * with the forward pass, at whose end the peak is. An output without a loss keeps it. */
+static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
+{
+    (void)state;
+    enum { W = 64 * 64 * 4, T = 1024 * 64 * 4 };
+    for (int is_output = 0; is_output < 2; is_output++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1024,64]");
+        model_weight(m, "w1", "f32[64,64]");
+        model_weight(m, "w2", "f32[64,64]");
+        model_node(m, "MatMul", "before", "x w1", "a", "");
+        model_node(m, "Sigmoid", "sigmoid", "a", "b", "");
+        model_node(m, "Tanh", "tanh", "b", "c", "");
+        model_node(m, "Cast", "to integers", "c", "d", "to=7");
+        model_node(m, "Cast", "back", "d", "e", "to=1");
+        model_node(m, "MatMul", "after", "e w2", "y", "");
+        model_output(m, "y", "f32");
+        if (is_output) model_output(m, "c", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = with("momentum");
+        options.lower.losses = is_output ? "y=mse,c=none" : NULL;
+        options.lower.loss = ONV_LOSS_MSE;
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.figures.parameter_bytes, 2 * W);
+        assert_int_equal(r.figures.gradient_bytes, W);
+        assert_int_equal(r.figures.optimizer_bytes, W);
+        /* e for w2, y and the targets for the loss; the batch, b and c beside c as an output. */
+        assert_int_equal(r.figures.saved_activation_bytes, (is_output ? 6 : 3) * T);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 static void outputs_have_a_loss_each(void **state)
 {
     (void)state;
@@ -427,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_chain_holds_its_intermediates_twice),
         cmocka_unit_test(a_small_net_by_hand),
         cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
         cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
