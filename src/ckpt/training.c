@@ -293,5 +293,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, options, result);
-    return status;
+    if (status != ONV_OK || !how.compiles) return status;
+    return onv_compile_training(model, live, is_host, &how.train, how.compile_budget,
+                                &result->compiled, err);
 }

@@ -9,6 +9,7 @@
 
 #include "alloc/alloc.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/compile.h"
 #include "ckpt/names.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
@@ -74,6 +75,7 @@ typedef struct onv_training {
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */
+    const onv_compiled *compiled; /* under torch.compile; NULL: not asked for */
 } onv_training;
 
 #define ONV_NO_PLAN UINT32_MAX
@@ -82,6 +84,8 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    bool compiles;          /* under torch.compile, too */
+    double compile_budget;  /* its memory budget, from 0 to 1 */
     const char *units;      /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.

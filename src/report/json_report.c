@@ -365,6 +365,34 @@ static void write_training_parts(onv_json *json, const onv_training *t)
     if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
 }
 
+static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
+{
+    enum { MILLION = 1000000 };
+    if (c == NULL) return;
+    onv_json_key(json, "compile");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_ratio(json, "memory_budget", (uint64_t)(c->budget * MILLION + 0.5), MILLION);
+    onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
+    onv_json_key(json, "saved");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < c->n_saved; i++) {
+        const onv_compiled_tensor *t = &c->saved[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        if (onv_is_value(t->value))
+            onv_json_put_string(json, "name", onv_model_value(model, t->value)->name);
+        if (onv_is_node(t->node))
+            onv_json_put_string(json, "node", onv_model_node(model, t->node)->name);
+        if (t->operation != NULL) onv_json_put_string(json, "operation", t->operation);
+        onv_json_put_u64(json, "bytes", t->bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 static void write_training(const onv_json_part *job)
 {
     const onv_training *t = job->view->training;
@@ -399,6 +427,7 @@ static void write_training(const onv_json_part *job)
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
     }
+    write_compiled(json, job->view->model, t->compiled);
     onv_json_close(json);
 }
 
