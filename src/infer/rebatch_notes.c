@@ -92,7 +92,6 @@ static onv_status note_cut(onv_driver *driver, const onv_node *node)
 typedef struct singles {
     bool *
         is_single; /* by value: computed from constants alone, and may have a sample for each input */
-    bool has_roles; /* the export notes which initializers are parameters and buffers */
     uint64_t bytes;
     uint32_t count;
     const onv_value *first;
@@ -108,11 +107,11 @@ static bool has_one(const onv_type *type)
 
 /* Parameters and buffers have the shape that the network gives them; what has no name in the network was
  * computed by the exporter. */
-static bool is_computed(const singles *s, const onv_value *value)
+bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value)
 {
     if (value->kind == ONV_VALUE_CONSTANT) return true;
     if (value->role != ONV_ROLE_NOT_NOTED) return false;
-    return s->has_roles || strstr(value->name, "::") != NULL;
+    return driver->rebatch.has_roles || strstr(value->name, "::") != NULL;
 }
 
 /* Operators that make a constant of the shape that they are told. */
@@ -155,9 +154,10 @@ static bool broadcasts(const onv_node *node)
     return is_one_of(node->op_type, names, sizeof names / sizeof names[0]);
 }
 
-static bool is_single_constant(const singles *s, const onv_value *value)
+static bool is_single_constant(const onv_driver *driver, const onv_value *value)
 {
-    return onv_value_is_weight(value) && is_computed(s, value) && has_one(&value->type);
+    return onv_value_is_weight(value) && onv_rebatch_is_computed(driver, value) &&
+           has_one(&value->type);
 }
 
 /* Whether the dim of `in` where `out` has the batch is 1. */
@@ -197,7 +197,7 @@ static void follow_single(onv_driver *driver, singles *s, const onv_node *node)
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_value *in = onv_model_value(model, node->inputs[k]);
-        bool is_one = s->is_single[node->inputs[k].index] || is_single_constant(s, in);
+        bool is_one = s->is_single[node->inputs[k].index] || is_single_constant(driver, in);
         is_single |= is_one;
         if (is_one && carries && broadcasts(node) && meets_batch(driver, &in->type, out))
             count_single(s, in, node);
@@ -213,8 +213,6 @@ static void find_singles(onv_driver *driver, singles *s)
 {
     const onv_model *model = driver->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
-    for (size_t i = 0; i < model->nodes.count && !s->has_roles; i++)
-        s->has_roles = model->nodes.at[i].aten_op != NULL && model->nodes.at[i].aten_op[0] != '\0';
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         follow_single(driver, s, onv_model_node(model, graph->nodes[i]));
     for (uint32_t i = 0; i < graph->n_outputs; i++) {

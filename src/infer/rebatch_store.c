@@ -75,6 +75,12 @@ static onv_status set_contents(onv_driver *driver, onv_value *value, const onv_k
                            .payload = {.kind = ONV_PAYLOAD_RAW, .data = data, .bytes = bytes},
                            .bytes = bytes,
                            .elems = contents->count};
+    return onv_rebatch_set_tensor(driver, value, tensor);
+}
+
+onv_status onv_rebatch_set_tensor(onv_driver *driver, onv_value *value, const onv_tensor *tensor)
+{
+    onv_model *model = driver->model;
     value->tensor = tensor;
     if (!onv_is_node(value->producer)) return ONV_OK;
     onv_node *node = onv_model_node(model, value->producer);
@@ -152,6 +158,7 @@ onv_status onv_rebatch_store(onv_driver *driver)
     bool is_made = s.reads != NULL && s.changed != NULL && s.contents != NULL &&
                    s.is_stored != NULL && s.copies != NULL;
     onv_status status = is_made ? store_all(driver, &s) : onv_fail_memory(driver->err);
+    if (status == ONV_OK) status = onv_rebatch_store_constants(driver);
     onv_heap_free(s.reads);
     onv_heap_free(s.changed);
     onv_heap_free(s.contents);
