@@ -70,6 +70,10 @@ onv_status onv_rebatch_store_constants(onv_driver *driver);
 /* Whether the exporter computed it: parameters and buffers have the shape that the network gives them. */
 bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value);
 
+/* A slice or quotient that the exporter dropped, and the node that read or gave it; NULL where there is none. */
+onv_status onv_rebatch_find_dropped(onv_driver *driver, const char **dropped,
+                                    const onv_node **reader);
+
 /* --- Proof ------------------------------------------------------------------------------------- */
 
 typedef struct onv_doubt {
@@ -81,5 +85,6 @@ typedef struct onv_doubt {
 bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type);
 onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found);
 onv_status onv_rebatch_note(onv_driver *driver);
+onv_status onv_rebatch_keep_split(onv_driver *driver, onv_node_id id);
 
 #endif

@@ -135,6 +135,8 @@ typedef struct onv_node {
     /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
+    const char
+        *call; /* the arguments of `source_op`, where one is a slice or a quotient; or NULL */
     const char *call_classes; /* of those, likewise */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */

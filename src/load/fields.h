@@ -63,8 +63,12 @@ const char *onv_message_name(onv_message message);
 /* In a line of a trace: it calls a torch.autograd.Function. Traces without it are dropped. */
 #define ONV_NOTE_APPLY ".apply("
 
-/* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
+/* In a call: a linear layer, of which the exporter drops a bias of zeros; arguments that are slices or
+ * quotients, which it drops where they change nothing. Other calls are dropped. */
 #define ONV_NOTE_LINEAR "aten.linear.default](args = ("
+#define ONV_NOTE_ARGS   "](args = ("
+#define ONV_NOTE_SLICE  "%slice_"
+#define ONV_NOTE_DIV    "%div"
 
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);

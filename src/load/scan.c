@@ -137,9 +137,11 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
-static bool calls_linear(const unsigned char *text, size_t bytes)
+static bool is_call_kept(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
+    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL;
 }
 
 static bool calls_function(const unsigned char *text, size_t bytes)
@@ -163,7 +165,7 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
                (strcmp(keys[i], ONV_NOTE_TRACE) != 0 || calls_function(at, (size_t)value)) &&
-               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || is_call_kept(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }
     return false;

@@ -600,6 +600,74 @@ static void a_cut_at_the_old_batch_is_noted(void **state)
     }
 }
 
+/* With a batch of one x[:, :n] looks like the first entry. */
+static void the_first_entry_of_one_sample_is_noted(void **state)
+{
+    (void)state;
+    for (int64_t start = 0; start < 2; start++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1,16]");
+        model_ints(m, "start", 1, (int64_t[]){start});
+        model_ints(m, "end", 1, (int64_t[]){start + 1});
+        model_ints(m, "axis", 1, (int64_t[]){1});
+        model_node(m, "Slice", "part", "x start end axis", "y", "");
+        model_output(m, "y", "f32");
+        expect_note(m, start == 0 ? "the first entry of dimension 1" : NULL);
+    }
+}
+
+/* x[:n // 2] and y / n are no nodes then; the calls of others name them. */
+static void what_the_exporter_dropped_is_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *args, *output, *note;
+    } rows[] = {
+        {"%slice_1", "y", "dropped 'slice_1'"},
+        {"%x, %div_2", "y", "dropped 'div_2'"},
+        {"%add, %divide, %slice_scatter", "y", NULL},
+        {"%x", "div", "dropped 'div'"},
+        {"%slice_3", "y", NULL}, /* the graph has it */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1,16]");
+        model_node(m, "Tanh", "tanh", "x", "slice_3", "");
+        model_source(m, "act", "relu");
+        model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
+        model_linear_call(m, rows[i].args);
+        model_node(m, "Relu", "relu", "slice_3", rows[i].output, "");
+        model_output(m, rows[i].output, "f32");
+        expect_note(m, rows[i].note);
+    }
+}
+
+/* Parts of the batch: their sizes are written where they differ, and one sample has no parts. */
+static void parts_of_the_batch_have_sizes(void **state)
+{
+    (void)state;
+    for (int64_t batch = 6; batch <= 8; batch++) {
+        model *m = model_new(20);
+        model_input(m, "x", "f32[4,16]");
+        model_node(m, "Split", "chunk", "x", "a b", "axis=0 num_outputs=2");
+        model_class(m, "Net", "aten.cat.default");
+        model_node(m, "Concat", "cat", "a b", "y", "axis=0");
+        model_output(m, "y", "f32");
+        onv_options options = batch_of(batch);
+        onv_analysis *analysis = model_analyse(m, &options);
+        onv_summary summary = {.struct_size = sizeof summary};
+        onv_analysis_summary(analysis, &summary);
+        assert_int_equal(summary.parameter_bytes, batch == 7 ? 16 : 0);
+        onv_analysis_destroy(analysis);
+        model_free(m);
+    }
+    model *m = model_new(20);
+    model_input(m, "x", "f32[1,16]");
+    model_node(m, "Split", "chunk", "x", "y", "axis=0 num_outputs=1");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "chunk", "one sample is one part");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +700,9 @@ int main(void)
         cmocka_unit_test(constants_of_one_sample_are_noted),
         cmocka_unit_test(inputs_without_the_batch_are_noted),
         cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
+        cmocka_unit_test(the_first_entry_of_one_sample_is_noted),
+        cmocka_unit_test(what_the_exporter_dropped_is_noted),
+        cmocka_unit_test(parts_of_the_batch_have_sizes),
     };
     return cmocka_run_group_tests_name("infer.rebatch", tests, NULL, NULL);
 }
