@@ -5,7 +5,8 @@
     rebatch.py compare DIR --onnxvram PROGRAM [--json FILE] [-- OPTION...]
 
 `export` writes DIR/NAME.EXPORTER.bN.onnx for every batch N (needs torch; the networks of libraries timm, torchvision,
-transformers, diffusers and segmentation_models_pytorch). `compare` analyses the exports of batch 1 and 4 with --batch 7 and 8, and those of batch 7 and 8 as they are:
+transformers, diffusers and segmentation_models_pytorch). `compare` analyses the exports of batch 1 and 4 with --batch 7
+and 8, and those of batch 7 and 8 as they are:
 
     equal    every tensor and every peak
     refused  exit status 2, with the node and the remedy
