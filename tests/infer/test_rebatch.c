@@ -635,7 +635,7 @@ static void what_the_exporter_dropped_is_noted(void **state)
         model_node(m, "Tanh", "tanh", "x", "slice_3", "");
         model_source(m, "act", "relu");
         model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
-        model_linear_call(m, rows[i].args);
+        model_call(m, "aten.linear.default", rows[i].args);
         model_node(m, "Relu", "relu", "slice_3", rows[i].output, "");
         model_output(m, rows[i].output, "f32");
         expect_note(m, rows[i].note);
