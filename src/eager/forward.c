@@ -80,7 +80,7 @@ static void make_extras(onv_simulation *s, const onv_eager_op *op)
             produce(s, op->saved[k], true);
 }
 
-static void drop_extras(onv_simulation *s, const onv_eager_op *op)
+void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_saved; k++) {
         if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
@@ -89,7 +89,7 @@ static void drop_extras(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
-static void let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
+void onv_sim_let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
 {
     if (onv_sim_is_permanent(s, index) || last_use[index] != op) return;
     if (s->eager->storages.at[index].is_cached) return; /* until autocast ends */
@@ -134,16 +134,17 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
     make_extras(s, op);
+    if (!again) onv_keep_results(s, index);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
     onv_sim_temporary(s, op->forward_temp_bytes, op->name);
-    drop_extras(s, op);
+    onv_sim_drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
-        let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
     for (uint32_t k = 0; k < op->n_out; k++)
-        let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
 }
 
 /* Calls that return after operation `op` let go what they held. */

@@ -192,6 +192,9 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
         const onv_eager_op *op = &s->eager->ops.at[i];
         bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
         for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
+        bool is_kept = s->is_kept != NULL && s->is_kept[i];
+        for (uint32_t k = 0; k < op->n_out && is_kept; k++)
+            count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);
             if (s->eager->storages.at[in].kind == ONV_STORAGE_INPUT) count_saved(s, seen, in);

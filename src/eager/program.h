@@ -68,6 +68,9 @@ typedef struct onv_train_options {
     const onv_weight_format *weights; /* of frozen ones that are quantized; NULL: none is */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
+    bool prunes;              /* of a segment runs again what its backward needs: see prune.c */
+    const uint32_t *kept_ops; /* with `prunes`: inside segments, whose results stay; ascending */
+    uint32_t n_kept_ops;
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
 } onv_train_options;
