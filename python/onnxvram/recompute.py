@@ -115,6 +115,7 @@ class Segment:
     def close(self):
         self.reads = self.pruned()[2]
         self.inputs = {number: x for number, x in self.inputs.items() if number in self.reads}
+        self.versions = {number: x._version for number, x in self.inputs.items()}
 
     def value(self, number):
         if not self.ran:
@@ -132,6 +133,8 @@ class Segment:
 
     def run(self):
         wanted, runs, _ = self.pruned()
+        if any(x._version != self.versions.get(number, x._version) for number, x in self.inputs.items()):
+            raise RuntimeError("what a segment is to run again from was overwritten behind it")
         last_read = {number: i for i, operation in enumerate(runs) for number in operation.reads}
         values = {**self.inputs}
         for operation in self.operations():

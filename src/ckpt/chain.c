@@ -130,6 +130,13 @@ static bool leaves_outputs(const onv_chain *chain, const uint32_t *first_tensor,
     return true;
 }
 
+/* Of running a unit in [.., t): in a second run for its readers there alone. */
+static uint64_t cost_of(const onv_chain *chain, uint32_t u, uint32_t t)
+{
+    const onv_chain_unit *unit = &chain->units[u];
+    return t < chain->n_units && t <= unit->first_reader ? unit->last_cost : unit->cost;
+}
+
 /* --- Fronts ------------------------------------------------------------------------------------ */
 
 static void emit(solver *s, point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
@@ -213,7 +220,21 @@ static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     s->best.count = 0;
     for (uint32_t i = 0; i < rest->count; i++)
         emit(s, &s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
-             unit->cost + rest->at[i].cost, KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+             cost_of(s->chain, first, t) + rest->at[i].cost, KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+}
+
+/* The first one of the list whose peak is larger. */
+static const onv_chain_point *above(const point_list *list, uint64_t peak)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->at[middle].peak_bytes <= peak)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return list->at + low;
 }
 
 /* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
@@ -225,9 +246,10 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
     if (behind->count == 0 || again->count == 0) return;
     const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
     const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
-    const onv_chain_point *best = s->best.at, *end = best + s->best.count;
     uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes + inputs));
     uint64_t least = cost + last_a->cost + last_b->cost;
+    const onv_chain_point *best = above(&s->best, peak), *end = s->best.at + s->best.count;
+    if (best > s->best.at && best[-1].cost <= least) return;
     s->made.count = 0;
     while (peak != UINT64_MAX) {
         while (a < last_a && a[1].peak_bytes + held <= peak) a++;
@@ -254,7 +276,7 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     for (uint32_t q = first + 1; q < t && !s->failed; q++) {
         uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
         run = max_u64(run, before + chain->units[q - 1].passing_bytes);
-        cost += chain->units[q - 1].cost;
+        cost += cost_of(chain, q - 1, t);
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
         split(s, front_of(chain, s->fronts, q, t, kind), s->crossing_on[q] + inputs,

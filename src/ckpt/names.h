@@ -37,6 +37,10 @@ typedef struct onv_namer {
 onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
                           const onv_scopes *scopes, const onv_borders *borders, onv_arena *arena,
                           onv_error *err);
+/* Whether a segment that begins or ends before operation `op` can be named there. */
+bool onv_namer_knows_place(const onv_namer *namer, uint32_t op);
+/* Whether the segment is a row of whole modules, each of which takes what the one before gives. */
+bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err);

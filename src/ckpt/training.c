@@ -111,14 +111,20 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     return status;
 }
 
-static onv_status name_segments(onv_namer *namer, onv_training_plan *plan, onv_error *err)
+static onv_status name_segments(onv_places *places, onv_training_plan *plan, onv_error *err)
 {
-    onv_segment_names *names =
-        ONV_ARENA_ARRAY(&namer->model->arena, onv_segment_names, plan->n_segments);
-    if (names == NULL) return onv_fail_memory(err);
+    onv_arena *arena = &places->namer.model->arena;
+    onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->n_segments);
+    const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->n_kept_ops);
+    if (names == NULL || kept == NULL) return onv_fail_memory(err);
     plan->names = names;
+    plan->kept = kept;
     for (uint32_t i = 0; i < plan->n_segments; i++)
-        ONV_TRY(onv_segment_name(namer, plan->segments[i], &names[i], err));
+        ONV_TRY(onv_segment_name(&places->namer, plan->segments[i], &names[i], err));
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        kept[i] = onv_border_text(&places->borders.of_op[plan->kept_ops[i]], arena);
+        if (kept[i] == NULL) return onv_fail_memory(err);
+    }
     return ONV_OK;
 }
 
@@ -127,12 +133,14 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
                                onv_training_plan *plan, onv_error *err)
 {
     onv_training_options how = *options;
-    how.train.segments = from->segments;
-    how.train.n_segments = from->n_segments;
+    onv_ckpt_apply(from, &how.train);
     plan->name = from->name;
     plan->item = from->item;
     plan->segments = from->segments;
     plan->n_segments = from->n_segments;
+    plan->prunes = from->prunes;
+    plan->kept_ops = from->kept_ops;
+    plan->n_kept_ops = from->n_kept_ops;
     plan->recomputed_macs = from->recomputed_macs;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
@@ -142,18 +150,13 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
 static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_training *result,
                              onv_error *err)
 {
-    onv_scopes scopes;
-    onv_borders borders;
-    onv_namer namer;
+    onv_places places = {.is_told = false};
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
-    if (status == ONV_OK) status = onv_borders_find(model, eager, &scopes, &arena, &borders, err);
-    if (status == ONV_OK)
-        status = onv_namer_init(&namer, model, eager, &scopes, &borders, &arena, err);
+    onv_status status = onv_places_find(model, eager, &arena, &places, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = name_segments(&namer, &result->plans[i], err);
-    onv_scopes_cleanup(&scopes);
+        status = name_segments(&places, &result->plans[i], err);
+    onv_places_cleanup(&places);
     onv_arena_cleanup(&arena);
     return status;
 }

@@ -52,6 +52,10 @@ typedef struct onv_training_plan {
     const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
     uint32_t n_segments;
+    bool prunes;              /* second runs of what backward needs: eager/program.h */
+    const uint32_t *kept_ops; /* inside segments, whose results stay */
+    const char *const *kept;  /* what names them (borders.h) */
+    uint32_t n_kept_ops;
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;

@@ -155,6 +155,8 @@ onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_erro
     }
     for (uint32_t i = s->n_frames; i-- > 0;) ONV_TRY(prune(&p, i, last_child, before, err));
     memcpy(s->is_kept, p.is_used, n_ops * sizeof *p.is_used);
+    for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
+        s->options->is_kept_used[k] = p.is_used[s->options->kept_ops[k]];
     return ONV_OK;
 }
 

@@ -69,14 +69,21 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         if (names->begin == NULL) continue;
-        /* One that begins with another one adds nothing to it here. */
-        if (i > 0 && names[-1].begin != NULL && strcmp(names[-1].begin, names->begin) == 0)
-            continue;
         onv_write_text(out, "#     (\"");
         onv_write_text(out, names->begin);
         onv_write_text(out, "\", \"");
         onv_write_text(out, names->end);
         onv_write_text(out, "\"),\n");
+    }
+    if (plan->n_kept_ops == 0) {
+        onv_write_text(out, "# ])\n");
+        return;
+    }
+    onv_write_text(out, "# ], keep=[\n");
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        onv_write_text(out, "#     \"");
+        onv_write_text(out, plan->kept[i]);
+        onv_write_text(out, "\",\n");
     }
     onv_write_text(out, "# ])\n");
 }
@@ -90,11 +97,12 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
     }
     if (n_bordered > 0 || n_chains == plan->n_segments)
         onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n");
-    if (n_chains == plan->n_segments)
+    if (!plan->prunes && n_chains == plan->n_segments)
         write_chains(out, plan);
     else if (n_bordered > 0)
         write_borders(out, plan);
-    for (uint32_t i = 0; i < plan->n_segments && n_chains < plan->n_segments; i++) {
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        if (!plan->prunes && n_chains == plan->n_segments) break;
         if (plan->names[i].begin != NULL) continue;
         onv_write_format(
             out,
