@@ -31,6 +31,8 @@ def kind_of(func):
     name = func.overloadpacket.__name__.strip("_")
     if name in ("mm", "addmm", "bmm", "baddbmm", "linear"):
         return "product"
+    if name == "safe_softmax":
+        return "softmax"
     for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample"):
         if kind in name and "backward" not in name:
             return kind

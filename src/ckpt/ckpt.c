@@ -193,7 +193,8 @@ onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_p
     onv_ckpt_plan plan = *from;
     uint32_t *kept = onv_arena_copy(arena, from->kept_ops, from->n_kept_ops * sizeof *kept);
     bool *is_used = onv_heap_calloc(from->n_kept_ops + 1, sizeof *is_used);
-    plan.segments = onv_arena_copy(arena, from->segments, from->n_segments * sizeof *from->segments);
+    plan.segments =
+        onv_arena_copy(arena, from->segments, from->n_segments * sizeof *from->segments);
     plan.kept_ops = kept;
     onv_status status = plan.segments == NULL || kept == NULL || is_used == NULL
                             ? onv_fail_memory(err)

@@ -17,12 +17,15 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/tape.h"
 
-enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 1000000, MIN_BUILDS = 32, PARTS = 12 };
+enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 1000000, MIN_BUILDS = 32 };
+
+/* With kept results: so many steps from none to all, each with less of a search. */
+enum { PARTS = 8, PART_TRIES = 48, PART_WORK = 100000, PART_FRONT = 16 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
-    onv_ckpt_plans plans; /* recomputation ascending, peaks descending */
-    uint32_t max_builds;  /* of programs, about */
+    onv_ckpt_plans plans;     /* recomputation ascending, peaks descending */
+    uint32_t max_builds;      /* of programs, about */
     uint32_t n_fine, n_units; /* of the last chain */
     bool is_thinned;
 } front;
@@ -30,8 +33,7 @@ typedef struct front {
 /* Of equal ones the one that takes less with workspaces. */
 static bool betters(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 {
-    bool are_equal =
-        a->peak_bytes == b->peak_bytes && a->recomputed_macs == b->recomputed_macs;
+    bool are_equal = a->peak_bytes == b->peak_bytes && a->recomputed_macs == b->recomputed_macs;
     return are_equal ? a->requested_bytes <= b->requested_bytes
                      : a->peak_bytes <= b->peak_bytes && a->recomputed_macs <= b->recomputed_macs;
 }
@@ -73,7 +75,7 @@ static onv_status try_named(front *f, onv_error *err)
 {
     uint32_t n = f->problem->units->count;
     if (n > MAX_COUNTS) n = MAX_COUNTS;
-    if (n > f->max_builds / 4) n = f->max_builds / 4;
+    if (n > f->max_builds / 8) n = f->max_builds / 8;
     ONV_TRY(try_kind(f, &onv_ckpt_none, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
@@ -172,8 +174,8 @@ static onv_status try_point(front *f, const onv_tape_chain *tape, const onv_chai
         status = onv_fail_memory(err);
     } else {
         for (size_t i = 0; i < ranges->count; i++)
-            plan.n_segments += onv_tape_chain_segment(f->problem, tape, ranges->at[i],
-                                                      &segments[plan.n_segments]);
+            plan.n_segments +=
+                onv_tape_chain_segment(f->problem, tape, ranges->at[i], &segments[plan.n_segments]);
         plan.prunes = f->problem->places->is_told;
         plan.n_kept_ops = keep_inside(c, n_kept, &plan, kept);
         status = onv_ckpt_plans_take(f->problem, &plan, &plans, err);
@@ -200,6 +202,16 @@ static void note_bounds(const front *f)
                        "better ones may exist");
 }
 
+/* Checkpoints as long as the work allows: n m^2 / 2. */
+static void bound_search(onv_chain *chain)
+{
+    uint32_t longest = 1;
+    while (longest < chain->n_units && (uint64_t)chain->n_units * longest * longest / 2 < PART_WORK)
+        longest++;
+    chain->max_range = longest;
+    chain->inner_front = PART_FRONT;
+}
+
 static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint32_t max_tries,
                             onv_error *err)
 {
@@ -212,6 +224,7 @@ static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint
     onv_status status =
         onv_tape_chain_build(f->problem, c->sorted, n_kept, MAX_UNITS, &arena, &tape, err);
     bool is_empty = status == ONV_OK && tape.chain.n_units == 0;
+    if (status == ONV_OK && n_kept > 0) bound_search(&tape.chain);
     if (status == ONV_OK && !is_empty)
         status = onv_chain_solve(&tape.chain, &arena, &solution, err);
     if (status == ONV_OK && !is_empty) {
@@ -242,7 +255,9 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
     for (uint32_t part = 0; part <= PARTS; part++) {
         uint32_t n_kept = keep_part(&c, part, PARTS);
         if (n_kept == before) continue;
-        ONV_TRY(try_chain(f, &c, n_kept, f->max_builds / 2 / (PARTS + 1), err));
+        uint32_t tries = f->max_builds / (part == 0 ? 4 : 2 * PARTS);
+        if (part > 0 && tries > PART_TRIES) tries = PART_TRIES;
+        ONV_TRY(try_chain(f, &c, n_kept, tries, err));
         before = n_kept;
     }
     note_bounds(f);

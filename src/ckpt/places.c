@@ -52,6 +52,9 @@ static bool may_overwrite(const onv_eager *eager, const uses *u, uint32_t i)
     if (storage->kind != ONV_STORAGE_ACTIVATION || storage->on_host || storage->is_output ||
         !has_inplace_form(op))
         return false;
+    /* A sum is written onto what was made last: out += identity. */
+    for (uint32_t k = 1; k < op->n_in; k++)
+        if (u->last_writer[storage_of(eager, op->in[k].tensor)] > u->last_writer[in]) return false;
     return u->last_read[in] == i + 1 && u->savers[in] == saves(op, in) &&
            eager->tensors.at[op->out[0]].bytes == storage->bytes;
 }

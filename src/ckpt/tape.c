@@ -161,8 +161,8 @@ static onv_status find_beside(builder *b, onv_error *err)
     options.iterations = 2;
     onv_peak peak;
     ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
-    onv_status status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS,
-                                                  &peak, NULL, err);
+    onv_status status =
+        onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err);
     size_t n = program.timeline.steps.count;
     uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
     uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);

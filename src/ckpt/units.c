@@ -6,10 +6,10 @@ typedef struct finder {
     onv_arena arena;
     const onv_eager *eager;
     const onv_places *places;
-    uint32_t n_ops;         /* before the loss */
-    uint32_t *made_by;      /* by tensor: 1 + its operation, 0: none */
-    uint32_t *last_read;    /* by tensor: 1 + the last operation that reads it */
-    uint32_t *enter, *exit; /* by place: tensors that begin or end to cross there */
+    uint32_t n_ops;                 /* before the loss */
+    uint32_t *made_by;              /* by tensor: 1 + its operation, 0: none */
+    uint32_t *last_read;            /* by tensor: 1 + the last operation that reads it */
+    uint32_t *enter, *exit;         /* by place: tensors that begin or end to cross there */
     uint64_t *enter_ids, *exit_ids; /* and the sums of their ids: of a single one, its id */
     bool *is_cut;                   /* by place: before that operation */
     uint32_t *crossing;             /* by place: the tensor, where it is a cut */

@@ -262,9 +262,14 @@ static void plans_say_what_their_programs_do(void **state)
     assert_true(plans.at.count > 5);
     for (size_t i = 1; i < plans.at.count; i++) {
         const onv_ckpt_plan *plan = &plans.at.at[i];
+        onv_ckpt_apply(plan, &t.options);
         onv_train_program program = taped_program(&t, plan->segments, plan->n_segments);
         onv_peak peak;
         assert_int_equal(onv_timeline_peak(&program.timeline, &peak, NULL, NULL), ONV_OK);
+        assert_int_equal(peak.bytes, plan->requested_bytes);
+        assert_int_equal(onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS,
+                                                   &peak, NULL, NULL),
+                         ONV_OK);
         assert_int_equal(peak.bytes, plan->peak_bytes);
         assert_int_equal(program.recomputed_macs, plan->recomputed_macs);
         assert_true(plan->peak_bytes < plans.at.at[0].peak_bytes);
