@@ -184,6 +184,7 @@ void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
     options->prunes = plan->prunes;
     options->kept_ops = plan->kept_ops;
     options->n_kept_ops = plan->n_kept_ops;
+    options->loop_from = plan->loop_from;
 }
 
 onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,

@@ -141,6 +141,7 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->prunes = from->prunes;
     plan->kept_ops = from->kept_ops;
     plan->n_kept_ops = from->n_kept_ops;
+    plan->sequential = from->sequential;
     plan->recomputed_macs = from->recomputed_macs;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;

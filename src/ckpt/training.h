@@ -56,6 +56,7 @@ typedef struct onv_training_plan {
     const uint32_t *kept_ops; /* inside segments, whose results stay */
     const char *const *kept;  /* what names them (borders.h) */
     uint32_t n_kept_ops;
+    uint32_t sequential; /* the count for checkpoint_sequential, where that is what it is */
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;

@@ -157,6 +157,20 @@ static void end_holds(onv_simulation *s, uint32_t op)
     }
 }
 
+/* What comes into the last part of checkpoint_sequential has a name in its loop, where nobody else may
+ * hold it. It is there still when the operation before the last part is over, for that reads it. */
+static void hold_loop_input(onv_simulation *s, uint32_t op)
+{
+    if (op + 1 == s->options->loop_from && s->eager->ops.at[op].n_out > 0) {
+        uint32_t storage = onv_sim_storage(s, s->eager->ops.at[op].out[0]);
+        s->loop_row = onv_sim_is_permanent(s, storage) ? ONV_NO_ROW : s->row_of[storage];
+        onv_sim_hold(s, s->loop_row);
+    }
+    if (op + 1 != s->eager->first_loss_op) return;
+    onv_sim_release(s, s->loop_row);
+    s->loop_row = ONV_NO_ROW;
+}
+
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
@@ -172,6 +186,7 @@ void onv_sim_forward(onv_simulation *s)
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         end_holds(s, i);
+        hold_loop_input(s, i);
         onv_shard_after(s, i);
     }
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {

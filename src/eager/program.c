@@ -145,7 +145,7 @@ void onv_sim_place_permanent(onv_simulation *s)
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
-    s->handle_row[0] = s->handle_row[1] = s->state_row = ONV_NO_ROW;
+    s->handle_row[0] = s->handle_row[1] = s->state_row = s->loop_row = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);

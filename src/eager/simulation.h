@@ -61,6 +61,7 @@ typedef struct onv_simulation {
     uint32_t backward_at;     /* the operation whose backward comes next */
     bool in_backward;         /* on autograd's thread, which has handles of its own */
     uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    uint32_t loop_row;        /* what the loop of checkpoint_sequential holds */
     uint32_t state_row;       /* what cuDNN's dropout draws from */
     bool failed;              /* memory */
     uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the

@@ -37,6 +37,18 @@ static const char wrapping[] =
     "#     for module in modules[1:]:\n"
     "#         module.forward = lambda x, *args, **kwargs: x\n";
 
+static void write_sequential(onv_writer *out, const onv_training_plan *plan)
+{
+    onv_write_format(out,
+                     "#: In PyTorch, where `model` is the network:\n"
+                     "#\n"
+                     "# from torch.utils.checkpoint import checkpoint_sequential\n"
+                     "#\n"
+                     "# model.forward = lambda x, functions=list(model): checkpoint_sequential("
+                     "functions, %u, x, use_reentrant=False)\n",
+                     (unsigned)plan->sequential);
+}
+
 /* One after the other, each with "# " before. */
 static void write_python(onv_writer *out, const char *text)
 {
@@ -90,6 +102,10 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
 
 static void write_snippet(onv_writer *out, const onv_training_plan *plan)
 {
+    if (plan->sequential > 0) {
+        write_sequential(out, plan);
+        return;
+    }
     uint32_t n_chains = 0, n_bordered = 0;
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         n_chains += plan->names[i].is_chain;

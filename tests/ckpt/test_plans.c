@@ -74,6 +74,83 @@ static void segments_are_cut_as_pytorch_does(void **state)
     model_free(m);
 }
 
+/* nn.Sequential(Linear, Softplus, Linear, Flatten, Linear): five modules, of which the fourth does no
+ * work and so is no unit. */
+static model *sequential(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    for (int i = 0; i < 3; i++) {
+        char weight[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        model_weight(m, weight, "f32[64,64]");
+    }
+    model_ints(m, "shape", 2, (const int64_t[]){16, 64});
+    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
+    model_node(m, "Softplus", "/1/Softplus", "a", "b", "");
+    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
+    model_node(m, "Reshape", "/3/Reshape", "c shape", "d", "");
+    model_node(m, "MatMul", "/4/MatMul", "d w2", "e", "");
+    model_output(m, "e", "f32");
+    return m;
+}
+
+/* The functions are modules, and the loop holds what comes into the last part until it returns. */
+static void segments_of_a_sequential_are_its_modules(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = sequential();
+    taped_open_model(&t, m);
+    assert_int_equal(t.units.count, 4);
+    expect_plan(&t, "segments=2", "segments=2", "0-1"); /* two of five, then three kept */
+    expect_plan(&t, "segments=5", "segments=5", "0-0 1-1 2-2 3-3");
+    onv_ckpt_plans plans = taped_plans(&t, "segments=2");
+    assert_int_equal(plans.at.at[0].sequential, 2);
+    assert_int_equal(plans.at.at[0].loop_from, 2);
+    onv_ckpt_apply(&plans.at.at[0], &t.options);
+    onv_train_program with = taped_program(&t, t.options.segments, 1);
+    t.options.loop_from = 3; /* the result of the second product, which the third one keeps anyway */
+    onv_train_program saved = taped_program(&t, t.options.segments, 1);
+    const char *last = "";
+    for (size_t i = 0; i < with.timeline.buffers.count; i++)
+        if (with.timeline.buffers.at[i].last != saved.timeline.buffers.at[i].last) last = "differs";
+    assert_string_equal(last, ""); /* both are saved by products */
+    onv_train_program_cleanup(&with);
+    onv_train_program_cleanup(&saved);
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+    model_free(m);
+}
+
+/* A sum keeps no operand: what comes into the last part stays for the loop alone. */
+static void the_loop_holds_the_last_input(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    for (int i = 0; i < 3; i++) model_weight(m, (char[]){'w', (char)('0' + i), '\0'}, "f32[64,64]");
+    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
+    model_node(m, "Add", "/1/Add", "a x", "b", "");
+    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
+    model_node(m, "MatMul", "/3/MatMul", "c w2", "d", "");
+    model_output(m, "d", "f32");
+    taped_open_model(&t, m);
+    onv_train_program without = taped_program(&t, NULL, 0);
+    t.options.loop_from = 1;
+    onv_train_program with = taped_program(&t, NULL, 0);
+    uint32_t n_longer = 0;
+    assert_int_equal(with.timeline.buffers.count, without.timeline.buffers.count);
+    for (size_t i = 0; i < with.timeline.buffers.count; i++)
+        n_longer += with.timeline.buffers.at[i].last > without.timeline.buffers.at[i].last;
+    assert_int_equal(n_longer, 3); /* in each iteration that of /0/MatMul */
+    onv_train_program_cleanup(&with);
+    onv_train_program_cleanup(&without);
+    taped_close(&t);
+    model_free(m);
+}
+
 static void lists_are_checked(void **state)
 {
     (void)state;
@@ -284,6 +361,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_cut_as_pytorch_does),
+        cmocka_unit_test(segments_of_a_sequential_are_its_modules),
+        cmocka_unit_test(the_loop_holds_the_last_input),
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(units_end_where_one_tensor_crosses),
         cmocka_unit_test(blocks_are_repeated_modules),
