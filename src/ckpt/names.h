@@ -11,7 +11,7 @@ typedef struct onv_segment_names {
     const char *first, *last;
     /* Modules that the segment consists of, in order, with spaces between; NULL where it holds
      * operations of a module that is not whole, or nothing tells their modules. Letters, digits,
-     * underscores and dots. A module that is called several times has no name here: what is done to
+     * underscores, dashes and dots. A module that is called several times has no name here: what is done to
      * it would be done in all its calls. */
     const char *modules;
     uint32_t n_modules;

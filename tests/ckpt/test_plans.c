@@ -300,6 +300,43 @@ static void blocks_are_repeated_modules(void **state)
                   "model.model.layers.3");
 }
 
+/* As torchvision's RegNet calls its own: members of a list whose names are no plain numbers. */
+static void blocks_with_dashes(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[16,64]");
+    for (int i = 0; i < 3; i++) {
+        char weight[32], product[32], inputs[64], output[16], name[64];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(product, sizeof product, "p%d", i);
+        snprintf(output, sizeof output, "v%d", i + 1);
+        snprintf(inputs, sizeof inputs, "v%d %s", i, weight);
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/f/MatMul", i);
+        model_weight(m, weight, "f32[64,64]");
+        model_node(m, "MatMul", name, inputs, product, "");
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/f/Softplus", i);
+        snprintf(inputs, sizeof inputs, "s%d v%d", i, i);
+        model_node(m, "Softplus", name, product, (char[]){'s', (char)('0' + i), '\0'}, "");
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/Add", i);
+        model_node(m, "Add", name, inputs, output, "");
+    }
+    model_output(m, "v3", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    onv_ckpt_plans plans = taped_plans(&t, "blocks");
+    onv_segment_names names;
+    onv_error err = {0};
+    assert_string_equal(text_of(&plans.at.at[0]), "0-2 3-5 6-8");
+    assert_int_equal(
+        onv_segment_name(&t.places.namer, plans.at.at[0].segments[1], &names, &err), ONV_OK);
+    assert_string_equal(names.modules, "trunk.block2.block2-1");
+    assert_string_equal(names.begin, "enter trunk.block2.block2-1 1");
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+    model_free(m);
+}
+
 /* Without names, what repeats itself: residual sums. */
 static void blocks_without_names(void **state)
 {
@@ -366,6 +403,7 @@ int main(void)
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(units_end_where_one_tensor_crosses),
         cmocka_unit_test(blocks_are_repeated_modules),
+        cmocka_unit_test(blocks_with_dashes),
         cmocka_unit_test(blocks_without_names),
         cmocka_unit_test(plans_say_what_their_programs_do),
     };
