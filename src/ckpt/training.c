@@ -128,6 +128,36 @@ static onv_status name_segments(onv_places *places, onv_training_plan *plan, onv
     return ONV_OK;
 }
 
+/* A row of modules is applied as such, other segments by their borders. */
+static bool is_placed(const onv_training_plan *plan, uint32_t segment)
+{
+    const onv_segment_names *names = &plan->names[segment];
+    return plan->sequential > 0 || names->begin != NULL || (!plan->prunes && names->is_chain);
+}
+
+/* What the lines of Python achieve that the plan file has. */
+static onv_status measure_placed(onv_model *model, const onv_eager *eager,
+                                 const onv_training_options *options, onv_training_plan *plan,
+                                 onv_error *err)
+{
+    onv_ckpt_plan placed = {.prunes = plan->prunes};
+    onv_tape_segment *segments =
+        ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
+    if (segments == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < plan->n_segments; i++)
+        if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
+    plan->n_by_hand = plan->n_segments - placed.n_segments;
+    if (plan->n_by_hand == 0 || placed.n_segments == 0) return ONV_OK;
+    const onv_ckpt_problem problem = {
+        .model = model, .eager = eager, .options = &options->train};
+    placed.segments = segments;
+    placed.prunes = true; /* as borders are applied */
+    ONV_TRY(onv_ckpt_measure(&problem, &placed, err));
+    plan->placed_peak_bytes = placed.peak_bytes;
+    plan->placed_macs = placed.recomputed_macs;
+    return ONV_OK;
+}
+
 static onv_status measure_plan(onv_model *model, const onv_eager *eager,
                                const onv_training_options *options, const onv_ckpt_plan *from,
                                onv_training_plan *plan, onv_error *err)
@@ -177,6 +207,8 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
         status = measure_plan(model, eager, options, &made.at.at[i], &result->plans[i], err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
+    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
+        status = measure_placed(model, eager, options, &result->plans[i], err);
     if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
     return status;
 }

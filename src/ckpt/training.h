@@ -57,6 +57,10 @@ typedef struct onv_training_plan {
     const char *const *kept;  /* what names them (borders.h) */
     uint32_t n_kept_ops;
     uint32_t sequential; /* the count for checkpoint_sequential, where that is what it is */
+    /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
+     * placed, or none is. */
+    uint32_t n_by_hand;
+    uint64_t placed_peak_bytes, placed_macs;
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;

@@ -100,6 +100,26 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
     onv_write_text(out, "# ])\n");
 }
 
+static void write_by_hand(onv_writer *out, const onv_training_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        if (plan->names[i].begin != NULL) continue;
+        onv_write_format(
+            out,
+            "#: Segment %u is not in it, for nothing tells where in the code it stands: "
+            "put what is between\n"
+            "#: its nodes into a function and call checkpoint(function, x, "
+            "use_reentrant=False).\n",
+            (unsigned)i + 1);
+    }
+    if (plan->placed_peak_bytes == 0) return;
+    onv_write_format(out,
+                     "#: The lines alone reach a peak of %llu bytes, and run %llu "
+                     "multiply-accumulates again.\n",
+                     (unsigned long long)plan->placed_peak_bytes,
+                     (unsigned long long)plan->placed_macs);
+}
+
 static void write_snippet(onv_writer *out, const onv_training_plan *plan)
 {
     if (plan->sequential > 0) {
@@ -117,17 +137,7 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
         write_chains(out, plan);
     else if (n_bordered > 0)
         write_borders(out, plan);
-    for (uint32_t i = 0; i < plan->n_segments; i++) {
-        if (!plan->prunes && n_chains == plan->n_segments) break;
-        if (plan->names[i].begin != NULL) continue;
-        onv_write_format(
-            out,
-            "#: Segment %u is not in it, for nothing tells where in the code it stands: "
-            "put what is between\n"
-            "#: its nodes into a function and call checkpoint(function, x, "
-            "use_reentrant=False).\n",
-            (unsigned)i + 1);
-    }
+    if (plan->n_by_hand > 0) write_by_hand(out, plan);
 }
 
 static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chosen)
@@ -144,6 +154,11 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_field(out, names->first);
         write_field(out, names->last);
         write_field(out, names->modules != NULL ? names->modules : "");
+        onv_write_char(out, '\n');
+    }
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        onv_write_text(out, "keep");
+        write_field(out, plan->kept[i]);
         onv_write_char(out, '\n');
     }
     if (plan->n_segments > 0) write_snippet(out, plan);
