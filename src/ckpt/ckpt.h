@@ -22,8 +22,8 @@ typedef struct onv_ckpt_plan {
     bool prunes;              /* as eager/program.h */
     const uint32_t *kept_ops; /* likewise */
     uint32_t n_kept_ops;
-    uint32_t sequential; /* the count for checkpoint_sequential, which applies it; else 0 */
-    uint32_t loop_from;  /* then as eager/program.h */
+    uint32_t sequential;      /* the count for checkpoint_sequential, which applies it; else 0 */
+    uint32_t loop_from;       /* then as eager/program.h */
     uint64_t peak_bytes;      /* measured on the program: tensors, sizes as asked for */
     uint64_t requested_bytes; /* the same with the workspaces of libraries */
     uint64_t recomputed_macs; /* measured too; of one forward and backward */

@@ -88,9 +88,9 @@ static onv_status make_segments(const onv_ckpt_problem *problem, uint32_t count,
                         "segments=%" PRIu32 ": the model has %" PRIu32 " %s to make them of", count,
                         most, n_modules > 0 ? "modules" : "units");
     if (n_modules == 0)
-        return add(problem, "segments", count, problem->units->count / count, count - 1, plans, err);
-    const char *name =
-        onv_arena_printf(&problem->model->arena, "segments=%" PRIu32, count);
+        return add(problem, "segments", count, problem->units->count / count, count - 1, plans,
+                   err);
+    const char *name = onv_arena_printf(&problem->model->arena, "segments=%" PRIu32, count);
     if (name == NULL) return onv_fail_memory(err);
     return add_sequential(problem, name, count, n_modules, plans, err);
 }

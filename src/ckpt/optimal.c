@@ -17,10 +17,10 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/tape.h"
 
-enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 1000000, MIN_BUILDS = 32 };
+enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 32 };
 
 /* With kept results: so many steps from none to all, each with less of a search. */
-enum { PARTS = 8, PART_TRIES = 48, PART_WORK = 100000, PART_FRONT = 16 };
+enum { PARTS = 8, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;

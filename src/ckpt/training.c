@@ -141,15 +141,13 @@ static onv_status measure_placed(onv_model *model, const onv_eager *eager,
                                  onv_error *err)
 {
     onv_ckpt_plan placed = {.prunes = plan->prunes};
-    onv_tape_segment *segments =
-        ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
+    onv_tape_segment *segments = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
     if (segments == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < plan->n_segments; i++)
         if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
     plan->n_by_hand = plan->n_segments - placed.n_segments;
     if (plan->n_by_hand == 0 || placed.n_segments == 0) return ONV_OK;
-    const onv_ckpt_problem problem = {
-        .model = model, .eager = eager, .options = &options->train};
+    const onv_ckpt_problem problem = {.model = model, .eager = eager, .options = &options->train};
     placed.segments = segments;
     placed.prunes = true; /* as borders are applied */
     ONV_TRY(onv_ckpt_measure(&problem, &placed, err));

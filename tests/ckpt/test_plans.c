@@ -110,7 +110,8 @@ static void segments_of_a_sequential_are_its_modules(void **state)
     assert_int_equal(plans.at.at[0].loop_from, 2);
     onv_ckpt_apply(&plans.at.at[0], &t.options);
     onv_train_program with = taped_program(&t, t.options.segments, 1);
-    t.options.loop_from = 3; /* the result of the second product, which the third one keeps anyway */
+    t.options.loop_from =
+        3; /* the result of the second product, which the third one keeps anyway */
     onv_train_program saved = taped_program(&t, t.options.segments, 1);
     const char *last = "";
     for (size_t i = 0; i < with.timeline.buffers.count; i++)
@@ -328,8 +329,8 @@ static void blocks_with_dashes(void **state)
     onv_segment_names names;
     onv_error err = {0};
     assert_string_equal(text_of(&plans.at.at[0]), "0-2 3-5 6-8");
-    assert_int_equal(
-        onv_segment_name(&t.places.namer, plans.at.at[0].segments[1], &names, &err), ONV_OK);
+    assert_int_equal(onv_segment_name(&t.places.namer, plans.at.at[0].segments[1], &names, &err),
+                     ONV_OK);
     assert_string_equal(names.modules, "trunk.block2.block2-1");
     assert_string_equal(names.begin, "enter trunk.block2.block2-1 1");
     onv_ckpt_plans_cleanup(&plans);
