@@ -5,9 +5,9 @@ _onnxvram() {
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
         --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
-        --offload --ema --weights --pool --as-exported --attention --locals --zero-grad
+        --offload --ema --weights --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --json --csv
-        --layers --dump --top --color -q --quiet -v --verbose --version -h --help'
+        --layers --formula --format --baseline --max-growth --max-dim --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
@@ -34,6 +34,8 @@ _onnxvram() {
 
     case $option in
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
+    --format) mapfile -t COMPREPLY < <(compgen -W 'text markdown' -- "$cur") ;;
+    --formula) mapfile -t COMPREPLY < <(compgen -W 'text python c' -- "$cur") ;;
     --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace replay' -- "$cur") ;;
     --replay) mapfile -t COMPREPLY < <(compgen -W 'cuda host' -- "$cur") ;;
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;

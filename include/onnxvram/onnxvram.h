@@ -102,6 +102,27 @@ typedef struct onv_shape_binding {
     size_t rank;
 } onv_shape_binding;
 
+/* A device that a model is to fit. */
+typedef struct onv_budget {
+    const char *name; /* for reports; NULL: none */
+    uint64_t bytes;
+    unsigned compute_capability; /* of its libraries, 10 * major + minor; 0: that of the options */
+} onv_budget;
+
+/* Figures of an earlier analysis of the same model, and the sizes that it was of. */
+typedef struct onv_figure {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t bytes;
+} onv_figure;
+
+typedef struct onv_baseline {
+    const char *name; /* for reports */
+    const onv_figure *figures;
+    size_t n_figures;
+    const onv_dim_binding *bindings;
+    size_t n_bindings;
+} onv_baseline;
+
 /* The contents of a graph input: numbers in row-major order, or a TensorProto file. */
 typedef struct onv_input_value {
     const char *name;
@@ -188,6 +209,21 @@ typedef struct onv_options {
         no_tf32;          /* settings of PyTorch: how tensors of convolutions lie, and compute */
     bool cudnn_benchmark; /* likewise: the first iteration tries all kernels */
     const char *pytorch;  /* a release of onv_pytorch_name(); NULL: the first */
+    bool example;         /* where dims are free: analyse usual sizes too, for the reports */
+    /* Devices that are judged each by its own libraries; `budget` is then ignored, and the first one is
+     * what the report is of. */
+    const onv_budget *budgets;
+    size_t n_budgets;
+    /* With max_batch: the symbolic dim whose largest size is searched; NULL: the batch. */
+    const char *max_dim;
+    const onv_baseline *baseline; /* of before, to compare with; NULL: none */
+    bool has_max_growth;
+    uint32_t max_growth_basis_points; /* hundredths of a percent that a figure may grow by */
+    bool folded_norms; /* batch norms that the export folded are folded in the network, too */
+    bool
+        graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
+                             module, and no name, holds a value longer than it is read */
+    bool no_fast_path; /* layers of nn.TransformerEncoder run operation by operation */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -312,6 +348,21 @@ typedef struct onv_fit_info {
 /* False where no budget was given, or a tensor is of unknown size. */
 ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
 
+/* The figures beside those of onv_options.baseline. */
+typedef struct onv_growth_info {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before, after;
+    bool exceeds; /* it grew by more than is allowed */
+} onv_growth_info;
+
+ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info);
+
+/* Of each of onv_options.budgets. */
+ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
+                                 onv_fit_info *info);
+
 /* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
  * context is there once. */
 typedef struct onv_together_info {
@@ -386,8 +437,15 @@ typedef enum onv_format {
     ONV_FORMAT_DUMP_PLAN,
     ONV_FORMAT_DUMP_TRACE,
     ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS,  /* the chosen checkpointing plan, or all, for programs to apply */
-    ONV_FORMAT_ORT_PARTITION /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
+    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
+    ONV_FORMAT_FORMULA_C,      /* C */
+    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON       /* JSON */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -415,6 +473,12 @@ typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
 ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
+
+/* --- Names -------------------------------------------------------------------------------------- */
+
+/* The name of a list (`name` of an index; NULL behind the last one) that a mistyped word is likely meant to
+ * be; NULL where none is near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *(*name)(size_t index));
 
 /* --- GPUs ------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "api/baseline.h"
+#include "api/example.h"
 #include "api/replay.h"
 #include "api/sessions.h"
 #include "load/limits.h"
@@ -17,6 +19,8 @@ static onv_options complete_options(const onv_options *given)
     options.struct_size = sizeof options;
     return options;
 }
+
+enum { MOST_STRIDE = 256 };
 
 typedef struct other_batch {
     const onv_request *from;
@@ -46,30 +50,47 @@ static onv_status replay(const onv_request *from, const onv_options *options,
                           &other, err);
 }
 
-static onv_status judge_fit(const onv_request *from, const onv_options *options,
-                            onv_analysis *analysis, onv_error *err)
-{
-    if (options->budget == 0) return ONV_OK;
-    analysis->fit.budget_bytes = options->budget;
-    analysis->fit.margin_percent = options->margin_percent;
-    onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
-    if (analysis->n_runtimes == 0)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so nothing can be said about the budget: "
-                        "bind all dimensions",
-                        (unsigned long long)analysis->live.unknown);
-    return options->max_batch ? onv_analysis_find_batch(from, options, analysis, err) : ONV_OK;
-}
-
 static onv_status create(onv_request *from, const onv_options *options, onv_analysis **result,
                          onv_error *err)
 {
     onv_watch w = onv_watch_start(options);
     from->watch = &w;
     ONV_TRY(onv_analysis_create(from, options, result, err));
-    ONV_TRY(judge_fit(from, options, *result, err));
+    ONV_TRY(onv_analysis_judge(from, options, *result, err));
+    ONV_TRY(onv_analysis_compare(options, *result, err));
+    ONV_TRY(onv_analysis_add_example(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
     return replay(from, options, *result, err);
+}
+
+/* The dim that is searched is bound last, to the least size that the model takes. */
+static onv_status bind_searched(onv_options *options, onv_dim_binding **dims, onv_error *err)
+{
+    if (options->max_dim == NULL) return ONV_OK;
+    for (size_t i = 0; i < options->n_dims; i++)
+        if (strcmp(options->dims[i].name, options->max_dim) == 0)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "dimension '%s' is bound to %lld, but --max-dim is to choose it",
+                            options->max_dim, (long long)options->dims[i].size);
+    *dims = onv_heap_calloc(options->n_dims + 1, sizeof **dims);
+    if (*dims == NULL) return onv_fail_memory(err);
+    if (options->n_dims > 0) memcpy(*dims, options->dims, options->n_dims * sizeof **dims);
+    (*dims)[options->n_dims++] = (onv_dim_binding){options->max_dim, 1};
+    options->dims = *dims;
+    return ONV_OK;
+}
+
+static onv_status check_search(const onv_options *options, onv_error *err)
+{
+    if (options->margin_percent > 99)
+        return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
+                        options->margin_percent);
+    if (options->max_batch && options->budget == 0 && options->replay == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
+    if (options->max_dim != NULL && (!options->max_batch || options->budget == 0))
+        return onv_fail(err, ONV_ERR_USAGE, "the largest '%s' needs a budget to fit",
+                        options->max_dim);
+    return ONV_OK;
 }
 
 static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
@@ -78,16 +99,26 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     if (err != NULL) *err = (onv_error){0};
     *result = NULL;
     onv_options options = complete_options(given);
-    if (options.margin_percent > 99)
-        return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
-                        options.margin_percent);
-    if (options.max_batch && options.budget == 0 && options.replay == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
+    if (options.n_budgets > 0) {
+        options.budget = options.budgets[0].bytes;
+        if (options.budgets[0].compute_capability > 0)
+            options.compute_capability = options.budgets[0].compute_capability;
+    }
+    ONV_TRY(check_search(&options, err));
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
-    if (options.max_batch && options.batch == 0) options.batch = 1;
+    if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
     onv_heap_budget heap = {.limit = onv_limits_resolve(&options.limits).arena_bytes};
     onv_heap_budget *before = onv_heap_enter(&heap);
-    onv_status status = create(&from, &options, result, err);
+    onv_dim_binding *dims = NULL;
+    onv_status status = bind_searched(&options, &dims, err);
+    if (status == ONV_OK) status = create(&from, &options, result, err);
+    /* Some networks take multiples of their strides alone. */
+    while (status == ONV_ERR_MODEL && dims != NULL && dims[options.n_dims - 1].size < MOST_STRIDE) {
+        dims[options.n_dims - 1].size *= 2;
+        onv_analysis_destroy(*result);
+        status = create(&from, &options, result, err);
+    }
+    onv_heap_free(dims);
     /* What goes on without the memory that it asked for would depend on the limit. */
     if (heap.refused) status = onv_limits_spent(heap.limit, err);
     if (status != ONV_OK) {
@@ -117,6 +148,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
 void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
+    onv_analysis_destroy(analysis->example);
     onv_replays_cleanup(&analysis->replays);
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);

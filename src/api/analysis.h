@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
+#include "graph/formula.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
@@ -13,6 +14,7 @@
 #include "ort/shape_trace.h"
 #include "rewrite/rewrite.h"
 #include "runtime/fit.h"
+#include "runtime/gate.h"
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
 
@@ -24,6 +26,7 @@ struct onv_analysis {
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_live live;
+    onv_formula formula; /* of its peak */
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
     onv_rewritten
@@ -35,12 +38,16 @@ struct onv_analysis {
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
+    onv_gate gate;           /* beside a baseline */
+    onv_device_fit *devices; /* of several budgets; the first one is `fit` */
+    size_t n_devices;
     /* Of ONNX Runtime; without rows: not asked for. */
     onv_ort_node_stats node_stats;
     onv_ort_advice advice;
     onv_shape_requests requests;
     onv_replays replays;
-    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
+    onv_analysis *example; /* with usual sizes for the free dims; NULL: none */
+    bool eager_reported;   /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch
@@ -56,6 +63,10 @@ typedef struct onv_request {
  * top. */
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
                                onv_analysis **result, onv_error *err);
+
+/* Judges the analysis by its budget, and the model by further ones (judge.c). Nothing without. */
+onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,
+                              onv_analysis *analysis, onv_error *err);
 
 /* The largest batch that fits the analysis' budget: of each runtime, each checkpointing plan, and
  * all of them (batch.c). */

@@ -1,5 +1,5 @@
-/* The search for the largest batch. What a batch needs is not computed from another: every one that
- * is tried is analysed. */
+/* The search for the largest batch, or for the largest size of another dim. What a batch needs is not
+ * computed from another: every one that is tried is analysed. */
 #include "api/analysis.h"
 #include "api/training.h"
 #include "base/heap.h"
@@ -16,6 +16,10 @@ typedef struct probe {
 
 typedef struct probes {
     const onv_request *from;
+    onv_dim_binding *searched; /* the dim, the last one of the options; NULL: the batch */
+    int64_t unit;              /* sizes are multiples of it */
+    int64_t refused;           /* the least size that the model itself rules out; 0: none */
+    onv_error refusal;
     onv_options options;
     size_t count, n_runtimes;
     probe at[MAX_PROBES];
@@ -29,19 +33,31 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
         if (p->at[i].batch == batch) return ONV_OK;
     }
     if (p->count == MAX_PROBES)
-        return onv_fail(err, ONV_ERR_LIMIT, "the largest batch was not found in %d trials",
+        return onv_fail(err, ONV_ERR_LIMIT, "the largest size was not found in %d trials",
                         MAX_PROBES);
     ONV_TRY(onv_watch_check(p->from->watch, err));
     onv_analysis *analysis;
     onv_error local = {0};
     probe *to = &p->at[p->count++];
     *result = to;
-    to->batch = p->options.batch = batch;
+    to->batch = batch;
+    if (p->searched != NULL)
+        p->searched->size = batch * p->unit;
+    else
+        p->options.batch = batch;
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
     for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW ||
         (status == ONV_ERR_LIMIT && batch > 1 && !p->from->watch->late))
         return ONV_OK;
+    if (status == ONV_ERR_MODEL && p->searched != NULL && batch > 1) {
+        /* A table of positions ends, say. */
+        if (p->refused == 0 || batch < p->refused) {
+            p->refused = batch;
+            p->refusal = local;
+        }
+        return ONV_OK;
+    }
     if (status != ONV_OK) {
         if (err != NULL) *err = local;
         return status;
@@ -76,7 +92,7 @@ static onv_status find_largest(probes *p, size_t total, uint64_t usable, int64_t
         else
             bad = middle;
     }
-    *batch = good;
+    *batch = good < ONV_MAX_BATCH ? good * p->unit : good;
     return ONV_OK;
 }
 
@@ -118,9 +134,21 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     if (p == NULL) return onv_fail_memory(err);
     p->from = from;
     p->options = *options;
+    if (options->max_dim != NULL) {
+        /* analysis.c has put it last. */
+        onv_dim_binding *dims = onv_heap_copy(options->dims, options->n_dims * sizeof *dims);
+        if (dims == NULL) {
+            onv_heap_free(p);
+            return onv_fail_memory(err);
+        }
+        p->options.dims = dims;
+        p->searched = &dims[options->n_dims - 1];
+        fit->max_dim = dims[options->n_dims - 1].name;
+    }
     p->options.budget = 0;
     p->options.replay = NULL;
     p->options.checkpoint = NULL;
+    p->unit = p->searched != NULL ? p->searched->size : 1;
     fit->has_max_batch = true;
     fit->max_batch = ONV_MAX_BATCH;
     onv_status status = ONV_OK;
@@ -128,8 +156,14 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
         status = find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err);
     }
     if (status == ONV_OK) status = find_plan_batches(p, analysis, err);
-    for (size_t i = 0; i < analysis->n_runtimes; i++)
+    for (size_t i = 0; i < analysis->n_runtimes; i++) {
         if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
+    }
+    if (p->refused > 0 && p->refused * p->unit == fit->max_batch + p->unit)
+        onv_model_diag(&analysis->model, ONV_WARNING, "max-dim", p->refusal.node,
+                       "the model allows no larger '%s' than %lld: %s", fit->max_dim,
+                       (long long)fit->max_batch, p->refusal.message);
+    if (p->searched != NULL) onv_heap_free(p->searched - (options->n_dims - 1));
     onv_heap_free(p);
     return status;
 }

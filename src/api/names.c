@@ -88,6 +88,32 @@ bool onv_is_listed(const char *list, const char *name)
     return list == NULL;
 }
 
+const char *onv_nearest_name(const char *word, const char *(*name)(size_t index))
+{
+    return onv_nearest(word, strlen(word), name);
+}
+
+const char *onv_runtime_choice(size_t index)
+{
+    return onv_runtime_name(index, NULL);
+}
+
+const char *onv_optimizer_choice(size_t index)
+{
+    return onv_optimizer_name(index, NULL);
+}
+
+const char *onv_order_choice(size_t index)
+{
+    return onv_order_name(index, NULL);
+}
+
+const char *onv_allocator_choice(size_t index)
+{
+    /* `arena` is simulated by the planner. */
+    return index == 0 ? "arena" : onv_allocator_name(index - 1, NULL);
+}
+
 onv_status onv_check_runtimes(const char *list, onv_error *err)
 {
     for (const char *at = list; at != NULL; at = strchr(at, ',')) {
@@ -97,8 +123,7 @@ onv_status onv_check_runtimes(const char *list, onv_error *err)
         for (size_t i = 0; i < onv_n_runtimes; i++)
             found |= strlen(onv_runtimes[i]->name) == length &&
                      strncmp(onv_runtimes[i]->name, at, length) == 0;
-        if (!found)
-            return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%.*s'", (int)length, at);
+        if (!found) return onv_fail_choice(err, "runtime", at, length, onv_runtime_choice);
     }
     return ONV_OK;
 }

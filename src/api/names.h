@@ -3,6 +3,7 @@
 #ifndef ONV_API_NAMES_H
 #define ONV_API_NAMES_H
 
+#include "base/nearest.h"
 #include "onnxvram/onnxvram.h"
 
 /* Whether the list (NULL: all) names it. */
@@ -10,5 +11,11 @@ bool onv_is_listed(const char *list, const char *name);
 
 /* ONV_ERR_USAGE where the list names a runtime that there is not. */
 onv_status onv_check_runtimes(const char *list, onv_error *err);
+
+/* The names alone, for messages: of runtimes, optimizers, orders, and what simulate takes. */
+const char *onv_runtime_choice(size_t index);
+const char *onv_optimizer_choice(size_t index);
+const char *onv_order_choice(size_t index);
+const char *onv_allocator_choice(size_t index);
 
 #endif

@@ -135,14 +135,45 @@ bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_che
     return true;
 }
 
+static onv_fit_info fit_info(const onv_fit *fit)
+{
+    return (onv_fit_info){.budget = fit->budget_bytes,
+                          .usable = fit->usable_bytes,
+                          .fits = fit->fits,
+                          .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+}
+
 bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
 {
-    const onv_fit *fit = &analysis->fit;
-    if (fit->budget_bytes == 0) return false;
-    *info = (onv_fit_info){.budget = fit->budget_bytes,
-                           .usable = fit->usable_bytes,
-                           .fits = fit->fits,
-                           .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+    if (analysis->fit.budget_bytes == 0) return false;
+    *info = fit_info(&analysis->fit);
+    return true;
+}
+
+size_t onv_analysis_growth_count(const onv_analysis *analysis)
+{
+    return analysis->gate.n_rows;
+}
+
+bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info)
+{
+    if (index >= analysis->gate.n_rows) return false;
+    const onv_gate_row *row = &analysis->gate.rows[index];
+    *info = (onv_growth_info){row->what, row->before, row->after, row->exceeds};
+    return true;
+}
+
+size_t onv_analysis_device_count(const onv_analysis *analysis)
+{
+    return analysis->n_devices;
+}
+
+bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
+                         onv_fit_info *info)
+{
+    if (index >= analysis->n_devices) return false;
+    if (name != NULL) *name = analysis->devices[index].name;
+    *info = fit_info(&analysis->devices[index].fit);
     return true;
 }
 
@@ -176,33 +207,47 @@ bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_dia
 
 /* --- Reports ----------------------------------------------------------------------------------- */
 
+static onv_view view_of(const onv_analysis *analysis)
+{
+    return (onv_view){
+        .model = &analysis->model,
+        .infer = &analysis->infer,
+        .live = &analysis->live,
+        .formula = &analysis->formula,
+        .order = &analysis->order,
+        .runtimes = analysis->runtimes,
+        .n_runtimes = analysis->n_runtimes,
+        .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,
+        .rewritten_live = &analysis->rewritten_live,
+        .dumps_rewritten = analysis->dumps_rewritten,
+        .plan_offsets = analysis->plan_offsets,
+        .training = &analysis->training,
+        .trained = &analysis->trained,
+        .levers = &analysis->levers,
+        .fit = &analysis->fit,
+        .gate = &analysis->gate,
+        .devices = analysis->devices,
+        .n_devices = analysis->n_devices,
+        .node_stats = &analysis->node_stats,
+        .advice = &analysis->advice,
+        .requests = &analysis->requests,
+        .replays = &analysis->replays,
+    };
+}
+
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
                          const onv_report_options *options, onv_write_fn write, void *context,
                          onv_error *error)
 {
-    onv_view *views = onv_heap_calloc(count, sizeof *views);
+    /* The examples stand behind the models. */
+    onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
     if (views == NULL) return onv_fail_memory(error);
-    for (size_t i = 0; i < count; i++)
-        views[i] = (onv_view){.model = &analyses[i]->model,
-                              .infer = &analyses[i]->infer,
-                              .live = &analyses[i]->live,
-                              .order = &analyses[i]->order,
-                              .runtimes = analyses[i]->runtimes,
-                              .n_runtimes = analyses[i]->n_runtimes,
-                              .rewritten = analyses[i]->rewritten.model.graphs.count > 0
-                                               ? &analyses[i]->rewritten
-                                               : NULL,
-                              .rewritten_live = &analyses[i]->rewritten_live,
-                              .dumps_rewritten = analyses[i]->dumps_rewritten,
-                              .plan_offsets = analyses[i]->plan_offsets,
-                              .training = &analyses[i]->training,
-                              .trained = &analyses[i]->trained,
-                              .levers = &analyses[i]->levers,
-                              .fit = &analyses[i]->fit,
-                              .node_stats = &analyses[i]->node_stats,
-                              .advice = &analyses[i]->advice,
-                              .requests = &analyses[i]->requests,
-                              .replays = &analyses[i]->replays};
+    for (size_t i = 0; i < count; i++) {
+        views[i] = view_of(analyses[i]);
+        if (analyses[i]->example == NULL) continue;
+        views[count + i] = view_of(analyses[i]->example);
+        views[i].example = &views[count + i];
+    }
     onv_status status = onv_report_write(views, count, format, options, write, context, error);
     onv_heap_free(views);
     return status;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "alloc/trace_csv.h"
+#include "api/names.h"
 #include "plan/plan_csv.h"
 
 onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, onv_write_fn write,
@@ -56,7 +57,8 @@ static onv_status simulate_one(const char *path, const char *name,
         }
     } else {
         const onv_alloc_model *model = onv_alloc_model_find(name);
-        if (model == NULL) return onv_fail(err, ONV_ERR_USAGE, "there is no runtime '%s'", name);
+        if (model == NULL)
+            return onv_fail_choice(err, "runtime", name, strlen(name), onv_allocator_choice);
         onv_alloc_options how = {.capacity_bytes = options->capacity};
         how.torch.expandable_segments = options->expandable_segments;
         ONV_TRY(onv_alloc_simulate_file(path, model, &how, &result, options->summary ? write : NULL,

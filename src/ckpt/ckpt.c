@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/nearest.h"
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
     &onv_ckpt_none,     &onv_ckpt_sqrt,   &onv_ckpt_every,
@@ -39,6 +40,11 @@ static uint32_t parse_count(const char *text, const char *end)
     return count;
 }
 
+static const char *plan_name(size_t index)
+{
+    return index < onv_n_ckpt_plan_kinds ? onv_ckpt_plan_kinds[index]->name : NULL;
+}
+
 static onv_status parse_item(const char *item, const char *end, requests *list, onv_error *err)
 {
     int shown = end - item < 80 ? (int)(end - item) : 80;
@@ -55,7 +61,7 @@ static onv_status parse_item(const char *item, const char *end, requests *list, 
                             shown, item, kind->name);
         return onv_vec_push(&list->at, ((request){kind, count})) ? ONV_OK : onv_fail_memory(err);
     }
-    return onv_fail(err, ONV_ERR_USAGE, "there is no checkpointing plan '%.*s'", shown, item);
+    return onv_fail_choice(err, "checkpointing plan", item, length, plan_name);
 }
 
 static onv_status parse_all(requests *list, onv_error *err)

@@ -78,6 +78,7 @@ static onv_status measure_first(onv_model *model, const onv_eager *eager,
     onv_peak peak;
     first.iterations = 1;
     first.tries_kernels = true;
+    first.notes_holds = false;
     ONV_TRY(onv_train_program_build(model, eager, &first, &program, err));
     onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
     if (status == ONV_OK) *bytes = peak.bytes;
@@ -85,9 +86,25 @@ static onv_status measure_first(onv_model *model, const onv_eager *eager,
     return status;
 }
 
+/* The peak if calls of modules hold what they can. The program's buffers live so from then on. */
+static onv_status find_locals_peak(onv_train_program *program, uint64_t *bytes, onv_error *err)
+{
+    onv_peak peak;
+    for (size_t i = 0; i < program->holds.count; i++) {
+        const onv_noted_hold *hold = &program->holds.at[i];
+        onv_buffer *buffer = &program->timeline.buffers.at[hold->buffer];
+        if (buffer->last < hold->until) buffer->last = hold->until;
+    }
+    ONV_TRY(onv_timeline_peak_without(&program->timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL,
+                                      err));
+    *bytes = peak.bytes;
+    return ONV_OK;
+}
+
+/* `locals`: the other end of the peak; left alone where options->train.notes_holds is not set. */
 static onv_status measure(onv_model *model, const onv_eager *eager,
                           const onv_training_options *options, const char *plan,
-                          onv_training_figures *figures, onv_error *err)
+                          onv_training_figures *figures, uint64_t *locals, onv_error *err)
 {
     onv_train_program program;
     ONV_TRY(onv_train_program_build(model, eager, &options->train, &program, err));
@@ -105,6 +122,8 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     onv_status status = onv_train_program_check(&program, err);
     if (status == ONV_OK) status = find_peaks(&program.timeline, figures, err);
     if (status == ONV_OK) status = serve(&program.timeline, options, plan, figures, err);
+    if (status == ONV_OK && program.holds.count > 0)
+        status = find_locals_peak(&program, locals, err);
     onv_train_program_cleanup(&program);
     if (status == ONV_OK && options->train.lower.cuda.benchmark)
         status = measure_first(model, eager, &options->train, &figures->first_peak_bytes, err);
@@ -171,7 +190,7 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->n_kept_ops = from->n_kept_ops;
     plan->sequential = from->sequential;
     plan->recomputed_macs = from->recomputed_macs;
-    ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, err));
+    ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, NULL, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
     return ONV_OK;
 }
@@ -215,25 +234,6 @@ void onv_training_choose(onv_training *result, uint32_t plan)
 {
     result->figures = result->plans[plan].figures;
     result->chosen = plan;
-}
-
-/* The peak if calls of modules hold what they can; 0 where nothing tells the calls. */
-static onv_status find_locals_peak(onv_model *model, const onv_eager *eager,
-                                   const onv_training_options *options, uint64_t *bytes,
-                                   onv_error *err)
-{
-    onv_train_options how = options->train;
-    onv_train_program program;
-    onv_peak peak = {0};
-    *bytes = 0;
-    if (how.lower.locals || !how.lower.reports) return ONV_OK;
-    how.lower.locals = true;
-    how.iterations = 2; /* later ones are the same */
-    ONV_TRY(onv_train_program_build(model, eager, &how, &program, err));
-    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
-    onv_train_program_cleanup(&program);
-    *bytes = peak.bytes;
-    return status;
 }
 
 /* What less than this part of the peak decides is no news. */
@@ -288,10 +288,6 @@ static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_o
     ONV_TRY(
         onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
     result->n_units = how->train.n_units;
-    onv_model_diag(
-        model, ONV_WARNING, "fsdp-streams", NULL,
-        "FSDP gathers and reduces on streams of their own, each with its own cached memory: "
-        "the reserved figure is as if there were one, and 1 to 24 %% more were measured");
     if (result->n_units == 0)
         onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
                        "no repeated modules were found: all parameters are gathered at once; "
@@ -310,7 +306,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    ONV_TRY(onv_eager_lower(model, live, is_host, &options->train.lower, &eager, err));
+    onv_lower_options lower = options->train.lower;
+    lower.checkpoints = options->checkpoint != NULL;
+    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
@@ -321,8 +319,10 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     onv_status status = onv_eager_check(&eager, err);
     uint64_t locals = 0;
     if (status == ONV_OK) status = shard(model, &eager, &how, result, err);
-    if (status == ONV_OK) status = measure(model, &eager, &how, NULL, &result->figures, err);
-    if (status == ONV_OK) status = find_locals_peak(model, &eager, &how, &locals, err);
+    how.train.notes_holds = how.train.lower.reports && !how.train.lower.locals;
+    if (status == ONV_OK)
+        status = measure(model, &eager, &how, NULL, &result->figures, &locals, err);
+    how.train.notes_holds = false;
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);

@@ -1,4 +1,5 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
+#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
@@ -6,12 +7,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/baseline.h"
 #include "cli/confine.h"
 #include "cli/guard.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/tools.h"
+
+enum { MOST_FIGURES = 16 };
 
 /* What the terminal can show. */
 static void fit_terminal(onv_cli *cli)
@@ -52,7 +56,31 @@ static int judge(const onv_analysis *analysis)
     onv_runtime_info runtime;
     for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
         if (runtime.out_of_memory) return EXIT_NO_FIT;
-    return onv_analysis_fit(analysis, &fit) && !fit.fits ? EXIT_NO_FIT : EXIT_DONE;
+    if (!onv_analysis_fit(analysis, &fit) || fit.fits) return EXIT_DONE;
+    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
+        if (fit.fits) return EXIT_DONE;
+    return EXIT_NO_FIT;
+}
+
+/* One line that says what grew. */
+static int judge_growth(const onv_cli *cli, const onv_analysis *analysis, const char *model)
+{
+    onv_growth_info growth;
+    onv_error what = {0};
+    size_t at = 0;
+    for (size_t i = 0; onv_analysis_growth(analysis, i, &growth); i++) {
+        if (!growth.exceeds || at >= sizeof what.message) continue;
+        at += (size_t)snprintf(what.message + at, sizeof what.message - at,
+                               "%s %s from %" PRIu64 " to %" PRIu64 " bytes",
+                               at == 0 ? "grew by more than is allowed:" : ",", growth.what,
+                               growth.before, growth.after);
+    }
+    if (at == 0) return EXIT_DONE;
+    if (at < sizeof what.message)
+        snprintf(what.message + at, sizeof what.message - at, " (since %s)",
+                 cli->is_diff ? cli->models[0] : cli->baseline);
+    onv_cli_complain(model, &what);
+    return EXIT_NO_FIT;
 }
 
 /* What all of them need in one process, for the reports. False with a message. */
@@ -74,42 +102,96 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
     return cli->sessions.total_high > fit.usable ? EXIT_NO_FIT : EXIT_DONE;
 }
 
-static int run(onv_cli *cli)
+/* The figures of the first model of a diff, as a baseline for the second. */
+static void compare_with(const onv_analysis *analysis, const char *name, onv_figure *figures,
+                         onv_baseline *baseline)
 {
-    int worst = EXIT_DONE, verdict = EXIT_DONE;
-    size_t count = 0;
-    onv_analysis **analyses = calloc(cli->n_models, sizeof *analyses);
-    if (analyses == NULL) {
-        fputs("onnxvram: out of memory\n", stderr);
-        return EXIT_UNUSABLE;
-    }
+    onv_summary summary = {.struct_size = sizeof summary};
+    onv_runtime_info runtime;
+    onv_analysis_summary(analysis, &summary);
+    size_t n = 0;
+    figures[n++] = (onv_figure){"weights", summary.parameter_bytes};
+    if (summary.sized) figures[n++] = (onv_figure){"peak", summary.peak_bytes};
+    if (summary.sized)
+        figures[n++] = (onv_figure){"total", summary.parameter_bytes + summary.peak_bytes};
+    for (size_t i = 0; n < MOST_FIGURES && onv_analysis_runtime(analysis, i, &runtime); i++)
+        figures[n++] = (onv_figure){runtime.name, runtime.held_bytes};
+    *baseline = (onv_baseline){.name = name, .figures = figures, .n_figures = n};
+}
+
+/* The models that could be analysed, and their files. */
+typedef struct analysed {
+    onv_analysis **at;
+    const char **models;
+    size_t count;
+    onv_figure figures[MOST_FIGURES]; /* of the first model of a diff */
+    onv_baseline first;
+} analysed;
+
+/* Returns the worst exit status of what could not be analysed. */
+static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
+{
+    int worst = EXIT_DONE;
     for (size_t i = 0; i < cli->n_models; i++) {
         onv_error error;
         onv_cli_guard(cli->models[i]);
-        if (onv_analysis_new(cli->models[i], &cli->analysis, &analyses[count], &error) == ONV_OK) {
-            count++;
+        if (baseline != NULL) {
+            cli->analysis.baseline = onv_cli_baseline_of(baseline, cli->models[i]);
+            if (cli->analysis.baseline == NULL) return EXIT_UNUSABLE;
+        }
+        if (cli->is_diff && cli->analysis.has_max_growth && done->count == 1) {
+            compare_with(done->at[0], cli->models[0], done->figures, &done->first);
+            cli->analysis.baseline = &done->first;
+        }
+        if (onv_analysis_new(cli->models[i], &cli->analysis, &done->at[done->count], &error) ==
+            ONV_OK) {
+            done->models[done->count++] = cli->models[i];
             continue;
         }
         int status = onv_cli_complain(cli->models[i], &error);
         if (status > worst) worst = status;
         if (error.code == ONV_ERR_CANCELLED) break;
     }
-    bool sums = cli->together && count == cli->n_models;
-    if (sums && !find_together(cli, analyses)) worst = EXIT_USAGE;
+    return worst;
+}
+
+static int report_and_judge(onv_cli *cli, const analysed *done, int worst)
+{
+    int verdict = EXIT_DONE;
+    bool sums = cli->together && done->count == cli->n_models;
+    if (sums && !find_together(cli, done->at)) worst = EXIT_USAGE;
     bool is_told = !sums || cli->report.together != NULL;
-    for (size_t i = 0; i < cli->n_outputs && count > 0 && is_told; i++) {
+    for (size_t i = 0; i < cli->n_outputs && done->count > 0 && is_told; i++) {
         int status =
-            write_output(cli, &cli->outputs[i], (const onv_analysis *const *)analyses, count);
+            write_output(cli, &cli->outputs[i], (const onv_analysis *const *)done->at, done->count);
         if (status > worst) worst = status;
     }
-    for (size_t i = 0; i < count; i++) {
-        int status = judge(analyses[i]), sum = judge_together(cli, analyses[i]);
-        if (status > verdict) verdict = status;
-        if (sum > verdict) verdict = sum;
-        onv_analysis_destroy(analyses[i]);
+    for (size_t i = 0; i < done->count; i++) {
+        const int of[] = {judge(done->at[i]), judge_together(cli, done->at[i]),
+                          judge_growth(cli, done->at[i], done->models[i])};
+        for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
+            if (of[k] > verdict) verdict = of[k];
     }
-    free(analyses);
     return worst != EXIT_DONE ? worst : verdict;
+}
+
+static int run(onv_cli *cli)
+{
+    int status = EXIT_UNUSABLE;
+    onv_cli_baseline *baseline = NULL;
+    if (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL)
+        return EXIT_UNUSABLE;
+    analysed done = {.at = calloc(cli->n_models, sizeof *done.at),
+                     .models = calloc(cli->n_models, sizeof *done.models)};
+    if (done.at != NULL && done.models != NULL)
+        status = report_and_judge(cli, &done, analyse_all(cli, baseline, &done));
+    else
+        fputs("onnxvram: out of memory\n", stderr);
+    for (size_t i = 0; i < done.count; i++) onv_analysis_destroy(done.at[i]);
+    free(done.at);
+    free(done.models);
+    onv_cli_close_baseline(baseline);
+    return status;
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/values.h"
 
@@ -11,6 +12,10 @@ enum {
     OPT_JSON = 256,
     OPT_CSV,
     OPT_LAYERS,
+    OPT_FORMULA,
+    OPT_FORMAT,
+    OPT_BASELINE,
+    OPT_MAX_GROWTH,
     OPT_DUMP,
     OPT_TOP,
     OPT_COLOR,
@@ -24,6 +29,7 @@ enum {
     OPT_BUDGET,
     OPT_MARGIN,
     OPT_MAX_BATCH,
+    OPT_MAX_DIM,
     OPT_LIST_GPUS,
     OPT_TRAIN,
     OPT_AMP,
@@ -43,6 +49,9 @@ enum {
     OPT_WEIGHTS,
     OPT_POOL,
     OPT_AS_EXPORTED,
+    OPT_FOLDED_NORMS,
+    OPT_GRAPH_MODULE,
+    OPT_NO_FAST_PATH,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
@@ -138,7 +147,13 @@ static const option_row rows[] = {
     {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
      "frozen linear layers in fewer bits; see below"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
-     "train the exporter's operators, not those that it decomposed"},
+     "run the exporter's operators, not those that it decomposed"},
+    {OPT_FOLDED_NORMS, "folded-norms", no_argument, NULL,
+     "eager PyTorch: batch norms that the export folded are folded in the network, too"},
+    {OPT_GRAPH_MODULE, "graph-module", no_argument, NULL,
+     "eager PyTorch: the network is a torch.fx.GraphModule, whose code holds no value too long"},
+    {OPT_NO_FAST_PATH, "no-fast-path", no_argument, NULL,
+     "eager PyTorch: layers of nn.TransformerEncoder run operation by operation"},
     {OPT_LOCALS, "locals", no_argument, NULL,
      "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
@@ -158,16 +173,26 @@ static const option_row rows[] = {
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
      "the plan's segments, and how PyTorch applies them"},
-    {OPT_BUDGET, "budget", required_argument, "SIZE|GPU",
-     "memory to fit: 16GiB, 80GB, a GPU; exit status 3 if the model does not"},
+    {OPT_BUDGET, "budget", required_argument, "SIZE|GPU,...",
+     "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
     {OPT_MAX_BATCH, "max-batch", no_argument, NULL, "the largest batch that fits the budget"},
+    {OPT_MAX_DIM, "max-dim", required_argument, "NAME",
+     "the largest size of a symbolic dimension that fits the budget"},
     {OPT_REPLAY, "replay", optional_argument, "[=DEVICE]",
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ"},
     {OPT_LIST_GPUS, "list-gpus", no_argument, NULL, "the GPUs that --budget knows"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
+    {OPT_FORMAT, "format", required_argument, "NAME",
+     "of the report: text, or markdown for a pull request"},
+    {OPT_BASELINE, "baseline", required_argument, "FILE",
+     "a --json report of before to compare with"},
+    {OPT_MAX_GROWTH, "max-growth", required_argument, "PERCENT",
+     "exit status 3 if a figure grew by more since the baseline"},
+    {OPT_FORMULA, "formula", optional_argument, "[=HOW]",
+     "peak and totals as functions of the free dims: text, python, c"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
      "what stands between the passes: graph, intervals, plan, trace, replay"},
     {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
@@ -192,6 +217,7 @@ static void list_names(FILE *to, const char *title, const char *(*name)(size_t, 
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
@@ -306,6 +332,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
     case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
+    case OPT_FOLDED_NORMS: cli->analysis.folded_norms = true; return ONV_CLI_RUN;
+    case OPT_GRAPH_MODULE: cli->analysis.graph_module = true; return ONV_CLI_RUN;
+    case OPT_NO_FAST_PATH: cli->analysis.no_fast_path = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
     case OPT_LOCALS: cli->analysis.locals = true; return ONV_CLI_RUN;
@@ -319,6 +348,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_MARGIN: return onv_cli_set_margin(cli, arg);
     case OPT_REPLAY: cli->analysis.replay = arg != NULL ? arg : "cuda"; return ONV_CLI_RUN;
     case OPT_MAX_BATCH: cli->analysis.max_batch = true; return ONV_CLI_RUN;
+    case OPT_MAX_DIM:
+        cli->analysis.max_batch = true;
+        cli->analysis.max_dim = arg;
+        return ONV_CLI_RUN;
     case OPT_JSON: return onv_cli_add_output(cli, ONV_FORMAT_JSON, arg);
     case OPT_CSV: return onv_cli_add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:
@@ -326,6 +359,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
             onv_cli_set_unsigned(&cli->report.layer_depth, "layers", arg, 1) != ONV_CLI_RUN)
             return ONV_CLI_USAGE;
         return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
+    case OPT_FORMAT: return onv_cli_set_format(cli, arg);
+    case OPT_BASELINE: cli->baseline = arg; return ONV_CLI_RUN;
+    case OPT_MAX_GROWTH: return onv_cli_set_max_growth(cli, arg);
+    case OPT_FORMULA: return onv_cli_add_formula(cli, arg);
     case OPT_DUMP: return onv_cli_add_dump(cli, arg);
     case OPT_TOP: return onv_cli_set_unsigned(&cli->report.top, "top", arg, 1);
     case OPT_COLOR: return onv_cli_set_color(cli, arg);
@@ -353,11 +390,40 @@ static void distrust(onv_options *options)
 }
 
 /* What options ask of each other. */
+/* Examples are for reports that say more than a line. */
+static bool shows_examples(const onv_cli *cli)
+{
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        onv_format format = cli->outputs[i].format;
+        if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+            (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
+            return true;
+    }
+    return false;
+}
+
+/* The formats of a diff in place of those of a report. */
+static onv_cli_verdict choose_diff(onv_cli *cli)
+{
+    if (cli->n_models != 2)
+        return onv_cli_reject("diff takes two models, as in onnxvram diff OLD.onnx NEW.onnx");
+    if (cli->together || cli->baseline != NULL)
+        return onv_cli_reject("diff makes no --together and takes no --baseline");
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        if (cli->outputs[i].format != ONV_FORMAT_JSON)
+            return onv_cli_reject("diff writes text, --format markdown or --json");
+        cli->outputs[i].format = ONV_FORMAT_DIFF_JSON;
+    }
+    cli->format = cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_DIFF_MARKDOWN : ONV_FORMAT_DIFF;
+    return ONV_CLI_RUN;
+}
+
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
-    if (cli->analysis.compute_capability == 0)
-        cli->analysis.compute_capability = cli->budget_capability;
+    /* --gpu says whose libraries, whatever the memory is. */
+    for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
+        cli->budgets[i].compute_capability = 0;
     if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
     bool shares =
         cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
@@ -372,8 +438,13 @@ static onv_cli_verdict check(onv_cli *cli)
                                                         : NULL;
     if (needs != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("%s: these are for --train", needs);
-    if (cli->analysis.max_batch && cli->analysis.budget == 0 && cli->analysis.replay == NULL)
+    if (cli->analysis.max_batch && cli->analysis.n_budgets == 0 && cli->analysis.replay == NULL)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
+    if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
+        return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
+    if (cli->analysis.has_max_growth && cli->baseline == NULL && !cli->is_diff)
+        return onv_cli_reject(
+            "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
@@ -389,33 +460,93 @@ static onv_cli_verdict check(onv_cli *cli)
     }
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
-    if (on_stdout == 0) return onv_cli_add_output(cli, ONV_FORMAT_TEXT, NULL);
-    return ONV_CLI_RUN;
+    if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    onv_cli_verdict verdict =
+        on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
+    cli->analysis.example = shows_examples(cli);
+    return verdict;
+}
+
+static const char *option_name(size_t index)
+{
+    return index < N_ROWS ? rows[index].name : NULL;
+}
+
+/* An option that getopt_long does not take: it is not there, has several names that begin so, or takes no
+ * value. */
+static onv_cli_verdict refuse(const char *text)
+{
+    char name[64];
+    size_t length = strcspn(text + 2, "="), n_like = 0;
+    if (text[0] != '-' || text[1] != '-' || length >= sizeof name)
+        return onv_cli_reject("option '%s' is unknown", text);
+    memcpy(name, text + 2, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return onv_cli_reject("--%s takes no value, and '%s' has one", name, text);
+        n_like += strncmp(rows[i].name, name, length) == 0;
+    }
+    if (n_like > 1)
+        return onv_cli_reject("'%s' begins several options; write one of them out", text);
+    const char *near = onv_nearest_name(name, option_name);
+    if (near != NULL)
+        return onv_cli_reject("there is no option '--%s', did you mean '--%s'?", name, near);
+    return onv_cli_reject("there is no option '--%s'", name);
+}
+
+enum { NO_OPTION = 1 };
+
+static const option_row *row_of(int code)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (rows[i].code == code) return &rows[i];
+    return NULL;
+}
+
+/* A model; behind an option with a value, what is no file is likely meant as another value. */
+static onv_cli_verdict add_model(onv_cli *cli, const char *text, const option_row *behind)
+{
+    bool has_value = behind != NULL && behind->has_arg == required_argument;
+    bool looks_like_value = strpbrk(text, "./*") == NULL && strcmp(text, "-") != 0;
+    if (!has_value || !looks_like_value || access(text, F_OK) == 0)
+        return onv_cli_add_model(cli, text);
+    if (strchr(behind->arg, ',') != NULL || strcmp(behind->arg, "LIST") == 0)
+        return onv_cli_reject("'%s' is no file; several values of --%s are one word with commas",
+                              text, behind->name);
+    return onv_cli_reject("'%s' is no file, and --%s takes one value", text, behind->name);
 }
 
 static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
 {
     struct option longs[N_ROWS + 1] = {{0}};
-    char shorts[3 * N_ROWS + 2] = ":", *to = shorts + 1;
+    /* "-": what is no option comes in its place. */
+    char shorts[3 * N_ROWS + 3] = "-:", *to = shorts + 2;
     for (size_t i = 0; i < N_ROWS; i++) {
         longs[i] = (struct option){rows[i].name, rows[i].has_arg, NULL, rows[i].code};
         if (rows[i].code >= 256) continue;
         *to++ = (char)rows[i].code;
         if (rows[i].has_arg == required_argument) *to++ = ':';
     }
+    const option_row *last = NULL; /* whose value has just been read */
+    cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
     opterr = 0;
-    optind = 1;
+    optind = cli->is_diff ? 2 : 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;
+        if (code == NO_OPTION) {
+            if (add_model(cli, optarg, last) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+            last = NULL;
+            continue;
+        }
         if (code == ':') return onv_cli_reject("option '%s' needs a value", argv[optind - 1]);
         if (code == '?' && optopt > 0 && optopt < 256 && strchr(shorts, optopt) == NULL)
             return onv_cli_reject("there is no option '-%c'", optopt);
-        if (code == '?')
-            return onv_cli_reject("option '%s' is unknown, ambiguous or takes no value",
-                                  argv[optind - 1]);
+        if (code == '?') return refuse(argv[optind - 1]);
         onv_cli_verdict verdict = apply(cli, code, optarg);
         if (verdict != ONV_CLI_RUN) return verdict;
+        last = row_of(code);
     }
     for (int i = optind; i < argc; i++)
         if (onv_cli_add_model(cli, argv[i]) != ONV_CLI_RUN) return ONV_CLI_USAGE;
@@ -445,6 +576,7 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
         verdict = onv_cli_reject("out of memory");
     else
         verdict = parse(cli, argc, argv);
+    cli->analysis.budgets = cli->budgets;
     cli->analysis.dims = cli->dims;
     cli->analysis.shapes = cli->shapes;
     cli->analysis.input_values = cli->input_values;

@@ -15,7 +15,7 @@ typedef struct onv_cli_output {
     const char *file;
 } onv_cli_output;
 
-enum { ONV_CLI_MAX_OUTPUTS = 8 };
+enum { ONV_CLI_MAX_OUTPUTS = 8, ONV_CLI_MAX_BUDGETS = 32 };
 
 typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct */
@@ -26,10 +26,13 @@ typedef struct onv_cli {
     const char **models;
     unsigned *instances; /* by model */
     size_t n_models;
-    bool together; /* all of them in one process */
+    const char *baseline; /* a report of before */
+    onv_format format;    /* of the report, where nothing else takes its place */
+    bool is_diff;         /* of the two models */
+    bool together;        /* all of them in one process */
     onv_together_info sessions;
-    bool untrusted;             /* the models are */
-    unsigned budget_capability; /* of the GPU that --budget names; 0: none */
+    bool untrusted; /* the models are */
+    onv_budget budgets[ONV_CLI_MAX_BUDGETS];
     onv_dim_binding *dims;
     onv_shape_binding *shapes;
     onv_input_value *input_values;

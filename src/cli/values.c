@@ -196,6 +196,23 @@ onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
     return onv_cli_reject("--dump takes graph, intervals, plan, trace or replay, not '%s'", what);
 }
 
+onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
+{
+    static const struct {
+        const char *name;
+        onv_format format;
+    } languages[] = {
+        {"text", ONV_FORMAT_FORMULA},
+        {"python", ONV_FORMAT_FORMULA_PYTHON},
+        {"c", ONV_FORMAT_FORMULA_C},
+    };
+    if (how == NULL) how = "text";
+    for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++)
+        if (strcmp(languages[i].name, how) == 0)
+            return onv_cli_add_output(cli, languages[i].format, NULL);
+    return onv_cli_reject("--formula takes text, python or c, not '%s'", how);
+}
+
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when)
 {
     static const char *const names[] = {"auto", "always", "never"};
@@ -260,6 +277,12 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
 
 enum { MAX_CANDIDATES = 8 };
 
+static const char *gpu_name(size_t index)
+{
+    onv_gpu_info gpu;
+    return onv_gpu_at(index, &gpu) ? gpu.name : NULL;
+}
+
 /* The GPU of that name; false: it is not one, and the message says why. */
 static bool find_gpu(const char *option, const char *wanted, const char *text, onv_gpu_info *gpu)
 {
@@ -270,7 +293,10 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
         return true;
     }
     if (count == 0) {
-        (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'", option, wanted, text);
+        const char *near = onv_nearest_name(text, gpu_name);
+        (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'%s%s%s", option, wanted, text,
+                             near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
+                             near != NULL ? "'?" : "");
         return false;
     }
     char names[256] = "";
@@ -282,15 +308,42 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
     return false;
 }
 
-onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+/* One device of --budget: a size with its unit, or a GPU. */
+static onv_cli_verdict add_budget(onv_cli *cli, const char *text)
 {
     onv_gpu_info gpu;
-    if (onv_cli_parse_size(text, &cli->analysis.budget) && cli->analysis.budget > 0)
-        return ONV_CLI_RUN;
+    onv_budget *budget = &cli->budgets[cli->analysis.n_budgets++];
+    size_t digits = strspn(text, "0123456789.");
+    if (text[0] == '-' || strcmp(text, "0") == 0 || text[0] == '\0')
+        return onv_cli_reject("--budget takes a size above 0 like 16GiB, or a GPU of --list-gpus, "
+                              "not '%s'",
+                              text);
+    if (text[digits] == '\0')
+        return onv_cli_reject("--budget takes a size with its unit, not '%s': %sGiB, %sGB or %sB",
+                              text, text, text, text);
+    if (onv_cli_parse_size(text, &budget->bytes) && budget->bytes > 0) return ONV_CLI_RUN;
     if (!find_gpu("budget", "a size like 16GiB or a GPU", text, &gpu)) return ONV_CLI_USAGE;
-    cli->analysis.budget = gpu.usable_bytes;
-    cli->budget_capability = 10 * gpu.cc_major + gpu.cc_minor;
+    *budget = (onv_budget){gpu.name, gpu.usable_bytes, 10 * gpu.cc_major + gpu.cc_minor};
     return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text)
+{
+    cli->analysis.n_budgets = 0; /* the last one given counts */
+    onv_cli_verdict verdict = ONV_CLI_RUN;
+    for (const char *at = text; verdict == ONV_CLI_RUN; at++) {
+        size_t length = strcspn(at, ",");
+        char one[128];
+        if (length >= sizeof one || cli->analysis.n_budgets == ONV_CLI_MAX_BUDGETS)
+            return onv_cli_reject("--budget takes up to %d sizes or GPUs with commas between them",
+                                  ONV_CLI_MAX_BUDGETS);
+        memcpy(one, at, length);
+        one[length] = '\0';
+        verdict = add_budget(cli, one);
+        at += length;
+        if (*at == '\0') break;
+    }
+    return verdict;
 }
 
 onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text)
@@ -309,6 +362,37 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
         return onv_cli_reject("--attention-dropout takes a probability from 0 to below 1, not '%s'",
                               text);
     cli->analysis.attention_dropout = value;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
+{
+    if (strcmp(text, "text") != 0 && strcmp(text, "markdown") != 0)
+        return onv_cli_reject(
+            "--format takes text or markdown, not '%s' (--json, --csv and --layers "
+            "are options of their own)",
+            text);
+    cli->format = strcmp(text, "text") == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
+    return ONV_CLI_RUN;
+}
+
+/* "5%", "0.25": to a hundredth of a percent. */
+onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text)
+{
+    const char *end = text;
+    int64_t whole = 0, hundredths = 0;
+    bool good = parse_count(text, &whole, &end) && whole <= 100000;
+    if (good && *end == '.') {
+        size_t digits = strspn(end + 1, "0123456789");
+        for (size_t i = 1; i <= 2; i++)
+            hundredths = 10 * hundredths + (i <= digits ? end[i] - '0' : 0);
+        good = digits >= 1 && digits <= 2;
+        end += 1 + digits;
+    }
+    if (!good || (*end != '\0' && strcmp(end, "%") != 0))
+        return onv_cli_reject("--max-growth takes a percentage like 5%% or 0.5%%, not '%s'", text);
+    cli->analysis.has_max_growth = true;
+    cli->analysis.max_growth_basis_points = (uint32_t)(100 * whole + hundredths);
     return ONV_CLI_RUN;
 }
 

@@ -20,6 +20,7 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *file);
+onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how);
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what);
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text);
@@ -28,6 +29,8 @@ onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text);
+onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text);
 

@@ -75,6 +75,7 @@ typedef struct onv_train_options {
         loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds
                            until the forward pass is over; 0: no loop */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
+    bool notes_holds;   /* lower.locals is not set: what it would change is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
 } onv_train_options;
@@ -98,8 +99,14 @@ typedef struct onv_train_parts {
     uint64_t dequantized_bytes; /* the most that an operation makes of them */
 } onv_train_parts;
 
+/* A buffer that the call of a module may hold until that step. */
+typedef struct onv_noted_hold {
+    uint32_t buffer, until;
+} onv_noted_hold;
+
 typedef struct onv_train_program {
     onv_timeline timeline;
+    ONV_VEC(onv_noted_hold) holds; /* options->notes_holds */
     onv_train_parts parts;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes; /* on this device */
     uint64_t trained_elems;

@@ -128,7 +128,8 @@ static onv_status mark_kept(onv_simulation *s, onv_error *err)
         if (op >= s->eager->first_loss_op || s->frame_of[op] == ONV_NO_FRAME)
             return onv_fail(err, ONV_ERR_USAGE,
                             "operation %u, which is to be kept, is in no segment", op);
-        s->is_kept[op] = true;
+        /* What overwrites its input and copies it does so for its backward alone. */
+        s->is_kept[op] = !(s->eager->ops.at[op].in_place && s->eager->ops.at[op].extras_first);
     }
     return ONV_OK;
 }

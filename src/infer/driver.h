@@ -14,18 +14,24 @@ typedef struct onv_rewrite {
     onv_known *known; /* with the symbol */
     onv_known *bound; /* with the number */
     int32_t next;     /* of the same node, -1: none */
+    bool is_upstream; /* a mismatch downstream showed it */
+    /* Entries of a Reshape's target that may be the batch, the likeliest first; those up to `tried` were. */
+    uint8_t n_candidates, tried;
+    uint8_t candidates[ONV_MAX_RANK];
 } onv_rewrite;
 
-/* Changing a batch that the export fixed; see rebatch.c. */
+/* Changing a batch that the export fixed; see rebatch.h. */
 typedef struct onv_rebatch {
-    bool needed;     /* --batch asks for another batch than the export's */
-    bool active;     /* the inputs carry `symbol`, constants are looked at */
-    bool ambiguous;  /* a Reshape can be read in two ways: a later part is the batch as well */
-    bool take_later; /* read them so */
-    int64_t old;     /* the batch of the export */
+    bool needed;      /* --batch asks for another batch than the export's */
+    bool active;      /* the inputs carry `symbol`, constants are looked at */
+    bool is_strict;   /* what is possible and seldom meant counts as a failure */
+    bool is_unlikely; /* that is the failure */
+    int64_t old;      /* the batch of the export */
     onv_dim symbol;
+    const bool *has_batch; /* by input of the main graph: its first dim is the batch */
     ONV_VEC(onv_rewrite) rewrites;
     int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */
+    ONV_VEC(onv_diag) notes; /* what the export leaves open, for the diagnostics */
 } onv_rebatch;
 
 /* A point in the list of diagnostics to go back to. */
@@ -103,14 +109,5 @@ onv_dim onv_dim_from_name(onv_dims *dims, const char *name);
 /* A dim or a type with the bound symbols replaced. */
 onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);
 onv_status onv_bind_type(onv_driver *driver, onv_type *type);
-
-/* Replaces the contents of inputs of `c` that carry the old batch; looks for them while the rebatch
- * is active. */
-onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c);
-
-/* Infers the main graph under a batch other than the export's. */
-onv_status onv_rebatch_run(onv_driver *driver);
-
-void onv_rebatch_cleanup(onv_rebatch *rebatch);
 
 #endif

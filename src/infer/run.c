@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "infer/driver.h"
+#include "infer/rebatch.h"
 #include "load/limits.h"
 #include "load/load.h"
 

@@ -168,6 +168,9 @@ static inline void onv_dims_enter(onv_dims *pool, uint32_t number)
 bool onv_dim_is_symbol(const onv_dims *pool, onv_dim d);
 const char *onv_dim_symbol_name(const onv_dims *pool, onv_dim symbol);
 
+/* Whether it is a sum with two symbols or more among its terms: "past + sequence". */
+bool onv_dim_is_sum_of_symbols(const onv_dims *pool, onv_dim d);
+
 /* Whether the expression holds a symbol made by onv_dim_fresh with a bound / that symbol. */
 bool onv_dim_has_bound(const onv_dims *pool, onv_dim d);
 /* Calls back for every symbol that stands in the expression, once for each time it does. */
@@ -199,6 +202,19 @@ bool onv_dim_always_le(onv_dims *pool, onv_dim a, onv_dim b);
 bool onv_dim_always_lt(onv_dims *pool, onv_dim a, onv_dim b);
 bool onv_dim_always_ne(onv_dims *pool, onv_dim a, onv_dim b);
 
+/* The same as onv_dim_always_le, and for floors of one size by several divisors, as strides make them.
+ * Slower. */
+bool onv_dim_never_above(onv_dims *pool, onv_dim a, onv_dim b);
+
+/* Whether `above` is at most `below` while one symbol is less than `from`, and more from there on,
+ * whatever the others are (>= 1). False also means "cannot tell". */
+bool onv_dim_overtakes(onv_dims *pool, onv_dim below, onv_dim above, onv_dim *symbol,
+                       int64_t *from);
+
+/* The expression with every symbol one larger, but for those with `from_zero` (by symbol number): what
+ * holds of it for symbols >= 0 holds of `d` where the others are >= 1. */
+onv_dim onv_dim_from_one(onv_dims *pool, onv_dim d, const bool *from_zero);
+
 /* Replaces data-dependent symbols by their bounds: what memory counts. Unknown where one has none.
  * Exact for expressions that grow with the symbol, otherwise an upper bound. */
 onv_dim onv_dim_substitute_bounds(onv_dims *pool, onv_dim d);
@@ -212,8 +228,36 @@ uint32_t onv_dim_symbol_index(const onv_dims *pool, onv_dim symbol);
 onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index);
 onv_dim onv_dim_eval(onv_dims *pool, onv_dim d, const onv_dim *values);
 
+/* A sum in parts: each a number times a product of symbols and what cannot be taken apart (floors, min,
+ * max). Products of more factors come first, a number alone last. */
+typedef struct onv_dim_part {
+    int64_t coef;
+    uint32_t n_factors;
+    onv_dim product; /* 1: the number alone */
+} onv_dim_part;
+
+/* `parts` has room for ONV_DIM_MAX_TERMS + 1. Returns their number; 0 for what is no finite, known dim. */
+uint32_t onv_dim_parts(const onv_dims *pool, onv_dim d, onv_dim_part *parts);
+
+/* The factors of a product, into room for ONV_DIM_MAX_TERMS. Returns their number. */
+uint32_t onv_dim_factors(const onv_dims *pool, onv_dim product, onv_dim *factors);
+
 /* Text like "batch", "seq + past", "heads*64", "floor((h - 1)/2) + 1", "?", in the arena; NULL when
  * memory is short. */
 const char *onv_dim_text(const onv_dims *pool, onv_arena *arena, onv_dim d);
+
+/* How an expression is written: what stands before, between and behind operands. */
+typedef struct onv_dim_syntax {
+    const char *floor[3], *mod[3];
+    const char *min, *max;                                    /* with the opening bracket */
+    bool two_operands;                                        /* min and max take no more */
+    const char *(*name)(const void *context, onv_dim symbol); /* NULL: the symbols' own names */
+    const void *context;
+} onv_dim_syntax;
+
+extern const onv_dim_syntax onv_dim_syntax_text;
+
+const char *onv_dim_text_in(const onv_dims *pool, onv_arena *arena, onv_dim d,
+                            const onv_dim_syntax *syntax);
 
 #endif

@@ -95,6 +95,18 @@ onv_dim onv_dim_substitute(onv_dims *pool, onv_dim d, onv_dim symbol, onv_dim va
     return map_symbols(pool, d, replace_one, &(substitution){symbol, value});
 }
 
+static onv_dim replace_by_next(onv_dims *pool, onv_dim symbol, const void *context)
+{
+    const bool *from_zero = context;
+    if (from_zero[onv_dim_get(pool, symbol)->symbol]) return symbol;
+    return onv_dim_add(pool, symbol, onv_dim_const(1));
+}
+
+onv_dim onv_dim_from_one(onv_dims *pool, onv_dim d, const bool *from_zero)
+{
+    return map_symbols(pool, d, replace_by_next, from_zero);
+}
+
 static onv_dim replace_by_value(onv_dims *pool, onv_dim symbol, const void *context)
 {
     const onv_dim *values = context;
@@ -145,7 +157,12 @@ onv_dim onv_dim_substitute_bounds(onv_dims *pool, onv_dim d)
 typedef struct text {
     char *at;
     size_t size, length;
+    const onv_dims *pool;
+    const onv_dim_syntax *syntax;
 } text;
+
+const onv_dim_syntax onv_dim_syntax_text = {
+    .floor = {"floor(", "/", ")"}, .mod = {"mod(", ", ", ")"}, .min = "min(", .max = "max("};
 
 static void put(text *t, const char *s)
 {
@@ -161,22 +178,34 @@ static void put_number(text *t, int64_t value)
     put(t, digits);
 }
 
-static void put_dim(text *t, const onv_dims *pool, onv_dim d);
+static void put_dim(text *t, onv_dim d);
 
 static bool is_sum(const onv_dims *pool, onv_dim d)
 {
     return onv_dim_is_expr(d) && onv_dim_get(pool, d)->kind == ONV_DIM_SUM;
 }
 
-static void put_list(text *t, const onv_dims *pool, const onv_dim_expr *e, const char *separator)
+static void put_product(text *t, const onv_dim_expr *e)
 {
     for (uint32_t i = 0; i < e->n; i++) {
-        if (i > 0) put(t, separator);
-        put_dim(t, pool, e->terms[i].d);
+        if (i > 0) put(t, "*");
+        put_dim(t, e->terms[i].d);
     }
 }
 
-static void put_sum(text *t, const onv_dims *pool, const onv_dim_expr *e)
+static void put_extremum(text *t, const onv_dim_expr *e, const char *open)
+{
+    put(t, open);
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (i > 0) put(t, ", ");
+        if (i > 0 && i + 1 < e->n && t->syntax->two_operands) put(t, open);
+        put_dim(t, e->terms[i].d);
+    }
+    for (uint32_t i = 2; i < e->n && t->syntax->two_operands; i++) put(t, ")");
+    put(t, ")");
+}
+
+static void put_sum(text *t, const onv_dim_expr *e)
 {
     for (uint32_t i = 0; i < e->n; i++) {
         int64_t coef = e->terms[i].coef;
@@ -184,7 +213,7 @@ static void put_sum(text *t, const onv_dims *pool, const onv_dim_expr *e)
             put(t, coef < 0 ? " - " : " + ");
         else if (coef < 0)
             put(t, "-");
-        put_dim(t, pool, e->terms[i].d);
+        put_dim(t, e->terms[i].d);
         if (coef != 1 && coef != -1) {
             put(t, "*");
             put_number(t, coef < 0 ? -coef : coef);
@@ -195,22 +224,30 @@ static void put_sum(text *t, const onv_dims *pool, const onv_dim_expr *e)
     put_number(t, e->c < 0 ? -e->c : e->c);
 }
 
-/* floor(a/b) and mod(a, b): a sum is bracketed where it would read wrongly. */
-static void put_division(text *t, const onv_dims *pool, const onv_dim_expr *e)
+/* a and b; a sum is bracketed where it would read wrongly. */
+static void put_division(text *t, const onv_dim_expr *e, const char *const *parts)
 {
-    put(t, "floor(");
-    bool bracket = is_sum(pool, e->terms[0].d);
+    bool is_call = parts[1][0] == ',';
+    put(t, parts[0]);
+    bool bracket = is_sum(t->pool, e->terms[0].d) && !is_call;
     if (bracket) put(t, "(");
-    put_dim(t, pool, e->terms[0].d);
+    put_dim(t, e->terms[0].d);
     if (bracket) put(t, ")");
-    put(t, "/");
-    bracket = onv_dim_is_expr(e->terms[1].d);
+    put(t, parts[1]);
+    bracket = onv_dim_is_expr(e->terms[1].d) && !is_call;
     if (bracket) put(t, "(");
-    put_dim(t, pool, e->terms[1].d);
-    put(t, bracket ? "))" : ")");
+    put_dim(t, e->terms[1].d);
+    if (bracket) put(t, ")");
+    put(t, parts[2]);
 }
 
-static void put_dim(text *t, const onv_dims *pool, onv_dim d)
+static void put_symbol(text *t, onv_dim d, const onv_dim_expr *e)
+{
+    const onv_dim_syntax *syntax = t->syntax;
+    put(t, syntax->name != NULL ? syntax->name(syntax->context, d) : e->name);
+}
+
+static void put_dim(text *t, onv_dim d)
 {
     if (!onv_dim_is_known(d)) {
         put(t, "?");
@@ -224,30 +261,32 @@ static void put_dim(text *t, const onv_dims *pool, onv_dim d)
         put_number(t, d.raw);
         return;
     }
-    const onv_dim_expr *e = onv_dim_get(pool, d);
+    const onv_dim_expr *e = onv_dim_get(t->pool, d);
     switch ((onv_dim_kind)e->kind) {
-    case ONV_DIM_SYMBOL: put(t, e->name); break;
-    case ONV_DIM_SUM: put_sum(t, pool, e); break;
-    case ONV_DIM_PRODUCT: put_list(t, pool, e, "*"); break;
-    case ONV_DIM_FLOOR: put_division(t, pool, e); break;
-    case ONV_DIM_MOD:
-    case ONV_DIM_MIN:
-    case ONV_DIM_MAX:
-        put(t, e->kind == ONV_DIM_MOD ? "mod(" : e->kind == ONV_DIM_MIN ? "min(" : "max(");
-        put_list(t, pool, e, ", ");
-        put(t, ")");
-        break;
+    case ONV_DIM_SYMBOL: put_symbol(t, d, e); break;
+    case ONV_DIM_SUM: put_sum(t, e); break;
+    case ONV_DIM_PRODUCT: put_product(t, e); break;
+    case ONV_DIM_FLOOR: put_division(t, e, t->syntax->floor); break;
+    case ONV_DIM_MOD: put_division(t, e, t->syntax->mod); break;
+    case ONV_DIM_MIN: put_extremum(t, e, t->syntax->min); break;
+    case ONV_DIM_MAX: put_extremum(t, e, t->syntax->max); break;
     }
+}
+
+const char *onv_dim_text_in(const onv_dims *pool, onv_arena *arena, onv_dim d,
+                            const onv_dim_syntax *syntax)
+{
+    text count = {.pool = pool, .syntax = syntax};
+    put_dim(&count, d);
+    char *at = onv_arena_alloc(arena, count.length + 1);
+    if (at == NULL) return NULL;
+    text out = {at, count.length + 1, 0, pool, syntax};
+    at[0] = '\0';
+    put_dim(&out, d);
+    return at;
 }
 
 const char *onv_dim_text(const onv_dims *pool, onv_arena *arena, onv_dim d)
 {
-    text count = {NULL, 0, 0};
-    put_dim(&count, pool, d);
-    char *at = onv_arena_alloc(arena, count.length + 1);
-    if (at == NULL) return NULL;
-    text out = {at, count.length + 1, 0};
-    at[0] = '\0';
-    put_dim(&out, pool, d);
-    return at;
+    return onv_dim_text_in(pool, arena, d, &onv_dim_syntax_text);
 }

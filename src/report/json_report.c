@@ -4,26 +4,19 @@
 #include "base/heap.h"
 #include "report/format.h"
 #include "report/json.h"
+#include "report/json_parts.h"
 #include "report/json_replay.h"
 #include "report/sessions.h"
 #include "report/value.h"
 
-/* Where a part writes: the members of the object of one model. `scratch` is emptied now and then,
- * so that a large model costs no more memory than a small one. */
-typedef struct part_job {
-    onv_json *json;
-    const onv_view *view;
-    onv_arena *scratch;
-} part_job;
-
 /* Text made for one element is dropped behind it. */
-static void end_element(const part_job *job)
+static void end_element(const onv_json_part *job)
 {
     if (job->scratch->failed) job->json->out_of_memory = true;
     if (job->scratch->held_bytes > 0) onv_arena_reset(job->scratch);
 }
 
-static void write_dims(const part_job *job, onv_value_id id)
+static void write_dims(const onv_json_part *job, onv_value_id id)
 {
     const onv_type *type = &onv_model_value(job->view->model, id)->type;
     onv_json *json = job->json;
@@ -42,7 +35,8 @@ static void write_dims(const part_job *job, onv_value_id id)
     onv_json_close(json);
 }
 
-static void write_names(const part_job *job, const char *key, const onv_value_id *ids, uint32_t n)
+static void write_names(const onv_json_part *job, const char *key, const onv_value_id *ids,
+                        uint32_t n)
 {
     onv_json_key(job->json, key);
     onv_json_open(job->json, '[', ONV_JSON_INLINE);
@@ -69,7 +63,7 @@ static bool is_listed_otherwise(const onv_infer_info *infer, size_t index)
     return false;
 }
 
-static void write_bindings(const part_job *job)
+void onv_json_write_bindings(const onv_json_part *job)
 {
     const onv_infer_info *infer = job->view->infer;
     const onv_graph *graph = onv_model_graph(job->view->model, (onv_graph_id){0});
@@ -94,7 +88,7 @@ static void write_bindings(const part_job *job)
     onv_json_close(job->json);
 }
 
-static void write_model(const part_job *job)
+static void write_model(const onv_json_part *job)
 {
     const onv_model *model = job->view->model;
     const onv_live *live = job->view->live;
@@ -110,7 +104,7 @@ static void write_model(const part_job *job)
         onv_json_i64(json, model->opsets.at[i].version);
     }
     onv_json_close(json);
-    write_bindings(job);
+    onv_json_write_bindings(job);
     onv_json_key(json, "parameters");
     onv_json_open(json, '{', ONV_JSON_INLINE);
     onv_json_put_u64(json, "count", live->weight_elems);
@@ -121,7 +115,7 @@ static void write_model(const part_job *job)
 
 /* --- Tensors and nodes ------------------------------------------------------------------------- */
 
-static void write_tensor(const part_job *job, onv_value_id id)
+static void write_tensor(const onv_json_part *job, onv_value_id id)
 {
     const onv_view *view = job->view;
     const onv_value *value = onv_model_value(view->model, id);
@@ -150,7 +144,7 @@ static void write_tensor(const part_job *job, onv_value_id id)
     end_element(job);
 }
 
-static void write_tensors(const part_job *job)
+static void write_tensors(const onv_json_part *job)
 {
     onv_json_key(job->json, "tensors");
     onv_json_open(job->json, '[', ONV_JSON_LINES);
@@ -160,7 +154,7 @@ static void write_tensors(const part_job *job)
 }
 
 /* By step: how many values of unknown size are live. NULL where there are none. */
-static uint32_t *count_unsized(const part_job *job, onv_arena *arena)
+static uint32_t *count_unsized(const onv_json_part *job, onv_arena *arena)
 {
     const onv_live *live = job->view->live;
     if (live->unknown == 0) return NULL;
@@ -178,7 +172,7 @@ static uint32_t *count_unsized(const part_job *job, onv_arena *arena)
     return counts;
 }
 
-static void write_nodes(const part_job *job)
+static void write_nodes(const onv_json_part *job)
 {
     const onv_live *live = job->view->live;
     const onv_model *model = job->view->model;
@@ -218,7 +212,7 @@ static onv_dim trips_of(const onv_model *model, const onv_node *node, const char
 
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
 /* The node's name; where it has none, the path prefix that the values inside carry. */
-static void put_owner(const part_job *job, const onv_node *node)
+static void put_owner(const onv_json_part *job, const onv_node *node)
 {
     const onv_model *model = job->view->model;
     const char *path = node->name;
@@ -239,7 +233,7 @@ static void put_owner(const part_job *job, const onv_node *node)
     onv_heap_free(text);
 }
 
-static void write_regions(const part_job *job)
+static void write_regions(const onv_json_part *job)
 {
     static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
                                         [ONV_REGION_ALTERNATIVES] = "alternatives",
@@ -274,7 +268,7 @@ static void write_regions(const part_job *job)
 /* --- Results ----------------------------------------------------------------------------------- */
 
 /* Where a size is unknown there is no peak, only what it is at least: the peak of the others. */
-static void write_peak(const part_job *job)
+void onv_json_write_peak(const onv_json_part *job)
 {
     const onv_live *live = job->view->live;
     const onv_node *node =
@@ -304,106 +298,8 @@ static void write_peak(const part_job *job)
     onv_json_close(json);
 }
 
-static void write_range(onv_json *json, const char *key, onv_range range)
-{
-    onv_json_key(json, key);
-    onv_json_open(json, '[', ONV_JSON_INLINE);
-    onv_json_u64(json, range.low);
-    onv_json_u64(json, range.high);
-    onv_json_close(json);
-}
-
-static void write_ort_options(onv_json *json, const onv_ort_settings *settings)
-{
-    char number[24];
-    onv_json_key(json, "options");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
-    for (size_t i = 0; onv_ort_setting_name(i, NULL) != NULL; i++) {
-        onv_json_key(json, onv_ort_setting_name(i, NULL));
-        onv_json_string(json, onv_ort_setting_value(settings, i, number, sizeof number));
-    }
-    onv_json_close(json);
-}
-
-/* What became of the graph: how often each rewrite applied, and those that would and are not modelled. */
-static void write_rewrites(onv_json *json, const onv_rewritten *r, bool is_not_modelled)
-{
-    onv_json_key(json, is_not_modelled ? "not_modelled" : "rewrites");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
-    for (uint32_t i = 0; i < r->n_counts; i++)
-        if (r->counts[i].is_not_modelled == is_not_modelled)
-            onv_json_put_u64(json, r->counts[i].name, r->counts[i].count);
-    onv_json_close(json);
-}
-
-static void write_rewritten(onv_json *json, const onv_rewritten *r)
-{
-    onv_json_key(json, "graph");
-    onv_json_open(json, '{', ONV_JSON_INLINE);
-    onv_json_put_u64(json, "nodes", r->model.nodes.count);
-    onv_json_put_u64(json, "nodes_on_cpu", r->n_nodes_on_cpu);
-    onv_json_put_u64(json, "copies", r->n_copies);
-    write_rewrites(json, r, false);
-    write_rewrites(json, r, true);
-    onv_json_close(json);
-}
-
-/* What the contract names for each runtime; "total_bytes" is what the runtime itself holds, the
- * ranges say what libraries and the driver add. */
-static void write_runtime(onv_json *json, const onv_runtime_result *r)
-{
-    const char *name = r->runtime->name;
-    onv_json_key(json, name);
-    onv_json_open(json, '{', ONV_JSON_INLINE);
-    if (strcmp(name, "ideal") == 0 || strcmp(name, "arena") == 0)
-        onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
-    if (strcmp(name, "arena") == 0) {
-        onv_json_put_u64(json, "lower_bound_bytes", r->lower_bound_bytes);
-        onv_json_key(json, "optimal");
-        onv_json_bool(json, r->optimal);
-    } else if (strcmp(name, "ort") == 0) {
-        onv_json_put_u64(json, "first_run_bytes", r->first_run_bytes);
-        onv_json_put_u64(json, "steady_bytes", r->steady_bytes);
-        onv_json_put_u64(json, "low_bytes", r->low_bytes);
-        onv_json_put_u64(json, "high_bytes", r->held_bytes);
-        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
-        onv_json_key(json, "out_of_memory");
-        onv_json_bool(json, r->out_of_memory);
-        write_ort_options(json, &r->ort);
-        if (r->rewritten != NULL) write_rewritten(json, r->rewritten);
-    } else if (strcmp(name, "ideal") != 0) {
-        bool pool = strcmp(name, "async") == 0;
-        onv_json_put_u64(json, pool ? "used_peak_bytes" : "allocated_peak_bytes",
-                         r->allocated_peak_bytes);
-        onv_json_put_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
-        onv_json_put_u64(json, "tensor_peak_bytes", r->tensor_peak_bytes);
-        onv_json_put_u64(json, "driver_bytes", r->driver_bytes);
-        if (r->locals_peak_bytes > 0) {
-            onv_json_put_u64(json, "locals_peak_bytes", r->locals_peak_bytes);
-            onv_json_put_u64(json, "inplace_peak_bytes", r->inplace_peak_bytes);
-        }
-    }
-    onv_json_put_u64(json, "total_bytes", r->held_bytes);
-    onv_json_put_u64(json, "weight_bytes", r->weight_bytes);
-    if (r->runtime->has_context) {
-        write_range(json, "context_bytes", r->context_bytes);
-        write_range(json, "total_range_bytes", r->total_bytes);
-    }
-    onv_json_close(json);
-}
-
-static void write_runtimes(const part_job *job)
-{
-    onv_json *json = job->json;
-    if (job->view->n_runtimes == 0) return;
-    onv_json_key(json, "runtimes");
-    onv_json_open(json, '{', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->view->n_runtimes; i++) write_runtime(json, &job->view->runtimes[i]);
-    onv_json_close(json);
-}
-
 /* Another order than the file's. */
-static void write_order(const part_job *job)
+static void write_order(const onv_json_part *job)
 {
     const onv_order_result *order = job->view->order;
     onv_json *json = job->json;
@@ -476,7 +372,7 @@ static void write_training_parts(onv_json *json, const onv_training *t)
     if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
 }
 
-static void write_training(const part_job *job)
+static void write_training(const onv_json_part *job)
 {
     const onv_training *t = job->view->training;
     onv_json *json = job->json;
@@ -514,19 +410,24 @@ static void write_training(const part_job *job)
 }
 
 /* Every runtime asked for must fit, at the upper end of the estimates. */
-static void write_fit(const part_job *job)
+static void write_largest(onv_json *json, const onv_fit *fit, int64_t size)
 {
-    const onv_fit *fit = job->view->fit;
+    if (fit->has_max_batch)
+        onv_json_put_u64(json, fit->max_dim != NULL ? "max_size" : "max_batch", (uint64_t)size);
+}
+
+static void write_device(const onv_json_part *job, const char *name, const onv_fit *fit)
+{
     onv_json *json = job->json;
-    if (fit == NULL || fit->budget_bytes == 0 || job->view->n_runtimes == 0) return;
-    onv_json_key(json, "fit");
     onv_json_open(json, '{', ONV_JSON_LINES);
+    if (name != NULL) onv_json_put_string(json, "device", name);
     onv_json_put_u64(json, "budget_bytes", fit->budget_bytes);
     onv_json_put_u64(json, "margin_percent", fit->margin_percent);
     onv_json_put_u64(json, "usable_bytes", fit->usable_bytes);
     onv_json_key(json, "fits");
     onv_json_bool(json, fit->fits);
-    if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->max_batch);
+    if (fit->max_dim != NULL) onv_json_put_string(json, "max_dim", fit->max_dim);
+    write_largest(json, fit, fit->max_batch);
     onv_json_key(json, "runtimes");
     onv_json_open(json, '{', ONV_JSON_LINES);
     for (size_t i = 0; i < job->view->n_runtimes; i++) {
@@ -534,14 +435,57 @@ static void write_fit(const part_job *job)
         onv_json_open(json, '{', ONV_JSON_INLINE);
         onv_json_key(json, "fits");
         onv_json_bool(json, fit->of[i].fits);
-        if (fit->has_max_batch) onv_json_put_u64(json, "max_batch", (uint64_t)fit->of[i].max_batch);
+        write_largest(json, fit, fit->of[i].max_batch);
         onv_json_close(json);
     }
     onv_json_close(json);
     onv_json_close(json);
 }
 
-static void write_diagnostics(const part_job *job)
+/* "fit" is the first device, "fits" lists all. */
+static void write_fit(const onv_json_part *job)
+{
+    const onv_view *view = job->view;
+    if (view->fit == NULL || view->fit->budget_bytes == 0 || view->n_runtimes == 0) return;
+    onv_json_key(job->json, "fit");
+    write_device(job, view->n_devices > 0 ? view->devices[0].name : NULL, view->fit);
+    if (view->n_devices < 2) return;
+    onv_json_key(job->json, "fits");
+    onv_json_open(job->json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < view->n_devices; i++)
+        write_device(job, view->devices[i].name, &view->devices[i].fit);
+    onv_json_close(job->json);
+}
+
+static void write_gate(const onv_json_part *job)
+{
+    const onv_gate *gate = job->view->gate;
+    onv_json *json = job->json;
+    if (gate == NULL || gate->baseline == NULL) return;
+    onv_json_key(json, "growth");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "baseline", gate->baseline);
+    onv_json_key(json, "other_bindings");
+    onv_json_bool(json, gate->other_bindings);
+    onv_json_key(json, "exceeds");
+    onv_json_bool(json, gate->exceeds);
+    if (gate->has_most) onv_json_put_ratio(json, "max_growth", gate->most_basis_points, 10000);
+    onv_json_key(json, "figures");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < gate->n_rows; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "what", gate->rows[i].what);
+        onv_json_put_u64(json, "before_bytes", gate->rows[i].before);
+        onv_json_put_u64(json, "after_bytes", gate->rows[i].after);
+        onv_json_key(json, "exceeds");
+        onv_json_bool(json, gate->rows[i].exceeds);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+static void write_diagnostics(const onv_json_part *job)
 {
     const onv_model *model = job->view->model;
     onv_json *json = job->json;
@@ -561,20 +505,22 @@ static void write_diagnostics(const part_job *job)
         onv_json_put_u64(json, "diagnostics_dropped", model->dropped_diags);
 }
 
-static void write_replays(const part_job *job)
+static void write_replays(const onv_json_part *job)
 {
     onv_json_write_replays(job->json, job->view->replays);
 }
 
 /* The parts of a model's object, in their order. */
-static void write_sessions(const part_job *job)
+static void write_sessions(const onv_json_part *job)
 {
     onv_write_sessions_json(job->view, job->json);
 }
 
-static void (*const parts[])(const part_job *job) = {
-    write_model,    write_tensors, write_nodes,    write_regions,  write_peak,    write_order,
-    write_runtimes, write_fit,     write_sessions, write_training, write_replays, write_diagnostics,
+static void (*const parts[])(const onv_json_part *job) = {
+    write_model,   onv_json_write_open, write_tensors,  write_nodes,
+    write_regions, onv_json_write_peak, write_order,    onv_json_write_runtimes,
+    write_fit,     write_gate,          write_sessions, write_training,
+    write_replays, write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)
@@ -587,7 +533,7 @@ static onv_status write_json(const onv_report_job *job)
     onv_json_key(&json, "models");
     onv_json_open(&json, '[', ONV_JSON_LINES);
     for (size_t i = 0; i < job->count; i++) {
-        const part_job part = {&json, &job->views[i], job->arena};
+        const onv_json_part part = {&json, &job->views[i], job->arena};
         onv_json_open(&json, '{', ONV_JSON_LINES);
         for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
         onv_json_close(&json);

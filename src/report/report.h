@@ -9,31 +9,38 @@
 
 #include "ckpt/training.h"
 #include "device/replays.h"
+#include "graph/formula.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
 #include "runtime/fit.h"
+#include "runtime/gate.h"
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
 #include "runtime/runtime.h"
 
 /* What a report may look at: the results of one analysis. */
 typedef struct onv_view {
+    const struct onv_view *example; /* the model with usual sizes for its free dims; NULL: none */
     const onv_model *model;
     const onv_infer_info *infer;
     const onv_live *live;
+    const onv_formula *formula;
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
     size_t n_runtimes;
     const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */
     const onv_live *rewritten_live;
-    bool dumps_rewritten;                 /* it is what a dump of the graph shows */
-    const uint64_t *plan_offsets;         /* of live's intervals; NULL: no plan was made */
-    const onv_training *training;         /* NULL, or without an optimizer: not asked for */
-    const onv_timeline *trained;          /* its program, that of the last plan; NULL: not there */
-    const onv_levers *levers;             /* NULL: not computed */
+    bool dumps_rewritten;          /* it is what a dump of the graph shows */
+    const uint64_t *plan_offsets;  /* of live's intervals; NULL: no plan was made */
+    const onv_training *training;  /* NULL, or without an optimizer: not asked for */
+    const onv_timeline *trained;   /* its program, that of the last plan; NULL: not there */
+    const onv_levers *levers;      /* NULL: not computed */
+    const onv_gate *gate;          /* beside a baseline; NULL, or without one: not asked for */
+    const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
+    size_t n_devices;
     const onv_fit *fit;                   /* NULL, or without a budget: not asked for */
     const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
     const onv_ort_advice *advice;

@@ -61,7 +61,7 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     onv_table_add(table, text);
 }
 
-static void write_model(const onv_view *view, const onv_page *page)
+void onv_write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = view->model;
     const onv_live *live = view->live;
@@ -96,6 +96,13 @@ const char *onv_macs_text(const onv_view *view, const onv_page *page)
     onv_arena *arena = page->arena;
     if (view->live->macs_known)
         return onv_arena_printf(arena, "%s", onv_label_scaled(view->live->macs).text);
+    onv_dim_part parts[ONV_DIM_MAX_TERMS + 1];
+    uint32_t n_parts = onv_dim_parts(&view->model->dims, view->formula->macs, parts);
+    if (n_parts > 0 && n_parts < 3)
+        return onv_formula_text(view, page, view->formula->macs, onv_label_scaled);
+    if (view->example != NULL && view->example->live->macs_known)
+        return onv_arena_printf(arena, "%s in the example below",
+                                onv_label_scaled(view->example->live->macs).text);
     if (view->live->macs == 0) return "?";
     return onv_arena_printf(arena, "%s%s", onv_page_at_least(page),
                             onv_label_scaled(view->live->macs).text);
@@ -125,7 +132,7 @@ onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint
     return total;
 }
 
-static void write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
+void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     const onv_live *live = view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory");
@@ -348,20 +355,20 @@ static void write_quiet(const onv_view *view, const onv_page *page)
                      onv_label_bytes(view->live->weight_bytes).text);
     onv_write_clean(page->out, peak, page->mode);
     onv_write_text(page->out, ")");
+    onv_write_fit_verdict(view, page);
     onv_write_replay_verdict(view, page);
     onv_write_text(page->out, "\n");
 }
 
-static void write_view(const onv_view *view, const onv_page *page,
-                       const onv_report_options *options)
+/* What the sizes of tensors decide. */
+static void write_sizes(const onv_view *view, const onv_page *page,
+                        const onv_report_options *options)
 {
     onv_footprint footprint;
     if (!onv_footprint_make(&footprint, view, page)) return;
     bool verbose = options->verbosity > 0;
-    write_model(view, page);
     onv_page_line(page);
-    write_memory(view, page, &footprint);
-    onv_write_open_dims(view, page);
+    onv_write_memory(view, page, &footprint);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
@@ -374,12 +381,22 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_training(view, page, verbose);
     onv_write_runtimes(view, page);
     onv_write_fit(view, page);
+    onv_write_gate(view, page);
     onv_write_advice(view, page, verbose);
     onv_write_requests(view, page, verbose);
     onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_levers(view, page);
-    onv_write_notes(view, page, verbose);
+}
+
+static void write_view(const onv_view *view, const onv_page *page,
+                       const onv_report_options *options)
+{
+    onv_write_model(view, page);
+    onv_write_open(view, page);
+    if (view->example != NULL) onv_write_example_title(view->example, page);
+    write_sizes(view->example != NULL ? view->example : view, page, options);
+    onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
 }
 
 static onv_status write_text(const onv_report_job *job)

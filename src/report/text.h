@@ -9,11 +9,24 @@
 /* "4.09 G", ">= 1.20 M", "?". */
 const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
+/* The file, what is in it and what was bound; then the sums of its memory. */
+void onv_write_model(const onv_view *view, const onv_page *page);
+void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint);
+
 /* Weights and peak together. */
 onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
 
-/* The symbols that are free and the options that bind them. */
-void onv_write_open_dims(const onv_view *view, const onv_page *page);
+/* The symbols that are free and the options that bind them; where sizes follow from them, the formula of
+ * the peak, and the command with sizes for all. */
+void onv_write_open(const onv_view *view, const onv_page *page);
+
+/* "12.0 KiB x batch x sequence + 46.0 KiB": products of more dims first. Empty where it is not known; NULL
+ * without memory. */
+const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim amount,
+                             onv_label (*label)(uint64_t number));
+
+/* The sizes of an example. */
+void onv_write_example_title(const onv_view *example, const onv_page *page);
 
 /* What each runtime would hold. */
 void onv_write_runtimes(const onv_view *view, const onv_page *page);
@@ -26,6 +39,9 @@ const char *onv_batch_text(const onv_page *page, int64_t batch);
 
 /* Whether it fits the budget, where one was given. */
 void onv_write_fit(const onv_view *view, const onv_page *page);
+
+/* The same, and the peak of training where that was asked for, in some words of a line, or nothing. */
+void onv_write_fit_verdict(const onv_view *view, const onv_page *page);
 
 /* What a replay on a device found, where it was asked for. */
 void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose);
@@ -41,6 +57,12 @@ void onv_write_levers(const onv_view *view, const onv_page *page);
 
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);
+
+/* "+28%", "-3%", "x12.5", "=". NULL without memory. */
+const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now);
+
+/* The figures beside those of a baseline, where one was given. */
+void onv_write_gate(const onv_view *view, const onv_page *page);
 
 /* The models side by side. */
 void onv_write_comparison(const onv_report_job *job, const onv_page *page);

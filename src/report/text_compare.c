@@ -60,8 +60,7 @@ static void write_models(const onv_report_job *job, const onv_page *page)
 
 /* --- The runtimes ------------------------------------------------------------------------------ */
 
-/* "+28%", "-3%", "=" against the first model. */
-static const char *difference_text(const onv_page *page, uint64_t first, uint64_t now)
+const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t now)
 {
     if (first == now) return "=";
     uint64_t gap = now > first ? now - first : first - now;
@@ -103,8 +102,8 @@ static void write_runtimes(const onv_report_job *job, const onv_page *page)
         if (i == 0) continue;
         onv_table_add(&table, "  against the first");
         for (size_t r = 0; r < view->n_runtimes; r++)
-            onv_table_add(&table, difference_text(page, first->runtimes[r].held_bytes,
-                                                  view->runtimes[r].held_bytes));
+            onv_table_add(&table, onv_difference_text(page, first->runtimes[r].held_bytes,
+                                                      view->runtimes[r].held_bytes));
     }
     onv_table_finish(&table, page);
 }

@@ -1,12 +1,5 @@
-/* Whether it fits. */
+/* Whether it fits: one budget with a row for each runtime, several with a row for each device. */
 #include "report/text.h"
-
-static const onv_column columns[] = {
-    {"", .style = ONV_STYLE_PLAIN},
-    {"total", .right = true},
-    {"fits", .style = ONV_STYLE_PLAIN},
-    {"largest batch", .right = true},
-};
 
 const char *onv_batch_text(const onv_page *page, int64_t batch)
 {
@@ -15,16 +8,58 @@ const char *onv_batch_text(const onv_page *page, int64_t batch)
     return onv_arena_printf(page->arena, "%s", onv_label_count((uint64_t)batch).text);
 }
 
-void onv_write_fit(const onv_view *view, const onv_page *page)
+static const char *searched(const onv_view *view, const onv_page *page)
+{
+    return onv_arena_printf(page->arena, "largest %s",
+                            view->fit->max_dim != NULL ? view->fit->max_dim : "batch");
+}
+
+/* The runtimes that do not fit, in words; empty where all do. */
+static const char *misfits(const onv_view *view, const onv_page *page, const onv_fit *fit)
+{
+    const char *text = "";
+    for (size_t i = 0; i < view->n_runtimes && text != NULL; i++)
+        if (!fit->of[i].fits)
+            text = onv_arena_printf(page->arena, "%s%s%s", text, text[0] != '\0' ? ", " : "",
+                                    view->runtimes[i].runtime->name);
+    return text;
+}
+
+static void write_verdict(const onv_view *view, const onv_page *page)
+{
+    const char *text = misfits(view, page, view->fit);
+    if (text == NULL) return;
+    onv_page_item(page);
+    if (text[0] == '\0')
+        onv_write_text(page->out, "It fits.\n");
+    else
+        onv_write_format(page->out, "It does not fit: %s.\n", text);
+}
+
+static void write_margin(const onv_fit *fit, const onv_page *page)
+{
+    if (fit->margin_percent > 0)
+        onv_write_format(page->out, ", less a margin of %u%%", fit->margin_percent);
+}
+
+static void write_one(const onv_view *view, const onv_page *page)
 {
     const onv_fit *fit = view->fit;
-    if (fit == NULL || fit->budget_bytes == 0 || view->n_runtimes == 0) return;
-    onv_page_line(page);
+    const char *title = searched(view, page);
+    if (title == NULL) return;
+    const onv_column columns[] = {
+        {"", .style = ONV_STYLE_PLAIN},
+        {"total", .right = true},
+        {"fits", .style = ONV_STYLE_PLAIN},
+        {title, .right = true},
+    };
     onv_page_text(page, ONV_STYLE_TITLE, "Budget");
+    if (view->n_devices > 0 && view->devices[0].name != NULL)
+        onv_write_format(page->out, " %s,", view->devices[0].name);
     onv_write_format(page->out, " %s", onv_label_bytes(fit->budget_bytes).text);
+    write_margin(fit, page);
     if (fit->margin_percent > 0)
-        onv_write_format(page->out, ", less a margin of %u%%: %s", fit->margin_percent,
-                         onv_label_bytes(fit->usable_bytes).text);
+        onv_write_format(page->out, ": %s", onv_label_bytes(fit->usable_bytes).text);
     onv_page_line(page);
     onv_table table;
     onv_table_init(&table, columns, fit->has_max_batch ? 4 : 3);
@@ -37,4 +72,78 @@ void onv_write_fit(const onv_view *view, const onv_page *page)
         if (fit->has_max_batch) onv_table_add(&table, onv_batch_text(page, fit->of[i].max_batch));
     }
     onv_table_finish(&table, page);
+    write_verdict(view, page);
+}
+
+/* What a device says of a runtime: what is asked of it, and the largest batch where that was asked. */
+static const char *cell(const onv_page *page, const onv_device_fit *device, size_t runtime)
+{
+    if (device->fit.has_max_batch) return onv_batch_text(page, device->fit.of[runtime].max_batch);
+    return onv_arena_printf(page->arena, "%s%s", onv_label_bytes(device->totals[runtime]).text,
+                            device->fit.of[runtime].fits ? "" : ": no");
+}
+
+static void write_several(const onv_view *view, const onv_page *page)
+{
+    onv_column columns[3 + ONV_MAX_RUNTIMES] = {
+        {"", .least = 8}, {"memory", .right = true}, {"fits", .style = ONV_STYLE_PLAIN}};
+    const char *title = searched(view, page);
+    if (title == NULL) return;
+    for (size_t r = 0; r < view->n_runtimes; r++)
+        columns[3 + r] = (onv_column){view->runtimes[r].runtime->name, .right = true};
+    onv_page_text(page, ONV_STYLE_TITLE, "Budgets");
+    write_margin(view->fit, page);
+    if (view->fit->has_max_batch) onv_write_text(page->out, ", and the ");
+    onv_page_text(page, ONV_STYLE_PLAIN, view->fit->has_max_batch ? title : ", and the totals");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, columns, 3 + view->n_runtimes);
+    for (size_t i = 0; i < view->n_devices; i++) {
+        const onv_device_fit *device = &view->devices[i];
+        const char *memory =
+            onv_arena_printf(page->arena, "%s", onv_label_bytes(device->fit.budget_bytes).text);
+        onv_table_add(&table, device->name != NULL ? device->name : memory);
+        onv_table_add(&table, memory);
+        onv_table_add(&table, device->fit.fits ? "yes" : "no");
+        for (size_t r = 0; r < view->n_runtimes; r++) onv_table_add(&table, cell(page, device, r));
+    }
+    onv_table_finish(&table, page);
+}
+
+static void write_device_verdict(const onv_view *view, const onv_page *page, const char *name,
+                                 const onv_fit *fit)
+{
+    const char *text = misfits(view, page, fit);
+    if (text == NULL) return;
+    onv_write_format(page->out, ", %s %s", fit->fits ? "fits" : "does not fit",
+                     name != NULL ? name : onv_label_bytes(fit->budget_bytes).text);
+    if (!fit->fits) onv_write_format(page->out, ": %s", text);
+    if (!fit->has_max_batch) return;
+    const char *what = searched(view, page), *most = onv_batch_text(page, fit->max_batch);
+    if (what == NULL || most == NULL) return;
+    onv_write_text(page->out, ", ");
+    onv_write_clean(page->out, what, page->mode);
+    onv_write_format(page->out, " %s", most);
+}
+
+void onv_write_fit_verdict(const onv_view *view, const onv_page *page)
+{
+    if (view->training != NULL && view->training->optimizer != NULL)
+        onv_write_format(page->out, ", trained by %s %s", view->training->optimizer->name,
+                         onv_label_bytes(view->training->figures.peak_bytes).text);
+    if (view->fit == NULL || view->fit->budget_bytes == 0) return;
+    if (view->n_devices == 0) write_device_verdict(view, page, NULL, view->fit);
+    for (size_t i = 0; i < view->n_devices; i++)
+        write_device_verdict(view, page, view->devices[i].name, &view->devices[i].fit);
+}
+
+void onv_write_fit(const onv_view *view, const onv_page *page)
+{
+    const onv_fit *fit = view->fit;
+    if (fit == NULL || fit->budget_bytes == 0 || view->n_runtimes == 0) return;
+    onv_page_line(page);
+    if (view->n_devices > 1)
+        write_several(view, page);
+    else
+        write_one(view, page);
 }

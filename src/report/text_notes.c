@@ -1,51 +1,7 @@
-/* The end of the text report: what is open, what is not exact, and models side by side. */
-#include <ctype.h>
-#include <string.h>
-
+/* The end of the text report: what is not exact, and the diagnostics. */
 #include "report/text.h"
 
-enum { MAX_OPEN_DIMS = 16, MAX_DIAGS = 8 };
-
-/* --- Free dims --------------------------------------------------------------------------------- */
-
-static const onv_column open_columns[] = {
-    {"", .least = 8},
-    {"", .least = 12},
-    {"", .least = 16, .style = ONV_STYLE_DIM},
-};
-
-/* NAME=N as a shell takes it. A quote in the name stays wrong there, and the name is shown. */
-static const char *binding_option(onv_arena *arena, const onv_free_dim *dim)
-{
-    if (dim->axis == 0) return "--batch N";
-    for (const char *c = dim->name; *c != '\0'; c++)
-        if (!isalnum((unsigned char)*c) && strchr("_-.:/", *c) == NULL)
-            return onv_arena_printf(arena, "--dim '%s=N'", dim->name);
-    return onv_arena_printf(arena, "--dim %s=N", dim->name);
-}
-
-void onv_write_open_dims(const onv_view *view, const onv_page *page)
-{
-    size_t count = view->infer->free_dims.count;
-    if (count == 0) return;
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_WARN, "Free dimensions");
-    onv_page_text(page, ONV_STYLE_PLAIN, ", bound by");
-    onv_page_line(page);
-    onv_table table;
-    onv_table_init(&table, open_columns, 3);
-    for (size_t i = 0; i < count && i < MAX_OPEN_DIMS; i++) {
-        const onv_free_dim *dim = &view->infer->free_dims.at[i];
-        onv_table_add(&table, dim->name);
-        onv_table_add(&table, binding_option(page->arena, dim));
-        onv_table_add(&table, dim->input == NULL ? ""
-                                                 : onv_arena_printf(page->arena, "axis %d of %s",
-                                                                    dim->axis, dim->input));
-    }
-    onv_table_finish(&table, page);
-    if (count > MAX_OPEN_DIMS)
-        onv_write_format(page->out, "  and %s more\n", onv_label_count(count - MAX_OPEN_DIMS).text);
-}
+enum { MAX_DIAGS = 8 };
 
 /* --- Notes ------------------------------------------------------------------------------------- */
 
@@ -57,9 +13,10 @@ static void write_note(const onv_page *page, bool *has_heading, const char *code
         onv_page_line(page);
         onv_page_text(page, ONV_STYLE_WARN, "Notes");
         onv_page_line(page);
+        if (onv_page_is_markdown(page)) onv_page_line(page);
     }
     *has_heading = true;
-    onv_write_text(page->out, "  ");
+    onv_page_item(page);
     size_t at = 2;
     if (code != NULL) {
         at += onv_page_fitted(page, ONV_STYLE_DIM, code, 30) + 2;

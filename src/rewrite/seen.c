@@ -69,7 +69,8 @@ static bool is_carried(const onv_edit *e, const onv_node *node, onv_dim dim, int
     return false;
 }
 
-/* What the file declares where nothing else is known. Numbers that the user replaced don't hold. */
+/* What the file declares where nothing else is known; a number that the user replaced as an export of the
+ * new one would declare it. */
 static onv_dim declared_dim(const onv_value *value, int axis, int rank)
 {
     const onv_type *declared = value->declared, *bound = &value->type;
@@ -77,7 +78,7 @@ static onv_dim declared_dim(const onv_value *value, int axis, int rank)
     onv_dim dim = declared->dims[axis];
     bool differs = onv_dim_is_const(dim) && bound->rank == rank && is_tensor(bound) &&
                    onv_dim_is_const(bound->dims[axis]) && !onv_dim_same(bound->dims[axis], dim);
-    return differs ? ONV_DIM_UNKNOWN : dim;
+    return differs ? bound->dims[axis] : dim;
 }
 
 /* `dims` may be the rule's, or NULL where only the rank is known. */

@@ -35,8 +35,8 @@ extern const size_t onv_n_gpus;
  * the name don't matter; the capacity may follow: "rtx4090", "NVIDIA A100-80GB", "T4 16G". */
 const onv_gpu *onv_gpu_find(const char *name);
 
-/* What a name that onv_gpu_find refuses may mean: the rows it fits, else those whose names contain
- * it. Writes up to `capacity` of them, in the table's order, and returns how many there are. */
+/* What a name that onv_gpu_find refuses may mean: the rows it fits, else those whose names have
+ * it as a word or several ("thor", "orin nano"). Writes up to `capacity` of them, in the table's order, and returns how many there are. */
 size_t onv_gpu_candidates(const char *name, const onv_gpu **found, size_t capacity);
 
 #endif

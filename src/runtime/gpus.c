@@ -205,11 +205,22 @@ static bool spells(const char *query, const char *name, uint64_t nominal_bytes)
     return strcmp(rest + digits, "") == 0 || strcmp(rest + digits, "g") == 0;
 }
 
+/* Is `query` some of the words of this name, one behind the other? "5" is no word of "Thor T5000". */
 static bool contains(const char *query, const char *name, uint64_t nominal_bytes)
 {
     (void)nominal_bytes;
-    char key[KEY_BYTES];
-    return name && make_key(name, key) && strstr(key, query);
+    for (const char *word = name; word != NULL; word = strpbrk(word, " -")) {
+        word += strspn(word, " -");
+        char key[KEY_BYTES];
+        size_t length = 0;
+        for (const char *c = word; *c != '\0' && length < KEY_BYTES - 1; c++) {
+            if (*c != ' ' && *c != '-') key[length++] = lower(*c);
+            key[length] = '\0';
+            bool is_end = c[1] == '\0' || c[1] == ' ' || c[1] == '-';
+            if (is_end && strcmp(key, query) == 0) return true;
+        }
+    }
+    return false;
 }
 
 typedef bool (*match_fn)(const char *query, const char *name, uint64_t nominal_bytes);

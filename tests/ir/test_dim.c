@@ -256,6 +256,40 @@ static void evaluation_agrees_with_arithmetic(void **state)
     assert_true(checked > 20000);
 }
 
+static void strides_of_one_size_compare(void **state)
+{
+    fixture *f = *state;
+    onv_dim half = DIV(f->a, num(2)), quarter = DIV(f->a, num(4));
+    assert_false(onv_dim_always_le(&f->pool, MUL(quarter, num(2)), half));
+    assert_true(onv_dim_never_above(&f->pool, MUL(quarter, num(2)), half));
+    assert_false(onv_dim_never_above(&f->pool, MUL(quarter, num(3)), half));
+    assert_true(
+        onv_dim_never_above(&f->pool, MUL(MUL(half, DIV(f->b, num(2))), num(4)), MUL(f->a, f->b)));
+    assert_false(onv_dim_never_above(&f->pool, f->a, MUL(half, num(2)))); /* an odd one */
+    assert_true(onv_dim_never_above(&f->pool, MIN(f->a, num(7)), f->a));
+    assert_false(onv_dim_never_above(&f->pool, f->a, MUL(f->a, f->b))); /* b may be 0 */
+    bool from_zero[3] = {false};
+    onv_dim product = onv_dim_from_one(&f->pool, MUL(f->a, f->b), from_zero);
+    assert_true(
+        onv_dim_never_above(&f->pool, onv_dim_from_one(&f->pool, f->a, from_zero), product));
+    from_zero[1] = true;
+    TEXT(onv_dim_from_one(&f->pool, MUL(f->a, f->b), from_zero), "b + a*b");
+}
+
+static void a_size_overtakes_from_somewhere_on(void **state)
+{
+    fixture *f = *state;
+    onv_dim symbol, linear = MUL(MUL(f->a, f->b), num(800));
+    onv_dim square = MUL(MUL(f->a, MUL(f->b, f->b)), num(3));
+    int64_t from;
+    assert_true(onv_dim_overtakes(&f->pool, linear, square, &symbol, &from));
+    SAME(symbol, f->b);
+    assert_int_equal(from, 267); /* 3 * 266 < 800 < 3 * 267 */
+    assert_false(onv_dim_overtakes(&f->pool, square, linear, &symbol, &from));
+    assert_false(onv_dim_overtakes(&f->pool, linear, MUL(f->c, num(5)), &symbol, &from));
+    assert_false(onv_dim_overtakes(&f->pool, f->a, ADD(f->a, f->b), &symbol, &from));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +305,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(data_symbols_count_their_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_names_are_no_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(evaluation_agrees_with_arithmetic, setup, teardown),
+        cmocka_unit_test_setup_teardown(strides_of_one_size_compare, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_size_overtakes_from_somewhere_on, setup, teardown),
     };
     return cmocka_run_group_tests_name("ir.dim", tests, NULL, NULL);
 }

@@ -60,18 +60,22 @@ typedef struct golden {
     onv_format format;
     int64_t batch;
     onv_dim_binding dims[3];
-    bool ascii;
+    bool ascii, example;
 } golden;
 
 static const golden goldens[] = {
     {"resnet50-batch256.txt", "resnet50.onnx", ONV_FORMAT_TEXT, .batch = 256},
     {"resnet50-free.txt", "resnet50.onnx", ONV_FORMAT_TEXT, .batch = 0},
+    {"bert-example.txt", "bert.onnx", ONV_FORMAT_TEXT, .batch = 0, .example = true},
+    {"lstm-formula.txt", "lstm.onnx", ONV_FORMAT_FORMULA, .batch = 0},
+    {"unet-formula-python.txt", "unet.onnx", ONV_FORMAT_FORMULA_PYTHON, .batch = 0},
+    {"deeplabv3-formula-c.txt", "deeplabv3_resnet50.onnx", ONV_FORMAT_FORMULA_C, .batch = 0},
     {"bert-free.txt", "bert.onnx", ONV_FORMAT_TEXT, .batch = 0},
     {"gpt2.txt", "gpt2.onnx", ONV_FORMAT_TEXT, .batch = 1,
      .dims = {{"sequence", 1}, {"total", 32}, {"past", 31}}},
     {"control-flow-ascii.txt", "control-flow.onnx", ONV_FORMAT_TEXT, .batch = 8, .ascii = true},
     {"control-flow.json", "control-flow.onnx", ONV_FORMAT_JSON, .batch = 8},
-    {"scan-free.json", "scan.onnx", ONV_FORMAT_JSON, .batch = 0},
+    {"scan-free.json", "scan.onnx", ONV_FORMAT_JSON, .batch = 0, .example = true},
     {"control-flow.csv", "control-flow.onnx", ONV_FORMAT_CSV, .batch = 8},
     {"resnet18.layers", "resnet18.onnx", ONV_FORMAT_LAYERS, .batch = 2},
     {"resnet18-dynamo.layers", "resnet18-dynamo.onnx", ONV_FORMAT_LAYERS, .batch = 2},
@@ -97,6 +101,7 @@ static char *golden_report(const golden *g)
     onv_options options = onv_options_default();
     options.batch = g->batch;
     options.dims = g->dims;
+    options.example = g->example;
     while (options.n_dims < 3 && g->dims[options.n_dims].name != NULL) options.n_dims++;
     text_file file;
     onv_analysis *analysis = analyse(g->sample, &file, &options);

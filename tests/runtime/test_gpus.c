@@ -152,11 +152,14 @@ static void candidates(void **state)
     assert_string_equal(found[0]->name, "A100 40GB");
     assert_string_equal(found[1]->name, "A100 80GB");
     assert_null(found[2]);
-    /* Part of a name. */
-    assert_int_equal(onv_gpu_candidates("RTX 6000", found, 4), 3);
-    assert_string_equal(found[0]->name, "RTX A6000");
-    assert_string_equal(found[1]->name, "RTX 6000 Ada");
-    assert_string_equal(found[2]->name, "RTX PRO 6000 Blackwell");
+    /* Words of a name. */
+    assert_int_equal(onv_gpu_candidates("RTX 6000", found, 4), 2);
+    assert_string_equal(found[0]->name, "RTX 6000 Ada");
+    assert_string_equal(found[1]->name, "RTX PRO 6000 Blackwell");
+    /* Whole words: no part of T5000 is one. */
+    assert_int_equal(onv_gpu_candidates("T5", found, 4), 0);
+    assert_int_equal(onv_gpu_candidates("Orin Nano", found, 4), 2);
+    assert_int_equal(onv_gpu_candidates("thor", found, 4), 2);
     /* A name that is found is the only candidate, whatever else contains it. */
     assert_int_equal(onv_gpu_candidates("H100", found, 4), 1);
     assert_string_equal(found[0]->name, "H100");

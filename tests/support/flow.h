@@ -14,7 +14,8 @@ typedef struct flow {
     onv_live live;
 } flow;
 
-/* Each fails the test where it fails. `order` NULL: the file's; `dims` is "batch=1 sequence=16". */
+/* Each fails the test where it fails. `order` NULL: the file's; `dims` is "batch=1 sequence=16"; NULL: all
+ * are free. */
 void flow_open(flow *f, const char *path, const char *dims, const char *order);
 void flow_open_model(flow *f, model *m, const char *order);
 void flow_close(flow *f);

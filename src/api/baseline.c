@@ -1,0 +1,60 @@
+/* The figures of an earlier report, beside those of the analysis. */
+#include "api/baseline.h"
+
+#include <string.h>
+
+static bool figure(const onv_baseline *baseline, const char *what, uint64_t *bytes)
+{
+    for (size_t i = 0; i < baseline->n_figures; i++) {
+        if (strcmp(baseline->figures[i].what, what) != 0) continue;
+        *bytes = baseline->figures[i].bytes;
+        return true;
+    }
+    return false;
+}
+
+static void compare(const onv_baseline *baseline, const char *what, uint64_t now, onv_gate *gate)
+{
+    uint64_t before;
+    if (figure(baseline, what, &before)) onv_gate_compare(gate, what, before, now);
+}
+
+/* Whether one of the lists lacks a binding of the other, or has another size for it. */
+static bool has_other_bindings(const onv_infer_info *infer, const onv_baseline *baseline)
+{
+    size_t n_dims = 0;
+    for (size_t i = 0; i < infer->bounds.count; i++) {
+        const onv_bound *bound = &infer->bounds.at[i];
+        bool found = bound->size < 0; /* a whole shape: its dims are not listed */
+        for (size_t k = 0; k < baseline->n_bindings; k++)
+            found |= strcmp(bound->name, baseline->bindings[k].name) == 0 &&
+                     bound->size == baseline->bindings[k].size;
+        if (!found) return true;
+        n_dims += bound->size >= 0;
+    }
+    return n_dims < baseline->n_bindings;
+}
+
+onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analysis, onv_error *err)
+{
+    const onv_baseline *baseline = options->baseline;
+    const onv_live *live = &analysis->live;
+    onv_gate *gate = &analysis->gate;
+    if (baseline == NULL) return ONV_OK;
+    gate->baseline = onv_arena_printf(&analysis->model.arena, "%s", baseline->name);
+    if (gate->baseline == NULL) return onv_fail_memory(err);
+    gate->has_most = options->has_max_growth;
+    gate->most_basis_points = options->max_growth_basis_points;
+    gate->other_bindings = has_other_bindings(&analysis->infer, baseline);
+    compare(baseline, "weights", live->weight_bytes, gate);
+    if (live->unknown == 0) {
+        compare(baseline, "peak", live->peak_bytes, gate);
+        compare(baseline, "total", live->weight_bytes + live->peak_bytes, gate);
+    }
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        compare(baseline, analysis->runtimes[i].runtime->name, analysis->runtimes[i].held_bytes,
+                gate);
+    if (gate->n_rows > 0) return ONV_OK;
+    return onv_fail(err, ONV_ERR_USAGE, "the baseline %s has no figure of what is asked for",
+                    baseline->name);
+}

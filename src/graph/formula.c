@@ -1,0 +1,260 @@
+#include "graph/formula.h"
+
+#include <string.h>
+
+typedef struct builder {
+    onv_model *model;
+    const onv_live *live;
+    onv_formula *formula;
+    onv_dim *from_one;   /* by piece: the expression for sizes counted from 1 on */
+    bool *from_zero;     /* by symbol: sizes that may be 0 */
+    const char *unsized; /* the first value without an expression for its size */
+} builder;
+
+/* --- Sizes ------------------------------------------------------------------------------------- */
+
+static onv_dim tensor_bytes(onv_dims *dims, const onv_type *type)
+{
+    int64_t bits = onv_dtype_bits((onv_dtype)type->dtype);
+    if (bits == 0) return ONV_DIM_UNKNOWN;
+    onv_dim elems = onv_dim_substitute_bounds(dims, onv_type_elems(dims, type));
+    if (bits % 8 == 0) return onv_dim_mul(dims, elems, onv_dim_const(bits / 8));
+    return onv_dim_ceildiv(dims, onv_dim_mul(dims, elems, onv_dim_const(bits)), onv_dim_const(8));
+}
+
+/* As liveness counts them in numbers. */
+static onv_dim type_bytes(onv_dims *dims, const onv_type *type)
+{
+    if (onv_type_is_on_host(type)) return onv_dim_const(0);
+    switch ((onv_type_kind)type->kind) {
+    case ONV_TYPE_TENSOR:
+    case ONV_TYPE_SPARSE_TENSOR: return tensor_bytes(dims, type);
+    case ONV_TYPE_OPTIONAL:
+        return type->elem == NULL ? ONV_DIM_UNKNOWN : type_bytes(dims, type->elem);
+    case ONV_TYPE_SEQUENCE: {
+        onv_dim length = onv_dim_substitute_bounds(dims, type->length), sum = onv_dim_const(0);
+        if (type->items == NULL)
+            return type->elem == NULL ? ONV_DIM_UNKNOWN
+                                      : onv_dim_mul(dims, length, type_bytes(dims, type->elem));
+        if (!onv_dim_is_const(length)) return ONV_DIM_UNKNOWN;
+        for (int64_t i = 0; i < length.raw; i++)
+            sum = onv_dim_add(dims, sum, type_bytes(dims, &type->items[i]));
+        return sum;
+    }
+    case ONV_TYPE_MAP: return onv_dim_const(0);
+    case ONV_TYPE_UNKNOWN: break;
+    }
+    return ONV_DIM_UNKNOWN;
+}
+
+/* By buffer. */
+static onv_dim *list_sizes(builder *b)
+{
+    const onv_live *live = b->live;
+    onv_dim *sizes = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, live->timeline.buffers.count);
+    for (uint32_t i = 0; sizes != NULL && i < live->timeline.buffers.count; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[i];
+        const onv_value *value = onv_model_value(b->model, row->value);
+        sizes[i] = row->sized && row->bytes < (uint64_t)ONV_DIM_INFINITY_RAW
+                       ? onv_dim_const((int64_t)row->bytes)
+                       : type_bytes(&b->model->dims, &value->type);
+        if (!onv_dim_is_known(sizes[i]) && b->unsized == NULL) b->unsized = value->name;
+    }
+    return sizes;
+}
+
+static void sum_kinds(builder *b, const onv_dim *sizes)
+{
+    onv_dims *dims = &b->model->dims;
+    onv_formula *f = b->formula;
+    f->input_bytes = f->output_bytes = f->activation_bytes = f->macs = onv_dim_const(0);
+    for (uint32_t i = 0; i < b->live->timeline.buffers.count; i++) {
+        const onv_buffer *row = &b->live->timeline.buffers.at[i];
+        const onv_value *value = onv_model_value(b->model, row->value);
+        bool top = value->graph.index == 0, is_input = value->kind == ONV_VALUE_INPUT;
+        if (is_input && top) f->input_bytes = onv_dim_add(dims, f->input_bytes, sizes[i]);
+        if (!is_input && row->becomes == ONV_NO_BUFFER)
+            f->activation_bytes = onv_dim_add(dims, f->activation_bytes, sizes[i]);
+        if (top && value->is_output) f->output_bytes = onv_dim_add(dims, f->output_bytes, sizes[i]);
+    }
+    for (uint32_t s = 0; s < b->live->timeline.steps.count; s++)
+        f->macs = onv_dim_add(dims, f->macs, onv_dim_substitute_bounds(dims, b->live->macs_of[s]));
+}
+
+/* Where an axis is made of parts (past + sequence), one of them may be empty. */
+static void mark_part(void *context, onv_dim symbol)
+{
+    builder *b = context;
+    b->from_zero[onv_dim_symbol_index(&b->model->dims, symbol)] = true;
+}
+
+static bool mark_parts(builder *b)
+{
+    onv_dims *dims = &b->model->dims;
+    b->from_zero = ONV_ARENA_ARRAY(&b->model->arena, bool, dims->n_symbols);
+    for (size_t i = 0; b->from_zero != NULL && i < b->model->values.count; i++) {
+        const onv_type *type = &b->model->values.at[i].type;
+        for (int k = 0; onv_type_has_rank(type) && k < type->rank; k++)
+            if (onv_dim_is_sum_of_symbols(dims, type->dims[k]))
+                onv_dim_each_symbol(dims, type->dims[k], mark_part, b);
+    }
+    return b->from_zero != NULL;
+}
+
+/* --- Pieces ------------------------------------------------------------------------------------ */
+
+static void remove_piece(builder *b, uint32_t at)
+{
+    onv_formula *f = b->formula;
+    uint32_t after = --f->n_pieces - at;
+    memmove(&f->pieces[at], &f->pieces[at + 1], after * sizeof *f->pieces);
+    memmove(&b->from_one[at], &b->from_one[at + 1], after * sizeof *b->from_one);
+}
+
+/* False where there are too many. */
+static bool add_piece(builder *b, onv_dim bytes, uint32_t step)
+{
+    onv_formula *f = b->formula;
+    onv_dims *dims = &b->model->dims;
+    onv_dim from_one = onv_dim_from_one(dims, bytes, b->from_zero);
+    for (uint32_t i = 0; i < f->n_pieces; i++)
+        if (onv_dim_never_above(dims, from_one, b->from_one[i])) return true;
+    for (uint32_t i = f->n_pieces; i-- > 0;)
+        if (onv_dim_never_above(dims, b->from_one[i], from_one)) remove_piece(b, i);
+    if (f->n_pieces == ONV_MAX_PIECES) return false;
+    b->from_one[f->n_pieces] = from_one;
+    f->pieces[f->n_pieces++] = (onv_piece){
+        .bytes = bytes, .step = step, .decided_by = ONV_DIM_UNKNOWN, .from = 1, .until = INT64_MAX};
+    return true;
+}
+
+/* --- Which piece when -------------------------------------------------------------------------- */
+
+/* Compares piece `i` with all others; false where no single dim decides. */
+static bool find_range(builder *b, uint32_t i)
+{
+    onv_formula *f = b->formula;
+    onv_piece *here = &f->pieces[i];
+    onv_dim symbol;
+    int64_t at;
+    for (uint32_t k = 0; k < f->n_pieces; k++) {
+        onv_dim other = f->pieces[k].bytes;
+        if (k == i) continue;
+        if (onv_dim_overtakes(&b->model->dims, other, here->bytes, &symbol, &at))
+            here->from = at > here->from ? at : here->from;
+        else if (onv_dim_overtakes(&b->model->dims, here->bytes, other, &symbol, &at))
+            here->until = at < here->until ? at : here->until;
+        else
+            return false;
+        if (onv_dim_is_known(here->decided_by) && here->decided_by.raw != symbol.raw) return false;
+        here->decided_by = symbol;
+    }
+    return true;
+}
+
+/* Pieces that are the largest nowhere go. */
+static void find_ranges(builder *b)
+{
+    onv_formula *f = b->formula;
+    for (uint32_t i = 0; i < f->n_pieces; i++) {
+        if (find_range(b, i)) continue;
+        f->pieces[i].decided_by = ONV_DIM_UNKNOWN;
+    }
+    for (uint32_t i = f->n_pieces; i-- > 0;)
+        if (onv_dim_is_known(f->pieces[i].decided_by) && f->pieces[i].from >= f->pieces[i].until)
+            remove_piece(b, i);
+}
+
+/* Sums that were looked at already, by their words. */
+typedef struct seen {
+    int64_t *slots; /* 0: empty; no sum of a step that holds something is 0 */
+    uint32_t mask;
+} seen;
+
+static bool is_new(seen *set, onv_dim sum)
+{
+    uint32_t slot = (uint32_t)((uint64_t)sum.raw * UINT64_C(0x9E3779B97F4A7C15) >> 32) & set->mask;
+    while (set->slots[slot] != 0 && set->slots[slot] != sum.raw) slot = (slot + 1) & set->mask;
+    if (set->slots[slot] == sum.raw) return false;
+    set->slots[slot] = sum.raw;
+    return true;
+}
+
+/* What the buffers that begin, and those that ended before, change at each step. */
+typedef struct changes {
+    uint32_t *next_first, *next_last; /* by buffer: the next one with that step */
+    uint32_t *first, *last;           /* by step; UINT32_MAX: none */
+} changes;
+
+static bool list_changes(builder *b, changes *c)
+{
+    onv_arena *arena = &b->model->arena;
+    const onv_timeline *t = &b->live->timeline;
+    c->next_first = ONV_ARENA_ARRAY(arena, uint32_t, t->buffers.count);
+    c->next_last = ONV_ARENA_ARRAY(arena, uint32_t, t->buffers.count);
+    c->first = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count);
+    c->last = ONV_ARENA_ARRAY(arena, uint32_t, t->steps.count);
+    if (c->next_first == NULL || c->next_last == NULL || c->first == NULL || c->last == NULL)
+        return false;
+    memset(c->first, 0xff, t->steps.count * sizeof *c->first);
+    memset(c->last, 0xff, t->steps.count * sizeof *c->last);
+    for (uint32_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *row = &t->buffers.at[i];
+        if (row->within != ONV_NO_BUFFER) continue;
+        c->next_first[i] = c->first[row->first];
+        c->first[row->first] = i;
+        c->next_last[i] = c->last[row->last];
+        c->last[row->last] = i;
+    }
+    return true;
+}
+
+static onv_status find_pieces(builder *b, const onv_dim *sizes, onv_error *err)
+{
+    onv_dims *dims = &b->model->dims;
+    onv_arena *arena = &b->model->arena;
+    const onv_timeline *t = &b->live->timeline;
+    onv_formula *f = b->formula;
+    changes c;
+    seen set = {.mask = 63};
+    while (set.mask / 2 < t->steps.count) set.mask = set.mask * 2 + 1;
+    set.slots = ONV_ARENA_ARRAY(arena, int64_t, (size_t)set.mask + 1);
+    f->pieces = ONV_ARENA_ARRAY(arena, onv_piece, ONV_MAX_PIECES);
+    b->from_one = ONV_ARENA_ARRAY(arena, onv_dim, ONV_MAX_PIECES);
+    if (set.slots == NULL || f->pieces == NULL || b->from_one == NULL || !list_changes(b, &c))
+        return onv_fail_memory(err);
+    onv_dim sum = onv_dim_const(0);
+    for (uint32_t s = 0; s < t->steps.count; s++) {
+        for (uint32_t i = c.first[s]; i != UINT32_MAX; i = c.next_first[i])
+            sum = onv_dim_add(dims, sum, sizes[i]);
+        if (!onv_dim_is_known(sum)) {
+            f->n_pieces = 0;
+            f->why_not = "the sizes of a step have too many parts";
+            return ONV_OK;
+        }
+        if (sum.raw != 0 && is_new(&set, sum) && !add_piece(b, sum, s)) {
+            f->n_pieces = 0;
+            f->why_not = "too many steps could be the peak";
+            return ONV_OK;
+        }
+        for (uint32_t i = c.last[s]; i != UINT32_MAX; i = c.next_last[i])
+            sum = onv_dim_sub(dims, sum, sizes[i]);
+    }
+    if (f->n_pieces == 0) add_piece(b, onv_dim_const(0), 0);
+    find_ranges(b);
+    return ONV_OK;
+}
+
+onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formula *formula,
+                               onv_error *err)
+{
+    *formula = (onv_formula){.macs = ONV_DIM_UNKNOWN};
+    builder b = {.model = model, .live = live, .formula = formula};
+    onv_dim *sizes = list_sizes(&b);
+    if (sizes == NULL || !mark_parts(&b)) return onv_fail_memory(err);
+    sum_kinds(&b, sizes);
+    if (b.unsized == NULL) return find_pieces(&b, sizes, err);
+    formula->why_not =
+        onv_arena_printf(&model->arena, "the size of '%s' has no expression", b.unsized);
+    return formula->why_not != NULL ? ONV_OK : onv_fail_memory(err);
+}

@@ -1,0 +1,66 @@
+/* Changing a batch that the export fixed.
+ *
+ * An export with a fixed batch carries it in constants: the target of a Reshape ([1, 2048]), of an
+ * Expand, the shape of a ConstantOfShape. To find them, the model is inferred with a symbol for the
+ * batch. A Reshape whose target no longer matches its input shows itself there, and the entry to
+ * change follows from where the batch stands in the row-major order (rebatch_shapes.c). Then the model
+ * is inferred with the number. A constant of another kind shows as a failure downstream (a Concat of a
+ * new and an old batch): the nearest constant upstream that holds the old batch is changed, or the
+ * nearest Reshape that can be read in another way is, and both runs are made again (rebatch_search.c).
+ *
+ * A run that fails nowhere is not believed before it is proved (rebatch_proof.c). What no proof can tell
+ * becomes a diagnostic (rebatch_notes.c). In the end the constants themselves are replaced, so that every
+ * later stage reads the new ones (rebatch_store.c).
+ */
+#ifndef ONV_INFER_REBATCH_H
+#define ONV_INFER_REBATCH_H
+
+#include "infer/driver.h"
+
+#define ONV_REBATCH_REMEDY "dynamic_shapes (dynamo=True) or dynamic_axes"
+
+/* Infers the main graph under a batch other than the export's. */
+onv_status onv_rebatch_run(onv_driver *driver);
+
+/* The diagnostics of a run that succeeded. */
+void onv_rebatch_tell(onv_driver *driver);
+
+void onv_rebatch_cleanup(onv_rebatch *rebatch);
+
+/* --- Rewrites ---------------------------------------------------------------------------------- */
+
+onv_known *onv_rebatch_copy_known(onv_model *model, const onv_known *known);
+onv_rewrite *onv_rebatch_find(const onv_rebatch *rebatch, uint32_t node, uint32_t input);
+
+/* Adds one, which is given back to be filled in; NULL when memory is short. */
+onv_rewrite *onv_rebatch_add(onv_driver *driver, uint32_t node, uint32_t input, onv_known *known);
+
+/* Forgets those that runs found after this one. */
+void onv_rebatch_forget_after(onv_driver *driver, const onv_rewrite *rewrite);
+
+/* Replaces the contents of inputs of `c` that carry the old batch; looks for them while the rebatch
+ * is active. */
+onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c);
+
+/* The next way to read a Reshape; false where none is left. */
+bool onv_rebatch_read_otherwise(onv_driver *driver, onv_rewrite *rewrite);
+
+/* Looks upstream of the node that failed for a constant to change, or a Reshape to read otherwise. */
+onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed);
+
+/* The constants themselves take the contents of their rewrites. */
+onv_status onv_rebatch_store(onv_driver *driver);
+
+/* --- Proof ------------------------------------------------------------------------------------- */
+
+typedef struct onv_doubt {
+    onv_node_id node; /* ONV_NO_NODE: none */
+    const char *why;  /* NULL: no doubt */
+} onv_doubt;
+
+/* After a run with the symbol. */
+bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type);
+onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found);
+onv_status onv_rebatch_note(onv_driver *driver);
+
+#endif

@@ -1,0 +1,254 @@
+/* Proof that every constant with the old batch was found.
+ *
+ * After a run with the symbol, what depends on the batch carries the symbol from the inputs on. Where it ends
+ * in a result that has the old batch as a size, or stops growing, a constant held it there.
+ */
+#include <string.h>
+
+#include "base/heap.h"
+#include "infer/rebatch.h"
+
+bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
+        if (onv_dim_contains(&driver->model->dims, type->dims[axis], driver->rebatch.symbol))
+            return true;
+    return false;
+}
+
+static bool holds_old_batch(const onv_driver *driver, const onv_type *type)
+{
+    for (int axis = 0; onv_type_has_rank(type) && axis < type->rank; axis++)
+        if (onv_dim_is(type->dims[axis], driver->rebatch.old)) return true;
+    return false;
+}
+
+/* A dim that grows with the batch grows evenly: no constant cuts it off. */
+static bool is_even(const onv_driver *driver, onv_dim d)
+{
+    int64_t at[4], old = driver->rebatch.old;
+    for (int64_t i = 0; i < 4; i++) {
+        int64_t batch;
+        if (__builtin_mul_overflow(old, i + 1, &batch)) return true;
+        onv_dim value = onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
+                                           onv_dim_const(batch));
+        if (!onv_dim_is_const(value)) return true; /* other symbols: not told */
+        at[i] = value.raw;
+    }
+    int64_t step;
+    return !__builtin_sub_overflow(at[1], at[0], &step) && step != 0 && at[2] - at[1] == step &&
+           at[3] - at[2] == step;
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Operators that take the batch away by what they are for. */
+static bool may_drop_batch(const char *op_type)
+{
+    static const char *const names[] = {"ArgMax", "ArgMin", "MatMul",  "Gemm", "Einsum", "Shape",
+                                        "Size",   "Gather", "NonZero", "Det",  "Conv"};
+    if (strncmp(op_type, "Reduce", strlen("Reduce")) == 0 || strstr(op_type, "Loss") != NULL)
+        return true;
+    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+}
+
+/* Operators whose results have the sizes of their data or of a constant. */
+static bool keeps_sizes(const char *op_type)
+{
+    static const char *const names[] = {"Resize", "Upsample", "Pad", "Expand", "Tile", "Reshape"};
+    return is_one_of(op_type, names, sizeof names / sizeof names[0]);
+}
+
+/* A Gather along an axis with the batch, by constant indices that are as many as it had entries. */
+static bool gathers_samples(const onv_driver *driver, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Gather") != 0 || node->n_inputs < 2 ||
+        !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+        return false;
+    onv_dims *dims = &driver->model->dims;
+    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
+    const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL ? attr->i : 0;
+    if (!onv_type_has_rank(data) || !onv_type_has_rank(indices)) return false;
+    if (axis < 0) axis += data->rank;
+    if (axis < 0 || axis >= data->rank ||
+        !onv_dim_contains(dims, data->dims[axis], driver->rebatch.symbol))
+        return false;
+    onv_dim entries = onv_dim_substitute(dims, data->dims[axis], driver->rebatch.symbol,
+                                         onv_dim_const(driver->rebatch.old));
+    return !onv_dim_is(entries, 1) && onv_dim_same(onv_type_elems(dims, indices), entries);
+}
+
+/* A ScatterElements that writes to as many samples as the old batch had. */
+static bool scatters_samples(onv_driver *driver, const onv_node *node)
+{
+    if (driver->rebatch.old < 2 || strcmp(node->op_type, "ScatterElements") != 0 ||
+        node->n_inputs < 2 || !onv_is_value(node->inputs[0]) || !onv_is_value(node->inputs[1]))
+        return false;
+    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
+    const onv_type *indices = &onv_model_value(driver->model, node->inputs[1])->type;
+    if (!onv_type_has_rank(data) || data->rank != indices->rank) return false;
+    for (int axis = 0; axis < data->rank; axis++)
+        if (onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol) &&
+            onv_dim_is(indices->dims[axis], driver->rebatch.old))
+            return true;
+    return false;
+}
+
+/* A Concat or Pad of samples, along their axis, by as many as the old batch had. */
+static bool appends_old_batch(const onv_driver *driver, onv_dim d)
+{
+    onv_dim rest =
+        onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol, onv_dim_const(0));
+    return driver->rebatch.old > 1 && onv_dim_is_const(rest) && rest.raw > 0 &&
+           rest.raw % driver->rebatch.old == 0;
+}
+
+static const char *doubt_size(const onv_driver *driver, const onv_node *node, onv_dim d)
+{
+    if (!onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol)) return NULL;
+    if (!is_even(driver, d)) return "a size of its result stops growing with the batch";
+    bool appends = strcmp(node->op_type, "Concat") == 0 || strcmp(node->op_type, "Pad") == 0;
+    if (appends && appends_old_batch(driver, d))
+        return "it appends as many samples as the old batch had";
+    return NULL;
+}
+
+/* The elements of a tensor at a multiple of the old batch; -1 unknown. */
+static int64_t elems_at(const onv_driver *driver, const onv_type *type, int64_t times)
+{
+    onv_dims *dims = &driver->model->dims;
+    int64_t batch;
+    if (!onv_type_has_rank(type) || __builtin_mul_overflow(driver->rebatch.old, times, &batch))
+        return -1;
+    onv_dim elems = onv_dim_substitute(dims, onv_type_elems(dims, type), driver->rebatch.symbol,
+                                       onv_dim_const(batch));
+    return onv_dim_is_const(elems) ? elems.raw : -1;
+}
+
+/* Whether it grows faster than the batch. */
+static bool is_square(const onv_driver *driver, const onv_type *type)
+{
+    int64_t one = elems_at(driver, type, 1), two = elems_at(driver, type, 2);
+    int64_t three = elems_at(driver, type, 3);
+    return one >= 0 && two >= 0 && three >= 0 && three - two > two - one;
+}
+
+static const char *doubt_square(const onv_driver *driver, const onv_node *node)
+{
+    if (!driver->rebatch.is_strict) return NULL;
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_type *type = &onv_model_value(driver->model, node->outputs[k])->type;
+        if (onv_rebatch_carries(driver, type) && is_square(driver, type))
+            return "its result grows with the square of the batch";
+    }
+    return NULL;
+}
+
+static const char *doubt_node(onv_driver *driver, const onv_node *node)
+{
+    bool reads = false, gives = false, old = false, host = true;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (onv_is_value(node->inputs[k]))
+            reads |=
+                onv_rebatch_carries(driver, &onv_model_value(driver->model, node->inputs[k])->type);
+    for (uint32_t k = 0; k < node->n_outputs; k++) {
+        if (!onv_is_value(node->outputs[k])) continue;
+        const onv_value *value = onv_model_value(driver->model, node->outputs[k]);
+        gives |= onv_rebatch_carries(driver, &value->type);
+        old |= holds_old_batch(driver, &value->type);
+        host &= value->known != NULL;
+        for (int axis = 0; onv_type_has_rank(&value->type) && axis < value->type.rank; axis++) {
+            const char *why = doubt_size(driver, node, value->type.dims[axis]);
+            if (why != NULL) return why;
+        }
+    }
+    if (scatters_samples(driver, node)) return "it writes to the samples of the old batch";
+    if (!reads || gives || host) return NULL;
+    if (gathers_samples(driver, node)) return "it picks the samples of the old batch";
+    if (keeps_sizes(node->op_type)) return "a constant gives the size that grows with the batch";
+    return old && !may_drop_batch(node->op_type) ? "its result keeps the old batch" : NULL;
+}
+
+/* Whether a Reshape could be read in two ways. */
+static bool is_ambiguous(const onv_rebatch *rebatch)
+{
+    for (size_t i = 0; i < rebatch->rewrites.count; i++)
+        if (rebatch->rewrites.at[i].n_candidates > 1) return true;
+    return false;
+}
+
+/* A result that has the old batch and not the new one; or has it first, where a Reshape could be read in
+ * two ways. */
+static bool is_result_of_old_batch(const onv_driver *driver, const onv_type *type)
+{
+    if (!onv_type_has_rank(type) || type->rank == 0) return false;
+    bool is_first = onv_dim_is(type->dims[0], driver->rebatch.old);
+    if (onv_rebatch_carries(driver, type)) return is_ambiguous(&driver->rebatch) && is_first;
+    return driver->rebatch.old > 1 ? holds_old_batch(driver, type) : is_first;
+}
+
+/* By value: whether it depends on an input with the batch. */
+static bool *find_dependent(const onv_driver *driver)
+{
+    const onv_model *model = driver->model;
+    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    bool *depends = onv_heap_calloc(model->values.count, sizeof *depends);
+    for (uint32_t i = 0; depends != NULL && i < graph->n_nodes; i++) {
+        const onv_node *node = onv_model_node(model, graph->nodes[i]);
+        bool reads = false;
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            reads |= onv_is_value(node->inputs[k]) &&
+                     (depends[node->inputs[k].index] ||
+                      onv_rebatch_carries(driver, &onv_model_value(model, node->inputs[k])->type));
+        for (uint32_t k = 0; reads && k < node->n_outputs; k++)
+            if (onv_is_value(node->outputs[k])) depends[node->outputs[k].index] = true;
+    }
+    return depends;
+}
+
+/* Of a batch of one only what depends on the inputs is doubted. */
+static onv_status doubt_results(onv_driver *driver, onv_doubt *found)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
+    bool *depends = find_dependent(driver);
+    if (depends == NULL) return onv_fail_memory(driver->err);
+    for (uint32_t i = 0; i < graph->n_outputs && found->why == NULL; i++) {
+        onv_value_id id = graph->outputs[i];
+        const onv_value *value = onv_model_value(driver->model, id);
+        bool carries = onv_rebatch_carries(driver, &value->type), is_one = rebatch->old == 1;
+        if (!is_result_of_old_batch(driver, &value->type) || (is_one && !depends[id.index]) ||
+            (is_one && carries && !rebatch->is_strict))
+            continue;
+        rebatch->is_unlikely = is_one && carries;
+        *found = (onv_doubt){value->producer, "a result of the network keeps the old batch"};
+    }
+    onv_heap_free(depends);
+    return ONV_OK;
+}
+
+onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found)
+{
+    const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
+    driver->rebatch.is_unlikely = false;
+    *found = (onv_doubt){ONV_NO_NODE, NULL};
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
+        const char *why = doubt_node(driver, node);
+        bool is_hard = why != NULL;
+        if (!is_hard) why = doubt_square(driver, node);
+        if (why == NULL) continue;
+        driver->rebatch.is_unlikely = !is_hard;
+        *found = (onv_doubt){graph->nodes[i], why};
+        return ONV_OK;
+    }
+    return doubt_results(driver, found);
+}

@@ -1,0 +1,265 @@
+/* Constants that give a shape, next to the data whose shape it is: Reshape, Resize and Expand. */
+#include <string.h>
+
+#include "infer/rebatch.h"
+
+/* --- Reshape ----------------------------------------------------------------------------------- */
+
+/* A target and the data that it is for. */
+typedef struct reshape {
+    const onv_type *input;
+    onv_dim elems; /* of the data */
+    onv_dim target[ONV_MAX_RANK];
+    int64_t sizes[ONV_MAX_RANK]; /* at the old batch, -1 where it is not known */
+    uint32_t count;
+    uint32_t copied; /* bits of entries that are 0: a dim of the data as it is */
+    int open;        /* the entry that is -1; -1: none */
+    int axis;        /* the dim that holds the batch */
+    int64_t before;  /* elements ahead of it, -1 unknown */
+    int64_t span;    /* its size at the old batch */
+} reshape;
+
+static onv_dim at_old(onv_driver *driver, onv_dim d)
+{
+    return onv_dim_substitute(&driver->model->dims, d, driver->rebatch.symbol,
+                              onv_dim_const(driver->rebatch.old));
+}
+
+static bool has_batch(const onv_driver *driver, onv_dim d)
+{
+    return onv_dim_contains(&driver->model->dims, d, driver->rebatch.symbol);
+}
+
+/* An entry that holds the old batch (or a multiple), for the new one. */
+static onv_dim carried(onv_driver *driver, int64_t entry)
+{
+    return onv_dim_mul(&driver->model->dims, driver->rebatch.symbol,
+                       onv_dim_const(entry / driver->rebatch.old));
+}
+
+/* The first dim with the batch, and where it stands in the row-major order. */
+static void place_batch(onv_driver *driver, reshape *r)
+{
+    r->before = 1;
+    r->span = -1;
+    for (r->axis = 0; r->axis < r->input->rank; r->axis++) {
+        onv_dim d = r->input->dims[r->axis];
+        if (has_batch(driver, d)) {
+            onv_dim span = at_old(driver, d);
+            if (onv_dim_is_const(span)) r->span = span.raw;
+            return;
+        }
+        if (!onv_dim_is_const(d) || __builtin_mul_overflow(r->before, d.raw, &r->before)) break;
+    }
+    r->before = -1;
+}
+
+/* Entries at the old batch; the one that is -1 follows from the others. */
+static void size_target(onv_driver *driver, reshape *r)
+{
+    int64_t rest = 1;
+    onv_dim elems = at_old(driver, r->elems);
+    r->open = -1;
+    for (uint32_t i = 0; i < r->count; i++) {
+        onv_dim size = at_old(driver, r->target[i]);
+        r->sizes[i] = onv_dim_is_const(size) ? size.raw : -1;
+        if (onv_dim_is(size, -1))
+            r->open = (int)i;
+        else if (r->sizes[i] <= 0 || __builtin_mul_overflow(rest, r->sizes[i], &rest))
+            rest = 0;
+    }
+    if (r->open >= 0 && rest > 0 && onv_dim_is_const(elems) && elems.raw % rest == 0)
+        r->sizes[r->open] = elems.raw / rest;
+}
+
+/* Whether the target with entry `j` changed holds as many elements as the data. */
+static bool matches(onv_driver *driver, const reshape *r, uint32_t j)
+{
+    onv_dim product = onv_dim_const(1);
+    for (uint32_t i = 0; i < r->count; i++) {
+        bool is_sized = (int)i == r->open && r->sizes[i] > 0;
+        onv_dim entry = is_sized ? onv_dim_const(r->sizes[i]) : r->target[i];
+        product = onv_dim_mul(&driver->model->dims, product,
+                              i == j ? carried(driver, r->sizes[i]) : entry);
+    }
+    return onv_dim_same(product, r->elems);
+}
+
+static bool may_carry(const onv_driver *driver, const reshape *r, uint32_t i)
+{
+    return (r->copied >> i & 1) == 0 && r->sizes[i] % driver->rebatch.old == 0;
+}
+
+/* Whether entry `i`, with `prefix` elements ahead of it, holds the dim with the batch or is a part of it; of a
+ * batch of one also whether it touches that dim, as nothing tells on which side the batch stands. */
+static bool overlaps(const onv_driver *driver, const reshape *r, uint32_t i, int64_t prefix)
+{
+    int64_t end, dim_end;
+    if (__builtin_mul_overflow(prefix, r->sizes[i], &end) ||
+        __builtin_mul_overflow(r->before, r->span, &dim_end))
+        return false;
+    if (driver->rebatch.old == 1) return prefix <= dim_end && end >= r->before;
+    return (prefix <= r->before && end >= dim_end) || (prefix >= r->before && end <= dim_end);
+}
+
+/* Whether the target begins with the dims of the data, up to the one with the batch. */
+static bool begins_alike(const reshape *r)
+{
+    for (int k = 0; k < r->axis; k++)
+        if ((uint32_t)k >= r->count || !onv_dim_is(r->input->dims[k], r->sizes[k])) return false;
+    return (uint32_t)r->axis < r->count && r->sizes[r->axis] == r->span;
+}
+
+/* The likelier, the lower: the dim as it was, the old batch itself, what begins where the dim does or is a
+ * part of it, what ends there. */
+static int rank_candidate(const onv_driver *driver, const reshape *r, uint32_t i, int64_t prefix)
+{
+    if ((int)i == r->axis && begins_alike(r)) return 0;
+    if (r->sizes[i] == driver->rebatch.old) return 1;
+    return prefix >= r->before ? 2 : 3;
+}
+
+/* Fills the list of entries that may be the batch, the likeliest first. */
+static void find_candidates(onv_driver *driver, const reshape *r, onv_rewrite *list)
+{
+    uint8_t ranks[ONV_MAX_RANK];
+    int64_t prefix = 1;
+    list->n_candidates = 0;
+    for (uint32_t i = 0; i < r->count && r->before >= 0 && r->span > 0 && r->sizes[i] > 0; i++) {
+        if (may_carry(driver, r, i) && overlaps(driver, r, i, prefix) && matches(driver, r, i)) {
+            int rank = rank_candidate(driver, r, i, prefix);
+            uint32_t at = list->n_candidates++;
+            for (; at > 0 && ranks[at - 1] > rank; at--) {
+                ranks[at] = ranks[at - 1];
+                list->candidates[at] = list->candidates[at - 1];
+            }
+            ranks[at] = (uint8_t)rank;
+            list->candidates[at] = (uint8_t)i;
+        }
+        if (__builtin_mul_overflow(prefix, r->sizes[i], &prefix)) break;
+    }
+    /* Data that is cut in another way than its samples. */
+    for (uint32_t i = 0; i < r->count && list->n_candidates == 0 && r->open < 0; i++)
+        if (r->sizes[i] > 0 && may_carry(driver, r, i) && matches(driver, r, i))
+            list->candidates[list->n_candidates++] = (uint8_t)i;
+}
+
+/* Where other symbols stand in the sizes: the entry that begins where the dim with the batch does. */
+static void find_beginning(const onv_driver *driver, const reshape *r, onv_rewrite *list)
+{
+    int64_t prefix = 1;
+    list->n_candidates = 0;
+    for (uint32_t i = 0; i < r->count && prefix <= r->before; i++) {
+        if (prefix == r->before && r->sizes[i] == driver->rebatch.old) {
+            list->candidates[list->n_candidates++] = (uint8_t)i;
+            return;
+        }
+        if (r->sizes[i] <= 0 || __builtin_mul_overflow(prefix, r->sizes[i], &prefix)) return;
+    }
+}
+
+/* The candidate that is tried now. The entry that is -1 needs no change. */
+static void apply_candidate(onv_driver *driver, onv_rewrite *rewrite, const onv_known *target)
+{
+    uint32_t entry = rewrite->candidates[rewrite->tried];
+    onv_dim *now = &rewrite->known->elems[entry].i;
+    if (onv_dim_is_const(target->elems[entry].i) && target->elems[entry].i.raw > 0)
+        *now = carried(driver, target->elems[entry].i.raw);
+}
+
+bool onv_rebatch_read_otherwise(onv_driver *driver, onv_rewrite *rewrite)
+{
+    if (rewrite->tried + 1 >= rewrite->n_candidates) return false;
+    onv_dim *last = &rewrite->known->elems[rewrite->candidates[rewrite->tried]].i;
+    onv_dim old = at_old(driver, *last);
+    if (has_batch(driver, *last)) *last = old;
+    rewrite->tried++;
+    apply_candidate(driver, rewrite, rewrite->known);
+    return true;
+}
+
+static onv_status rebatch_reshape(onv_driver *driver, onv_node_id node, onv_op_ctx *c)
+{
+    reshape r = {.input = onv_op_in(c, 0)};
+    if (!onv_op_in_ints(c, 1, &r.count) || r.count > ONV_MAX_RANK) return ONV_OK;
+    r.elems = onv_type_elems(c->dims, r.input);
+    if (!has_batch(driver, r.elems)) return ONV_OK;
+    onv_dim product = onv_dim_const(1);
+    for (uint32_t i = 0; i < r.count; i++) {
+        r.target[i] = onv_op_in_int(c, 1, i);
+        if (onv_dim_is(r.target[i], 0)) {
+            r.target[i] = onv_op_in_dim(c, 0, (int)i);
+            r.copied |= (uint32_t)1 << i;
+        }
+        if (has_batch(driver, r.target[i])) return ONV_OK;
+        product = onv_dim_mul(c->dims, product, r.target[i]);
+    }
+    if (onv_dim_same(product, r.elems)) return ONV_OK;
+    place_batch(driver, &r);
+    size_target(driver, &r);
+    onv_rewrite list;
+    find_candidates(driver, &r, &list);
+    if (list.n_candidates == 0 && r.open >= 0 && r.sizes[r.open] <= 0)
+        find_beginning(driver, &r, &list);
+    if (list.n_candidates == 0) return ONV_OK; /* the rule itself fails, with both shapes */
+    if (list.n_candidates == 1 && list.candidates[0] == r.open) return ONV_OK;
+    const onv_known *target = onv_op_in_known(c, 1);
+    onv_known *known = onv_rebatch_copy_known(driver->model, target);
+    if (known == NULL) return onv_fail_memory(driver->err);
+    onv_rewrite *rewrite = onv_rebatch_add(driver, node.index, 1, known);
+    if (rewrite == NULL) return onv_fail_memory(driver->err);
+    rewrite->n_candidates = list.n_candidates;
+    memcpy(rewrite->candidates, list.candidates, list.n_candidates);
+    apply_candidate(driver, rewrite, target);
+    c->in[1].known = known;
+    return ONV_OK;
+}
+
+/* --- Resize and Expand ------------------------------------------------------------------------- */
+
+/* Entries that give the size which a dim with the batch had at the old one: they keep the dim, whole. */
+static onv_status rebatch_beside(onv_driver *driver, onv_node_id node, onv_op_ctx *c, uint32_t k)
+{
+    const onv_type *input = onv_op_in(c, 0);
+    uint32_t count;
+    if (k >= c->n_in || !onv_op_in_ints(c, k, &count) || !onv_type_has_rank(input) ||
+        count < (uint32_t)input->rank)
+        return ONV_OK;
+    onv_known *known = NULL;
+    for (int axis = 0; axis < input->rank; axis++) {
+        onv_dim d = input->dims[axis];
+        if (!has_batch(driver, d)) continue;
+        uint32_t entry = count - (uint32_t)input->rank + (uint32_t)axis;
+        onv_dim size = at_old(driver, d);
+        if (!onv_dim_is_const(size) || size.raw == 1 ||
+            !onv_dim_same(onv_op_in_int(c, k, entry), size))
+            continue;
+        if (known == NULL) known = onv_rebatch_copy_known(driver->model, onv_op_in_known(c, k));
+        if (known == NULL) return onv_fail_memory(driver->err);
+        known->elems[entry].i = d;
+    }
+    if (known == NULL) return ONV_OK;
+    c->in[k].known = known;
+    return onv_rebatch_add(driver, node.index, k, known) != NULL ? ONV_OK
+                                                                 : onv_fail_memory(driver->err);
+}
+
+/* --- All of a node ----------------------------------------------------------------------------- */
+
+onv_status onv_rebatch_inputs(onv_driver *driver, onv_node_id node, onv_op_ctx *c)
+{
+    onv_rebatch *rebatch = &driver->rebatch;
+    if (rebatch->first != NULL && rebatch->first[node.index] >= 0) {
+        for (uint32_t k = 0; k < c->n_in; k++) {
+            onv_rewrite *rewrite = onv_rebatch_find(rebatch, node.index, k);
+            if (rewrite != NULL) c->in[k].known = rebatch->active ? rewrite->known : rewrite->bound;
+        }
+        return ONV_OK;
+    }
+    if (!rebatch->active || c->n_in < 2) return ONV_OK;
+    const char *op = c->node->op_type;
+    if (strcmp(op, "Reshape") == 0) return rebatch_reshape(driver, node, c);
+    if (strcmp(op, "Expand") == 0) return rebatch_beside(driver, node, c, 1);
+    if (strcmp(op, "Resize") == 0) return rebatch_beside(driver, node, c, 3);
+    return ONV_OK;
+}

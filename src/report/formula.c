@@ -1,0 +1,378 @@
+/* The formula of the peak: as text, as a Python function, as a C function. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/format.h"
+#include "report/formula.h"
+#include "report/value.h"
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+/* Free dims as identifiers of a programming language; in the order of the pool's symbols. */
+typedef struct names {
+    const onv_dims *dims;
+    const char **of; /* by symbol index */
+} names;
+
+static bool is_taken(const names *n, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (n->of[i] != NULL && strcmp(n->of[i], name) == 0) return true;
+    return false;
+}
+
+/* Words of both languages, and the functions that the formulas call. */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {
+        "and",     "as",       "assert",   "async",  "auto",     "await",    "bool",     "break",
+        "case",    "char",     "class",    "const",  "continue", "def",      "default",  "del",
+        "do",      "double",   "elif",     "else",   "enum",     "except",   "extern",   "finally",
+        "float",   "for",      "from",     "global", "goto",     "if",       "import",   "in",
+        "inline",  "int",      "is",       "lambda", "long",     "match",    "max",      "min",
+        "modulo",  "not",      "or",       "pass",   "raise",    "register", "restrict", "return",
+        "short",   "signed",   "sizeof",   "static", "struct",   "switch",   "try",      "type",
+        "typedef", "union",    "unsigned", "void",   "volatile", "while",    "with",     "yield",
+        "int64_t", "floordiv", "min2",     "max2",   "None",     "True",     "False",    "nonlocal",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i], name) == 0) return true;
+    return false;
+}
+
+static const char *identifier(onv_arena *arena, const names *n, uint32_t count, const char *from)
+{
+    enum { MOST = 60 };
+    char name[MOST + 2] = "";
+    size_t at = 0;
+    if (!isalpha((unsigned char)from[0])) at = (size_t)(stpcpy(name, "dim_") - name);
+    for (; *from != '\0' && at < MOST; from++)
+        name[at++] = isalnum((unsigned char)*from) ? *from : '_';
+    name[at] = '\0';
+    const char *result = is_reserved(name) ? onv_arena_printf(arena, "%s_", name)
+                                           : onv_arena_printf(arena, "%s", name);
+    for (int i = 2; result != NULL && is_taken(n, count, result); i++)
+        result = onv_arena_printf(arena, "%s_%d", name, i);
+    return result;
+}
+
+static bool make_names(names *n, const onv_view *view, onv_arena *arena)
+{
+    n->dims = &view->model->dims;
+    n->of = ONV_ARENA_ARRAY(arena, const char *, n->dims->n_symbols);
+    for (uint32_t i = 0; n->of != NULL && i < n->dims->n_symbols; i++) {
+        const char *name = onv_dim_symbol_name(n->dims, onv_dim_symbol_at(n->dims, i));
+        n->of[i] = identifier(arena, n, i, name);
+        if (n->of[i] == NULL) return false;
+    }
+    return n->of != NULL;
+}
+
+static const char *name_of(const void *context, onv_dim symbol)
+{
+    const names *n = context;
+    return n->of[onv_dim_symbol_index(n->dims, symbol)];
+}
+
+/* --- What stands in every language ------------------------------------------------------------- */
+
+typedef struct formula_language {
+    onv_dim_syntax syntax;
+    const char *comment, *comment_end;
+    const char *before;        /* the first lines: helpers */
+    const char *head, *middle; /* of a function: before its name, between name and parameters */
+    const char *parameter;     /* before the name of a parameter */
+    const char *none;          /* where there is no parameter */
+    const char *open, *close;  /* around the expression */
+} formula_language;
+
+static const formula_language python = {
+    .syntax = {.floor = {"(", " // ", ")"}, .mod = {"(", " % ", ")"}, .min = "min(", .max = "max("},
+    .comment = "# ",
+    .comment_end = "",
+    .before = "",
+    .head = "def ",
+    .parameter = "",
+    .none = "",
+    .open = "):\n    return ",
+    .close = "\n",
+};
+
+static const formula_language c_language = {
+    .syntax = {.floor = {"floordiv(", ", ", ")"},
+               .mod = {"modulo(", ", ", ")"},
+               .min = "min2(",
+               .max = "max2(",
+               .two_operands = true},
+    .comment = "/* ",
+    .comment_end = " */",
+    .before =
+        "#include <stdint.h>\n\n"
+        "static inline int64_t floordiv(int64_t a, int64_t b)\n"
+        "{\n    return a / b - (a % b != 0 && (a < 0) != (b < 0));\n}\n"
+        "static inline int64_t modulo(int64_t a, int64_t b) { return a - b * floordiv(a, b); }\n"
+        "static inline int64_t min2(int64_t a, int64_t b) { return a < b ? a : b; }\n"
+        "static inline int64_t max2(int64_t a, int64_t b) { return a > b ? a : b; }\n",
+    .head = "static inline int64_t ",
+    .parameter = "int64_t ",
+    .none = "void",
+    .open = ")\n{\n    return ",
+    .close = ";\n}\n",
+};
+
+typedef struct maker {
+    const onv_view *view;
+    onv_writer *out;
+    onv_arena *arena;
+    const formula_language *language;
+    onv_dim_syntax syntax;
+    names names;
+} maker;
+
+static void write_dim(const maker *m, onv_dim d)
+{
+    const char *text = onv_dim_text_in(&m->view->model->dims, m->arena, d, &m->syntax);
+    if (text != NULL) onv_write_text(m->out, text); /* names are identifiers */
+}
+
+/* Each free dim, in the order of the inputs. */
+static void write_parameters(const maker *m, const char *before)
+{
+    size_t n = m->view->infer->free_dims.count;
+    const onv_dims *dims = &m->view->model->dims;
+    for (size_t k = 0; k < n; k++) {
+        if (k > 0) onv_write_text(m->out, ", ");
+        onv_write_text(m->out, before);
+        for (uint32_t i = 0; i < dims->n_symbols; i++)
+            if (strcmp(onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, i)),
+                       m->view->infer->free_dims.at[k].name) == 0)
+                onv_write_text(m->out, m->names.of[i]);
+    }
+}
+
+static void write_function_head(const maker *m, const char *name)
+{
+    bool none = m->view->infer->free_dims.count == 0;
+    onv_write_format(m->out, "\n%s%s(", m->language->head, name);
+    onv_write_text(m->out, none ? m->language->none : "");
+    write_parameters(m, m->language->parameter);
+    onv_write_text(m->out, m->language->open);
+}
+
+static void write_function(const maker *m, const char *name, onv_dim value)
+{
+    if (!onv_dim_is_known(value)) return;
+    write_function_head(m, name);
+    write_dim(m, value);
+    onv_write_text(m->out, m->language->close);
+}
+
+static void write_peak(const maker *m)
+{
+    const onv_formula *f = m->view->formula;
+    const char *max = m->syntax.max;
+    if (f->n_pieces == 0) return;
+    write_function_head(m, "peak_bytes");
+    uint32_t n = f->n_pieces, open = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool opens = n > 1 && (m->syntax.two_operands ? i + 1 < n : i == 0);
+        if (i > 0) onv_write_text(m->out, ",\n        ");
+        if (opens) onv_write_text(m->out, max);
+        open += opens;
+        write_dim(m, f->pieces[i].bytes);
+    }
+    while (open-- > 0) onv_write_text(m->out, ")");
+    onv_write_text(m->out, m->language->close);
+}
+
+static void write_total(const maker *m)
+{
+    if (m->view->formula->n_pieces == 0) return;
+    write_function_head(m, "total_bytes");
+    onv_write_format(m->out, "%llu + peak_bytes(", (unsigned long long)m->view->live->weight_bytes);
+    write_parameters(m, "");
+    onv_write_text(m->out, ")");
+    onv_write_text(m->out, m->language->close);
+}
+
+static void write_comment(const maker *m, const char *text)
+{
+    if (text == NULL) return;
+    onv_write_text(m->out, m->language->comment);
+    onv_write_clean(m->out, text, ONV_CLEAN_ASCII);
+    onv_write_format(m->out, "%s\n", m->language->comment_end);
+}
+
+/* What a name of a model may hold ends no comment. */
+static const char *in_comment(onv_arena *arena, const char *text)
+{
+    char *copy = onv_arena_printf(arena, "%s", text);
+    for (char *c = copy; c != NULL && *c != '\0'; c++)
+        if (*c == '*' || *c == '\\') *c = '_';
+    return copy;
+}
+
+static void write_comments(const maker *m)
+{
+    const onv_view *view = m->view;
+    write_comment(
+        m, onv_arena_printf(
+               m->arena, "%s: bytes, for sizes of at least 1",
+               in_comment(m->arena, view->model->path != NULL ? view->model->path : "model")));
+    if (view->live->bounded > 0)
+        write_comment(m, "sizes that depend on the data are counted at their upper bounds");
+    if (view->formula->why_not != NULL)
+        write_comment(m, onv_arena_printf(m->arena, "no formula of the peak: %s",
+                                          in_comment(m->arena, view->formula->why_not)));
+    if (!onv_dim_is_known(view->formula->macs))
+        write_comment(m, "the multiply-accumulates of some node are not known");
+}
+
+static onv_status write_code(const onv_report_job *job, const formula_language *language)
+{
+    if (job->count > 1)
+        return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
+    maker m = {.view = &job->views[0],
+               .out = job->out,
+               .arena = job->arena,
+               .language = language,
+               .syntax = language->syntax};
+    if (!make_names(&m.names, m.view, m.arena)) return onv_fail_memory(job->err);
+    m.syntax.name = name_of;
+    m.syntax.context = &m.names;
+    write_comments(&m);
+    onv_write_text(m.out, language->before);
+    const onv_formula *f = m.view->formula;
+    write_peak(&m);
+    write_total(&m);
+    write_function(&m, "input_bytes", f->input_bytes);
+    write_function(&m, "output_bytes", f->output_bytes);
+    write_function(&m, "activation_bytes", f->activation_bytes);
+    write_function(&m, "macs", f->macs);
+    return ONV_OK;
+}
+
+static onv_status write_python(const onv_report_job *job)
+{
+    return write_code(job, &python);
+}
+
+static onv_status write_c(const onv_report_job *job)
+{
+    return write_code(job, &c_language);
+}
+
+const onv_report_format onv_format_formula_python = {
+    .id = ONV_FORMAT_FORMULA_PYTHON,
+    .name = "formula-python",
+    .summary = "peak and totals as Python functions of the free dims",
+    .write = write_python,
+};
+
+const onv_report_format onv_format_formula_c = {
+    .id = ONV_FORMAT_FORMULA_C,
+    .name = "formula-c",
+    .summary = "peak and totals as C functions of the free dims",
+    .write = write_c,
+};
+
+/* --- Text -------------------------------------------------------------------------------------- */
+
+const char *onv_range_text(const onv_view *view, onv_arena *arena, const onv_piece *piece)
+{
+    if (!onv_dim_is_known(piece->decided_by)) return "";
+    const char *name = onv_dim_symbol_name(&view->model->dims, piece->decided_by);
+    if (piece->until == INT64_MAX)
+        return onv_arena_printf(arena, "from %s = %lld on", name, (long long)piece->from);
+    if (piece->from == 1)
+        return onv_arena_printf(arena, "up to %s = %lld", name, (long long)piece->until - 1);
+    return onv_arena_printf(arena, "from %s = %lld to %lld", name, (long long)piece->from,
+                            (long long)piece->until - 1);
+}
+
+const char *onv_shell_word(onv_arena *arena, const char *text)
+{
+    size_t n = 2, length = strlen(text);
+    bool is_plain = text[0] != '\0' && (text[0] != '-' || length == 1);
+    for (size_t i = 0; i < length; i++) {
+        is_plain =
+            is_plain && (isalnum((unsigned char)text[i]) || strchr("_-.:/=,+@%", text[i]) != NULL);
+        n += text[i] == '\'' ? 4 : 1;
+    }
+    if (is_plain) return text;
+    char *quoted = onv_arena_alloc(arena, n + 1), *to = quoted;
+    if (quoted == NULL) return NULL;
+    *to++ = '\'';
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\'')
+            to = stpcpy(to, "'\\''");
+        else
+            *to++ = text[i];
+    }
+    *to++ = '\'';
+    *to = '\0';
+    return quoted;
+}
+
+const char *onv_binding_option(onv_arena *arena, const onv_free_dim *dim, int64_t size)
+{
+    char number[24] = "N";
+    if (size >= 0) snprintf(number, sizeof number, "%lld", (long long)size);
+    if (dim->axis == 0) return onv_arena_printf(arena, "--batch %s", number);
+    const char *binding = onv_arena_printf(arena, "%s=%s", dim->name, number);
+    const char *word = binding == NULL ? NULL : onv_shell_word(arena, binding);
+    return word == NULL ? NULL : onv_arena_printf(arena, "--dim %s", word);
+}
+
+static void write_line(const onv_report_job *job, const char *name, onv_dim value)
+{
+    const onv_view *view = &job->views[0];
+    const char *text = onv_dim_text(&view->model->dims, job->arena, value);
+    onv_write_format(job->out, "%s = ", name);
+    onv_write_clean(job->out, text != NULL ? text : "", ONV_CLEAN_ASCII);
+    onv_write_text(job->out, "\n");
+}
+
+static onv_status write_text(const onv_report_job *job)
+{
+    if (job->count > 1)
+        return onv_fail(job->err, ONV_ERR_USAGE, "a formula is of one model at a time");
+    const onv_view *view = &job->views[0];
+    const onv_formula *f = view->formula;
+    onv_write_format(job->out, "weight_bytes = %llu\n",
+                     (unsigned long long)view->live->weight_bytes);
+    if (f->why_not != NULL) {
+        onv_write_text(job->out, "peak_bytes: ");
+        onv_write_clean(job->out, f->why_not, ONV_CLEAN_ASCII);
+        onv_write_text(job->out, "\n");
+    }
+    if (f->n_pieces == 1) write_line(job, "peak_bytes", f->pieces[0].bytes);
+    if (f->n_pieces > 1) onv_write_text(job->out, "peak_bytes = max(\n");
+    for (uint32_t i = 0; f->n_pieces > 1 && i < f->n_pieces; i++) {
+        const char *text = onv_dim_text(&view->model->dims, job->arena, f->pieces[i].bytes);
+        const char *where = onv_range_text(view, job->arena, &f->pieces[i]);
+        if (text == NULL || where == NULL) return onv_fail_memory(job->err);
+        onv_write_text(job->out, "    ");
+        onv_write_clean(job->out, text, ONV_CLEAN_ASCII);
+        onv_write_text(job->out, i + 1 < f->n_pieces ? "," : ")");
+        if (where[0] != '\0') {
+            onv_write_text(job->out, "  # ");
+            onv_write_clean(job->out, where, ONV_CLEAN_ASCII);
+        }
+        onv_write_text(job->out, "\n");
+    }
+    if (f->n_pieces > 0) onv_write_text(job->out, "total_bytes = weight_bytes + peak_bytes\n");
+    write_line(job, "input_bytes", f->input_bytes);
+    write_line(job, "output_bytes", f->output_bytes);
+    write_line(job, "activation_bytes", f->activation_bytes);
+    write_line(job, "macs", f->macs);
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_formula = {
+    .id = ONV_FORMAT_FORMULA,
+    .name = "formula",
+    .summary = "peak and totals as formulas of the free dims",
+    .write = write_text,
+};

@@ -1,0 +1,82 @@
+/* What the JSON report says while dims are free. */
+#include "report/formula.h"
+#include "report/json_parts.h"
+
+static void write_free_dims(const onv_json_part *job)
+{
+    onv_json *json = job->json;
+    onv_json_key(json, "free_dims");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->view->infer->free_dims.count; i++) {
+        const onv_free_dim *dim = &job->view->infer->free_dims.at[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", dim->name);
+        onv_json_put_string(json, "input", dim->input);
+        onv_json_key(json, "axis");
+        onv_json_i64(json, dim->axis);
+        onv_json_put_string(json, "option", onv_binding_option(job->scratch, dim, -1));
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+static void put_dim(const onv_json_part *job, const char *key, onv_dim d)
+{
+    onv_json_key(job->json, key);
+    onv_json_dim(job->json, &job->view->model->dims, job->scratch, d);
+}
+
+static void write_piece(const onv_json_part *job, const onv_piece *piece)
+{
+    onv_json *json = job->json;
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    put_dim(job, "bytes", piece->bytes);
+    onv_json_put_u64(json, "step", piece->step);
+    if (onv_dim_is_known(piece->decided_by)) {
+        put_dim(job, "decided_by", piece->decided_by);
+        onv_json_put_u64(json, "from", (uint64_t)piece->from);
+        onv_json_put_known(json, "until", piece->until != INT64_MAX, (uint64_t)piece->until);
+    }
+    onv_json_close(json);
+}
+
+static void write_formula(const onv_json_part *job)
+{
+    onv_json *json = job->json;
+    const onv_formula *f = job->view->formula;
+    onv_json_key(json, "formula");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "weight_bytes", job->view->live->weight_bytes);
+    if (f->why_not != NULL) onv_json_put_string(json, "why_not", f->why_not);
+    onv_json_key(json, "peak_bytes_largest_of");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < f->n_pieces; i++) write_piece(job, &f->pieces[i]);
+    onv_json_close(json);
+    put_dim(job, "input_bytes", f->input_bytes);
+    put_dim(job, "output_bytes", f->output_bytes);
+    put_dim(job, "activation_bytes", f->activation_bytes);
+    put_dim(job, "macs", f->macs);
+    onv_json_close(json);
+}
+
+static void write_example(const onv_json_part *job)
+{
+    const onv_json_part example = {job->json, job->view->example, job->scratch};
+    const onv_live *live = example.view->live;
+    onv_json_key(job->json, "example");
+    onv_json_open(job->json, '{', ONV_JSON_LINES);
+    onv_json_write_bindings(&example);
+    onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
+    onv_json_write_peak(&example);
+    onv_json_write_runtimes(&example);
+    onv_json_close(job->json);
+}
+
+void onv_json_write_open(const onv_json_part *job)
+{
+    if (job->view->infer->free_dims.count == 0) return;
+    write_free_dims(job);
+    if (job->view->live->unknown == 0) return;
+    write_formula(job);
+    if (job->view->example != NULL) write_example(job);
+}

@@ -1,0 +1,41 @@
+/* A summary in Markdown, for a pull request: what the model needs, whether it fits, what grew. The sections are
+ * those of the text report. */
+#include "report/format.h"
+#include "report/text.h"
+
+static void write_view(const onv_view *view, const onv_page *page)
+{
+    const onv_view *sized = view->example != NULL ? view->example : view;
+    onv_footprint footprint;
+    onv_write_text(page->out, "### ");
+    onv_write_model(view, page);
+    if (view->example != NULL) onv_write_example_title(view->example, page);
+    if (!onv_footprint_make(&footprint, sized, page)) return;
+    onv_write_memory(sized, page, &footprint);
+    onv_write_training(sized, page, false);
+    onv_write_runtimes(sized, page);
+    onv_write_fit(sized, page);
+    onv_write_gate(sized, page);
+    onv_write_notes(sized, page, false);
+}
+
+static onv_status write_markdown(const onv_report_job *job)
+{
+    onv_page page = onv_page_make(job->out, job->arena, job->options);
+    page.mode = ONV_CLEAN_MARKDOWN;
+    page.color = false;
+    for (size_t i = 0; i < job->count; i++) {
+        if (i > 0) onv_write_text(job->out, "\n");
+        write_view(&job->views[i], &page);
+        if (job->arena->failed) return onv_fail_memory(job->err);
+        onv_arena_reset(job->arena);
+    }
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_markdown = {
+    .id = ONV_FORMAT_MARKDOWN,
+    .name = "markdown",
+    .summary = "a summary for a pull request",
+    .write = write_markdown,
+};

@@ -1,0 +1,44 @@
+/* What grew since a baseline. */
+#include "report/text.h"
+
+static const onv_column columns[] = {
+    {"", .style = ONV_STYLE_PLAIN}, {"before", .right = true}, {"now", .right = true},
+    {"growth", .right = true},      {"", .least = 8},
+};
+
+static void write_title(const onv_gate *gate, const onv_page *page)
+{
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Growth");
+    const char *most = !gate->has_most ? ""
+                                       : onv_arena_printf(page->arena, ", at most %u.%02u%%",
+                                                          gate->most_basis_points / 100,
+                                                          gate->most_basis_points % 100);
+    if (most == NULL) return;
+    const char *text = onv_arena_printf(page->arena, "since %s%s", gate->baseline, most);
+    onv_write_char(page->out, ' ');
+    if (text != NULL) onv_page_wrapped(page, text, 7, 2);
+}
+
+void onv_write_gate(const onv_view *view, const onv_page *page)
+{
+    const onv_gate *gate = view->gate;
+    if (gate == NULL || gate->baseline == NULL) return;
+    write_title(gate, page);
+    onv_table table;
+    onv_table_init(&table, columns, 5);
+    for (uint32_t i = 0; i < gate->n_rows; i++) {
+        const onv_gate_row *row = &gate->rows[i];
+        onv_table_add(&table, row->what);
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s", onv_label_bytes(row->before).text));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s", onv_label_bytes(row->after).text));
+        onv_table_add(&table, onv_difference_text(page, row->before, row->after));
+        onv_table_add(&table, row->exceeds ? "too much" : "");
+    }
+    onv_table_finish(&table, page);
+    if (!gate->other_bindings) return;
+    onv_page_item(page);
+    onv_write_text(page->out, "The baseline is of other sizes: its bindings differ.\n");
+}

@@ -1,0 +1,567 @@
+/* A batch that the export fixed, changed: what carries it is found, or the model is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+static void expect_shape(model *m, const onv_options *options, const char *name, const char *shape)
+{
+    onv_analysis *a = model_analyse(m, options);
+    assert_string_equal(model_shape(a, name), shape);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* --- A batch that the export fixed ------------------------------------------------------------- */
+
+static onv_options batch_of(int64_t batch)
+{
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    return options;
+}
+
+static void a_reshape_target_carries_the_old_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,2048,1,1]");
+    model_ints(m, "target", 2, (int64_t[]){1, 2048});
+    model_ints(m, "open", 2, (int64_t[]){1, -1});
+    model_node(m, "Reshape", "view", "x target", "a", "");
+    model_node(m, "Reshape", "flat", "x open", "b", "");
+    model_node(m, "Add", "add", "a b", "y", "");
+    model_output(m, "y", "f32[1,2048]");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[8, 2048]");
+}
+
+static void windows_and_heads_carry_a_multiple(void **state)
+{
+    (void)state;
+    /* [4 windows of batch 1] as in Swin, then heads: 4*3 for batch 1. */
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,4,9,6]");
+    model_ints(m, "windows", 3, (int64_t[]){8, 9, 6});
+    model_ints(m, "heads", 3, (int64_t[]){9, 24, 2});
+    model_node(m, "Reshape", "window", "x windows", "w", "");
+    model_node(m, "Transpose", "t", "w", "t", "perm=[1,0,2]");
+    model_node(m, "Reshape", "head", "t heads", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(6);
+    expect_shape(m, &options, "y", "[9, 72, 2]");
+}
+
+static void an_expand_upstream_is_found_from_the_mismatch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,196,768]");
+    model_weight(m, "class_token", "f32[1,1,768]");
+    model_ints(m, "shape", 3, (int64_t[]){1, 1, 768});
+    model_node(m, "Expand", "expand", "class_token shape", "token", "");
+    model_node(m, "Concat", "cat", "token x", "y", "axis=1");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(16);
+    expect_shape(m, &options, "y", "[16, 197, 768]");
+}
+
+static void sizes_of_a_resize_follow_the_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,3,8,8]");
+    model_ints(m, "sizes", 4, (int64_t[]){4, 3, 16, 16});
+    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(64);
+    expect_shape(m, &options, "y", "[64, 3, 16, 16]");
+}
+
+/* What cuts the batch off is no failure of inference; nothing upstream can be changed. */
+static void a_batch_that_stops_growing_is_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    onv_error err = {0};
+    onv_analysis *analysis;
+    model_input(m, "x", "f32[4,8]");
+    model_ints(m, "zero", 1, (int64_t[]){0});
+    model_ints(m, "four", 1, (int64_t[]){4});
+    model_node(m, "Slice", "part", "x zero four zero", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(64);
+    assert_int_equal(model_try(m, &options, &analysis, &err), ONV_ERR_USAGE);
+    assert_string_equal(err.node, "part");
+    assert_non_null(strstr(err.message, "dynamic_shapes"));
+    model_free(m);
+}
+
+static void expect_refusal(model *m, const char *node, const char *why)
+{
+    onv_error err = {0};
+    onv_analysis *analysis;
+    onv_options options = batch_of(8);
+    assert_int_equal(model_try(m, &options, &analysis, &err), ONV_ERR_USAGE);
+    assert_string_equal(err.node, node);
+    if (strstr(err.message, why) == NULL) fail_msg("'%s' does not say '%s'", err.message, why);
+    assert_non_null(strstr(err.message, "dynamic_shapes"));
+    model_free(m);
+}
+
+static void channels_that_hold_the_batch_are_resized_whole(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8,16,16]");
+    model_ints(m, "folded", 4, (int64_t[]){1, 32, 16, 16});
+    model_ints(m, "sizes", 4, (int64_t[]){1, 32, 32, 32});
+    model_ints(m, "unfolded", 4, (int64_t[]){4, 8, 32, 32});
+    model_node(m, "Reshape", "fold", "x folded", "a", "");
+    model_node(m, "Resize", "up", "a - - sizes", "b", "mode='nearest'");
+    model_node(m, "Reshape", "unfold", "b unfolded", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "b"), "[1, 64, 32, 32]");
+    assert_string_equal(model_shape(analysis, "y"), "[8, 8, 32, 32]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+/* Sizes that are neither those of the data nor carry the batch. */
+static void sizes_that_drop_the_batch_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8,16]");
+    model_ints(m, "sizes", 3, (int64_t[]){12, 8, 16});
+    model_node(m, "Resize", "up", "x - - sizes", "y", "mode='nearest'");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "up", "grows with the batch");
+}
+
+static void indices_of_every_sample_are_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "samples", 4, (int64_t[]){3, 2, 1, 0});
+    model_node(m, "Gather", "flip", "x samples", "a", "");
+    model_node(m, "ReduceSum", "sum", "a", "y", "keepdims=0");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "flip", "picks the samples");
+}
+
+static void samples_of_the_old_batch_are_not_appended(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "none", "f32[4,16]");
+    model_node(m, "Concat", "twice", "x none", "y", "axis=0");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "twice", "appends");
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "pads", 4, (int64_t[]){0, 0, 4, 0});
+    model_node(m, "Pad", "fill", "x pads", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "fill", "appends");
+}
+
+/* What no input decides: its shape carries the batch, wherever it stands in it. */
+static void results_beside_the_inputs_have_the_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_ints(m, "shape", 3, (int64_t[]){1, 4, 16});
+    model_node(m, "ConstantOfShape", "zeros", "shape", "a", "");
+    model_node(m, "Tanh", "tanh", "a", "h", "");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "h", "f32");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "h", "[1, 8, 16]");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "w", "f32[4,16]");
+    model_node(m, "Tanh", "tanh", "w", "h", "");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "h", "f32");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "tanh", "keeps the old batch");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_weight(m, "mask", "f32[4,1,6]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "mask", "f32");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "", "a constant of that batch");
+}
+
+/* As many heads as samples, and heads come first: only the result says which is which. */
+static void heads_are_told_from_samples(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6,4,5]");
+    model_ints(m, "merged", 3, (int64_t[]){16, 6, 5});
+    model_ints(m, "split", 4, (int64_t[]){4, 4, 6, 5});
+    model_ints(m, "rows", 3, (int64_t[]){4, 6, 20});
+    model_node(m, "Transpose", "heads", "x", "a", "perm=[2,0,1,3]");
+    model_node(m, "Reshape", "merge", "a merged", "b", "");
+    model_node(m, "Reshape", "part", "b split", "c", "");
+    model_node(m, "Transpose", "samples", "c", "d", "perm=[1,2,0,3]");
+    model_node(m, "Reshape", "join", "d rows", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "c"), "[4, 8, 6, 5]");
+    assert_string_equal(model_shape(analysis, "y"), "[8, 6, 20]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+static void one_constant_may_mean_different_things(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,6]");
+    model_weight(m, "w", "f32[12]");
+    model_ints(m, "target", 2, (int64_t[]){2, 6});
+    model_node(m, "Reshape", "of_input", "x target", "a", "");
+    model_node(m, "Reshape", "of_weight", "w target", "b", "");
+    model_node(m, "ReduceSum", "sum", "a", "c", "keepdims=1");
+    model_node(m, "ReduceSum", "sum_b", "b", "d", "keepdims=1");
+    model_output(m, "d", "f32");
+    model_output(m, "c", "f32");
+    onv_options options = batch_of(4);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "a"), "[4, 6]");
+    assert_string_equal(model_shape(analysis, "b"), "[2, 6]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+static void what_cannot_be_carried_names_node_and_constant(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,10]");
+    model_weight(m, "table", "f32[4,3]");
+    model_node(m, "Concat", "cat", "x table", "y", "axis=1");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *a;
+    onv_error error;
+    assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_USAGE);
+    assert_string_equal(error.node, "cat");
+    assert_non_null(strstr(error.message, "fixed the batch to 4"));
+    assert_non_null(strstr(error.message, "'table'"));
+    model_free(m);
+}
+
+static void the_fixed_sample_becomes_the_free_one(void **state)
+{
+    (void)state;
+    onv_options options = batch_of(8);
+    onv_analysis *a, *b;
+    onv_error error;
+    onv_status status =
+        onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet50-batch1.onnx", &options, &a, &error);
+    if (status != ONV_OK) fail_msg("%s: %s", error.node, error.message);
+    status = onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet50.onnx", &options, &b, &error);
+    assert_int_equal(status, ONV_OK);
+    onv_summary x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
+    onv_analysis_summary(a, &x);
+    onv_analysis_summary(b, &y);
+    assert_int_equal(x.peak_bytes, y.peak_bytes);
+    assert_int_equal(x.output_bytes, y.output_bytes);
+    onv_analysis_destroy(a);
+    onv_analysis_destroy(b);
+}
+
+/* --- Reshapes that can be read in several ways ------------------------------------------------- */
+
+/* Heads first, one sample: the batch joins the heads, as sizes would grow with its square otherwise. */
+static void a_batch_of_one_joins_the_heads(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,6,16]");
+    model_ints(m, "parts", 4, (int64_t[]){1, 6, 2, 8});
+    model_ints(m, "merged", 3, (int64_t[]){2, 6, 8});
+    model_ints(m, "split", 4, (int64_t[]){2, 1, 6, 8});
+    model_ints(m, "rows", 3, (int64_t[]){1, 6, 16});
+    model_node(m, "Reshape", "part", "x parts", "a", "");
+    model_node(m, "Transpose", "heads", "a", "b", "perm=[2,0,1,3]");
+    model_node(m, "Reshape", "merge", "b merged", "c", "");
+    model_node(m, "Transpose", "t", "c", "d", "perm=[0,2,1]");
+    model_node(m, "MatMul", "near", "c d", "e", "");
+    model_node(m, "MatMul", "mix", "e c", "f", "");
+    model_node(m, "Reshape", "divide", "f split", "g", "");
+    model_node(m, "Transpose", "samples", "g", "h", "perm=[1,2,0,3]");
+    model_node(m, "Reshape", "join", "h rows", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    assert_string_equal(model_shape(analysis, "e"), "[16, 6, 6]");
+    assert_string_equal(model_shape(analysis, "g"), "[2, 8, 6, 8]");
+    assert_string_equal(model_shape(analysis, "y"), "[8, 6, 16]");
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+/* A later dim of 1 is not the batch where the first dim stays as it is. */
+static void a_merged_batch_stays_where_the_target_begins_alike(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,4,1,96]");
+    model_ints(m, "merged", 3, (int64_t[]){4, 1, 96});
+    model_ints(m, "heads", 4, (int64_t[]){4, 1, 8, 12});
+    model_node(m, "Reshape", "merge", "x merged", "a", "");
+    model_node(m, "Reshape", "part", "a heads", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[32, 1, 8, 12]");
+}
+
+/* What grows with the square of the batch is taken where nothing else is possible. */
+static void similarities_of_samples_grow_with_the_square(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_node(m, "Transpose", "t", "x", "a", "perm=[1,0]");
+    model_node(m, "MatMul", "near", "x a", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[8, 8]");
+}
+
+/* --- Further constants ------------------------------------------------------------------------- */
+
+/* TorchScript's expand: -1 in the sizes stands for 1. */
+static void sizes_of_an_expand_are_computed(void **state)
+{
+    for (int64_t old = 1; old <= 4; old += 3) {
+        (void)state;
+        model *m = model_new(17);
+        model_input(m, "x", old == 1 ? "f32[1,6,16]" : "f32[4,6,16]");
+        model_weight(m, "token", "f32[1,1,16]");
+        model_ints(m, "sizes", 3, (int64_t[]){old, 1, 16});
+        model_ints(m, "ones", 3, (int64_t[]){1, 1, 1});
+        model_ints(m, "minus", 3, (int64_t[]){-1, -1, -1});
+        model_node(m, "Equal", "is_open", "sizes minus", "open", "");
+        model_node(m, "Where", "choose", "open ones sizes", "shape", "");
+        model_node(m, "Expand", "expand", "token shape", "tokens", "");
+        model_node(m, "Concat", "cat", "tokens x", "y", "axis=1");
+        model_output(m, "y", "f32");
+        onv_options options = batch_of(8);
+        expect_shape(m, &options, "y", "[8, 7, 16]");
+    }
+}
+
+/* An input that begins with the new batch by chance is not the batch, however often it is tried. */
+static void a_size_that_equals_the_new_batch_is_not_the_batch(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_input(m, "words", "f32[8,16]");
+    model_weight(m, "token", "f32[1,16]");
+    model_ints(m, "sizes", 2, (int64_t[]){4, 16});
+    model_ints(m, "zero", 1, (int64_t[]){0});
+    model_ints(m, "eight", 1, (int64_t[]){8});
+    model_node(m, "Expand", "expand", "token sizes", "tokens", "");
+    model_node(m, "Concat", "cat", "tokens x", "y", "axis=1");
+    model_node(m, "Slice", "part", "words zero eight zero", "z", "");
+    model_output(m, "y", "f32");
+    model_output(m, "z", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[8, 32]");
+}
+
+static void samples_of_the_old_batch_are_not_written(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,6]");
+    model_weight(m, "indices", "i64[4,1]");
+    model_weight(m, "updates", "f32[4,1]");
+    model_node(m, "ScatterElements", "set", "x indices updates", "y", "axis=1");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "set", "writes to the samples");
+}
+
+/* as_strided: every element of the flattened data by its number. */
+static void entries_of_one_sample_are_not_picked(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,48]");
+    model_ints(m, "flat", 1, (int64_t[]){-1});
+    model_weight(m, "places", "i64[1,48,1,1]");
+    model_node(m, "Reshape", "flatten", "x flat", "a", "");
+    model_node(m, "Gather", "as_strided", "a places", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "as_strided", "picks the samples");
+}
+
+static void a_result_of_one_sample_is_refused(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,16]");
+    model_node(m, "ReduceMax", "most", "x", "y", "axes=[0] keepdims=1");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "most", "keeps the old batch");
+}
+
+/* ONNX Runtime's rules make reshapes of their own of sizes that they read from the constants. */
+static void later_stages_read_the_new_constants(void **state)
+{
+    (void)state;
+    for (int is_computed = 0; is_computed < 2; is_computed++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,96]");
+        model_weight(m, "w", "f32[24,24]");
+        model_weight(m, "b", "f32[24]");
+        model_ints(m, "four", 1, (int64_t[]){4});
+        model_ints(m, "rest", 2, (int64_t[]){4, 24});
+        model_ints(m, "rows", 3, (int64_t[]){4, 4, 24});
+        if (is_computed) model_node(m, "Concat", "shape", "four rest", "shape", "axis=0");
+        model_node(m, "Reshape", "view", is_computed ? "x shape" : "x rows", "a", "");
+        model_node(m, "MatMul", "product", "a w", "c", "");
+        model_node(m, "Add", "sum", "c b", "y", "");
+        model_output(m, "y", "f32");
+        onv_options options = batch_of(8);
+        options.runtimes = "ort";
+        expect_shape(m, &options, "y", "[8, 4, 24]");
+    }
+}
+
+/* --- Diagnostics ------------------------------------------------------------------------------- */
+
+/* The message of the first diagnostic about the batch; "" where there is none. */
+static void expect_note(model *m, const char *part)
+{
+    onv_options options = batch_of(8);
+    onv_analysis *analysis = model_analyse(m, &options);
+    onv_diagnostic diag, found = {0};
+    for (size_t i = 0; onv_analysis_diagnostic(analysis, i, &diag); i++)
+        if (strcmp(diag.code, "batch") == 0 && found.message == NULL) found = diag;
+    if (part == NULL)
+        assert_null(found.message);
+    else if (found.message == NULL || strstr(found.message, part) == NULL)
+        fail_msg("'%s' does not say '%s'", found.message, part);
+    onv_analysis_destroy(analysis);
+    model_free(m);
+}
+
+static void constants_of_one_sample_are_noted(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,6,16]");
+    model_constant(m, "positions", "f32[1,6,16]");
+    model_node(m, "Add", "add", "x positions", "y", "");
+    model_output(m, "y", "f32");
+    expect_note(m, "'positions' once or for each sample; 384 bytes");
+
+    m = model_new(17); /* a parameter, and a constant beside the batch */
+    model_input(m, "x", "f32[1,6,16]");
+    model_weight(m, "net.positions", "f32[1,6,16]");
+    model_constant(m, "scale", "f32[1]");
+    model_node(m, "Add", "add", "x net.positions", "a", "");
+    model_node(m, "Mul", "mul", "a scale", "y", "");
+    model_output(m, "y", "f32");
+    expect_note(m, NULL);
+
+    m = model_new(17); /* through an operation that has no sample of its own */
+    model_input(m, "x", "f32[1,6,16]");
+    model_weight(m, "net.table", "f32[10,16]");
+    model_constant(m, "places", "i64[1,6]");
+    model_node(m, "Gather", "look", "net.table places", "a", "");
+    model_node(m, "Add", "add", "x a", "y", "");
+    model_output(m, "y", "f32");
+    expect_note(m, "'a' once or for each sample");
+}
+
+static void inputs_without_the_batch_are_noted(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_input(m, "pairs", "f32[16,8]");
+    model_node(m, "MatMul", "near", "x pairs", "y", "");
+    model_output(m, "y", "f32");
+    expect_note(m, "--shape pairs=");
+
+    m = model_new(17);
+    model_input(m, "x", "f32[4,16]");
+    model_input(m, "w", "f32[16,9]");
+    model_node(m, "MatMul", "near", "x w", "y", "");
+    model_output(m, "y", "f32");
+    expect_note(m, "--shape w=");
+}
+
+static void a_cut_at_the_old_batch_is_noted(void **state)
+{
+    (void)state;
+    for (int64_t end = 4; end <= 5; end++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,16]");
+        model_ints(m, "zero", 1, (int64_t[]){0});
+        model_ints(m, "end", 1, (int64_t[]){end});
+        model_ints(m, "axis", 1, (int64_t[]){1});
+        model_node(m, "Slice", "part", "x zero end axis", "y", "");
+        model_output(m, "y", "f32");
+        expect_note(m, end == 4 ? "equals the batch of the export" : NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reshape_target_carries_the_old_batch),
+        cmocka_unit_test(windows_and_heads_carry_a_multiple),
+        cmocka_unit_test(an_expand_upstream_is_found_from_the_mismatch),
+        cmocka_unit_test(sizes_of_a_resize_follow_the_batch),
+        cmocka_unit_test(a_batch_that_stops_growing_is_refused),
+        cmocka_unit_test(channels_that_hold_the_batch_are_resized_whole),
+        cmocka_unit_test(sizes_that_drop_the_batch_are_refused),
+        cmocka_unit_test(indices_of_every_sample_are_refused),
+        cmocka_unit_test(samples_of_the_old_batch_are_not_appended),
+        cmocka_unit_test(results_beside_the_inputs_have_the_batch),
+        cmocka_unit_test(heads_are_told_from_samples),
+        cmocka_unit_test(one_constant_may_mean_different_things),
+        cmocka_unit_test(what_cannot_be_carried_names_node_and_constant),
+        cmocka_unit_test(the_fixed_sample_becomes_the_free_one),
+        cmocka_unit_test(a_batch_of_one_joins_the_heads),
+        cmocka_unit_test(a_merged_batch_stays_where_the_target_begins_alike),
+        cmocka_unit_test(similarities_of_samples_grow_with_the_square),
+        cmocka_unit_test(sizes_of_an_expand_are_computed),
+        cmocka_unit_test(a_size_that_equals_the_new_batch_is_not_the_batch),
+        cmocka_unit_test(samples_of_the_old_batch_are_not_written),
+        cmocka_unit_test(entries_of_one_sample_are_not_picked),
+        cmocka_unit_test(a_result_of_one_sample_is_refused),
+        cmocka_unit_test(later_stages_read_the_new_constants),
+        cmocka_unit_test(constants_of_one_sample_are_noted),
+        cmocka_unit_test(inputs_without_the_batch_are_noted),
+        cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
+    };
+    return cmocka_run_group_tests_name("infer.rebatch", tests, NULL, NULL);
+}
