@@ -53,6 +53,15 @@ typedef struct onv_training_plan {
     const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
     uint32_t n_segments;
+    bool prunes;              /* second runs of what backward needs: eager/program.h */
+    const uint32_t *kept_ops; /* inside segments, whose results stay */
+    const char *const *kept;  /* what names them (borders.h) */
+    uint32_t n_kept_ops;
+    uint32_t sequential; /* the count for checkpoint_sequential, where that is what it is */
+    /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
+     * placed, or none is. */
+    uint32_t n_by_hand;
+    uint64_t placed_peak_bytes, placed_macs;
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;

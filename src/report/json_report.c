@@ -331,6 +331,13 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_bool(json, true);
     }
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
+    if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
+    if (plan->n_kept_ops > 0) {
+        onv_json_key(json, "kept");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
+        onv_json_close(json);
+    }
     onv_json_key(json, "segments");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < plan->n_segments; i++) {
