@@ -13,7 +13,8 @@ static void lower(taped *t, onv_dtype amp)
 {
     onv_error err = {0};
     bool *is_host;
-    t->options = (onv_train_options){.optimizer = onv_optimizer_find("momentum"), .lower.amp = amp};
+    t->options = (onv_train_options){.optimizer = onv_optimizer_find("momentum"),
+                                     .lower = {.amp = amp, .checkpoints = true}};
     onv_status status = onv_mark_host_values(&t->flow.model, &t->flow.live, &is_host, &err);
     if (status == ONV_OK)
         status = onv_eager_lower(&t->flow.model, &t->flow.live, is_host, &t->options.lower,
