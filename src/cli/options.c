@@ -426,6 +426,10 @@ static onv_cli_verdict choose_diff(onv_cli *cli)
 static onv_cli_verdict check(onv_cli *cli)
 {
     if (cli->n_models == 0) return onv_cli_reject("no model is given");
+    for (size_t i = 0; i < cli->n_models; i++)
+        if (cli->instances[i] > 1 && !cli->together)
+            return onv_cli_reject("'%s*%u': several of one model need --together", cli->models[i],
+                                  cli->instances[i]);
     /* --gpu says whose libraries, whatever the memory is. */
     for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
         cli->budgets[i].compute_capability = 0;

@@ -78,8 +78,6 @@ onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text)
         star != NULL && star > text && access(text, F_OK) != 0 && parse_whole(star + 1, &times);
     if (is_many && (times < 1 || times > 1024))
         return onv_cli_reject("MODEL*N takes from 1 to 1024 of a model, not '%s'", star + 1);
-    if (is_many && !cli->together)
-        return onv_cli_reject("'%s': several of one model need --together", text);
     char *path = is_many ? strndup(text, (size_t)(star - text)) : strdup(text);
     if (path == NULL) return onv_cli_reject("out of memory");
     cli->instances[cli->n_models] = (unsigned)times;

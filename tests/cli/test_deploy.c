@@ -54,6 +54,14 @@ static void several_devices_are_a_table(void **state)
            verdict);
 }
 
+static void instances_stand_before_or_behind_their_option(void **state)
+{
+    (void)state;
+    EXPECT("'" SAMPLES "resnet18.onnx*2' -b 8 --runtime ort --together", 0, "resnet18.onnx");
+    EXPECT("-b 8 --runtime ort --together '" SAMPLES "resnet18.onnx*2'", 0, "resnet18.onnx");
+    EXPECT("-b 8 --runtime ort '" SAMPLES "resnet18.onnx*2'", 2, "need --together");
+}
+
 static void the_largest_size_of_a_dim(void **state)
 {
     (void)state;
@@ -163,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_devices_are_a_table),
+        cmocka_unit_test(instances_stand_before_or_behind_their_option),
         cmocka_unit_test(the_largest_size_of_a_dim),
         cmocka_unit_test(what_grew_since_a_baseline),
         cmocka_unit_test(what_changed_between_two_models),
