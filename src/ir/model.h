@@ -138,6 +138,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
+    uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
     uint8_t provider;     /* onv_provider; set by rewriting */
     bool has_bias;   /* where metadata says so: PyTorch's linear layer, even if this has none */
     int32_t version; /* of the domain's opset that applies here */
@@ -227,14 +228,16 @@ typedef struct onv_model {
     ONV_VEC(onv_node) nodes;
     ONV_VEC(onv_graph) graphs;
     ONV_VEC(onv_diag) diags;
-    uint64_t dropped_diags; /* beyond ONV_MAX_DIAGS */
-    uint32_t most_known;    /* elements of a tensor whose contents are followed */
-    uint64_t most_output;   /* bytes of one report; 0: no limit */
-    bool no_external_data;  /* files beside the model's own are not opened */
-    bool told_external;     /* the diagnostic about one that is not read was given */
-    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
-    bool has_providers;     /* set by rewriting: of nodes, and where values lie */
-    void *source;           /* the mapped file, owned by load */
+    uint64_t dropped_diags;    /* beyond ONV_MAX_DIAGS */
+    uint32_t most_known;       /* elements of a tensor whose contents are followed */
+    uint64_t most_output;      /* bytes of one report; 0: no limit */
+    bool no_external_data;     /* files beside the model's own are not opened */
+    bool told_external;        /* the diagnostic about one that is not read was given */
+    bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;        /* set by rewriting: of nodes, and where values lie */
+    const unsigned char *file; /* all of it; NULL: the model is a copy */
+    uint64_t file_bytes;
+    void *source; /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
 

@@ -36,6 +36,8 @@ extern const onv_report_format onv_format_checkpoints;
 extern const onv_report_format onv_format_ort_partition;
 extern const onv_report_format onv_format_formula;
 extern const onv_report_format onv_format_markdown;
+extern const onv_report_format onv_format_onnx;
+extern const onv_report_format onv_format_dump_header;
 extern const onv_report_format onv_format_formula_python;
 extern const onv_report_format onv_format_formula_c;
 
