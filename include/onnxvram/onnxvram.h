@@ -219,8 +219,13 @@ typedef struct onv_options {
     const onv_baseline *baseline; /* of before, to compare with; NULL: none */
     bool has_max_growth;
     uint32_t max_growth_basis_points; /* hundredths of a percent that a figure may grow by */
-    uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
-    bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    bool folded_norms; /* batch norms that the export folded are folded in the network, too */
+    bool
+        graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
+                             module, and no name, holds a value longer than it is read */
+    bool no_fast_path; /* layers of nn.TransformerEncoder run operation by operation */
+    uint64_t align;    /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
+    bool onnx_out;     /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -443,6 +448,9 @@ typedef enum onv_format {
     ONV_FORMAT_FORMULA_PYTHON, /* Python, */
     ONV_FORMAT_FORMULA_C,      /* C */
     ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON,      /* JSON */
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
     ONV_FORMAT_DUMP_HEADER /* the plan of the runtime arena as a header of C */
 } onv_format;

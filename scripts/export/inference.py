@@ -5,6 +5,8 @@
     python scripts/export/inference.py measure DIR [NAME...]           NAME.json
     python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy.md
 
+`--amp fp16` and `--amp bf16` measure and compare under autocast: NAME.fp16.json.
+
 `measure` needs the CUDA build of PyTorch and a device: what tensors take at most in the fourth forward pass under
 no_grad(), workspaces left out, and what the allocator held; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
 nn.MultiheadAttention as PyTorch chooses. `table` needs nothing but the files; it passes --inplace where a module other
@@ -121,13 +123,35 @@ def networks():
         "T5 encoder": (transformer("T5EncoderModel", "T5Config", vocab_size=1000, d_model=256, d_ff=512, num_layers=3,
                                    num_heads=4), tokens()),
         "Whisper encoder": (lambda: Pick(__import__("transformers").WhisperModel(__import__("transformers").WhisperConfig(
-            d_model=256, encoder_layers=3, decoder_layers=1, encoder_attention_heads=4, encoder_ffn_dim=512,
+            d_model=256, encoder_layers=3, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=512,
             max_source_positions=400)).encoder, 0), values(80, 800)),
         "CLIP vision": (transformer("CLIPVisionModel", "CLIPVisionConfig", image_size=224, **small), image()),
         "SegFormer": (transformer("SegformerForSemanticSegmentation", "SegformerConfig"), image()),
         "DINOv2": (transformer("Dinov2Model", "Dinov2Config", image_size=224, **{k: v for k, v in small.items()
                                                                                 if k != "intermediate_size"}), image()),
         "wav2vec 2.0": (transformer("Wav2Vec2Model", "Wav2Vec2Config", **small), values(16000)),
+        # chosen when the rules for names of Python stood
+        "googlenet": (vision(None, "googlenet", init_weights=False), image()),
+        "mnasnet1_0": (vision(None, "mnasnet1_0"), image()),
+        "swin_t": (vision(None, "swin_t"), image()),
+        "fcn_resnet50": (lambda: Pick(vision("segmentation", "fcn_resnet50", weights=None, weights_backbone=None)(),
+                                      "out"), image()),
+        "davit_tiny": (timm("davit_tiny"), image()),
+        "twins_svt_small": (timm("twins_svt_small"), image()),
+        "ghostnet_100": (timm("ghostnet_100"), image()),
+        "poolformerv2_s12": (timm("poolformerv2_s12"), image()),
+        "levit_128s": (timm("levit_128s"), image()),
+        "dpn68": (timm("dpn68"), image()),
+        "OPT": (transformer("OPTForCausalLM", "OPTConfig", fixed=no_cache, vocab_size=1000, hidden_size=256,
+                            num_hidden_layers=3, num_attention_heads=4, ffn_dim=512, word_embed_proj_dim=256,
+                            max_position_embeddings=256), tokens()),
+        "GPT-NeoX": (transformer("GPTNeoXForCausalLM", "GPTNeoXConfig", fixed=no_cache, **words), tokens()),
+        "Mistral": (transformer("MistralForCausalLM", "MistralConfig", fixed=no_cache, num_key_value_heads=2, **words),
+                    tokens()),
+        "ModernBERT": (transformer("ModernBertModel", "ModernBertConfig", pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                                   cls_token_id=1, sep_token_id=2, **words), tokens()),
+        "ALBERT": (transformer("AlbertModel", "AlbertConfig", embedding_size=64, **words), tokens()),
+        "ViT (transformers)": (transformer("ViTModel", "ViTConfig", image_size=224, **small), image()),
         # segmentation-models-pytorch, diffusers
         "U-Net (ResNet-34)": (segmentation("Unet", "resnet34"), image()),
         "U-Net++ (MobileNet V2)": (segmentation("UnetPlusPlus", "mobilenet_v2"), image()),
@@ -156,7 +180,7 @@ def export(base, network):
                 os.remove(path)
 
 
-def measure(network, batch):
+def measure(network, batch, amp):
     import torch
     make, inputs = network[:2]
     gc.collect()  # the network before is part of cycles
@@ -168,7 +192,8 @@ def measure(network, batch):
 
     def run():
         state.clear()
-        with torch.no_grad():
+        low = {"": None, "fp16": torch.float16, "bf16": torch.bfloat16}[amp]
+        with torch.no_grad(), torch.autocast("cuda", dtype=low, enabled=low is not None):
             state["y"] = model(x)
 
     for _ in range(2):
@@ -200,9 +225,13 @@ def predicted(exe, path, options):
     return {**model["runtimes"]["torch"], "codes": sorted({d.get("code", "?") for d in model["diagnostics"]})}
 
 
-def rows(exe, base, name, network):
+def result_of(base, batch, amp):
+    return f"{base}.{batch}{'.' + amp if amp else ''}.json"
+
+
+def rows(exe, base, name, network, amp):
     for batch in network[2] or (BATCH,):
-        found = read(f"{base}.{batch}.json")
+        found = read(result_of(base, batch, amp))
         if found is None:
             print(f"| {name} | {batch} | not measured |")
             continue
@@ -210,6 +239,7 @@ def rows(exe, base, name, network):
             path = f"{base}.{exporter}.onnx"
             cells = [name, str(batch), exporter, f"{found['tensors']:,}"]
             options = (["--inplace"] if found["inplace"] else []) + (["-b", str(batch)] if batch != BATCH else [])
+            options += ["--amp", amp] if amp else []
             result = predicted(exe, path, options) if os.path.exists(path) else "not exported"
             if isinstance(result, str):
                 print("| " + " | ".join([*cells, result]) + " |", flush=True)
@@ -228,6 +258,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
+    parser.add_argument("--amp", default="", choices=("", "fp16", "bf16"))
     arguments = parser.parse_args()
     table = networks()
     if arguments.what == "table":
@@ -236,19 +267,20 @@ def main():
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
         if arguments.what == "table":
-            rows(arguments.exe, base, name, table[name])
+            rows(arguments.exe, base, name, table[name], arguments.amp)
         elif arguments.what == "export":
             export(base, table[name])
             print(name, flush=True)
         for batch in table[name][2] or (BATCH,) if arguments.what == "measure" else ():
-            if os.path.exists(f"{base}.{batch}.json"):
+            path = result_of(base, batch, arguments.amp)
+            if os.path.exists(path):
                 continue
             try:
-                result = measure(table[name], batch)
+                result = measure(table[name], batch, arguments.amp)
             except Exception as error:  # noqa: BLE001: one network keeps no other from being measured
                 print(name, batch, "failed:", error, flush=True)
                 continue
-            with open(f"{base}.{batch}.json", "w") as file:
+            with open(path, "w") as file:
                 json.dump(result, file)
             print(name, batch, result, flush=True)
 

@@ -11,6 +11,40 @@
 #include "load/limits.h"
 #include "load/load.h"
 
+/* What less than this part of the peak decides is no news. */
+enum { PARTS_OF_NEWS = 100 };
+
+static void warn_of_locals(onv_model *model, const onv_runtime_result *result)
+{
+    uint64_t low = result->allocated_peak_bytes, high = result->locals_peak_bytes;
+    if (high <= low || high - low < low / PARTS_OF_NEWS) return;
+    onv_model_diag(model, ONV_NOTE, "python-locals", NULL,
+                   "names in functions of the network's Python code, which the file does not show, "
+                   "may hold tensors: eager PyTorch allocates from %" PRIu64 " to %" PRIu64
+                   " bytes at most; --locals counts the upper end",
+                   low, high);
+}
+
+/* The fast path of PyTorch's own layers depends on the caller as well. */
+static onv_status warn_of_fast_path(onv_analysis *analysis, const onv_live *live,
+                                    onv_runtime_options how, const onv_runtime_result *result,
+                                    onv_error *err)
+{
+    onv_runtime_result other;
+    bool has_note = false;
+    for (size_t i = 0; i < analysis->model.diags.count; i++)
+        has_note |= strcmp(analysis->model.diags.at[i].code, "fast-path") == 0;
+    if (!has_note) return ONV_OK;
+    how.lower.no_fast_path = true;
+    ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &how, &other, err));
+    if (other.allocated_peak_bytes != result->allocated_peak_bytes)
+        onv_model_diag(&analysis->model, ONV_NOTE, "fast-path", NULL,
+                       "eager PyTorch allocates %" PRIu64
+                       " bytes at most by the fast path, %" PRIu64 " without it",
+                       result->allocated_peak_bytes, other.allocated_peak_bytes);
+    return ONV_OK;
+}
+
 /* What the export does not tell: the same with the other answer. */
 static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_runtime_options how,
                             onv_runtime_result *result, onv_error *err)
@@ -19,12 +53,15 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     onv_runtime_result other;
     if (result->runtime != onv_runtime_find("torch")) return ONV_OK;
     result->locals_peak_bytes = result->inplace_peak_bytes = result->allocated_peak_bytes;
+    bool reports = how.lower.reports;
     how.lower.reports = false;
+    if (reports) ONV_TRY(warn_of_fast_path(analysis, live, how, result, err));
     onv_runtime_options named = how;
     named.lower.locals = true;
     if (!how.lower.locals) {
         ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &named, &other, err));
         result->locals_peak_bytes = other.allocated_peak_bytes;
+        if (reports) warn_of_locals(&analysis->model, result);
     }
     if (how.lower.n_inplace > 0) return ONV_OK;
     how.lower.inplace = all;

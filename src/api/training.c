@@ -80,10 +80,13 @@ static onv_status read_sharing(const onv_options *options, onv_training_options 
     if (options->weights != NULL && how->train.weights == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "weights are quantized to int8, int4 or nf4, not '%s'",
                         options->weights);
-    bool shards = options->fsdp != NULL || options->ddp != NULL;
-    if (shards && options->offload != NULL)
+    if (options->fsdp != NULL && offload == ONV_OFFLOAD_OPTIMIZER)
         return onv_fail(err, ONV_ERR_USAGE,
-                        "what DDP or FSDP offload to the host is not known: leave out --offload");
+                        "FSDP offloads parameters, gradients and the optimizer together "
+                        "(CPUOffloadPolicy): --offload gradients");
+    if (options->ddp != NULL && offload == ONV_OFFLOAD_GRADIENTS)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "DDP's buckets need the gradients on the device: --offload optimizer");
     if (options->fsdp != NULL && options->weights != NULL)
         return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
     return ONV_OK;
@@ -95,6 +98,9 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                 onv_error *err)
 {
     *lower = (onv_lower_options){.as_exported = options->as_exported,
+                                 .folded_norms = options->folded_norms,
+                                 .graph_module = options->graph_module,
+                                 .no_fast_path = options->no_fast_path,
                                  .locals = options->locals,
                                  .freeze = options->freeze,
                                  .n_freeze = options->n_freeze,

@@ -392,7 +392,7 @@ static uint64_t made_bytes(const builder *b, uint32_t i)
 /* While an operation runs; what a handle keeps stands there for good. */
 static uint64_t temporary_bytes(const onv_eager_op *op)
 {
-    return max_u64(op->forward_temp_bytes, op->workspace.is_kept ? 0 : op->workspace.bytes);
+    return max_u64(op->forward_temp_bytes, op->workspace.bytes);
 }
 
 /* While the unit runs and keeps nothing: what operations make for their backward goes at once. */

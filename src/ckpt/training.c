@@ -254,10 +254,6 @@ static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_o
     ONV_TRY(
         onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
     result->n_units = how->train.n_units;
-    onv_model_diag(
-        model, ONV_WARNING, "fsdp-streams", NULL,
-        "FSDP gathers and reduces on streams of their own, each with its own cached memory: "
-        "the reserved figure is as if there were one, and 1 to 24 %% more were measured");
     if (result->n_units == 0)
         onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
                        "no repeated modules were found: all parameters are gathered at once; "
@@ -276,7 +272,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    ONV_TRY(onv_eager_lower(model, live, is_host, &options->train.lower, &eager, err));
+    onv_lower_options lower = options->train.lower;
+    lower.checkpoints = options->checkpoint != NULL;
+    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;

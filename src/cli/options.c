@@ -49,6 +49,9 @@ enum {
     OPT_WEIGHTS,
     OPT_POOL,
     OPT_AS_EXPORTED,
+    OPT_FOLDED_NORMS,
+    OPT_GRAPH_MODULE,
+    OPT_NO_FAST_PATH,
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
@@ -146,7 +149,13 @@ static const option_row rows[] = {
     {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
      "frozen linear layers in fewer bits; see below"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
-     "train the exporter's operators, not those that it decomposed"},
+     "run the exporter's operators, not those that it decomposed"},
+    {OPT_FOLDED_NORMS, "folded-norms", no_argument, NULL,
+     "eager PyTorch: batch norms that the export folded are folded in the network, too"},
+    {OPT_GRAPH_MODULE, "graph-module", no_argument, NULL,
+     "eager PyTorch: the network is a torch.fx.GraphModule, whose code holds no value too long"},
+    {OPT_NO_FAST_PATH, "no-fast-path", no_argument, NULL,
+     "eager PyTorch: layers of nn.TransformerEncoder run operation by operation"},
     {OPT_LOCALS, "locals", no_argument, NULL,
      "eager PyTorch: values stay until the call of the module that names them returns"},
     {OPT_ATTENTION, "attention", required_argument, "KERNEL",
@@ -214,6 +223,7 @@ static void list_names(FILE *to, const char *title, const char *(*name)(size_t, 
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
@@ -328,6 +338,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
     case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
+    case OPT_FOLDED_NORMS: cli->analysis.folded_norms = true; return ONV_CLI_RUN;
+    case OPT_GRAPH_MODULE: cli->analysis.graph_module = true; return ONV_CLI_RUN;
+    case OPT_NO_FAST_PATH: cli->analysis.no_fast_path = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
     case OPT_LOCALS: cli->analysis.locals = true; return ONV_CLI_RUN;
@@ -392,11 +405,27 @@ static bool shows_examples(const onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
-        if (format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+        if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
             (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
             return true;
     }
     return false;
+}
+
+/* The formats of a diff in place of those of a report. */
+static onv_cli_verdict choose_diff(onv_cli *cli)
+{
+    if (cli->n_models != 2)
+        return onv_cli_reject("diff takes two models, as in onnxvram diff OLD.onnx NEW.onnx");
+    if (cli->together || cli->baseline != NULL)
+        return onv_cli_reject("diff makes no --together and takes no --baseline");
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        if (cli->outputs[i].format != ONV_FORMAT_JSON)
+            return onv_cli_reject("diff writes text, --format markdown or --json");
+        cli->outputs[i].format = ONV_FORMAT_DIFF_JSON;
+    }
+    cli->format = cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_DIFF_MARKDOWN : ONV_FORMAT_DIFF;
+    return ONV_CLI_RUN;
 }
 
 static onv_cli_verdict check(onv_cli *cli)
@@ -423,7 +452,7 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
         return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
-    if (cli->analysis.has_max_growth && cli->baseline == NULL)
+    if (cli->analysis.has_max_growth && cli->baseline == NULL && !cli->is_diff)
         return onv_cli_reject(
             "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
@@ -445,6 +474,7 @@ static onv_cli_verdict check(onv_cli *cli)
     }
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
+    if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
@@ -513,8 +543,9 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         if (rows[i].has_arg == required_argument) *to++ = ':';
     }
     const option_row *last = NULL; /* whose value has just been read */
+    cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
     opterr = 0;
-    optind = 1;
+    optind = cli->is_diff ? 2 : 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;

@@ -2,15 +2,14 @@
 
 #include <string.h>
 
-/* Calls inside each other; deeper ones do not count. */
-enum { MAX_DEPTH = 64 };
+#include "eager/names.h"
 
 /* --- What tells -------------------------------------------------------------------------------- */
 
 typedef struct chain {
     const char *path;
-    uint32_t ends[MAX_DEPTH]; /* of the calls, outer first */
-    bool sequential[MAX_DEPTH];
+    uint32_t ends[ONV_MAX_CALLS]; /* of the calls, outer first */
+    bool sequential[ONV_MAX_CALLS];
     uint32_t n;
     bool has_classes;
 } chain;
@@ -33,7 +32,7 @@ static void find_noted(const onv_node *node, chain *c)
     size_t length, class_length;
     c->path = node->calls;
     c->has_classes = classes != NULL && classes[0] != '\0';
-    while (c->n < MAX_DEPTH && next_element(&at, &length) != NULL) {
+    while (c->n < ONV_MAX_CALLS && next_element(&at, &length) != NULL) {
         class = c->has_classes ? next_element(&classes, &class_length) : NULL;
         c->sequential[c->n] = class != NULL && class_length == sizeof sequential - 1 &&
                               memcmp(class, sequential, class_length) == 0;
@@ -45,7 +44,7 @@ static void find_named(const onv_node *node, chain *c)
 {
     const char *at = node->name;
     c->path = node->name;
-    while (c->n < MAX_DEPTH && (at = strchr(at, '/')) != NULL)
+    while (c->n < ONV_MAX_CALLS && (at = strchr(at, '/')) != NULL)
         c->ends[c->n++] = (uint32_t)(at++ - c->path);
 }
 
@@ -62,18 +61,23 @@ static bool is_other_module(const onv_eager *eager, uint32_t index, bool is_note
     return false;
 }
 
-static void find_chain(const onv_model *model, const onv_eager *eager, uint32_t index, chain *c)
+/* True where the innermost call was left out. */
+static bool find_chain(const onv_model *model, const onv_eager *eager, uint32_t index, chain *c)
 {
     const onv_eager_op *op = &eager->ops.at[index];
     *c = (chain){.n = 0};
-    if (!onv_is_node(op->node)) return;
+    if (!onv_is_node(op->node)) return false;
     const onv_node *node = onv_model_node(model, op->node);
     bool is_noted = node->calls != NULL && node->calls[0] != '\0';
     if (is_noted)
         find_noted(node, c);
     else if (node->name[0] == '/')
         find_named(node, c);
-    if (c->n > 0 && is_other_module(eager, index, is_noted)) c->n--;
+    uint32_t told = is_noted ? onv_statements_count(node) : 0;
+    if (told > 0 && told < c->n) c->n = told;
+    bool is_other = c->n > 0 && is_other_module(eager, index, is_noted);
+    c->n -= is_other;
+    return is_other;
 }
 
 /* --- Calls ------------------------------------------------------------------------------------- */
@@ -110,14 +114,15 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
 onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_arena *arena,
                           onv_calls *calls, onv_error *err)
 {
-    uint32_t open[MAX_DEPTH], n_open = 0;
+    uint32_t open[ONV_MAX_CALLS], n_open = 0;
     size_t n = eager->ops.count;
-    *calls = (onv_calls){.of_op = ONV_ARENA_ARRAY(arena, uint32_t, n)};
-    if (calls->of_op == NULL) return onv_fail_memory(err);
+    *calls = (onv_calls){.of_op = ONV_ARENA_ARRAY(arena, uint32_t, n),
+                         .is_other = ONV_ARENA_ARRAY(arena, bool, n)};
+    if (calls->of_op == NULL || calls->is_other == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < n; i++) {
         chain c;
         calls->of_op[i] = ONV_NO_CALL;
-        find_chain(model, eager, i, &c);
+        calls->is_other[i] = find_chain(model, eager, i, &c);
         if (c.n > 0 && !enter(calls, &c, open, &n_open, i)) return onv_fail_memory(err);
     }
     return ONV_OK;
@@ -149,6 +154,9 @@ static void hold_argument(holding *h, uint32_t storage, uint32_t op)
 {
     const onv_call *all = h->calls->at.at;
     if (h->made_by[storage] == NOT_MADE) return;
+    uint32_t made_by = h->made_by[storage];
+    if (h->calls->of_op[made_by] == ONV_NO_CALL) return; /* nothing tells where it was made */
+    if (h->eager->ops.at[made_by].n_in == 0) return; /* zeros, which exporters make once for all */
     for (uint32_t c = h->calls->of_op[op];
          c != ONV_NO_CALL && all[c].first_op > h->made_by[storage]; c = all[c].parent)
         hold(h, storage, all[c].last_op);
@@ -158,7 +166,6 @@ static void hold_argument(holding *h, uint32_t storage, uint32_t op)
 static void hold_name(holding *h, uint32_t storage)
 {
     const onv_call *all = h->calls->at.at;
-    if (h->made_by[storage] == NOT_MADE) return;
     uint32_t c = h->calls->of_op[h->made_by[storage]];
     while (c != ONV_NO_CALL && all[c].last_op < h->last_use[storage]) c = all[c].parent;
     if (c != ONV_NO_CALL && !all[c].is_chain) hold(h, storage, all[c].last_op);
@@ -179,10 +186,11 @@ static void find_uses(holding *h)
     }
 }
 
-onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
-                          onv_arena *arena, uint32_t **held, onv_error *err)
+onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
+                          bool upper_end, onv_arena *arena, uint32_t **held, onv_error *err)
 {
     size_t n = eager->storages.count;
+    bool *told = ONV_ARENA_ARRAY(arena, bool, eager->ops.count);
     holding h = {.calls = calls,
                  .eager = eager,
                  .made_by = ONV_ARENA_ARRAY(arena, uint32_t, n),
@@ -193,7 +201,9 @@ onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool l
     for (uint32_t i = 0; i < eager->ops.count; i++)
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
-    for (uint32_t i = 0; i < n && locals; i++) hold_name(&h, i);
+    ONV_TRY(onv_names_hold(model, calls, eager, upper_end, arena, h.held, told, err));
+    for (uint32_t i = 0; i < n && upper_end; i++)
+        if (h.made_by[i] != NOT_MADE && !told[h.made_by[i]]) hold_name(&h, i);
     *held = h.held;
     return ONV_OK;
 }

@@ -2,8 +2,8 @@
  *
  * nn.Module.__call__ has its arguments in a tuple of its own: what comes into a call from outside is
  * there until the call returns, whatever the module does with the names that it gave it. What a module
- * gives names itself is there until it returns, if the names are not bound to something else: nothing
- * in an export tells, so that there are two ends.
+ * gives names itself is there until it returns, if the names are not bound to something else: eager/names.h,
+ * where an export tells the statements; elsewhere there are two ends.
  *
  * The exports of PyTorch tell the calls: in metadata, or in names of nodes, "/layer1/layer1.0/Add".
  * Two calls of a module without an operation between them count as one.
@@ -25,9 +25,13 @@ typedef struct onv_call {
 
 #define ONV_NO_CALL UINT32_MAX
 
+/* Calls inside each other; deeper ones do not count. */
+enum { ONV_MAX_CALLS = 64 };
+
 typedef struct onv_calls {
     ONV_VEC(onv_call) at; /* by first operation, outer before inner */
     uint32_t *of_op;      /* the innermost one; ONV_NO_CALL: nothing tells */
+    bool *is_other;       /* by operation: its own call, inside of that, is not known */
 } onv_calls;
 
 /* Clean up in either case. */
@@ -35,9 +39,9 @@ onv_status onv_calls_find(const onv_model *model, const onv_eager *eager, onv_ar
                           onv_calls *calls, onv_error *err);
 void onv_calls_cleanup(onv_calls *calls);
 
-/* By storage: the last operation at which a call still holds it; 0: none does. `locals`: names of
- * modules hold what they can. */
-onv_status onv_calls_hold(const onv_calls *calls, const onv_eager *eager, bool locals,
-                          onv_arena *arena, uint32_t **held, onv_error *err);
+/* By storage: the last operation at which a call still holds it; 0: none does. `upper_end`: names that
+ * nothing tells of hold what they can. */
+onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
+                          bool upper_end, onv_arena *arena, uint32_t **held, onv_error *err);
 
 #endif

@@ -107,6 +107,24 @@ void onv_sim_save(onv_simulation *s, uint32_t index)
     }
 }
 
+void onv_sim_forget(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
+        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
+        onv_sim_release(s, *row);
+        *row = ONV_NO_ROW;
+    }
+}
+
+void onv_sim_linger(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
+        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
+        if (*row != ONV_NO_ROW && !onv_vec_push(&s->lingering, *row)) s->failed = true;
+        *row = ONV_NO_ROW;
+    }
+}
+
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_in; k++) {
@@ -125,6 +143,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
+    uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
+    /* What overwrites its input copies it for a backward alone. */
+    if (op->extras_first && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     if (op->workspace.state_bytes > 0 && s->state_row == ONV_NO_ROW)
         s->state_row = onv_sim_alloc(s, op->workspace.state_bytes, ONV_BUFFER_WORKSPACE,
@@ -133,12 +154,18 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         op->workspace.stands_long
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
-    make_extras(s, op);
+    if (!op->extras_first) make_extras(s, op);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
+    bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
+    uint32_t temp = within
+                        ? onv_sim_alloc(s, op->forward_temp_bytes, ONV_BUFFER_TEMPORARY, op->name)
+                        : ONV_NO_ROW;
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
-    onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    onv_sim_release(s, copies);
     drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
         let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
@@ -166,6 +193,13 @@ static void end_holds(onv_simulation *s, uint32_t op)
     }
 }
 
+/* The forward pass returns: nothing holds what leads to no loss and no output. */
+static void drop_unreached(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->first_loss_op; i++)
+        if (s->eager->ops.at[i].life == ONV_LIFE_FORWARD) onv_sim_forget(s, i);
+}
+
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
@@ -175,6 +209,7 @@ void onv_sim_forward(onv_simulation *s)
     onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
+        if (i == s->eager->first_loss_op) drop_unreached(s);
         for (; next < s->n_frames && s->frames[next].first_op == i; next++)
             if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
@@ -183,6 +218,7 @@ void onv_sim_forward(onv_simulation *s)
         end_holds(s, i);
         onv_shard_after(s, i);
     }
+    if (s->eager->first_loss_op == s->eager->ops.count) drop_unreached(s);
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;
         onv_sim_release(s, s->row_of[i]);

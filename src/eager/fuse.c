@@ -364,6 +364,8 @@ static void match(onv_finder *s, const onv_node *node)
 {
     if (s->f->of_node[onv_find_id(s, node).index] != 0 || node->n_inputs == 0) return;
     if (!onv_is_value(node->inputs[0])) return;
+    if (s->fuses_layers) onv_find_encoder_layer(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     onv_find_noted(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     if (onv_find_is_op(node, "Pow") && s->fuses_rms_norm) onv_find_rms_norm(s, node);
@@ -415,11 +417,15 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
 }
 
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            bool rms_norm, onv_fusions *fusions, onv_error *err)
+                            bool rms_norm, bool fast_path, onv_fusions *fusions, onv_error *err)
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .fuses_rms_norm = rms_norm};
+    onv_finder s = {.model = model,
+                    .f = fusions,
+                    .fusing = fusing,
+                    .fuses_rms_norm = rms_norm,
+                    .fuses_layers = fast_path};
     for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < order->steps.count && !s.failed; i++)
         match(&s, onv_model_node(model, order->steps.at[i].node));
     if (!s.failed) return ONV_OK;

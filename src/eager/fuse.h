@@ -12,22 +12,39 @@
 #include "timeline/timeline.h"
 
 typedef enum onv_fusion_kind {
-    ONV_FUSION_GELU,       /* x */
-    ONV_FUSION_SILU,       /* x */
-    ONV_FUSION_MISH,       /* x */
-    ONV_FUSION_HARD_SWISH, /* x */
-    ONV_FUSION_LINEAR,     /* x, weight as the MatMul takes it, bias */
-    ONV_FUSION_LAYER_NORM, /* x, weight, bias */
-    ONV_FUSION_GROUP_NORM, /* x, weight, bias; groups */
-    ONV_FUSION_ROLL,       /* x */
-    ONV_FUSION_PACKED,     /* x: query, key and value of one projection are made contiguous */
-    ONV_FUSION_RECURRENT,  /* the last node with what arranges its weights */
-    ONV_FUSION_ATTENTION,  /* x: query; key, value, mask */
-    ONV_FUSION_SOFTMAX,    /* x: rows without a finite number give zeros */
-    ONV_FUSION_RMS_NORM,   /* x, weight; groups: the first axis that it runs along */
-    ONV_FUSION_BATCH_NORM, /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE,  /* x, key where absent or second; name, saves */
+    ONV_FUSION_GELU,          /* x */
+    ONV_FUSION_SILU,          /* x */
+    ONV_FUSION_MISH,          /* x */
+    ONV_FUSION_HARD_SWISH,    /* x */
+    ONV_FUSION_LINEAR,        /* x, weight as the MatMul takes it, bias */
+    ONV_FUSION_LAYER_NORM,    /* x, weight, bias */
+    ONV_FUSION_GROUP_NORM,    /* x, weight, bias; groups */
+    ONV_FUSION_ROLL,          /* x */
+    ONV_FUSION_PACKED,        /* x: query, key and value of one projection are made contiguous */
+    ONV_FUSION_RECURRENT,     /* the last node with what arranges its weights */
+    ONV_FUSION_ATTENTION,     /* x: query; key, value, mask */
+    ONV_FUSION_SOFTMAX,       /* x: rows without a finite number give zeros */
+    ONV_FUSION_RMS_NORM,      /* x, weight; groups: the first axis that it runs along */
+    ONV_FUSION_BATCH_NORM,    /* x, weight: with the statistics of the batch, kept by no one */
+    ONV_FUSION_POINTWISE,     /* x, key where absent or second; name, saves */
+    ONV_FUSION_ENCODER_LAYER, /* x; layer */
 } onv_fusion_kind;
+
+/* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
+ * the attention, and two of its feed-forward network. */
+typedef struct onv_encoder_product {
+    onv_value_id weight, bias; /* ONV_NO_VALUE: of zeros, which the exporter drops */
+    bool is_turned;            /* the weight is [outputs, inputs] */
+} onv_encoder_product;
+
+enum { ONV_ENCODER_PRODUCTS = 4 };
+
+typedef struct onv_encoder_layer {
+    onv_encoder_product products[ONV_ENCODER_PRODUCTS];
+    onv_value_id norm_weight[2], norm_bias[2];
+    bool norm_first;
+    int64_t heads;
+} onv_encoder_layer;
 
 typedef struct onv_fusion {
     onv_fusion_kind kind;
@@ -38,6 +55,7 @@ typedef struct onv_fusion {
     int64_t groups;
     const char *name; /* POINTWISE: PyTorch's, static */
     uint8_t saves;    /* POINTWISE: of onv_fusion_saves */
+    const onv_encoder_layer *layer;
 } onv_fusion;
 
 enum onv_fusion_saves {
@@ -68,6 +86,7 @@ typedef struct onv_fusions {
     uint32_t n_functions;       /* calls of the network's own torch.autograd.Functions */
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
+    uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
 
@@ -78,9 +97,10 @@ typedef enum onv_fusing {
     ONV_FUSE_ATTENTION, /* all attention */
 } onv_fusing;
 
-/* Arrays live in the model's arena. `rms_norm`: it is one operation. */
+/* Arrays live in the model's arena. `rms_norm`: it is one operation; `fast_path`: so are layers of
+ * nn.TransformerEncoder. */
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            bool rms_norm, onv_fusions *fusions, onv_error *err);
+                            bool rms_norm, bool fast_path, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
 
 /* By the exporter's notes: "silu" is "aten.silu.default". */

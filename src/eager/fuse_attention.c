@@ -53,11 +53,18 @@ static const onv_node *scaling(const onv_finder *s, onv_value_id value, onv_valu
     return node;
 }
 
+static bool is_in_call(const onv_node *node)
+{
+    static const char call[] = "aten.scaled_dot_product_attention";
+    return node->aten_op != NULL && strncmp(node->aten_op, call, sizeof call - 1) == 0;
+}
+
 /* softmax(scale * query key + mask) value, the scale at the scores or at their factors; the softmax may
  * be computed in another type. */
 typedef struct attention {
     const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
     const onv_node *dropout, *last;
+    const onv_node *turned[3]; /* the key, in the axes of an exporter */
     guard guard;
     onv_value_id query, key, mask;
 } attention;
@@ -68,6 +75,29 @@ static bool find_scores(const onv_finder *s, onv_value_id value, attention *a)
     a->scale = scaling(s, value, &value);
     a->scores = onv_find_sole(s, value, "MatMul");
     return a->scores != NULL;
+}
+
+/* The exporter writes the transpose of a key with more than three axes as one of three, between
+ * reshapes, for its own operator. */
+static void find_turned_key(const onv_finder *s, attention *a)
+{
+    const onv_node *back = onv_find_sole(s, a->key, "Reshape");
+    const onv_node *turn = back != NULL ? onv_find_sole(s, back->inputs[0], "Transpose") : NULL;
+    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
+    if (flat == NULL || !is_in_call(flat) || !onv_is_value(flat->inputs[0])) return;
+    const onv_type *from = &onv_model_value(s->model, flat->inputs[0])->type;
+    const onv_type *to = &onv_model_value(s->model, a->key)->type;
+    if (from->rank != to->rank || from->rank < 3) return;
+    uint32_t n = from->rank;
+    for (uint32_t i = 0; i + 2 < n; i++)
+        if (!onv_dim_same(from->dims[i], to->dims[i])) return;
+    if (!onv_dim_same(from->dims[n - 1], to->dims[n - 2]) ||
+        !onv_dim_same(from->dims[n - 2], to->dims[n - 1]))
+        return;
+    a->turned[0] = flat;
+    a->turned[1] = turn;
+    a->turned[2] = back;
+    a->key = flat->inputs[0];
 }
 
 static bool find_attention(const onv_finder *s, const onv_node *softmax, attention *a)
@@ -87,6 +117,7 @@ static bool find_attention(const onv_finder *s, const onv_node *softmax, attenti
     a->key = a->scores->inputs[1];
     a->scale_query = scaling(s, a->query, &a->query);
     a->scale_key = scaling(s, a->key, &a->key);
+    find_turned_key(s, a);
     onv_value_id probabilities = softmax->outputs[0];
     if (find_guard(s, softmax, &a->guard)) probabilities = a->guard.where->outputs[0];
     a->cast_back = onv_find_reader(s, probabilities, "Cast");
@@ -135,7 +166,8 @@ static void publish_attention(onv_finder *s, const attention *a)
 {
     const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
                                       a->add,         a->cast,      a->softmax, a->guard.is_nan,
-                                      a->guard.where, a->cast_back, a->dropout, a->last};
+                                      a->guard.where, a->cast_back, a->dropout, a->turned[0],
+                                      a->turned[1],   a->turned[2], a->last};
     onv_group g = {0};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
@@ -151,10 +183,8 @@ static void publish_attention(onv_finder *s, const attention *a)
  * multiplies by hand scales once. */
 static bool is_call(const attention *a, bool by_parts)
 {
-    static const char call[] = "aten.scaled_dot_product_attention";
-    const char *op = a->last->aten_op;
-    bool noted = op != NULL && op[0] != '\0';
-    return noted ? strncmp(op, call, sizeof call - 1) == 0 : by_parts;
+    bool noted = a->last->aten_op != NULL && a->last->aten_op[0] != '\0';
+    return noted ? is_in_call(a->last) : by_parts;
 }
 
 static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)

@@ -25,13 +25,18 @@ static onv_status count_regions(onv_simulation *s, uint32_t **around, onv_error 
 }
 
 /* Arguments of calls, and names. */
-static onv_status find_holders(onv_simulation *s, bool locals, uint32_t **held, onv_error *err)
+static onv_status find_holders(onv_simulation *s, const onv_lower_options *how, uint32_t **held,
+                               onv_error *err)
 {
     onv_calls calls;
     uint32_t *around;
+    *held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->storages.count);
+    if (*held == NULL) return onv_fail_memory(err);
+    if (how->graph_module) return ONV_OK;
     ONV_TRY(count_regions(s, &around, err));
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
-    if (status == ONV_OK) status = onv_calls_hold(&calls, s->eager, locals, &s->arena, held, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(s->model, &calls, s->eager, how->locals, &s->arena, held, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
     uint32_t *made_by = s->again_use; /* nothing runs again */
@@ -62,12 +67,12 @@ static void finish_storage(onv_simulation *s, uint32_t index, uint32_t held, uin
     if (storage->becomes != UINT32_MAX) buffer->becomes = s->made_row[storage->becomes];
 }
 
-static onv_status run(onv_simulation *s, bool locals, onv_error *err)
+static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error *err)
 {
     onv_timeline *t = s->timeline;
     uint32_t *held;
     ONV_TRY(onv_sim_prepare(s, err));
-    ONV_TRY(find_holders(s, locals, &held, err));
+    ONV_TRY(find_holders(s, how, &held, err));
     keep_results(s);
     onv_sim_place_permanent(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
@@ -77,8 +82,7 @@ static onv_status run(onv_simulation *s, bool locals, onv_error *err)
     if (shift > 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "inputs");
     /* What a branch is the first to use stays behind it all the same. */
     for (size_t i = 0; n_regions > 0 && i < s->eager->ops.count; i++)
-        if (s->eager->ops.at[i].workspace.is_kept)
-            onv_sim_workspace(s, &s->eager->ops.at[i].workspace);
+        onv_sim_handle(s, &s->eager->ops.at[i].workspace);
     onv_sim_forward(s);
     if (s->failed || !onv_vec_reserve(&t->regions, n_regions)) return onv_fail_memory(err);
     for (size_t i = 0; i < n_regions; i++) {
@@ -94,8 +98,8 @@ static onv_status run(onv_simulation *s, bool locals, onv_error *err)
     return onv_timeline_check(t, err);
 }
 
-onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool locals,
-                               onv_timeline *timeline, onv_error *err)
+onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
+                               const onv_lower_options *how, onv_timeline *timeline, onv_error *err)
 {
     static const onv_train_options options = {0};
     onv_train_program program = {0};
@@ -107,7 +111,7 @@ onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool lo
                         .world = 1};
     *timeline = (onv_timeline){0};
     onv_arena_init(&s.arena, SIZE_MAX);
-    onv_status status = run(&s, locals, err);
+    onv_status status = run(&s, how, err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
     onv_vec_cleanup(&s.lingering);

@@ -2,8 +2,9 @@
  *
  * Requires: a tape lowered for inference. Every operation is a step, so the regions of the tape are
  * those of the timeline. Weights and inputs are there all the time, results to the end, arguments of
- * calls until they return, everything else until its last use. `locals`: what names of modules can hold
- * is there until their calls return, too (eager/calls.h). Cost: linear.
+ * calls until they return, everything else until its last use. With `locals`, what names of modules can
+ * hold is there until their calls return, too (eager/calls.h); with `graph_module`, neither is. Cost:
+ * linear.
  */
 #ifndef ONV_EAGER_INFERENCE_H
 #define ONV_EAGER_INFERENCE_H
@@ -12,7 +13,8 @@
 #include "timeline/timeline.h"
 
 /* The caller cleans up after a success. */
-onv_status onv_inference_build(onv_model *model, const onv_eager *eager, bool locals,
-                               onv_timeline *timeline, onv_error *err);
+onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
+                               const onv_lower_options *how, onv_timeline *timeline,
+                               onv_error *err);
 
 #endif

@@ -138,16 +138,11 @@ static uint32_t emit_result(onv_lowering *l, const onv_eager_tensor *query, cons
 
 /* What is kept: the operands, the result, the logarithms of the rows' sums, a state of the random
  * numbers. */
-void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
+uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,
+                            uint32_t mask, const onv_shape *shape)
 {
     static const char *const names[] = {"flash_attention", "cudnn_attention",
                                         "efficient_attention"};
-    uint32_t query = onv_amp_low(l, onv_value_tensor(l, f->x));
-    uint32_t key = onv_amp_low(l, onv_value_tensor(l, f->key));
-    uint32_t value = onv_amp_low(l, onv_value_tensor(l, f->value));
-    uint32_t mask = onv_amp_low(l, onv_value_tensor(l, f->mask));
-    onv_shape shape;
-    if (!onv_value_shape(l, f->out, &shape) || query == ONV_NO_TENSOR) return;
     onv_eager_tensor q = onv_tensor_at(l, query);
     rows r = rows_of(&q);
     bool low = onv_dtype_bits((onv_dtype)q.dtype) == 16;
@@ -161,14 +156,36 @@ void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
     onv_emit_save(l, key);
     onv_emit_save(l, value);
     onv_emit_save(l, mask);
-    uint32_t out = emit_result(l, &q, &shape, chosen != EFFICIENT);
+    uint32_t out = emit_result(l, &q, shape, chosen != EFFICIENT);
     onv_emit_save(l, out);
     onv_emit_extra(l, float_bytes(r, chosen == EFFICIENT ? 32 : 1, 1), 1, "logsumexp");
     onv_emit_extra(l, chosen == FLASH ? 2 : 1, sizeof(uint64_t), "seed");
     onv_emit_extra(l, 1, sizeof(uint64_t), "offset");
-    onv_eager_tensor k = onv_tensor_at(l, key);
-    uint64_t n_keys = k.rank >= 2 ? (uint64_t)k.dims[k.rank - 2] : 0;
+    onv_eager_tensor v = onv_tensor_at(l, value);
+    uint64_t n_keys = v.rank >= 2 ? (uint64_t)v.dims[v.rank - 2] : 0;
     onv_emit_temps(l, 0, backward_bytes(l, chosen, r, n_keys, low));
     onv_emit_end(l);
-    onv_value_set(l, f->out, out);
+    return out;
+}
+
+void onv_lower_attention(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t query = onv_amp_low(l, onv_value_tensor(l, f->x));
+    uint32_t key = onv_amp_low(l, onv_value_tensor(l, f->key));
+    uint32_t value = onv_amp_low(l, onv_value_tensor(l, f->value));
+    uint32_t mask = onv_amp_low(l, onv_value_tensor(l, f->mask));
+    onv_shape shape;
+    if (!onv_value_shape(l, f->out, &shape) || query == ONV_NO_TENSOR) return;
+    onv_value_set(l, f->out, onv_emit_attention(l, query, key, value, mask, &shape));
+}
+
+/* nn.TransformerEncoderLayer looks for one of two kernels: otherwise it computes in another way, which is
+ * not modelled. */
+bool onv_takes_fast_path(const onv_lowering *l)
+{
+    const onv_lower_options *options = l->options;
+    return options->inference && !options->no_fast_path && !options->graph_module &&
+           !options->as_exported && options->amp == ONV_UNDEFINED &&
+           options->attention != ONV_ATTENTION_MATH &&
+           !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
 }

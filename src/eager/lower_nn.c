@@ -22,6 +22,7 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
     onv_emit_extra(l, groups, sizeof(float), "1/std");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -62,14 +63,13 @@ bool onv_node_unfolds(onv_lowering *l, const onv_node *node, uint32_t *bias, uin
 {
     static const char suffix[] = "_bias";
     *norm_bias = ONV_NO_TENSOR;
-    if (l->options->inference && !l->options->as_exported && has_folded_norm(l, node)) {
+    if (l->options->as_exported || l->options->folded_norms) return false;
+    if (l->options->inference && has_folded_norm(l, node)) {
         *norm_bias = *bias;
         *bias = ONV_NO_TENSOR;
         return true;
     }
-    if (l->options->as_exported || node->source_op == NULL ||
-        strstr(node->source_op, "batch_norm") == NULL)
-        return false;
+    if (node->source_op == NULL || strstr(node->source_op, "batch_norm") == NULL) return false;
     if (node->n_inputs < 3 || !onv_is_value(node->inputs[2])) return true;
     const char *weight_name = onv_model_value(l->model, node->inputs[1])->name;
     const char *bias_name = onv_model_value(l->model, node->inputs[2])->name;
@@ -128,6 +128,7 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
     uint64_t channels = (uint64_t)(t.dims[0] * t.dims[1]) * sizeof(float);
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    op->copies_first = false; /* factors, not copies */
     op->forward_temp_bytes = 2 * channels;
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
 }
@@ -139,35 +140,60 @@ static void lower_group_norm(onv_lowering *l, const onv_node *node)
 }
 
 /* Centred, or by the root of the mean of squares alone. */
-static void emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
-                            bool centres, onv_value_id result)
+static uint32_t emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                                bool centres)
 {
     x = onv_amp_fp32(l, x);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR) return;
+    if (x == ONV_NO_TENSOR) return x;
     if (axis < 0) axis += t.rank;
     uint64_t rows = 1;
     for (int64_t i = 0; i < axis && i < (int64_t)t.rank; i++) rows *= (uint64_t)t.dims[i];
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
     const char *name = centres ? "layer_norm" : "rms_norm";
-    onv_value_set(l, result, emit_norm(l, name, x, w, b, rows, centres, out));
+    return emit_norm(l, name, x, w, b, rows, centres, out);
+}
+
+uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b)
+{
+    return emit_layer_norm(l, x, w, b, -1, true);
+}
+
+static void set_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t axis,
+                           bool centres, onv_value_id result)
+{
+    uint32_t out = emit_layer_norm(l, x, w, b, axis, centres);
+    if (out != ONV_NO_TENSOR) onv_value_set(l, result, out);
 }
 
 static void lower_layer_norm(onv_lowering *l, const onv_node *node)
 {
-    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
-                    onv_node_int(node, "axis", -1), true, node->outputs[0]);
+    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), onv_node_in(l, node, 2),
+                   onv_node_int(node, "axis", -1), true, node->outputs[0]);
 }
 
 static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 {
-    emit_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
-                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
+    set_layer_norm(l, onv_node_in(l, node, 0), onv_node_in(l, node, 1), ONV_NO_TENSOR,
+                   onv_node_int(node, "axis", -1), false, node->outputs[0]);
 }
 
 /* --- Convolution ------------------------------------------------------------------------------- */
 
-/* A convolution pads both ends alike: what does not was padded before it, into a copy. */
+/* The result of a Pad of the same tensor to the same size: the convolution reads it, too. */
+static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, const int64_t *dims)
+{
+    uint32_t pad = l->pad_of[id.index];
+    if (pad == 0) return ONV_NO_TENSOR;
+    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
+    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
+    return same ? tensor : ONV_NO_TENSOR;
+}
+
+/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
 static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     const onv_attr *pads = onv_node_attr(node, "pads");
@@ -184,7 +210,9 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
             __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
             return x;
     }
-    if (!uneven || l->options->as_exported) return x;
+    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
+    uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
+    if (again != ONV_NO_TENSOR) return again;
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
     onv_emit_begin(l, "pad");
     onv_emit_in(l, x, ONV_GRAD_NEW);
@@ -255,6 +283,7 @@ static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t
     onv_conv_problem p;
     if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
     l->eager->uses_cudnn = true;
+    l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
     first.first = true;
     onv_eager_workspace of[3] = {0};
@@ -280,9 +309,11 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
-    bias = onv_amp_low(l, bias);
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
+        bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
+    bias = onv_amp_low(l, bias);
     onv_emit_begin(l, "conv");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_in(l, w, ONV_GRAD_NEW);
@@ -293,6 +324,7 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     /* Over time; images whose channels come last are taken as they are. */
     if (x != ONV_NO_TENSOR && t.rank == 3 && !onv_tensor_is_contiguous(&t))
         onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
@@ -324,6 +356,7 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    l->op.extras_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -474,16 +507,16 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
             onv_emit_linear(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias)));
         break;
     case ONV_FUSION_LAYER_NORM:
-        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1,
-                        true, f->out);
+        set_layer_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias), -1, true,
+                       f->out);
         break;
     case ONV_FUSION_GROUP_NORM:
         emit_group_norm(l, x, onv_value_tensor(l, f->weight), onv_value_tensor(l, f->bias),
                         f->groups, f->out);
         break;
     case ONV_FUSION_RMS_NORM:
-        emit_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
-                        f->out);
+        set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
+                       f->out);
         break;
     case ONV_FUSION_BATCH_NORM: {
         onv_eager_tensor t = onv_tensor_at(l, x);
@@ -496,6 +529,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     }
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
+    case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
     case ONV_FUSION_PACKED: {
         onv_shape shape;

@@ -101,7 +101,11 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
-/* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
+/* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
+/* What the thread's handle of cuBLAS keeps, if it has not got it. */
+void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
+/* That, and the rest, allocated now and freed before anything else is allocated. */
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
@@ -132,6 +136,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
+/* Lets go of it: now, or with the next pass's loss. */
+void onv_sim_forget(onv_simulation *s, uint32_t index);
+void onv_sim_linger(onv_simulation *s, uint32_t index);
 /* A quantized matrix of the operation in the type of its other operand. */
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);

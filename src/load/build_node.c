@@ -5,6 +5,7 @@
 #include "load/build.h"
 #include "load/fields.h"
 #include "load/limits.h"
+#include "load/statements.h"
 
 uint64_t onv_build_cost(uint64_t items, bool in_function)
 {
@@ -194,6 +195,19 @@ static onv_status function_note(onv_builder *b, const Onnx__NodeProto *pb, const
     return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+static onv_status statements_note(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
+{
+    bool has_norm = pb->n_input > 1 && strcmp(pb->op_type, "BatchNormalization") != 0 &&
+                    strstr(node->aten_op, "batch_norm") != NULL;
+    for (size_t i = 0; i < pb->n_metadata_props && node->calls[0] != '\0'; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_TRACE) == 0)
+            return onv_build_statements(b, note->value, node, has_norm ? pb->input[1] : NULL,
+                                        &node->statements, &node->overwrites);
+    }
+    return ONV_OK;
+}
+
 /* Whether the call of a linear layer has a third argument, its bias. */
 static bool has_bias(const Onnx__NodeProto *pb)
 {
@@ -209,6 +223,19 @@ static bool has_bias(const Onnx__NodeProto *pb)
         size_t last = (size_t)(at - note->value);
         bool is_none = last >= 4 && memcmp(note->value + last - 4, "None", 4) == 0;
         if (n_args >= 3 && !is_none) return true;
+    }
+    return false;
+}
+
+/* Whether a softmax was asked for float32. */
+static bool asks_for_float32(const Onnx__NodeProto *pb)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_CALL) == 0 &&
+            strstr(note->value, ONV_NOTE_SOFTMAX) != NULL &&
+            strstr(note->value, ONV_NOTE_FLOAT32) != NULL)
+            return true;
     }
     return false;
 }
@@ -237,7 +264,11 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(function_note(b, pb, &node.function));
+    ONV_TRY(statements_note(b, pb, &node));
     node.has_bias = has_bias(pb);
+    node.asks_for_float32 = asks_for_float32(pb);
+    for (size_t i = 0; i < pb->n_metadata_props; i++)
+        node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

@@ -34,15 +34,15 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
 
 static void write_line(const onv_page *page, const char *text)
 {
-    onv_write_text(page->out, "  ");
+    onv_page_item(page);
     onv_page_text(page, ONV_STYLE_DIM, text);
     onv_page_line(page);
 }
 
-/* More than a fiftieth apart. */
+/* More than a hundredth apart. */
 static bool differs(uint64_t low, uint64_t high)
 {
-    return high > low && high - low > low / 50;
+    return high > low && high - low > low / 100;
 }
 
 /* What the export does not tell of eager PyTorch. */

@@ -17,8 +17,7 @@ static onv_status produce_eager(onv_model *model, const onv_live *live,
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
     ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     onv_status status = onv_eager_check(&eager, err);
-    if (status == ONV_OK)
-        status = onv_inference_build(model, &eager, lower.locals, &made->timeline, err);
+    if (status == ONV_OK) status = onv_inference_build(model, &eager, &lower, &made->timeline, err);
     made->driver_bytes = onv_eager_handle_bytes(&eager, &lower);
     onv_eager_cleanup(&eager);
     return status;

@@ -224,6 +224,35 @@ static void blocks_are_repeated_modules(void **state)
 }
 
 /* Without names, what repeats itself: residual sums. */
+/* What comes before the first block makes nothing with a gradient: that block counts, too. */
+static void blocks_begin_before_gradients_do(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    model_node(m, "Sigmoid", "/scale/Sigmoid", "x", "v0", "");
+    for (int i = 0; i < 3; i++) {
+        char name[3][48], in[128], out[16];
+        snprintf(in, sizeof in, "w%d", i);
+        model_weight(m, in, "f32[64,64]");
+        snprintf(name[0], sizeof name[0], "/blocks.%d/MatMul", i);
+        snprintf(name[1], sizeof name[1], "/blocks.%d/Tanh", i);
+        snprintf(name[2], sizeof name[2], "/blocks.%d/Add", i);
+        snprintf(in, sizeof in, "v%d w%d", i, i);
+        model_node(m, "MatMul", name[0], in, name[0] + 1, "");
+        model_node(m, "Tanh", name[1], name[0] + 1, name[1] + 1, "");
+        snprintf(in, sizeof in, "%s v%d", name[1] + 1, i);
+        snprintf(out, sizeof out, "v%d", i + 1);
+        model_node(m, "Add", name[2], in, out, "");
+    }
+    model_output(m, "v3", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    expect_plan(&t, "blocks", "blocks", "1-3 4-6 7-9");
+    taped_close(&t);
+    model_free(m);
+}
+
 static void blocks_without_names(void **state)
 {
     (void)state;
@@ -282,6 +311,7 @@ int main(void)
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(units_end_where_one_tensor_crosses),
         cmocka_unit_test(blocks_are_repeated_modules),
+        cmocka_unit_test(blocks_begin_before_gradients_do),
         cmocka_unit_test(blocks_without_names),
         cmocka_unit_test(plans_say_what_their_programs_do),
     };

@@ -35,8 +35,7 @@ static void run(pass *p, model *m, const onv_lower_options *options)
     assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
     onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
     if (status == ONV_OK) status = onv_eager_check(&eager, &err);
-    if (status == ONV_OK)
-        status = onv_inference_build(&p->f.model, &eager, how.locals, &p->t, &err);
+    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
     if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
     onv_eager_cleanup(&eager);
     if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
@@ -454,16 +453,17 @@ static void calls_hold_their_arguments(void **state)
     (void)state;
     static const struct {
         const char *prefix;
-        bool locals;
+        bool locals, graph_module;
         uint32_t last_a, last_b;
-    } cases[] = {{"/", false, 3, 2}, {"/", true, 4, 3}, {"", false, 1, 2}, {"", true, 1, 2}};
+    } cases[] = {{"/", false, false, 3, 2}, {"/", true, false, 4, 3}, {"", false, false, 1, 2},
+                 {"", true, false, 1, 2},   {"/", false, true, 1, 2}, {"/", true, true, 1, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
                                             "Neg_1"};
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
         pass p;
         model *m = model_new(17);
-        onv_lower_options how = {.locals = cases[i].locals};
+        onv_lower_options how = {.locals = cases[i].locals, .graph_module = cases[i].graph_module};
         model_input(m, "x", "f32[4,6]");
         for (size_t k = 0; k < 5; k++) {
             char name[64];
@@ -478,6 +478,124 @@ static void calls_hold_their_arguments(void **state)
     }
 }
 
+/* A module of its own operations and of one inside, with the lines of Python that called them. Where the
+ * results of the second and third operation go: at a name that is bound again, at the end of the call, in
+ * the one statement that reads them. */
+static void statements_tell_what_names_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[5]; /* of the forward of "net" */
+        bool locals;
+        uint32_t last_b, last_c;
+    } cases[] = {
+        {{"a = f(x)", "b = f(a)", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        {{"x = f(x)", "x = f(x)", "x = f(x)", "x = f(x)", "return f(x)"}, false, 2, 3},
+        {{"a = f(x)", "c, b = g(a)", "c, b = g(a)", "c = f(c)", "return f(b)"}, false, 2, 3},
+        {{"a = f(x)", "b: Tensor = f(a)", "c = f(b)", "b += f(c)", "return f(b)"}, false, 3, 4},
+        {{"a = f(x)", "b=f(a),", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "if f(a):", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "m['b'] = f(a)", "m['b'] = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        /* What a function between has names for is not told. */
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, false, 2, 3},
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 3, 3},
+        {{"a = f(x)", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))",
+          "return f(d)"},
+         true,
+         2,
+         3},
+        {{"", "", "", "", ""}, false, 2, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.locals = cases[i].locals};
+        unsigned line = 0;
+        model_input(m, "x", "f32[4,6]");
+        for (size_t k = 0; k < 5; k++) {
+            line += k == 0 || strcmp(cases[i].lines[k], cases[i].lines[k - 1]) != 0 ||
+                    strncmp(cases[i].lines[k], "x = ", 4) == 0;
+            model_source(m, "net", "neg");
+            model_class(m, "Net", "aten.neg.default");
+            model_statement(m, 10 + line, cases[i].lines[k]);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        if (find(&p, "b")->last != cases[i].last_b || find(&p, "c")->last != cases[i].last_c)
+            fail_msg("case %zu: b %u, c %u", i, find(&p, "b")->last, find(&p, "c")->last);
+        drop(&p);
+    }
+}
+
+static void encoder_node(model *m, const char *op, const char *in, const char *out,
+                         const char *attributes)
+{
+    model_source(m, "layers.0", "call");
+    model_class(m, "torch.nn.modules.transformer.TransformerEncoderLayer", "aten.call.default");
+    model_node(m, op, "", in, out, attributes);
+}
+
+/* A layer of nn.TransformerEncoder: 2 x 4 rows of 16 values, 2 heads, 32 values between. The call holds the
+ * packed projection until it has the one behind the attention, and adds in place. */
+static void encoder_layers_take_the_fast_path(void **state)
+{
+    (void)state;
+    static const int64_t heads[] = {2, 2, 4, 8}, rows[] = {2, 4, 16}, from[] = {0}, to[] = {16},
+                         axis[] = {2};
+    static const struct {
+        onv_lower_options how;
+        const char *perm;
+        bool is_fast;
+    } cases[] = {
+        {{.attention = ONV_ATTENTION_AUTO}, "perm=[1,0,2]", true},
+        {{.attention = ONV_ATTENTION_AUTO}, "perm=[0,1,2]", false}, /* the batch is not first */
+        {{.attention = ONV_ATTENTION_AUTO, .no_fast_path = true}, "perm=[1,0,2]", false},
+        {{.attention = ONV_ATTENTION_MATH}, "perm=[1,0,2]", false},
+        {{.attention = ONV_ATTENTION_AUTO, .graph_module = true}, "perm=[1,0,2]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        onv_lower_options how = cases[i].how;
+        how.reports = true;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,16]");
+        model_weight(m, "layers.0.qkv.weight", "f32[16,48]");
+        model_weight(m, "layers.0.out.weight", "f32[16,16]");
+        model_weight(m, "layers.0.linear1.weight", "f32[16,32]");
+        model_weight(m, "layers.0.linear2.weight", "f32[32,16]");
+        model_weight(m, "layers.0.norm.weight", "f32[16]");
+        model_ints(m, "heads", 4, heads);
+        model_ints(m, "rows", 3, rows);
+        model_ints(m, "from", 1, from);
+        model_ints(m, "to", 1, to);
+        model_ints(m, "axis", 1, axis);
+        encoder_node(m, "Transpose", "x", "t", cases[i].perm);
+        encoder_node(m, "MatMul", "t layers.0.qkv.weight", "qkv", "");
+        encoder_node(m, "Slice", "qkv from to axis", "q", "");
+        encoder_node(m, "Reshape", "q heads", "scores", "");
+        encoder_node(m, "Softmax", "scores", "p", "");
+        encoder_node(m, "Reshape", "p rows", "v", "");
+        encoder_node(m, "MatMul", "v layers.0.out.weight", "o", "");
+        encoder_node(m, "Add", "x o", "a", "");
+        encoder_node(m, "LayerNormalization", "a layers.0.norm.weight", "n", "");
+        encoder_node(m, "MatMul", "n layers.0.linear1.weight", "f", "");
+        encoder_node(m, "Relu", "f", "r", "");
+        encoder_node(m, "MatMul", "r layers.0.linear2.weight", "h", "");
+        encoder_node(m, "Add", "n h", "b", "");
+        encoder_node(m, "LayerNormalization", "b layers.0.norm.weight", "y", "");
+        model_output(m, "y", "f32");
+        run(&p, m, &how);
+        uint64_t weights = 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16), row = 4 * 2 * 4 * 16;
+        uint64_t fast = weights + (1 + 3 + 1 + 1) * row; /* x, projection, attention, its product */
+        if ((p.peak.bytes == fast) != cases[i].is_fast)
+            fail_msg("case %zu: %llu of %llu, %zu notes", i, (unsigned long long)p.peak.bytes,
+                     (unsigned long long)fast, p.f.model.diags.count);
+        drop(&p);
+    }
+}
+
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
@@ -485,17 +603,19 @@ static void folded_norms_run_again(void **state)
     (void)state;
     static const struct {
         const char *weight, *bias;
-        bool as_exported;
+        bool as_exported, folded;
         uint32_t norms;
-    } cases[] = {{"onnx::Conv_10", "onnx::Conv_11", false, 1},
-                 {"onnx::Conv_10", "onnx::Conv_11", true, 0},
-                 {"onnx::Conv_10", "conv.bias", false, 0}, /* a weight that was computed */
-                 {"conv.weight", "conv.bias", false, 0}};
+    } cases[] = {{"onnx::Conv_10", "onnx::Conv_11", false, false, 1},
+                 {"onnx::Conv_10", "onnx::Conv_11", true, false, 0},
+                 {"onnx::Conv_10", "onnx::Conv_11", false, true, 0},
+                 {"onnx::Conv_10", "conv.bias", false, false, 0}, /* a weight that was computed */
+                 {"conv.weight", "conv.bias", false, false, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char inputs[64];
         pass p;
         model *m = model_new(17);
-        onv_lower_options how = {.as_exported = cases[i].as_exported, .reports = true};
+        onv_lower_options how = {
+            .as_exported = cases[i].as_exported, .folded_norms = cases[i].folded, .reports = true};
         model_input(m, "x", "f32[2,8,16,16]");
         model_weight(m, cases[i].weight, "f32[8,8,1,1]");
         model_weight(m, cases[i].bias, "f32[8]");
@@ -521,6 +641,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
+        cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
         cmocka_unit_test(batched_products_copy_what_is_no_batch),

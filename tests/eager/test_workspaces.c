@@ -198,7 +198,7 @@ static void a_branch_may_be_the_first_to_multiply(void **state)
     options.inference = true;
     trainer_open_model(&t, m);
     assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err), ONV_OK);
-    assert_int_equal(onv_inference_build(&t.model, &eager, false, &timeline, &err), ONV_OK);
+    assert_int_equal(onv_inference_build(&t.model, &eager, &options, &timeline, &err), ONV_OK);
     uint32_t kept = 0;
     for (size_t i = 0; i < timeline.buffers.count; i++)
         if (timeline.buffers.at[i].kind == ONV_BUFFER_WORKSPACE) {
@@ -225,7 +225,7 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
         model *m = model_new(17);
         model_input(m, "x", "f32[16,256]");
         model_weight(m, "w", "f32[256,256]");
-        model_linear_call(m, cases[i].arguments);
+        model_call(m, "aten.linear.default", cases[i].arguments);
         model_node(m, "MatMul", "linear", "x w", "y", "");
         model_output(m, "y", "f32");
         onv_train_options options = with(2015);

@@ -147,6 +147,8 @@ static void draw_training(onv_options *options, uint64_t draw)
     options->world = options->zero_stage > 0 ? 1 + (unsigned)take(&draw, 5) : 0;
     options->accumulate = (unsigned)take(&draw, 3);
     options->as_exported = take(&draw, 4) == 0;
+    options->folded_norms = take(&draw, 4) == 0;
+    options->graph_module = take(&draw, 4) == 0;
     options->attention = kernels[take(&draw, 4)];
     options->freeze = frozen;
     options->n_freeze = take(&draw, 4) == 0 ? 2 : 0;

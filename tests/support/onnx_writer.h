@@ -70,11 +70,17 @@ void model_source(model *m, const char *module, const char *operation);
 void model_class(model *m, const char *module_class, const char *aten);
 /* The line of Python that called it. */
 void model_trace(model *m, const char *line);
-/* The call of PyTorch's linear layer that it was, with these arguments. */
-void model_linear_call(model *m, const char *arguments);
+/* The same with what called that: a line of the model's own forward, and of a helper between. */
+void model_statement(model *m, unsigned number, const char *line);
+/* PyTorch's call that it was, "aten.linear.default", with these arguments. */
+void model_call(model *m, const char *operation, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
+/* The next node came from these rules of the exporter's optimizer. */
+void model_rules(model *m, const char *rules);
+/* The graph's note of all parameters: names with a space between. */
+void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);

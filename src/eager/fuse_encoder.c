@@ -1,0 +1,174 @@
+/* Layers of nn.TransformerEncoder, which PyTorch runs by one call of its own where no gradient is asked
+ * for (torch._transformer_encoder_layer_fwd, the fast path). The export has the operations of the other
+ * way: what was recorded was a call with gradients. */
+#include <string.h>
+
+#include "eager/fuse_find.h"
+#include "ops/op.h"
+
+#define LAYER_CLASS "torch.nn.modules.transformer.TransformerEncoderLayer"
+
+/* Up to where `calls` names the layer; 0: there is none. Both lists are written alike. */
+static size_t layer_path(const onv_node *node)
+{
+    const char *at = node->calls, *classes = node->call_classes;
+    if (at == NULL || classes == NULL) return 0;
+    const char *found = strstr(classes, LAYER_CLASS);
+    if (found == NULL) return 0;
+    uint32_t quotes = 0;
+    for (const char *c = classes; c < found; c++) quotes += *c == '\'';
+    for (uint32_t n = 0; *at != '\0'; at++)
+        if (*at == '\'' && n++ == quotes) break;
+    return *at != '\0' ? (size_t)(at - node->calls) : 0;
+}
+
+/* What the layer is put together from, as its nodes are found. */
+typedef struct parts {
+    onv_group g;
+    onv_encoder_layer layer;
+    onv_value_id src;
+    const onv_node *last, *softmax;
+    uint32_t n_products, n_norms, n_sources, n_results;
+    bool has_relu, has_gelu, has_batch_first;
+} parts;
+
+static bool is_weight(const onv_finder *s, onv_value_id id, uint32_t rank)
+{
+    if (!onv_is_value(id)) return false;
+    const onv_value *value = onv_model_value(s->model, id);
+    return onv_value_is_weight(value) && (uint32_t)value->type.rank == rank;
+}
+
+static void add_product(const onv_finder *s, parts *p, const onv_node *node)
+{
+    if (node->n_inputs < 2 || !is_weight(s, node->inputs[1], 2)) return;
+    if (p->n_products++ >= ONV_ENCODER_PRODUCTS) return;
+    onv_encoder_product *product = &p->layer.products[p->n_products - 1];
+    *product = (onv_encoder_product){node->inputs[1], ONV_NO_VALUE, false};
+    const onv_attr *turned = onv_node_attr(node, "transB");
+    product->is_turned = turned != NULL && turned->kind == ONV_ATTR_INT && turned->i != 0;
+    if (node->n_inputs > 2) product->bias = node->inputs[2];
+    const onv_node *add = onv_find_reader(s, node->outputs[0], "Add");
+    onv_value_id bias = onv_find_other(add, node->outputs[0]);
+    if (node->n_inputs == 2 && is_weight(s, bias, 1)) product->bias = bias;
+}
+
+static void add_node(const onv_finder *s, parts *p, const onv_node *node)
+{
+    if (onv_find_is_op(node, "MatMul") || onv_find_is_op(node, "Gemm")) add_product(s, p, node);
+    if (onv_find_is_op(node, "LayerNormalization") && node->n_inputs > 1) {
+        if (p->n_norms == 0) p->layer.norm_first = p->n_products == 0;
+        if (p->n_norms < 2) {
+            p->layer.norm_weight[p->n_norms] = node->inputs[1];
+            p->layer.norm_bias[p->n_norms] = node->n_inputs > 2 ? node->inputs[2] : ONV_NO_VALUE;
+        }
+        p->n_norms++;
+    }
+    if (onv_find_is_op(node, "Softmax")) p->softmax = node;
+    p->has_relu |= onv_find_is_op(node, "Relu");
+    p->has_gelu |= onv_find_is_op(node, "Gelu") || onv_find_is_op(node, "Erf");
+    const onv_attr *perm = onv_node_attr(node, "perm");
+    if (p->n_products == 0 && onv_find_is_op(node, "Transpose") && perm != NULL &&
+        perm->kind == ONV_ATTR_INTS && perm->count == 3)
+        p->has_batch_first |= perm->ints[0] == 1 && perm->ints[1] == 0 && perm->ints[2] == 2;
+}
+
+static bool is_inside(const parts *p, onv_node_id id)
+{
+    for (uint32_t i = 0; i < p->g.count; i++)
+        if (p->g.nodes[i].index == id.index) return true;
+    return false;
+}
+
+/* What comes in from outside, and what goes out. */
+static void count_borders(const onv_finder *s, parts *p)
+{
+    for (uint32_t i = 0; i < p->g.count; i++) {
+        const onv_node *node = onv_find_node(s, p->g.nodes[i]);
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k])) continue;
+            const onv_value *value = onv_model_value(s->model, node->inputs[k]);
+            bool is_made = onv_is_node(value->producer) && is_inside(p, value->producer);
+            if (is_made || onv_value_is_weight(value)) continue;
+            if (p->n_sources > 0 && p->src.index == node->inputs[k].index) continue;
+            p->src = node->inputs[k];
+            p->n_sources++;
+        }
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            uint32_t reads = 0;
+            if (!onv_is_value(node->outputs[k])) continue;
+            for (uint32_t n = 0; n < p->g.count; n++) {
+                const onv_node *reader = onv_find_node(s, p->g.nodes[n]);
+                for (uint32_t r = 0; r < reader->n_inputs; r++)
+                    reads += reader->inputs[r].index == node->outputs[k].index;
+            }
+            if (s->f->n_uses[node->outputs[k].index] == reads) continue;
+            p->last = node;
+            p->n_results += 1 + (k > 0);
+        }
+    }
+}
+
+/* Weights are [inputs, outputs], or turned. */
+static bool fits(const onv_finder *s, const onv_encoder_product *p, int64_t in, int64_t out)
+{
+    const onv_type *w = &onv_model_value(s->model, p->weight)->type;
+    return onv_dim_is(w->dims[p->is_turned], in) && onv_dim_is(w->dims[!p->is_turned], out);
+}
+
+static bool has_shapes(const onv_finder *s, const onv_encoder_layer *layer, int64_t width)
+{
+    const onv_encoder_product *p = layer->products;
+    const onv_type *inner = &onv_model_value(s->model, p[2].weight)->type;
+    onv_dim wide = inner->dims[!p[2].is_turned];
+    return onv_dim_is_const(wide) && wide.raw > 0 && fits(s, &p[0], width, 3 * width) &&
+           fits(s, &p[1], width, width) && fits(s, &p[2], width, wide.raw) &&
+           fits(s, &p[3], wide.raw, width);
+}
+
+/* The conditions of the module that a file tells: one activation, no mask, an even number of heads. */
+static bool is_fast(const onv_finder *s, parts *p)
+{
+    bool is_whole = p->n_products == ONV_ENCODER_PRODUCTS && p->n_norms == 2 && p->n_sources == 1 &&
+                    p->n_results == 1 && p->softmax != NULL;
+    if (!is_whole || !p->has_batch_first || p->has_relu == p->has_gelu) return false;
+    const onv_type *scores = &onv_model_value(s->model, p->softmax->inputs[0])->type;
+    const onv_type *src = &onv_model_value(s->model, p->src)->type;
+    /* In 16 bits the dispatcher may take a kernel that the layer does not. */
+    if (src->rank != 3 || src->dtype != ONV_FLOAT || scores->rank != 4 ||
+        !onv_dim_is_const(scores->dims[1]))
+        return false;
+    if (!onv_dim_is_const(src->dims[2])) return false;
+    p->layer.heads = scores->dims[1].raw;
+    return p->layer.heads > 0 && p->layer.heads % 2 == 0 && p->layer.heads < INT32_MAX &&
+           src->dims[2].raw % (8 * p->layer.heads) == 0 && src->dims[2].raw < INT32_MAX &&
+           has_shapes(s, &p->layer, src->dims[2].raw);
+}
+
+void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
+{
+    size_t length = layer_path(first);
+    parts p = {.src = ONV_NO_VALUE};
+    if (length == 0) return;
+    /* Its nodes stand together. */
+    for (size_t i = (size_t)(first - s->model->nodes.at); i < s->model->nodes.count; i++) {
+        const onv_node *node = &s->model->nodes.at[i];
+        if (strcmp(node->op_type, "Constant") == 0) continue;
+        if (layer_path(node) != length || strncmp(node->calls, first->calls, length) != 0) break;
+        if (node->graph.index != 0 || !onv_find_take(s, &p.g, node)) return;
+        add_node(s, &p, node);
+    }
+    if (p.g.count == 0) return;
+    count_borders(s, &p);
+    if (!is_fast(s, &p)) return;
+    onv_encoder_layer *layer = ONV_ARENA_ARRAY(&s->model->arena, onv_encoder_layer, 1);
+    if (layer == NULL) {
+        s->failed = true;
+        return;
+    }
+    *layer = p.layer;
+    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ENCODER_LAYER, p.src, p.last);
+    fusion.layer = layer;
+    onv_find_publish(s, &p.g, fusion);
+    s->f->n_fast_layers++;
+}

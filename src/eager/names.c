@@ -1,0 +1,289 @@
+#include "eager/names.h"
+
+#include <string.h>
+
+#include "load/statements.h"
+
+#define NO_STATEMENT UINT32_MAX
+
+/* Later statements that are looked at for one that binds a name again; behind them the call decides. */
+enum { MAX_LOOKED_AT = 1024 };
+
+typedef struct words {
+    const char *at;
+    size_t length;
+} words;
+
+/* One execution of it. */
+typedef struct statement {
+    uint32_t call, last_op;
+    uint32_t inner;        /* the last call that it made */
+    uint32_t parent;       /* the one of the call around it that made this call */
+    uint32_t before, next; /* of the same call */
+    words line, targets;
+    uint32_t n_bound;
+} statement;
+
+typedef struct naming {
+    const onv_model *model;
+    const onv_calls *calls;
+    const onv_eager *eager;
+    bool upper_end;
+    uint32_t *held;
+    ONV_VEC(statement) at;
+    uint32_t *current;  /* by call: its last statement */
+    uint32_t *of_op;    /* by operation: its innermost statement */
+    uint32_t *last_use; /* by tensor */
+} naming;
+
+/* --- What is told ------------------------------------------------------------------------------ */
+
+typedef struct told_frame {
+    words line, targets;
+    char kind; /* ONV_STATEMENT_... */
+} told_frame;
+
+/* "213c:a,b;" */
+static bool next_frame(const char **at, told_frame *f)
+{
+    size_t digits = strspn(*at, "0123456789");
+    const char *targets = *at + digits + 2;
+    if (digits == 0 || (*at)[digits] == '\0' || (*at)[digits + 1] != ':') return false;
+    size_t length = strcspn(targets, ";");
+    *f = (told_frame){{*at, digits}, {targets, length}, (*at)[digits]};
+    *at = targets + length + (targets[length] == ';');
+    return true;
+}
+
+uint32_t onv_statements_count(const onv_node *node)
+{
+    uint32_t count = 0;
+    const char *at = node->statements != NULL ? node->statements : "";
+    for (told_frame f; next_frame(&at, &f);) count++;
+    return count;
+}
+
+static bool same(words a, words b)
+{
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+/* The calls around an operation of which the statements are told, outer first. */
+static uint32_t calls_around(const naming *n, uint32_t op, uint32_t *around)
+{
+    uint32_t count = 0;
+    for (uint32_t c = n->calls->of_op[op]; c != ONV_NO_CALL; c = n->calls->at.at[c].parent)
+        around[count++] = c;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        uint32_t swapped = around[i];
+        around[i] = around[count - 1 - i];
+        around[count - 1 - i] = swapped;
+    }
+    return count;
+}
+
+static const char *statements_of(const naming *n, uint32_t op)
+{
+    onv_node_id node = n->eager->ops.at[op].node;
+    const char *told = onv_is_node(node) ? onv_model_node(n->model, node)->statements : NULL;
+    return told != NULL ? told : "";
+}
+
+/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
+ * is one before, which as a rule binds the same name. */
+static void find_own(const naming *n, uint32_t op, told_frame *f)
+{
+    if (n->calls->is_other[op] && f->kind == ONV_STATEMENT_CALLS) f->line.length = 0;
+}
+
+/* A line of one call, or a loop over members, runs once for each call; another line may make several. */
+static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_frame *f)
+{
+    if (n->current[call] == NO_STATEMENT) return false;
+    const statement *s = &n->at.at[n->current[call]];
+    if (!same(s->line, f->line)) return false;
+    bool makes_one = f->kind == ONV_STATEMENT_CALLS || f->kind == ONV_STATEMENT_LOOPS ||
+                     n->calls->at.at[call].is_chain;
+    return !makes_one || inner == ONV_NO_CALL || s->inner == ONV_NO_CALL || inner == s->inner;
+}
+
+/* Exporters move views to where they are read: away from the statement, which is not run again. */
+enum { MAX_MOVED = 64 };
+
+static uint32_t find_moved(const naming *n, uint32_t op, uint32_t call, words line)
+{
+    const onv_eager_op *at = &n->eager->ops.at[op];
+    if (at->n_in == 0 || at->n_out == 0 ||
+        n->eager->tensors.at[at->in[0].tensor].storage != n->eager->tensors.at[at->out[0]].storage)
+        return NO_STATEMENT;
+    uint32_t index = n->current[call];
+    for (uint32_t k = 0; k < MAX_MOVED && index != NO_STATEMENT; k++) {
+        if (same(n->at.at[index].line, line)) return index;
+        index = n->at.at[index].before;
+    }
+    return NO_STATEMENT;
+}
+
+static bool find_statements(naming *n)
+{
+    uint32_t around[ONV_MAX_CALLS];
+    for (uint32_t i = 0; i < n->eager->ops.count; i++) {
+        const char *at = statements_of(n, i);
+        uint32_t count = calls_around(n, i, around), parent = NO_STATEMENT;
+        told_frame f;
+        for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
+            if (level + 1 == count) find_own(n, i, &f);
+            uint32_t last = n->current[around[level]];
+            uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
+            bool is_own = level + 1 == count;
+            uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : NO_STATEMENT;
+            if (moved != NO_STATEMENT && moved != last) {
+                parent = moved;
+                break;
+            }
+            if (!runs_on(n, around[level], inner, &f)) {
+                statement s = {.call = around[level],
+                               .parent = parent,
+                               .before = last,
+                               .next = NO_STATEMENT,
+                               .inner = ONV_NO_CALL,
+                               .line = f.line,
+                               .targets = f.targets};
+                if (!onv_vec_push(&n->at, s)) return false;
+                if (last != NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
+                last = n->current[around[level]] = (uint32_t)n->at.count - 1;
+            }
+            n->at.at[last].last_op = i;
+            if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
+            parent = last;
+        }
+        n->of_op[i] = parent;
+    }
+    return true;
+}
+
+/* --- What is held ------------------------------------------------------------------------------ */
+
+static bool next_target(words *list, words *name)
+{
+    if (list->length == 0) return false;
+    const char *comma = memchr(list->at, ',', list->length);
+    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
+    *name = (words){list->at, length};
+    size_t passed = length + (comma != NULL);
+    *list = (words){list->at + passed, list->length - passed};
+    return true;
+}
+
+static bool binds(const statement *s, words wanted)
+{
+    words list = s->targets, name;
+    while (next_target(&list, &name))
+        if (same(name, wanted)) return true;
+    return false;
+}
+
+/* The last operation before the name that gets the statement's next result goes or is bound again; 0: it
+ * gets none. Of more results than names the last one has the rest, a list of them. */
+static uint32_t bound_until(naming *n, statement *s)
+{
+    words list = s->targets, name = {0}, at;
+    for (uint32_t k = 0; k <= s->n_bound && next_target(&list, &at); k++) name = at;
+    s->n_bound++;
+    if (name.length == 0) return 0;
+    bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
+    uint32_t next = stays ? NO_STATEMENT : s->next;
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT; k++) {
+        if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;
+        next = n->at.at[next].next;
+    }
+    return n->calls->at.at[s->call].last_op;
+}
+
+static void hold(naming *n, uint32_t tensor, uint32_t op)
+{
+    uint32_t storage = n->eager->tensors.at[tensor].storage;
+    if (n->held[storage] < op) n->held[storage] = op;
+}
+
+/* How the statement of that level called the operation. */
+static char kind_of(const naming *n, uint32_t op, uint32_t level)
+{
+    const char *at = statements_of(n, op);
+    told_frame f;
+    for (uint32_t i = 0; i <= level; i++)
+        if (!next_frame(&at, &f)) return ONV_STATEMENT_SHOWS;
+    return f.kind;
+}
+
+/* A convolution whose own statement is not told may be the end of the one before it. */
+static uint32_t end_of(const naming *n, const statement *s)
+{
+    const statement *next = s->next != NO_STATEMENT ? &n->at.at[s->next] : NULL;
+    return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
+}
+
+static void hold_result(naming *n, uint32_t op, uint32_t tensor)
+{
+    uint32_t index = n->of_op[op], level = 0;
+    for (uint32_t i = index; i != NO_STATEMENT; i = n->at.at[i].parent) level++;
+    for (; index != NO_STATEMENT; index = n->at.at[index].parent) {
+        statement *s = &n->at.at[index];
+        level--;
+        if (n->last_use[tensor] <= s->last_op) {
+            bool is_chain = n->calls->at.at[s->call].is_chain;
+            bool is_hidden = kind_of(n, op, level) == ONV_STATEMENT_HIDES;
+            if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
+            break;
+        }
+        hold(n, tensor, bound_until(n, s));
+        if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
+    }
+}
+
+/* The list that an operation joins stays with its name, which nothing else tells of. */
+static void hold_list(naming *n, uint32_t op)
+{
+    const onv_call *call = &n->calls->at.at[n->at.at[n->of_op[op]].call];
+    uint32_t level = 0;
+    for (uint32_t c = call->parent; c != ONV_NO_CALL; c = n->calls->at.at[c].parent) level++;
+    if (kind_of(n, op, level) != ONV_STATEMENT_LISTS) return;
+    for (uint32_t k = 0; k < n->eager->ops.at[op].n_in; k++)
+        hold(n, n->eager->ops.at[op].in[k].tensor, call->last_op);
+}
+
+static void find_uses(naming *n)
+{
+    for (uint32_t i = 0; i < n->eager->ops.count; i++) {
+        const onv_eager_op *op = &n->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) n->last_use[op->in[k].tensor] = i;
+        for (uint32_t k = 0; k < op->n_out; k++) n->last_use[op->out[k]] = i;
+    }
+}
+
+onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
+                          bool upper_end, onv_arena *arena, uint32_t *held, bool *told,
+                          onv_error *err)
+{
+    size_t n_ops = eager->ops.count;
+    naming n = {.model = model,
+                .calls = calls,
+                .eager = eager,
+                .upper_end = upper_end,
+                .held = held,
+                .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
+                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count)};
+    if (arena->failed) return onv_fail_memory(err);
+    for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
+    find_uses(&n);
+    bool found = find_statements(&n);
+    for (uint32_t i = 0; i < n_ops && found; i++) {
+        told[i] = n.of_op[i] != NO_STATEMENT;
+        for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)
+            hold_result(&n, i, eager->ops.at[i].out[k]);
+        if (told[i]) hold_list(&n, i);
+    }
+    onv_vec_cleanup(&n.at);
+    return found ? ONV_OK : onv_fail_memory(err);
+}

@@ -1,0 +1,21 @@
+/* Names of Python that hold tensors: what a statement `x = ...` of a module's forward gives is there until
+ * a later statement binds x again, or the call returns.
+ *
+ * Exports tell the statements of forwards (load/statements.h), and of no other function. What a function
+ * that a statement calls has names for is not told: there are two ends, without them, and with all until
+ * the statement is over.
+ */
+#ifndef ONV_EAGER_NAMES_H
+#define ONV_EAGER_NAMES_H
+
+#include "eager/calls.h"
+
+/* How many calls around the node its statements tell of; 0: nothing tells. */
+uint32_t onv_statements_count(const onv_node *node);
+
+/* Raises `held` of onv_calls_hold(). `told`, by operation: its statements are. */
+onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,
+                          bool upper_end, onv_arena *arena, uint32_t *held, bool *told,
+                          onv_error *err);
+
+#endif

@@ -1,0 +1,261 @@
+#include "load/statements.h"
+
+#include <string.h>
+
+/* --- A trace ----------------------------------------------------------------------------------- */
+
+typedef struct text {
+    const char *at;
+    size_t length;
+} text;
+
+typedef struct frame {
+    text line; /* its number */
+    text code; /* of the line; empty where the trace lacks it */
+} frame;
+
+static text rest_of_line(const char *at)
+{
+    return (text){at, strcspn(at, "\n")};
+}
+
+static text trim(text t)
+{
+    while (t.length > 0 && (t.at[0] == ' ' || t.at[0] == '\t')) t.at++, t.length--;
+    while (t.length > 0 && strchr(" \t\r", t.at[t.length - 1]) != NULL) t.length--;
+    return t;
+}
+
+static bool begins(text t, const char *with)
+{
+    size_t length = strlen(with);
+    return t.length >= length && memcmp(t.at, with, length) == 0;
+}
+
+/* `File "PATH", line 213, in forward`, and the code below it. Frames of other functions are passed over. */
+static bool next_frame(const char **at, frame *f)
+{
+    static const char line[] = "\", line ", in[] = ", in ";
+    while (**at != '\0') {
+        text head = rest_of_line(*at);
+        *at += head.length + (head.at[head.length] == '\n');
+        head = trim(head);
+        if (!begins(head, "File \"")) continue;
+        const char *number = memmem(head.at, head.length, line, sizeof line - 1);
+        if (number == NULL) continue;
+        number += sizeof line - 1;
+        size_t digits = strspn(number, "0123456789");
+        text name = {number + digits, head.length - (size_t)(number + digits - head.at)};
+        if (digits == 0 || !begins(name, in)) continue;
+        text code = trim(rest_of_line(*at));
+        *f = (frame){{number, digits}, begins(code, "File \"") ? (text){0} : code};
+        name.at += sizeof in - 1;
+        name.length -= sizeof in - 1;
+        if (name.length == strlen("forward") && begins(name, "forward")) return true;
+    }
+    return false;
+}
+
+/* --- A line of code ---------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The `=` of a statement; *sign is the operator before it, or 0. An argument `name=value` is none: it
+ * ends with a comma, or with a bracket too many. */
+static const char *find_equals(text code, char *sign)
+{
+    int depth = 0;
+    const char *found = NULL;
+    for (size_t i = 0; i < code.length; i++) {
+        char c = code.at[i], before = i > 0 ? code.at[i - 1] : ' ';
+        char after = i + 1 < code.length ? code.at[i + 1] : ' ';
+        depth += strchr("([{", c) != NULL;
+        depth -= strchr(")]}", c) != NULL;
+        if (depth < 0) return NULL;
+        if (c != '=' || depth > 0 || found != NULL) continue;
+        if (after == '=' || strchr("=!<>:", before) != NULL) return NULL;
+        *sign = strchr("+-*/@%&|^", before) != NULL ? before : '\0';
+        found = code.at + i;
+    }
+    bool is_spaced = found != NULL && found > code.at && (found[-1] == ' ' || *sign != '\0');
+    bool is_argument = code.length > 0 && code.at[code.length - 1] == ',';
+    return is_spaced || (depth == 0 && !is_argument) ? found : NULL;
+}
+
+/* A member of a dictionary, `x["key"]`: nothing takes its place. */
+static bool is_member(text behind)
+{
+    return begins(behind, "[\"") || begins(behind, "['") || begins(behind, "[f\"") ||
+           begins(behind, "[f'");
+}
+
+/* One name that is bound: `x`, `(x`, `self.x`, `x: Tensor`. Empty: it is none. */
+static text target(text t)
+{
+    t = trim(t);
+    while (t.length > 0 && strchr("([*", t.at[0]) != NULL) t.at++, t.length--;
+    size_t n = 0;
+    while (n < t.length && (is_word(t.at[n]) || t.at[n] == '.')) n++;
+    text behind = {t.at + n, t.length - n};
+    behind = trim(behind);
+    if (n > 0 && is_member(behind)) return (text){ONV_STATEMENT_MEMBER, 1};
+    bool ends = behind.length == 0 || strchr(":)]", behind.at[0]) != NULL;
+    t.length = ends ? n : 0;
+    return t;
+}
+
+static uint32_t count(text code, char c)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < code.length; i++) n += code.at[i] == c;
+    return n;
+}
+
+static bool is_number(text t)
+{
+    size_t i = 0;
+    while (i < t.length && t.at[i] >= '0' && t.at[i] <= '9') i++;
+    return i == t.length;
+}
+
+/* `cat(features)`: of a list that has a name, which holds what is in it. */
+static bool takes_list(text code, text callee)
+{
+    for (size_t i = 0; i + callee.length + 1 < code.length; i++)
+        if (memcmp(code.at + i, callee.at, callee.length) == 0 &&
+            code.at[i + callee.length] == '(' && is_word(code.at[i + callee.length + 1]))
+            return true;
+    return false;
+}
+
+static bool is_joining(text operation)
+{
+    return (operation.length == 3 && memcmp(operation.at, "cat", 3) == 0) ||
+           (operation.length == 5 && memcmp(operation.at, "stack", 5) == 0);
+}
+
+static bool calls(text code, text callee)
+{
+    for (size_t i = 0; i + callee.length < code.length; i++)
+        if (memcmp(code.at + i, callee.at, callee.length) == 0 &&
+            code.at[i + callee.length] == '(' && (i == 0 || !is_word(code.at[i - 1])))
+            return true;
+    return false;
+}
+
+/* How the code calls what is called so. A member of a list has a number, and another name there. */
+static char kind_of(text code, text callee)
+{
+    if (callee.length > 0 && is_number(callee)) return ONV_STATEMENT_LOOPS;
+    bool is_named = calls(code, callee);
+    uint32_t n_calls = count(code, '(');
+    if (n_calls == 0) return ONV_STATEMENT_SHOWS;
+    if (!is_named) return ONV_STATEMENT_HIDES;
+    return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
+}
+
+/* --- All frames -------------------------------------------------------------------------------- */
+
+enum { MAX_BYTES = 2000 };
+
+typedef struct writer {
+    char bytes[MAX_BYTES];
+    size_t length;
+    bool full;
+} writer;
+
+static void put(writer *w, const char *at, size_t length)
+{
+    w->full |= length > MAX_BYTES - w->length;
+    if (w->full) return;
+    memcpy(w->bytes + w->length, at, length);
+    w->length += length;
+}
+
+static void put_targets(writer *w, text code, char *sign)
+{
+    const char *equals = find_equals(code, sign), *at = code.at;
+    if (equals == NULL) return;
+    const char *end = equals - (*sign != '\0');
+    size_t before = w->length;
+    while (at < end) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *stop = comma != NULL ? comma : end;
+        text name = target((text){at, (size_t)(stop - at)});
+        if (name.length == 0) { /* no statement that binds names */
+            w->length = before;
+            return;
+        }
+        if (w->length > before) put(w, ",", 1);
+        put(w, name.at, name.length);
+        at = stop + 1;
+    }
+}
+
+/* The next element of a list that Python wrote. */
+static bool next_element(const char **at, text *element)
+{
+    const char *begin = *at + strcspn(*at, "'\"");
+    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
+    if (end == NULL) return false;
+    *element = (text){begin + 1, (size_t)(end - begin - 1)};
+    *at = end + 1;
+    return true;
+}
+
+/* The member's own name: "norm1" of "features.denselayer1.norm1", "cat" of "aten.cat.default". */
+static text last_part(text path)
+{
+    for (size_t i = path.length; i-- > 0;)
+        if (path.at[i] == '.') return (text){path.at + i + 1, path.length - i - 1};
+    return path;
+}
+
+static text operation(const char *aten_op)
+{
+    size_t dot = strcspn(aten_op, ".");
+    if (aten_op[dot] == '\0') return (text){aten_op, 0};
+    return (text){aten_op + dot + 1, strcspn(aten_op + dot + 1, ".")};
+}
+
+/* The module of a weight: "conv1" of "layer1.0.conv1.weight". */
+static text owner_of(const char *weight)
+{
+    size_t length = strlen(weight);
+    const char *dot = memrchr(weight, '.', length);
+    return last_part((text){weight, dot != NULL ? (size_t)(dot - weight) : 0});
+}
+
+onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
+                                const char *folded, const char **statements, bool *overwrites)
+{
+    writer w = {.length = 0};
+    frame f;
+    text module, next = {0};
+    const char *list = node->calls;
+    bool has_next = next_element(&list, &module);
+    *overwrites = false;
+    while (has_next && next_frame(&trace, &f)) {
+        has_next = next_element(&list, &next);
+        text callee = has_next ? last_part(next) : operation(node->aten_op);
+        char sign = '\0', kind = kind_of(f.code, callee);
+        bool joins = !has_next && is_joining(callee) && takes_list(f.code, callee);
+        /* What was folded into another module has a statement of its own, where this one does not call it. */
+        text other = folded != NULL && has_next ? owner_of(folded) : (text){0};
+        if (other.length > 0 && calls(f.code, callee) && !calls(f.code, other))
+            kind = ONV_STATEMENT_CALLS;
+        put(&w, f.line.at, f.line.length);
+        put(&w, (char[]){joins ? ONV_STATEMENT_LISTS : kind, ':'}, 2);
+        put_targets(&w, f.code, &sign);
+        put(&w, ";", 1);
+        /* Of several operations of the same kind nothing tells which one it is. */
+        *overwrites = !has_next && sign != '\0' && count(f.code, sign) == 1;
+    }
+    bool fits = !next_frame(&trace, &f) && !w.full;
+    *overwrites &= fits;
+    *statements = onv_intern_n(&b->model->strings, w.bytes, fits ? w.length : 0);
+    return *statements != NULL ? ONV_OK : onv_fail_memory(b->err);
+}

@@ -1,0 +1,32 @@
+/* The statements of Python that were running when an operation was called, as a trace of the exporter
+ * has them: one of each `forward` of the calls around it, outer first.
+ *
+ *     "213c:features;259c:input;122c:new_features;88h:bottleneck_output;210h:;"
+ *
+ * The number of a line; how it calls what runs next; the names that it binds, with commas. Empty where
+ * the trace does not fit the calls; an exporter may note more calls than there are statements, and then
+ * the inner ones are not the operation's.
+ */
+#ifndef ONV_LOAD_STATEMENTS_H
+#define ONV_LOAD_STATEMENTS_H
+
+#include "load/build.h"
+
+enum {
+    ONV_STATEMENT_CALLS = 'c', /* it is the one call in the line */
+    ONV_STATEMENT_LOOPS = 'l', /* a member of a list, which stands for the others, too */
+    ONV_STATEMENT_LISTS = 'n', /* an operation that joins the tensors of a list, which has a name */
+    ONV_STATEMENT_SHOWS = 's', /* it stands in the line, too */
+    ONV_STATEMENT_HIDES =
+        'h', /* it does not: another function may stand between, with its own names */
+};
+
+/* In place of a name: what a dictionary has. */
+#define ONV_STATEMENT_MEMBER "*"
+
+/* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
+ * the one that it notes, or NULL. `overwrites`: the innermost statement is like `x += y`. */
+onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
+                                const char *folded, const char **statements, bool *overwrites);
+
+#endif
