@@ -139,7 +139,7 @@ static void put(splice *s, const void *data, size_t n)
 {
     if (s->is_counting)
         s->bytes += n;
-    else
+    else if (n > 0)
         onv_write_bytes(s->job->out, data, n);
 }
 
