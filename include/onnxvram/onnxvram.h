@@ -223,9 +223,11 @@ typedef struct onv_options {
     bool
         graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
                              module, and no name, holds a value longer than it is read */
-    bool no_fast_path; /* layers of nn.TransformerEncoder run operation by operation */
-    uint64_t align;    /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
-    bool onnx_out;     /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    bool no_fast_path;     /* layers of nn.TransformerEncoder run operation by operation */
+    bool compile;          /* training under torch.compile, too */
+    double compile_budget; /* its activation_memory_budget, from 0 to 1 */
+    uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
+    bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -234,6 +236,7 @@ static inline onv_options onv_options_default(void)
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
     options.attention_dropout = -1;
+    options.compile_budget = 1;
     return options;
 }
 
@@ -343,6 +346,17 @@ typedef struct onv_checkpoint_info {
 /* False beyond the last one. */
 ONV_API bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
                                      onv_checkpoint_info *info);
+
+/* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
+typedef struct onv_compiled_info {
+    double budget;
+    uint64_t saved_activation_bytes, peak_bytes;
+    uint64_t recompute_macs, pass_macs; /* as above */
+    size_t saved;                       /* tensors that the network keeps */
+} onv_compiled_info;
+
+/* False where it was not asked for. */
+ONV_API bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info);
 
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */

@@ -93,7 +93,7 @@ class Held:
         self.tensor = tensor
 
 
-def saved_bytes(model, x, dtype=None, kernel=None):
+def saved_bytes(model, x, dtype=None, kernel=None, loss=True):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
         return tensor.untyped_storage()._cdata
@@ -109,12 +109,12 @@ def saved_bytes(model, x, dtype=None, kernel=None):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: held.tensor), attention_by(kernel), autocast(dtype):
         output = model(x)
-        loss = loss_of(output, targets_of(output))
+        result = loss_of(output, targets_of(output)) if loss else output
     gc.collect()
     # What no loss leads to went with the forward pass.
     alive = [held.tensor for held in (ref() for ref in kept) if held is not None]
     storages = {key(tensor): tensor.untyped_storage().nbytes() for tensor in alive}
-    del loss
+    del result
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
     total = sum(size for address, size in storages.items() if address not in parameters)
     return total - of_buffers, of_buffers

@@ -177,11 +177,10 @@ static uint32_t choose_pattern(search *s)
     return best;
 }
 
-/* An operation that overwrites what comes in cannot begin a segment: it could not run again. */
+/* Not every operation may begin a segment (places.h). */
 static bool add(search *s, onv_tape_segment at)
 {
-    const onv_eager *eager = s->problem->eager;
-    while (at.first_op <= at.last_op && eager->ops.at[at.first_op].in_place) at.first_op++;
+    while (at.first_op <= at.last_op && !s->problem->places->is_open[at.first_op]) at.first_op++;
     if (at.first_op > at.last_op) return true;
     if (s->found.count > 0 && s->found.at[s->found.count - 1].last_op >= at.first_op) return true;
     return onv_vec_push(&s->found, at);

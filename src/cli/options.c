@@ -55,6 +55,7 @@ enum {
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
+    OPT_COMPILE,
     OPT_ATTENTION,
     OPT_LOCALS,
     OPT_ZERO_GRAD,
@@ -175,6 +176,9 @@ static const option_row rows[] = {
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
      "the plan's segments, and how PyTorch applies them"},
+    {OPT_COMPILE, "compile", optional_argument, "[=BUDGET]",
+     "training under torch.compile: what it keeps, with an activation_memory_budget from 0 to 1 "
+     "(1)"},
     {OPT_BUDGET, "budget", required_argument, "SIZE|GPU,...",
      "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
@@ -343,6 +347,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_NO_FAST_PATH: cli->analysis.no_fast_path = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_COMPILE: return onv_cli_set_compile(cli, arg);
     case OPT_LOCALS: cli->analysis.locals = true; return ONV_CLI_RUN;
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
@@ -457,6 +462,8 @@ static onv_cli_verdict check(onv_cli *cli)
             "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
+    if (cli->analysis.compile && cli->analysis.train == NULL)
+        return onv_cli_reject("--compile needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
     if (cli->together && cli->analysis.replay != NULL)

@@ -80,7 +80,7 @@ static void make_extras(onv_simulation *s, const onv_eager_op *op)
             produce(s, op->saved[k], true);
 }
 
-static void drop_extras(onv_simulation *s, const onv_eager_op *op)
+void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_saved; k++) {
         if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
@@ -89,7 +89,7 @@ static void drop_extras(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
-static void let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
+void onv_sim_let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
 {
     if (onv_sim_is_permanent(s, index) || last_use[index] != op) return;
     if (s->eager->storages.at[index].is_cached) return; /* until autocast ends */
@@ -155,6 +155,7 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
     if (!op->extras_first) make_extras(s, op);
+    if (!again) onv_keep_results(s, index);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
     bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
@@ -166,11 +167,11 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
     if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
     onv_sim_release(s, copies);
-    drop_extras(s, op);
+    onv_sim_drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
-        let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
     for (uint32_t k = 0; k < op->n_out; k++)
-        let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
 }
 
 static void note_hold(onv_simulation *s, uint32_t row)
@@ -191,6 +192,20 @@ static void end_holds(onv_simulation *s, uint32_t op)
             onv_sim_release(s, s->held_row[next - 1]);
         s->held_row[next - 1] = ONV_NO_ROW;
     }
+}
+
+/* What comes into the last part of checkpoint_sequential has a name in its loop, where nobody else may
+ * hold it. It is there still when the operation before the last part is over, for that reads it. */
+static void hold_loop_input(onv_simulation *s, uint32_t op)
+{
+    if (op + 1 == s->options->loop_from && s->eager->ops.at[op].n_out > 0) {
+        uint32_t storage = onv_sim_storage(s, s->eager->ops.at[op].out[0]);
+        s->loop_row = onv_sim_is_permanent(s, storage) ? ONV_NO_ROW : s->row_of[storage];
+        onv_sim_hold(s, s->loop_row);
+    }
+    if (op + 1 != s->eager->first_loss_op) return;
+    onv_sim_release(s, s->loop_row);
+    s->loop_row = ONV_NO_ROW;
 }
 
 /* The forward pass returns: nothing holds what leads to no loss and no output. */
@@ -216,6 +231,7 @@ void onv_sim_forward(onv_simulation *s)
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         end_holds(s, i);
+        hold_loop_input(s, i);
         onv_shard_after(s, i);
     }
     if (s->eager->first_loss_op == s->eager->ops.count) drop_unreached(s);

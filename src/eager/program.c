@@ -158,7 +158,7 @@ void onv_sim_place_permanent(onv_simulation *s)
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
-    s->handle_row[0] = s->handle_row[1] = s->state_row = ONV_NO_ROW;
+    s->handle_row[0] = s->handle_row[1] = s->state_row = s->loop_row = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -206,6 +206,9 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
         bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
         if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
+        bool is_kept = s->is_kept != NULL && s->is_kept[i];
+        for (uint32_t k = 0; k < op->n_out && is_kept; k++)
+            count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);
             if (s->eager->storages.at[in].kind == ONV_STORAGE_INPUT) count_saved(s, seen, in);

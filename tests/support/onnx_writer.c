@@ -230,6 +230,20 @@ void model_float(model *m, const char *name, float value)
     put_tensor(m, name, 1, NULL, &value, sizeof value);
 }
 
+void model_weight_data(model *m, const char *name, const char *type, const void *data, size_t bytes)
+{
+    buffer tensor = {0};
+    int64_t dtype = parse_dtype(&type);
+    void *zeros = calloc(1, bytes);
+    assert_non_null(zeros);
+    each_dim(type, add_tensor_dim, &tensor);
+    put_number(&tensor, 2, dtype);
+    put_text(&tensor, 8, name);
+    put_field(&tensor, 9, data != NULL ? data : zeros, bytes);
+    put_message(current(m), 5, &tensor);
+    free(zeros);
+}
+
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
 static void put_names(buffer *node, unsigned field, const char *names)

@@ -41,7 +41,11 @@ void model_value_info(model *m, const char *name, const char *type);
 /* An initializer whose data is in a file that is not there. */
 void model_weight(model *m, const char *name, const char *type);
 
-/* The same as a Constant node. */
+/* The same with its elements, `bytes` of them; zeros where `data` is NULL. */
+void model_weight_data(model *m, const char *name, const char *type, const void *data,
+                       size_t bytes);
+
+/* A weight as a Constant node. */
 void model_constant(model *m, const char *name, const char *type);
 
 /* An int64 vector, inline; a scalar with model_int, a bool with model_bool, a float with model_float. */
