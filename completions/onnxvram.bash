@@ -7,12 +7,12 @@ _onnxvram() {
         --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --csv
-        --layers --formula --format --baseline --max-growth --max-dim --dump --top --color -q --quiet -v --verbose --version -h --help'
+        --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
     case ${COMP_WORDS[1]} in
     plan)
-        options='--capacity --effort -o -h --help'
+        options='--capacity --effort --align -o -h --help'
         files='*.csv'
         ;;
     simulate)
@@ -36,7 +36,7 @@ _onnxvram() {
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
     --format) mapfile -t COMPREPLY < <(compgen -W 'text markdown' -- "$cur") ;;
     --formula) mapfile -t COMPREPLY < <(compgen -W 'text python c' -- "$cur") ;;
-    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan trace replay' -- "$cur") ;;
+    --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan header trace replay' -- "$cur") ;;
     --replay) mapfile -t COMPREPLY < <(compgen -W 'cuda host' -- "$cur") ;;
     -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
@@ -68,13 +68,13 @@ _onnxvram() {
         )
         ;;
     -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --gpu | --budget | \
-        --margin | --top | --capacity)
+        --margin | --top | --capacity | --align)
         COMPREPLY=()
         ;;
     *)
         if [[ $cur == -* && $option == "$prev" ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --ort-partition || $option == --shape-trace || $option == --plan-out ]]; then
+        elif [[ $prev == '=' || ${COMP_WORDS[COMP_CWORD]} == '=' || $prev == -o || $option == --op-shapes || $option == --ort-partition || $option == --shape-trace || $option == --plan-out || $option == --onnx-out ]]; then
             compopt -o filenames
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         else

@@ -73,13 +73,15 @@ complete -c onnxvram -n $analyse -l baseline -r -d 'A report of before to compar
 complete -c onnxvram -n $analyse -l max-growth -x -d 'Exit status 3 if a figure grew by more'
 complete -c onnxvram -n $analyse -l max-dim -x -d 'The largest size of a dimension that fits'
 complete -c onnxvram -n $analyse -l formula -d 'Peak and totals as functions of the free dims (=text, python, c)'
-complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan trace replay' -d 'What stands between the passes'
+complete -c onnxvram -n $analyse -l onnx-out -r -d 'The model with shapes, bytes and steps'
+complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan header trace replay' -d 'What stands between the passes'
 complete -c onnxvram -n $analyse -l top -x -d 'How many of the largest tensors to list'
 complete -c onnxvram -n $analyse -l color -x -a 'auto always never' -d 'When to use colors'
 complete -c onnxvram -n $analyse -s q -l quiet -d 'Only the figures'
 complete -c onnxvram -n $analyse -s v -l verbose -d 'Every diagnostic and every row'
 complete -c onnxvram -n $analyse -l version -d 'Print the version'
 
+complete -c onnxvram -n "not __fish_seen_subcommand_from simulate" -l align -x -d 'Offsets are multiples of it'
 complete -c onnxvram -n "not __fish_seen_subcommand_from simulate" -l effort -x -d 'How much work a search may do'
 complete -c onnxvram -n "not __fish_seen_subcommand_from plan" -l expandable-segments -d 'A setting of the allocator of PyTorch'
 

@@ -226,6 +226,8 @@ typedef struct onv_options {
     bool no_fast_path;     /* layers of nn.TransformerEncoder run operation by operation */
     bool compile;          /* training under torch.compile, too */
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
+    uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
+    bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -275,6 +277,9 @@ typedef struct onv_summary {
 } onv_summary;
 
 ONV_API void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary);
+
+/* A file beside the model's own that holds weights, as the model names it; NULL: all are in the model. */
+ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
 
 typedef enum onv_tensor_kind {
     ONV_TENSOR_INPUT,
@@ -459,7 +464,9 @@ typedef enum onv_format {
     ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
     ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
     ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
-    ONV_FORMAT_DIFF_JSON       /* JSON */
+    ONV_FORMAT_DIFF_JSON,      /* JSON */
+    ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
+    ONV_FORMAT_DUMP_HEADER /* the plan of the runtime arena as a header of C */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -524,10 +531,11 @@ typedef struct onv_plan_info {
 
 /* Reads intervals (CSV with the header id,lower,upper,size; half-open), finds an offset for each so
  * that no two that share a step overlap, and writes the same rows with a column `offset`. With a
- * capacity (not 0) the search ends at the first plan within it. `info` may be NULL. */
+ * capacity (not 0) the search ends at the first plan within it. Offsets are multiples of `alignment`, a power
+ * of two (0: 1). `info` may be NULL. */
 ONV_API onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
-                                 onv_write_fn write, void *context, onv_plan_info *info,
-                                 onv_error *error);
+                                 uint64_t alignment, onv_write_fn write, void *context,
+                                 onv_plan_info *info, onv_error *error);
 
 typedef struct onv_simulate_options {
     size_t struct_size;

@@ -7,6 +7,7 @@
 #include "api/example.h"
 #include "api/replay.h"
 #include "api/sessions.h"
+#include "api/unbound.h"
 #include "load/limits.h"
 
 /* Options of an older header are shorter; what they lack is zero, the default. */
@@ -60,6 +61,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     ONV_TRY(onv_analysis_compare(options, *result, err));
     ONV_TRY(onv_analysis_add_example(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
+    ONV_TRY(onv_analysis_infer_unbound(options, *result, err));
     return replay(from, options, *result, err);
 }
 
@@ -149,6 +151,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
     onv_analysis_destroy(analysis->example);
+    onv_analysis_forget_unbound(analysis);
     onv_replays_cleanup(&analysis->replays);
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);

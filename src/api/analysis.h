@@ -7,6 +7,7 @@
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
+#include "graph/largest.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
@@ -26,6 +27,10 @@ struct onv_analysis {
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
     onv_live live;
+    onv_model
+        *unbound; /* with nothing bound, where something is and ONV_FORMAT_ONNX is to be written */
+    bool writes_onnx;
+    onv_largest largest;
     onv_formula formula; /* of its peak */
     onv_runtime_result runtimes[ONV_MAX_RUNTIMES];
     size_t n_runtimes;
@@ -33,6 +38,7 @@ struct onv_analysis {
         rewritten; /* what ONNX Runtime makes of the model; without nodes: not asked for */
     onv_live rewritten_live;      /* of it, in its order */
     bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
+    uint64_t plan_alignment;      /* 1 or more */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
     onv_training training; /* without an optimizer: not asked for */

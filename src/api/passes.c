@@ -121,6 +121,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
 {
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
+                               .plan_alignment = options->align,
                                .cancelled = onv_watch_over,
                                .cancel_context = w};
     how.alloc.torch.expandable_segments = options->expandable_segments;
@@ -230,10 +231,11 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
-    trained taken = {analysis,
-                     {&analysis->replays,
-                      options->runtimes,
-                      {.alloc = how.alloc, .plan_effort = options->effort}}};
+    trained taken = {
+        analysis,
+        {&analysis->replays,
+         options->runtimes,
+         {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}}};
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;
@@ -257,6 +259,8 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
+    onv_largest_note(&analysis->model, &analysis->largest);
     ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
         return onv_fail(err, ONV_ERR_USAGE,
@@ -291,11 +295,28 @@ static onv_status read_ort_settings(const onv_options *options, onv_ort_settings
     return ONV_OK;
 }
 
+static onv_status take_alignment(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    uint64_t align = options->align;
+    const char *list = options->runtimes;
+    if (list == NULL && options->train != NULL) list = "torch";
+    analysis->plan_alignment = align != 0 ? align : 1;
+    if (align != 0 && (align & (align - 1)) != 0)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "the alignment is a power of two, as in 256, not %" PRIu64, align);
+    if (align != 0 && !onv_is_listed(list, "arena"))
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "the alignment is that of the runtime arena, which is not asked for: add "
+                        "arena to --runtime");
+    return ONV_OK;
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(onv_check_runtimes(options->runtimes, err));
+    ONV_TRY(take_alignment(analysis, options, err));
     ONV_TRY(onv_training_check_options(options, err));
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));

@@ -75,6 +75,26 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
     return true;
 }
 
+static const char *external_file(const onv_tensor *tensor)
+{
+    if (tensor == NULL || tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return NULL;
+    return tensor->payload.location;
+}
+
+const char *onv_analysis_external_file(const onv_analysis *analysis)
+{
+    const onv_model *model = &analysis->model;
+    const char *file = NULL;
+    for (size_t i = 0; i < model->values.count && file == NULL; i++)
+        file = external_file(model->values.at[i].tensor);
+    for (size_t i = 0; i < model->nodes.count && file == NULL; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_attrs && file == NULL; k++)
+            if (node->attrs[k].kind == ONV_ATTR_TENSOR) file = external_file(node->attrs[k].tensor);
+    }
+    return file;
+}
+
 /* --- Runtimes ---------------------------------------------------------------------------------- */
 
 size_t onv_analysis_runtime_count(const onv_analysis *analysis)
@@ -222,10 +242,13 @@ bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_dia
 
 static onv_view view_of(const onv_analysis *analysis)
 {
+    const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;
     return (onv_view){
         .model = &analysis->model,
+        .unbound = analysis->writes_onnx ? types : NULL,
         .infer = &analysis->infer,
         .live = &analysis->live,
+        .largest = &analysis->largest,
         .formula = &analysis->formula,
         .order = &analysis->order,
         .runtimes = analysis->runtimes,
@@ -234,6 +257,7 @@ static onv_view view_of(const onv_analysis *analysis)
         .rewritten_live = &analysis->rewritten_live,
         .dumps_rewritten = analysis->dumps_rewritten,
         .plan_offsets = analysis->plan_offsets,
+        .plan_alignment = analysis->plan_alignment,
         .training = &analysis->training,
         .trained = &analysis->trained,
         .levers = &analysis->levers,

@@ -5,11 +5,11 @@
 #include "api/names.h"
 #include "plan/plan_csv.h"
 
-onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, onv_write_fn write,
-                         void *context, onv_plan_info *info, onv_error *error)
+onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, uint64_t alignment,
+                         onv_write_fn write, void *context, onv_plan_info *info, onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_plan_options options = {.capacity = capacity, .effort = effort};
+    onv_plan_options options = {.capacity = capacity, .effort = effort, .alignment = alignment};
     onv_plan plan = {0};
     ONV_TRY(onv_plan_csv_run(path, &options, write, context, &plan, error));
     if (info != NULL)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/baseline.h"
+#include "cli/beside.h"
 #include "cli/confine.h"
 #include "cli/guard.h"
 #include "cli/message.h"
@@ -36,6 +37,9 @@ static int write_output(const onv_cli *cli, const onv_cli_output *output,
                         const onv_analysis *const *analyses, size_t count)
 {
     onv_cli_sink sink;
+    if (output->format == ONV_FORMAT_ONNX &&
+        !onv_cli_is_beside_weights(analyses[0], cli->models[0], output->file))
+        return EXIT_USAGE;
     if (!onv_cli_open(&sink, output->file)) return EXIT_UNUSABLE;
     onv_error error = {0};
     onv_status status =

@@ -73,6 +73,8 @@ enum {
     OPT_NO_TF32,
     OPT_CUDNN_BENCHMARK,
     OPT_PYTORCH,
+    OPT_ONNX_OUT,
+    OPT_ALIGN,
 };
 
 typedef struct option_row {
@@ -198,7 +200,11 @@ static const option_row rows[] = {
     {OPT_FORMULA, "formula", optional_argument, "[=HOW]",
      "peak and totals as functions of the free dims: text, python, c"},
     {OPT_DUMP, "dump", required_argument, "WHAT",
-     "what stands between the passes: graph, intervals, plan, trace, replay"},
+     "what stands between the passes: graph, intervals, plan, header, trace, replay"},
+    {OPT_ALIGN, "align", required_argument, "N",
+     "offsets of the runtime arena are multiples of N bytes, a power of two"},
+    {OPT_ONNX_OUT, "onnx-out", required_argument, "FILE",
+     "the model with shapes, bytes and steps of its values, nodes in the --order"},
     {OPT_TOP, "top", required_argument, "N", "how many of the largest tensors to list (10)"},
     {OPT_COLOR, "color", required_argument, "WHEN", "auto, always or never"},
     {'q', "quiet", no_argument, NULL, "only the figures, no advice and no diagnostics"},
@@ -222,7 +228,7 @@ void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
           "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
-          "       onnxvram plan INTERVALS.csv [--capacity BYTES] [-o OUT.csv]\n"
+          "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
           "Says how much GPU memory an exported ONNX model needs, and why.\n"
@@ -368,6 +374,10 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_BASELINE: cli->baseline = arg; return ONV_CLI_RUN;
     case OPT_MAX_GROWTH: return onv_cli_set_max_growth(cli, arg);
     case OPT_FORMULA: return onv_cli_add_formula(cli, arg);
+    case OPT_ALIGN: return onv_cli_set_align(&cli->analysis.align, "align", arg);
+    case OPT_ONNX_OUT:
+        cli->analysis.onnx_out = true;
+        return onv_cli_add_output(cli, ONV_FORMAT_ONNX, arg);
     case OPT_DUMP: return onv_cli_add_dump(cli, arg);
     case OPT_TOP: return onv_cli_set_unsigned(&cli->report.top, "top", arg, 1);
     case OPT_COLOR: return onv_cli_set_color(cli, arg);
@@ -462,6 +472,10 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
     if (cli->together && cli->analysis.replay != NULL)
         return onv_cli_reject("--together makes no --replay");
+    if (cli->analysis.onnx_out && cli->n_models > 1)
+        return onv_cli_reject("--onnx-out writes one model; give one, not %zu", cli->n_models);
+    if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
+        return onv_cli_reject("--onnx-out keeps the types of the file; leave --precision out");
     if (cli->untrusted) distrust(&cli->analysis);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {

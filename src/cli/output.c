@@ -18,8 +18,7 @@ static bool complain(const char *file, const char *what)
     return false;
 }
 
-/* Devices and pipes (/dev/null, /dev/stdout) are written in place. */
-static bool is_special(const char *file)
+bool onv_cli_is_special(const char *file)
 {
     struct stat status;
     return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
@@ -30,7 +29,7 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
     *sink = (onv_cli_sink){.stream = stdout, .file = "standard output"};
     if (strcmp(file, "-") == 0) return true;
     sink->file = file;
-    if (is_special(file)) {
+    if (onv_cli_is_special(file)) {
         sink->stream = fopen(file, "w");
         return sink->stream != NULL || complain(file, "cannot be written");
     }

@@ -17,6 +17,9 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file);
 /* An onv_write_fn over a sink. */
 bool onv_cli_write(void *sink, const char *text, size_t bytes);
 
+/* Devices and pipes (/dev/null, /dev/stdout) are written in place. */
+bool onv_cli_is_special(const char *file);
+
 /* Closes; the file takes its name if `keep`, else it vanishes. False with a message if what was
  * written could not be kept. */
 bool onv_cli_close(onv_cli_sink *sink, bool keep);

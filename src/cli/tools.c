@@ -22,7 +22,7 @@ static int wrong_option(char **argv, int code)
 
 typedef struct plan_arguments {
     const char *input, *output;
-    uint64_t capacity, effort;
+    uint64_t capacity, effort, alignment;
 } plan_arguments;
 
 static int run_plan(const plan_arguments *a)
@@ -31,8 +31,8 @@ static int run_plan(const plan_arguments *a)
     onv_plan_info info;
     onv_error error = {0};
     if (!onv_cli_open(&sink, a->output)) return EXIT_UNUSABLE;
-    onv_status status =
-        onv_plan_file(a->input, a->capacity, a->effort, onv_cli_write, &sink, &info, &error);
+    onv_status status = onv_plan_file(a->input, a->capacity, a->effort, a->alignment, onv_cli_write,
+                                      &sink, &info, &error);
     bool kept = onv_cli_close(&sink, status == ONV_OK);
     if (status != ONV_OK) return onv_cli_complain(a->input, &error);
     if (!kept) return EXIT_UNUSABLE;
@@ -48,6 +48,7 @@ int onv_cli_plan(int argc, char **argv)
 {
     static const struct option longs[] = {{"capacity", required_argument, NULL, 'c'},
                                           {"effort", required_argument, NULL, 'e'},
+                                          {"align", required_argument, NULL, 'a'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
     plan_arguments a = {.output = "-"};
@@ -63,12 +64,16 @@ int onv_cli_plan(int argc, char **argv)
             if (!onv_cli_parse_size(optarg, &a.effort))
                 return onv_cli_usage("plan: --effort takes a number, not '%s'", optarg);
             break;
+        case 'a':
+            if (onv_cli_set_align(&a.alignment, "align", optarg) != ONV_CLI_RUN) return EXIT_USAGE;
+            break;
         case 'o': a.output = optarg; break;
         case 'h':
             puts("Usage: onnxvram plan INTERVALS.csv [--capacity BYTES] [--effort N]\n"
-                 "                     [-o OUT.csv]\n"
+                 "                     [--align N] [-o OUT.csv]\n"
                  "\n"
                  "Finds an offset for every buffer: reads id,lower,upper,size and adds offset.\n"
+                 "With --align, offsets are multiples of N bytes, a power of two.\n"
                  "Exit status 3: no plan within the capacity was found.");
             return onv_cli_answered();
         default: return wrong_option(argv, code);

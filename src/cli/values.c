@@ -179,6 +179,13 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text)
+{
+    if (onv_cli_parse_size(text, align) && *align != 0 && (*align & (*align - 1)) == 0)
+        return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes a power of two, as in --align 256, not '%s'", option, text);
+}
+
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
 {
     static const struct {
@@ -187,11 +194,12 @@ onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
     } dumps[] = {
         {"graph", ONV_FORMAT_DUMP_GRAPH},   {"intervals", ONV_FORMAT_DUMP_INTERVALS},
         {"plan", ONV_FORMAT_DUMP_PLAN},     {"trace", ONV_FORMAT_DUMP_TRACE},
-        {"replay", ONV_FORMAT_DUMP_REPLAY},
+        {"header", ONV_FORMAT_DUMP_HEADER}, {"replay", ONV_FORMAT_DUMP_REPLAY},
     };
     for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
         if (strcmp(dumps[i].name, what) == 0) return onv_cli_add_output(cli, dumps[i].format, NULL);
-    return onv_cli_reject("--dump takes graph, intervals, plan, trace or replay, not '%s'", what);
+    return onv_cli_reject("--dump takes graph, intervals, plan, header, trace or replay, not '%s'",
+                          what);
 }
 
 onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)

@@ -21,6 +21,7 @@ onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *file);
 onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how);
+onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text);
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what);
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text);

@@ -142,6 +142,7 @@ typedef struct onv_node {
     bool overwrites;          /* the last of them is like `x += y` */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
+    uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
     uint8_t provider;     /* onv_provider; set by rewriting */
     bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
     bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
@@ -241,9 +242,11 @@ typedef struct onv_model {
     /* All parameters of the network that was exported, by name, where the file lists them. */
     const char *const *parameters;
     size_t n_parameters;
-    bool trains_constants; /* set by inference: Constant nodes hold the parameters */
-    bool has_providers;    /* set by rewriting: of nodes, and where values lie */
-    void *source;          /* the mapped file, owned by load */
+    bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;        /* set by rewriting: of nodes, and where values lie */
+    const unsigned char *file; /* all of it; NULL: the model is a copy */
+    uint64_t file_bytes;
+    void *source; /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
 

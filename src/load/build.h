@@ -71,6 +71,7 @@ typedef struct onv_builder {
     onv_ptr_map elsewhere; /* those of all functions */
     onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
     ONV_VEC(char) text;    /* scratch for names under construction */
+    uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
     onv_error *err;
 } onv_builder;

@@ -177,7 +177,11 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
 onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, Onnx__NodeProto *const *nodes,
                            size_t n)
 {
-    for (size_t i = 0; i < n; i++) ONV_TRY(onv_build_node(b, scope, nodes[i], i));
+    bool is_main = scope->graph.index == 0 && scope->calls == 0;
+    for (size_t i = 0; i < n; i++) {
+        if (is_main) b->place = (uint32_t)i;
+        ONV_TRY(onv_build_node(b, scope, nodes[i], i));
+    }
     return ONV_OK;
 }
 

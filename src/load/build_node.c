@@ -54,6 +54,7 @@ static onv_status add_node(onv_builder *b, const onv_scope *scope, const onv_nod
 {
     id->index = (uint32_t)b->model->nodes.count;
     if (!onv_vec_push(&b->model->nodes, *node)) return onv_fail_memory(b->err);
+    onv_model_node(b->model, *id)->place = b->place;
     if (!onv_vec_push(scope->nodes, *id)) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (!onv_is_value(node->outputs[i])) continue;

@@ -35,6 +35,8 @@ static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits 
 {
     const onv_limits resolved = onv_limits_resolve(given), *limits = &resolved;
     model->most_output = onv_limits_output(given, bytes);
+    model->file = data;
+    model->file_bytes = bytes;
     onv_scan scan;
     onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, err);
     if (status != ONV_OK) return not_onnx(status, data, bytes, err);

@@ -39,4 +39,42 @@ static inline bool onv_varint_read(const unsigned char **at, const unsigned char
     return false;
 }
 
+/* A field of a message as it lies there: from its tag up to `end`; its value begins at `value`, behind the
+ * length where it has one. */
+typedef struct onv_wire_field {
+    const unsigned char *start, *value, *end;
+    uint32_t number;
+    onv_wire_type type;
+} onv_wire_field;
+
+/* The field at *at, which then stands behind it. False at the end, and for what is no field. */
+static inline bool onv_wire_next(const unsigned char **at, const unsigned char *end,
+                                 onv_wire_field *field)
+{
+    const unsigned char *p = *at;
+    uint64_t tag, bytes;
+    field->start = p;
+    if (!onv_varint_read(&p, end, &tag) || tag >> 3 == 0 || tag >> 3 > ONV_FIELD_NUMBER_MOST)
+        return false;
+    field->number = (uint32_t)(tag >> 3);
+    field->type = (onv_wire_type)(tag & 7);
+    field->value = p;
+    switch (field->type) {
+    case ONV_WIRE_VARINT:
+        if (!onv_varint_read(&p, end, &bytes)) return false;
+        bytes = 0;
+        break;
+    case ONV_WIRE_FIXED64: bytes = 8; break;
+    case ONV_WIRE_FIXED32: bytes = 4; break;
+    case ONV_WIRE_BYTES:
+        if (!onv_varint_read(&p, end, &bytes)) return false;
+        field->value = p;
+        break;
+    default: return false;
+    }
+    if (bytes > (uint64_t)(end - p)) return false;
+    *at = field->end = p + bytes;
+    return true;
+}
+
 #endif

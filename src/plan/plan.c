@@ -234,6 +234,9 @@ static onv_status plan_parts(run *r, onv_arena *arena)
 
 static onv_status check_options(const onv_plan_options *options, onv_error *err)
 {
+    if ((options->alignment & (options->alignment - 1)) != 0 && options->alignment != 0)
+        return onv_fail(err, ONV_ERR_USAGE, "the alignment is a power of two, as in 256, not %llu",
+                        (unsigned long long)options->alignment);
     if (options->strategy == NULL) return ONV_OK;
     for (size_t i = 0; onv_planners[i] != NULL; i++)
         if (strcmp(options->strategy, onv_planners[i]->name) == 0) return ONV_OK;

@@ -53,6 +53,7 @@ typedef struct onv_plan {
     const char *strategy; /* the one that made the highest part of the plan; "" for no buffers */
     uint64_t nodes;       /* of the exact search */
     uint64_t work;        /* units spent */
+    uint64_t below;       /* of a timeline: bytes of the weights, which lie below the plan */
 } onv_plan;
 
 /* On failure *plan is empty. */

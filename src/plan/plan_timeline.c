@@ -32,7 +32,7 @@ typedef struct planning {
     uint64_t fixed_bytes;
 } planning;
 
-static onv_status lay_out(planning *p, onv_error *err)
+static onv_status lay_out(planning *p, uint64_t alignment, onv_error *err)
 {
     const onv_timeline *t = p->t;
     for (uint32_t i = 0; i < t->buffers.count; i++) {
@@ -44,7 +44,9 @@ static onv_status lay_out(planning *p, onv_error *err)
             continue;
         }
         p->below[i] = p->fixed_bytes;
-        if (!onv_u64_add(p->fixed_bytes, b->bytes, &p->fixed_bytes))
+        uint64_t bytes;
+        if (!onv_u64_round_up(b->bytes, alignment, &bytes) ||
+            !onv_u64_add(p->fixed_bytes, bytes, &p->fixed_bytes))
             return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all weights do not fit 64 bits");
     }
     for (uint32_t i = 0; i < t->buffers.count; i++) {
@@ -103,8 +105,9 @@ static onv_status plan_rows(planning *p, const onv_plan_options *options, onv_pl
                             onv_placement *placement, onv_error *err)
 {
     find_owners(p->t, p->owner);
-    ONV_TRY(lay_out(p, err));
+    ONV_TRY(lay_out(p, options != NULL && options->alignment != 0 ? options->alignment : 1, err));
     ONV_TRY(onv_plan_compute(p->rows, p->n_rows, options, plan, err));
+    plan->below = p->fixed_bytes;
     onv_status status = onv_placement_init(placement, p->t, err);
     if (status == ONV_OK) {
         take_places(p, plan, placement);

@@ -1,6 +1,7 @@
 /* What stands between the passes, as text that other programs take: intervals, offsets, trace. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/value.h"
@@ -61,14 +62,19 @@ const onv_report_format onv_format_dump_intervals = {
 
 /* --- Plan -------------------------------------------------------------------------------------- */
 
+static onv_status need_plan(const onv_report_job *job, const onv_view *view)
+{
+    if (view->plan_offsets != NULL) return ONV_OK;
+    return onv_fail(job->err, ONV_ERR_USAGE,
+                    "the plan is that of the runtime arena, which was not asked for: add arena "
+                    "to --runtime");
+}
+
 static onv_status write_plan(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
     ONV_TRY(need_sizes(job, view, "plan"));
-    if (view->plan_offsets == NULL)
-        return onv_fail(job->err, ONV_ERR_USAGE,
-                        "the plan is that of the runtime arena, which was not asked for: add arena "
-                        "to --runtime");
+    ONV_TRY(need_plan(job, view));
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
     for (uint32_t i = 0; i < view->live->timeline.buffers.count && !job->out->failed; i++) {
         const onv_buffer *b = &view->live->timeline.buffers.at[i];
@@ -84,6 +90,108 @@ const onv_report_format onv_format_dump_plan = {
     .name = "plan",
     .summary = "the intervals with the offsets that the runtime arena has",
     .write = write_plan,
+};
+
+/* --- Plan as a header --------------------------------------------------------------------------- */
+
+enum { MOST_ID_CHARS = 200 };
+
+static bool is_id_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* An identifier that no other buffer has, behind a prefix: the label with _ for what C does not take,
+ * and the row where two are alike then. NULL without memory. */
+static const char *make_id(onv_strings *taken, onv_arena *arena, const char *label, uint32_t row)
+{
+    char text[MOST_ID_CHARS + 1];
+    size_t n = 0;
+    for (; label[n] != '\0' && n < MOST_ID_CHARS; n++)
+        text[n] = is_id_char(label[n]) ? label[n] : '_';
+    text[n] = '\0';
+    const char *id = onv_arena_strndup(arena, text, n);
+    while (id != NULL && onv_interned(taken, id) != NULL)
+        id = onv_arena_printf(arena, "%s_%lu", id, (unsigned long)row);
+    return id != NULL ? onv_intern(taken, id) : NULL;
+}
+
+/* In a comment, which no name ends. */
+static void write_commented(onv_writer *out, const char *label)
+{
+    for (; *label != '\0'; label++) {
+        bool is_plain = is_id_char(*label) || strchr(" .:/-[]()#+", *label) != NULL;
+        onv_write_char(out, is_plain ? *label : '.'); /* ? could make a trigraph */
+    }
+}
+
+static uint64_t arena_bytes(const onv_view *view)
+{
+    uint64_t end = 0, rounded;
+    for (uint32_t i = 0; i < view->live->timeline.buffers.count; i++) {
+        uint64_t top = view->plan_offsets[i] + view->live->timeline.buffers.at[i].bytes;
+        if (top > end) end = top;
+    }
+    return onv_u64_round_up(end, view->plan_alignment, &rounded) ? rounded : end;
+}
+
+static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
+{
+    const onv_view *view = &job->views[0];
+    onv_writer *out = job->out;
+    for (uint32_t i = 0; i < view->live->timeline.buffers.count && !out->failed; i++) {
+        const onv_buffer *b = &view->live->timeline.buffers.at[i];
+        const char *label = b->label != NULL ? b->label : "";
+        const char *id = make_id(taken, job->arena, label, i);
+        if (id == NULL) return onv_fail_memory(job->err);
+        onv_write_format(out, "\n/* steps %lu to %lu: ", (unsigned long)b->first,
+                         (unsigned long)b->last);
+        write_commented(out, label);
+        onv_write_format(out, " */\n#define ONV_OFFSET_%s UINT64_C(%llu)\n", id,
+                         (unsigned long long)view->plan_offsets[i]);
+        onv_write_format(out, "#define ONV_BYTES_%s UINT64_C(%llu)\n", id,
+                         (unsigned long long)b->bytes);
+        onv_write_format(out, "ONV_ARENA_CHECK(%s);\n", id);
+    }
+    return ONV_OK;
+}
+
+static onv_status write_header(const onv_report_job *job)
+{
+    const onv_view *view = &job->views[0];
+    ONV_TRY(need_sizes(job, view, "header"));
+    ONV_TRY(need_plan(job, view));
+    onv_writer *out = job->out;
+    onv_write_text(out, "/* Made by onnxvram: where the values of a model lie in one arena. "
+                        "Weights are not in it. */\n"
+                        "#ifndef ONV_ARENA_H\n#define ONV_ARENA_H\n\n#include <stdint.h>\n\n");
+    onv_write_format(out, "#define ONV_ARENA_BYTES UINT64_C(%llu)\n",
+                     (unsigned long long)arena_bytes(view));
+    onv_write_format(out, "#define ONV_ARENA_ALIGNMENT UINT64_C(%llu)\n\n",
+                     (unsigned long long)view->plan_alignment);
+    onv_write_text(
+        out, "#ifdef __cplusplus\n"
+             "#define ONV_ARENA_ASSERT static_assert\n"
+             "#else\n"
+             "#define ONV_ARENA_ASSERT _Static_assert\n"
+             "#endif\n"
+             "#define ONV_ARENA_CHECK(id) \\\n"
+             "    ONV_ARENA_ASSERT(ONV_OFFSET_##id % ONV_ARENA_ALIGNMENT == 0 && \\\n"
+             "                         ONV_OFFSET_##id + ONV_BYTES_##id <= ONV_ARENA_BYTES, \\\n"
+             "                     \"lies in the arena, aligned\")\n");
+    onv_strings taken;
+    onv_strings_init(&taken, job->arena);
+    onv_status status = write_rows(job, &taken);
+    onv_strings_cleanup(&taken);
+    onv_write_text(out, "\n#endif\n");
+    return status;
+}
+
+const onv_report_format onv_format_dump_header = {
+    .id = ONV_FORMAT_DUMP_HEADER,
+    .name = "header",
+    .summary = "the plan of the runtime arena as a header of C",
+    .write = write_header,
 };
 
 /* --- Trace ------------------------------------------------------------------------------------- */

@@ -299,6 +299,23 @@ void onv_json_write_peak(const onv_json_part *job)
 }
 
 /* Another order than the file's. */
+/* A plain limit of an API is passed by one buffer alone. */
+static void write_largest_buffer(const onv_json_part *job)
+{
+    onv_json *json = job->json;
+    const onv_largest *most = job->view->largest;
+    if (!onv_is_value(most->by_bytes.value)) return;
+    onv_json_key(json, "largest_buffer");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "name",
+                        onv_model_value(job->view->model, most->by_bytes.value)->name);
+    onv_json_put_u64(json, "bytes", most->by_bytes.bytes);
+    onv_json_put_u64(json, "elements", most->by_bytes.elems);
+    onv_json_put_u64(json, "over_webgpu_binding", most->n_over_binding);
+    onv_json_put_u64(json, "over_tensorrt_volume", most->n_over_elems);
+    onv_json_close(json);
+}
+
 static void write_order(const onv_json_part *job)
 {
     const onv_order_result *order = job->view->order;
@@ -546,10 +563,21 @@ static void write_sessions(const onv_json_part *job)
 }
 
 static void (*const parts[])(const onv_json_part *job) = {
-    write_model,   onv_json_write_open, write_tensors,  write_nodes,
-    write_regions, onv_json_write_peak, write_order,    onv_json_write_runtimes,
-    write_fit,     write_gate,          write_sessions, write_training,
-    write_replays, write_diagnostics,
+    write_model,
+    onv_json_write_open,
+    write_tensors,
+    write_nodes,
+    write_regions,
+    onv_json_write_peak,
+    write_largest_buffer,
+    write_order,
+    onv_json_write_runtimes,
+    write_fit,
+    write_gate,
+    write_sessions,
+    write_training,
+    write_replays,
+    write_diagnostics,
 };
 
 static onv_status write_json(const onv_report_job *job)

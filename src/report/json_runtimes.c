@@ -58,6 +58,7 @@ static void write_runtime(onv_json *json, const onv_runtime_result *r)
         onv_json_put_u64(json, "activation_peak_bytes", r->activation_bytes);
     if (strcmp(name, "arena") == 0) {
         onv_json_put_u64(json, "lower_bound_bytes", r->lower_bound_bytes);
+        if (r->alignment > 1) onv_json_put_u64(json, "alignment_bytes", r->alignment);
         onv_json_key(json, "optimal");
         onv_json_bool(json, r->optimal);
     } else if (strcmp(name, "ort") == 0) {

@@ -10,6 +10,7 @@
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
+#include "graph/largest.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "order/order.h"
@@ -25,8 +26,10 @@
 typedef struct onv_view {
     const struct onv_view *example; /* the model with usual sizes for its free dims; NULL: none */
     const onv_model *model;
+    const onv_model *unbound; /* the same with nothing bound; NULL: it was not made */
     const onv_infer_info *infer;
     const onv_live *live;
+    const onv_largest *largest;
     const onv_formula *formula;
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
@@ -35,6 +38,7 @@ typedef struct onv_view {
     const onv_live *rewritten_live;
     bool dumps_rewritten;          /* it is what a dump of the graph shows */
     const uint64_t *plan_offsets;  /* of live's intervals; NULL: no plan was made */
+    uint64_t plan_alignment;       /* that they are multiples of */
     const onv_training *training;  /* NULL, or without an optimizer: not asked for */
     const onv_timeline *trained;   /* its program, that of the last plan; NULL: not there */
     const onv_levers *levers;      /* NULL: not computed */

@@ -123,6 +123,7 @@ static onv_status take_one_path(onv_timeline *t, onv_error *err)
 static onv_status plan_all(const onv_runtime_options *options, onv_execution *made, onv_error *err)
 {
     onv_plan_options how = {.effort = options->plan_effort,
+                            .alignment = options->plan_alignment,
                             .cancelled = options->cancelled,
                             .cancel_context = options->cancel_context};
     ONV_TRY(onv_plan_timeline(&made->timeline, &how, &made->plan, &made->placement, err));
@@ -206,7 +207,7 @@ const uint64_t *onv_runtime_offsets(const onv_execution *made, const onv_live *l
                                     onv_arena *arena)
 {
     uint64_t *offsets = ONV_ARENA_ARRAY(arena, uint64_t, live->timeline.buffers.count);
-    uint64_t weights = sum_weights(&made->timeline);
+    uint64_t weights = made->plan.below;
     size_t first =
         made->timeline.buffers.count - live->timeline.buffers.count; /* weights stand before */
     for (uint32_t i = 0; offsets != NULL && i < live->timeline.buffers.count; i++) {
@@ -256,6 +257,7 @@ static onv_status run(const onv_runtime *runtime, onv_model *model, const onv_li
     onv_runtime_options how = options != NULL ? *options : (onv_runtime_options){0};
     *result = (onv_runtime_result){.runtime = runtime, .rewritten = how.rewritten};
     *made = (onv_execution){0};
+    result->alignment = how.plan_alignment;
     if (how.ort != NULL) onv_ort_settings_arena(how.ort, &how.alloc.bfc);
     result->ort = how.ort != NULL ? *how.ort : onv_ort_settings_default;
     onv_status status = execute(model, live, &how, is_placed, result, made, err);

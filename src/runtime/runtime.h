@@ -39,6 +39,7 @@ typedef struct onv_runtime_result {
     uint64_t locals_peak_bytes, inplace_peak_bytes;
     /* arena */
     uint64_t lower_bound_bytes;
+    uint64_t alignment; /* of offsets; 0: 1 */
     bool optimal;
     /* ort: of the order of initializers that needs most; with another order as little as low_bytes may
      * be reserved (others: as much). */
@@ -56,6 +57,7 @@ typedef struct onv_runtime_options {
     onv_lower_options lower;          /* how eager PyTorch runs the model */
     const onv_ort_settings *ort;      /* NULL: onv_ort_settings_default */
     uint64_t plan_effort;             /* of the offset planner; 0: its default */
+    uint64_t plan_alignment;          /* likewise */
     const onv_rewritten *rewritten;   /* whose model the runtime is given; NULL: the file's */
     bool (*cancelled)(void *context); /* ends the search for a plan, with a failure; may be NULL */
     void *cancel_context;

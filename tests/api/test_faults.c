@@ -66,7 +66,7 @@ static onv_status plan(const call *c, onv_error *error)
 {
     size_t left = c->room;
     onv_plan_info info = {.height = 77};
-    onv_status status = onv_plan_file(c->path, 0, 0, take, &left, &info, error);
+    onv_status status = onv_plan_file(c->path, 0, 0, 0, take, &left, &info, error);
     assert_true(status == ONV_OK || info.height == 77);
     return status;
 }

@@ -271,6 +271,11 @@ static void values_that_no_option_takes(void **state)
         {"--order optmal", "did you mean 'optimal'?"},
         {"--train adamv", "did you mean 'adam'?"},
         {"--train sgd --checkpoint block", "did you mean 'blocks'?"},
+        {"--align 24", "--align 256, not '24'"},
+        {"--align 0", "not '0'"},
+        {"--align 64 --runtime torch", "add arena to --runtime"},
+        {"--onnx-out new.onnx --precision fp16", "leave --precision out"},
+        {"--onnx-out new.onnx " TRAINEE, "give one, not 2"},
         {"--formula=rust", "text, python or c, not 'rust'"},
         {"--json --json=other.json", "twice"},
         {"-Z", "'-Z'"},
@@ -292,6 +297,26 @@ static void values_that_no_option_takes(void **state)
     }
 }
 
+/* Weights in files of their own are found from the model's folder. */
+static void the_model_stays_beside_its_weights(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,4]");
+    model_weight(m, "w", "f32[4,4]");
+    model_node(m, "MatMul", "mm", "x w", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("beside.onnx", m);
+    program_expect("-q beside.onnx --onnx-out /tmp/beside.onnx >/dev/null", 2,
+                   "as in --onnx-out new-beside.onnx");
+    program_expect("-q beside.onnx --onnx-out new.onnx && ls", 0, "new.onnx");
+    program_expect("-q new.onnx --onnx-out new.onnx --csv", 0, "y,output,float32,4x4");
+    program_expect("-q beside.onnx --onnx-out - | grep -ac onnxvram.peak_bytes", 0, "1");
+    program_expect("-q beside.onnx --limit output=100 --onnx-out small.onnx >/dev/null", 1,
+                   "--limit output=N");
+    program_expect("-q small.onnx", 1, "cannot be opened");
+}
+
 static void options_of_plan(void **state)
 {
     (void)state;
@@ -301,6 +326,8 @@ static void options_of_plan(void **state)
     program_expect("plan i.csv --capacity 15", 0, "optimal");
     program_expect("plan i.csv --capacity 0", 2, "a size, not '0'");
     program_expect("plan i.csv --capacity some", 2, "'some'");
+    program_expect("plan i.csv --align 8 -o o.csv && grep -cE ',(0|8|16)$' o.csv", 0, "3");
+    program_expect("plan i.csv --align 12", 2, "power of two, as in --align 256, not '12'");
     program_expect("plan i.csv --effort hard", 2, "'hard'");
     program_expect("plan i.csv --capacity", 2, "needs a value");
     program_expect("plan i.csv --sideways", 2, "'--sideways' is unknown");
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(colours_are_there_when_asked_for),
         cmocka_unit_test(operators_are_taught),
         cmocka_unit_test(values_that_no_option_takes),
+        cmocka_unit_test(the_model_stays_beside_its_weights),
         cmocka_unit_test(options_of_plan),
         cmocka_unit_test(options_of_simulate),
     };

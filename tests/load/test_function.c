@@ -11,6 +11,7 @@
 
 #include "load/bytes.h"
 #include "load/load.h"
+#include "onnxvram/onnxvram.h"
 
 /* Functions of these tests live in the domain "f". */
 static msg *function(const char *name, const char *inputs, const char *outputs)
@@ -496,9 +497,60 @@ static void a_default_that_holds_itself(void **state)
     refuse(model_of("x", "y", call("F", "k", "x", "y"), f), ONV_ERR_MODEL, "stands in none");
 }
 
+static bool count_bytes(void *context, const char *text, size_t bytes)
+{
+    (void)text;
+    *(size_t *)context += bytes;
+    return true;
+}
+
+/* p is used before q: the search runs what uses p between the nodes of the function, and the file has one
+ * node for both of them. */
+static void an_order_that_parts_a_function(void **state)
+{
+    (void)state;
+    msg *f = body(function("F", "x", "p q"), m_node("Relu", "", "x", "p"));
+    f = body(f, with_attr(m_node("Concat", "", "x x x x", "q"), m_attr_int("axis", 0)));
+    msg *graph = m_graph("x:f32[64]", "y:f32");
+    m_put(graph, G_NODE, call("F", "parted", "x", "p q"));
+    m_put(graph, G_NODE, m_node("ReduceSum", "one", "p", "r"));
+    m_put(graph, G_NODE, m_node("ReduceSum", "two", "q", "s"));
+    m_put(graph, G_NODE, m_node("Add", "both", "r s", "y"));
+    msg *file = m_model(graph);
+    m_put(file, M_OPSET, m_opset("f", 1));
+    m_put(file, M_FUNCTION, f);
+    static const char *const orders[] = {"model", "optimal"};
+    for (size_t i = 0; i < 2; i++) {
+        onv_options options = onv_options_default();
+        options.onnx_out = true;
+        options.order = orders[i];
+        options.runtimes = "ideal";
+        onv_analysis *a;
+        onv_error error;
+        size_t written = 0;
+        if (onv_analysis_new_from_memory(file->at, file->count, "m", &options, &a, &error) !=
+            ONV_OK)
+            fail_msg("%s", error.message);
+        const onv_analysis *const all[] = {a};
+        onv_status status =
+            onv_report(all, 1, ONV_FORMAT_ONNX, NULL, count_bytes, &written, &error);
+        if (i == 0) {
+            assert_int_equal(status, ONV_OK);
+            assert_true(written > file->count);
+        } else {
+            assert_int_equal(status, ONV_ERR_USAGE);
+            assert_non_null(strstr(error.message, "onnx.inliner"));
+            assert_non_null(strstr(error.node, "parted/"));
+        }
+        onv_analysis_destroy(a);
+    }
+    m_free(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_order_that_parts_a_function),
         cmocka_unit_test(a_body_takes_the_place_of_the_call),
         cmocka_unit_test(a_call_without_a_name),
         cmocka_unit_test(functions_call_functions),

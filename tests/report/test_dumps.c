@@ -269,11 +269,82 @@ static void without_an_arena_there_is_no_plan(void **state)
     model_free(m);
 }
 
+/* Names are text of the model's: in the header they end no comment and make no macro of another value's. */
+static void the_header_has_a_name_for_each(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "a-b", "f32[3]");
+    model_node(m, "Relu", "0", "a-b", "a_b", "");
+    model_node(m, "Relu", "1", "a_b", "a*/\n#error\\", "");
+    model_node(m, "Relu", "2", "a*/\n#error\\", "a_b_1", "");
+    model_output(m, "a_b_1", "f32");
+    onv_options options = onv_options_default();
+    options.align = 16;
+    onv_analysis *a = model_analyse(m, &options);
+    char *text = report_text(a, ONV_FORMAT_DUMP_HEADER, NULL);
+    expect_contains(text, "#define ONV_ARENA_ALIGNMENT UINT64_C(16)\n");
+    expect_contains(text, "#define ONV_ARENA_BYTES UINT64_C(32)\n");
+    expect_contains(text, "#define ONV_BYTES_a_b UINT64_C(12)\n");
+    expect_contains(text, "#define ONV_BYTES_a_b_1 UINT64_C(12)\n");
+    expect_contains(text, "#define ONV_BYTES_a_b_1_3 UINT64_C(12)\n");
+    expect_contains(text, "#define ONV_BYTES_a____error_ UINT64_C(12)\n");
+    expect_contains(text, ": a./.#error. */\n");
+    assert_int_equal(count_parts(text, "\nONV_ARENA_CHECK("), 4);
+    free(text);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* Sizes and the bound are those of what is rounded up. */
+static void the_plan_is_aligned(void **state)
+{
+    (void)state;
+    for (uint64_t align = 1; align <= 4096; align *= 64) {
+        model *m = diamond("f32[4,64]");
+        onv_options options = onv_options_default();
+        options.align = align;
+        options.runtimes = "arena";
+        onv_analysis *a = model_analyse(m, &options);
+        onv_runtime_info arena;
+        assert_true(onv_analysis_runtime(a, 0, &arena));
+        assert_int_equal(arena.weight_bytes, 1024);
+        /* The weight below and four values at once. */
+        uint64_t each = align > 1024 ? align : 1024;
+        assert_int_equal(arena.held_bytes, 5 * each);
+        char *text = report_text(a, ONV_FORMAT_DUMP_PLAN, NULL);
+        for (const char *at = text; (at = strchr(at, '\n')) != NULL && at[1] != '\0';) {
+            const char *end = strchr(++at, '\n'), *offset = end;
+            while (offset[-1] != ',') offset--;
+            assert_int_equal(strtoull(offset, NULL, 10) % align, 0);
+        }
+        free(text);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+    onv_options wrong = onv_options_default();
+    model *m = diamond("f32[4,64]");
+    size_t size;
+    const unsigned char *bytes = model_bytes(m, &size);
+    onv_analysis *a;
+    onv_error error;
+    wrong.align = 24;
+    assert_int_equal(onv_analysis_new_from_memory(bytes, size, NULL, &wrong, &a, &error),
+                     ONV_ERR_USAGE);
+    wrong.align = 16;
+    wrong.runtimes = "ideal";
+    assert_int_equal(onv_analysis_new_from_memory(bytes, size, NULL, &wrong, &a, &error),
+                     ONV_ERR_USAGE);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_the_one_that_was_reported),
         cmocka_unit_test(plans_of_branches_and_bodies),
+        cmocka_unit_test(the_header_has_a_name_for_each),
+        cmocka_unit_test(the_plan_is_aligned),
         cmocka_unit_test(without_an_arena_there_is_no_plan),
         cmocka_unit_test(intervals_are_half_open),
         cmocka_unit_test(the_trace_stands_in_step_order),

@@ -1,0 +1,60 @@
+/* The largest buffer beside the limits of WebGPU and TensorRT: both sides of each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "support/onnx_writer.h"
+
+static bool is_noted(const onv_analysis *a, const char *code, const char *part)
+{
+    onv_diagnostic diagnostic;
+    for (size_t i = 0; onv_analysis_diagnostic(a, i, &diagnostic); i++)
+        if (strcmp(diagnostic.code, code) == 0) return strstr(diagnostic.message, part) != NULL;
+    return false;
+}
+
+/* A value and a weight of these types: which of the two limits is passed. */
+static void limits_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *weight;
+        bool binding, volume;
+        const char *name;
+    } cases[] = {
+        {"f32[4]", "f32[33554432]", false, false, ""},
+        {"f32[4]", "f32[33554433]", true, false, "'w' has 134217732 bytes"},
+        {"f32[33554432]", "f32[1]", false, false, ""},
+        {"f32[33554433]", "f32[1]", true, false, "'x' has 134217732 bytes"},
+        {"f32[4]", "i8[2147483647]", true, false, "'w'"},
+        {"f32[4]", "i8[2147483648]", true, true, "'w' has 2147483648"},
+        {"f32[batch,4]", "f32[1]", false, false, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", cases[i].value);
+        model_weight(m, "w", cases[i].weight);
+        model_node(m, "Relu", "r", "x", "y", "");
+        model_node(m, "Identity", "i", "w", "v", "");
+        model_output(m, "y", "f32");
+        onv_options options = onv_options_default();
+        options.runtimes = "ideal";
+        onv_analysis *a = model_analyse(m, &options);
+        if (is_noted(a, "largest-binding", cases[i].name) != cases[i].binding ||
+            is_noted(a, "largest-volume", cases[i].name) != cases[i].volume)
+            fail_msg("case %zu", i);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(limits_are_told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
