@@ -529,6 +529,41 @@ static void statements_tell_what_names_hold(void **state)
     }
 }
 
+/* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
+static void statements_overwrite(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *aten, *line, *reader; /* what is read once more */
+        bool overwrites;
+    } cases[] = {
+        {"Add", "aten.add.Tensor", "a += b", "b", true},
+        {"Mul", "aten.mul.Tensor", "a *= b", "b", true},
+        {"Sub", "aten.sub.Tensor", "a -= b", "b", true},
+        {"Add", "aten.add.Tensor", "a += b", "a", false},
+        {"Add", "aten.add.Tensor", "a = a + b", "b", false},
+        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false},
+        {"Add", "aten.add.Tensor", "c += a + b", "b", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_node(m, "Neg", "0", "x", "a", "");
+        model_node(m, "Exp", "1", "x", "b", "");
+        model_source(m, "net", "one");
+        model_class(m, "Net", cases[i].aten);
+        model_statement(m, 10, cases[i].line);
+        model_node(m, cases[i].op, "2", "a b", "c", "");
+        model_node(m, "Neg", "3", cases[i].reader, "d", "");
+        model_node(m, "Add", "4", "c d", "y", "");
+        model_output(m, "y", "f32");
+        run(&p, m, NULL);
+        if ((find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
+        drop(&p);
+    }
+}
+
 static void encoder_node(model *m, const char *op, const char *in, const char *out,
                          const char *attributes)
 {
@@ -642,6 +677,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
