@@ -12,6 +12,7 @@
 
 #include "eager/inference.h"
 #include "graph/storage.h"
+#include "support/encoder.h"
 #include "support/flow.h"
 #include "support/nested.h"
 
@@ -564,21 +565,10 @@ static void statements_overwrite(void **state)
     }
 }
 
-static void encoder_node(model *m, const char *op, const char *in, const char *out,
-                         const char *attributes)
-{
-    model_source(m, "layers.0", "call");
-    model_class(m, "torch.nn.modules.transformer.TransformerEncoderLayer", "aten.call.default");
-    model_node(m, op, "", in, out, attributes);
-}
-
-/* A layer of nn.TransformerEncoder: 2 x 4 rows of 16 values, 2 heads, 32 values between. The call holds the
- * packed projection until it has the one behind the attention, and adds in place. */
+/* The call holds the packed projection until it has the one behind the attention, and adds in place. */
 static void encoder_layers_take_the_fast_path(void **state)
 {
     (void)state;
-    static const int64_t heads[] = {2, 2, 4, 8}, rows[] = {2, 4, 16}, from[] = {0}, to[] = {16},
-                         axis[] = {2};
     static const struct {
         onv_lower_options how;
         const char *perm;
@@ -594,39 +584,99 @@ static void encoder_layers_take_the_fast_path(void **state)
         pass p;
         onv_lower_options how = cases[i].how;
         how.reports = true;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[2,4,16]");
-        model_weight(m, "layers.0.qkv.weight", "f32[16,48]");
-        model_weight(m, "layers.0.out.weight", "f32[16,16]");
-        model_weight(m, "layers.0.linear1.weight", "f32[16,32]");
-        model_weight(m, "layers.0.linear2.weight", "f32[32,16]");
-        model_weight(m, "layers.0.norm.weight", "f32[16]");
-        model_ints(m, "heads", 4, heads);
-        model_ints(m, "rows", 3, rows);
-        model_ints(m, "from", 1, from);
-        model_ints(m, "to", 1, to);
-        model_ints(m, "axis", 1, axis);
-        encoder_node(m, "Transpose", "x", "t", cases[i].perm);
-        encoder_node(m, "MatMul", "t layers.0.qkv.weight", "qkv", "");
-        encoder_node(m, "Slice", "qkv from to axis", "q", "");
-        encoder_node(m, "Reshape", "q heads", "scores", "");
-        encoder_node(m, "Softmax", "scores", "p", "");
-        encoder_node(m, "Reshape", "p rows", "v", "");
-        encoder_node(m, "MatMul", "v layers.0.out.weight", "o", "");
-        encoder_node(m, "Add", "x o", "a", "");
-        encoder_node(m, "LayerNormalization", "a layers.0.norm.weight", "n", "");
-        encoder_node(m, "MatMul", "n layers.0.linear1.weight", "f", "");
-        encoder_node(m, "Relu", "f", "r", "");
-        encoder_node(m, "MatMul", "r layers.0.linear2.weight", "h", "");
-        encoder_node(m, "Add", "n h", "b", "");
-        encoder_node(m, "LayerNormalization", "b layers.0.norm.weight", "y", "");
-        model_output(m, "y", "f32");
+        model *m = encoder_layer(cases[i].perm);
         run(&p, m, &how);
         uint64_t weights = 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16), row = 4 * 2 * 4 * 16;
         uint64_t fast = weights + (1 + 3 + 1 + 1) * row; /* x, projection, attention, its product */
         if ((p.peak.bytes == fast) != cases[i].is_fast)
             fail_msg("case %zu: %llu of %llu, %zu notes", i, (unsigned long long)p.peak.bytes,
                      (unsigned long long)fast, p.f.model.diags.count);
+        drop(&p);
+    }
+}
+
+/* A list that has a name holds what operations joined. */
+static void lists_hold_what_is_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *aten;
+        uint32_t last_a;
+    } cases[] = {
+        {"c = torch.cat(found, 1)", "aten.cat.default", 4},
+        {"c = torch.cat([a, b], 1)", "aten.cat.default", 2},
+        {"c = torch.stack(found)", "aten.stack.default", 4},
+        {"c = torch.hstack(found)", "aten.cat.default", 2}, /* a function between */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const ops[][3] = {{"Neg", "x", "a"},
+                                             {"Neg", "a", "b"},
+                                             {"Concat", "a b", "c"},
+                                             {"Neg", "c", "d"},
+                                             {"Neg", "d", "y"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 5; k++) {
+            static const char *const lines[] = {"found.append(f(x))", "found.append(f(a))", NULL,
+                                                "d = f(c)", "return f(d)"};
+            model_source(m, "net", "neg");
+            model_class(m, "Net", k == 2 ? cases[i].aten : "aten.neg.default");
+            model_statement(m, 10 + k, k == 2 ? cases[i].line : lines[k]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], k == 2 ? "axis=1" : "");
+        }
+        model_output(m, "y", "f32");
+        run(&p, m, NULL);
+        if (find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].line, find(&p, "a")->last);
+        drop(&p);
+    }
+}
+
+/* The exporter transposes a key of four axes as one of three: the call is one kernel all the same. */
+static void keys_are_turned_in_three_axes(void **state)
+{
+    (void)state;
+    static const char call[] = "aten.scaled_dot_product_attention.default";
+    static const struct {
+        const char *aten; /* of what makes three axes of the key */
+        int64_t back[4];
+        const char *operations;
+    } cases[] = {{call, {2, 2, 8, 6}, " efficient_attention"},
+                 {"aten.reshape.default", {2, 2, 8, 6}, " view permute view efficient_attention"},
+                 {call,
+                  {2, 2, 6, 8},
+                  " view permute reshape expand view expand view bmm view Softmax expand view "
+                  "expand view bmm view"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const ops[][3] = {
+            {"Reshape", "k three", "k1"}, {"Transpose", "k1", "k2"}, {"Reshape", "k2 four", "k3"},
+            {"MatMul", "q k3", "s"},      {"Softmax", "s", "p"},     {"MatMul", "p v", "o"}};
+        pass p;
+        onv_lower_options how = {.attention = ONV_ATTENTION_AUTO};
+        model *m = model_new(17);
+        /* Of as many rows as columns where the key stays as it is. */
+        const char *query = i == 2 ? "f32[2,2,6,6]" : "f32[2,2,6,8]";
+        model_input(m, "x", query);
+        model_input(m, "y", "f32[2,2,6,8]");
+        model_input(m, "z", i == 2 ? "f32[2,2,8,8]" : "f32[2,2,6,8]");
+        model_node(m, "Neg", "", "x", "q", "");
+        model_node(m, "Neg", "", "y", "k", "");
+        model_node(m, "Neg", "", "z", "v", "");
+        model_ints(m, "three", 3, (const int64_t[]){4, 6, 8});
+        model_ints(m, "four", 4, cases[i].back);
+        for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
+            model_source(m, "at", "sdpa");
+            model_class(m, "Net", n == 0 ? cases[i].aten : call);
+            model_node(m, ops[n][0], "", ops[n][1], ops[n][2], n == 1 ? "perm=[0,2,1]" : "");
+        }
+        model_output(m, "o", "f32");
+        run(&p, m, &how);
+        char names[256] = "";
+        for (uint32_t k = 3; k < p.t.steps.count; k++)
+            snprintf(names + strlen(names), sizeof names - strlen(names), " %s",
+                     p.t.steps.at[k].label);
+        if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
         drop(&p);
     }
 }
@@ -678,6 +728,8 @@ int main(void)
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(statements_overwrite),
+        cmocka_unit_test(lists_hold_what_is_joined),
+        cmocka_unit_test(keys_are_turned_in_three_axes),
         cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),
