@@ -530,6 +530,42 @@ static void statements_tell_what_names_hold(void **state)
     }
 }
 
+/* Three calls of one layer, as those that share weights have: `y` of one call is gone when the next begins,
+ * whose argument is what the one before gave. */
+static void shared_layers_are_called_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *line;
+        uint32_t last_a, last_b;
+    } cases[] = {{"layers.0", "h = self.layers[0](h)", 1, 3}, {"layer", "h = self.layer(h)", 2, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "d", "e", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 6; k++) {
+            bool is_inside = k % 2 == 0;
+            char modules[96], lines[256];
+            snprintf(modules, sizeof modules, "%s%s%s%s", cases[i].module, is_inside ? "', '" : "",
+                     is_inside ? cases[i].module : "", is_inside ? ".inner" : "");
+            snprintf(lines, sizeof lines, "%s\n  File \"n.py\", line %s", cases[i].line,
+                     is_inside ? "20, in forward\n    y = self.inner(x)\n"
+                                 "  File \"n.py\", line 30, in forward\n    return f(x)"
+                               : "21, in forward\n    return f(y)");
+            model_source(m, modules, "neg");
+            model_class(m, is_inside ? "Layer', 'Inner" : "Layer", "aten.neg.default");
+            model_trace(m, lines);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        run(&p, m, NULL);
+        if (find(&p, "a")->last != cases[i].last_a || find(&p, "b")->last != cases[i].last_b)
+            fail_msg("%s: a %u, b %u", cases[i].line, find(&p, "a")->last, find(&p, "b")->last);
+        drop(&p);
+    }
+}
+
 /* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
 static void statements_overwrite(void **state)
 {
@@ -727,6 +763,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(shared_layers_are_called_again),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(keys_are_turned_in_three_axes),
