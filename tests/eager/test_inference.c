@@ -10,67 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eager/inference.h"
-#include "graph/storage.h"
+#include "eager/pass.h"
 #include "support/encoder.h"
-#include "support/flow.h"
 #include "support/nested.h"
-
-typedef struct pass {
-    model *m;
-    flow f;
-    onv_timeline t;
-    onv_peak peak;
-} pass;
-
-/* Takes the model over. */
-static void run(pass *p, model *m, const onv_lower_options *options)
-{
-    onv_error err = {0};
-    onv_eager eager;
-    bool *is_host;
-    onv_lower_options how = options != NULL ? *options : (onv_lower_options){0};
-    how.inference = true;
-    p->m = m;
-    flow_open_model(&p->f, m, NULL);
-    assert_int_equal(onv_mark_host_values(&p->f.model, &p->f.live, &is_host, &err), ONV_OK);
-    onv_status status = onv_eager_lower(&p->f.model, &p->f.live, is_host, &how, &eager, &err);
-    if (status == ONV_OK) status = onv_eager_check(&eager, &err);
-    if (status == ONV_OK) status = onv_inference_build(&p->f.model, &eager, &how, &p->t, &err);
-    if (status == ONV_OK) status = onv_timeline_peak(&p->t, &p->peak, NULL, &err);
-    onv_eager_cleanup(&eager);
-    if (status != ONV_OK) fail_msg("%s (%s)", err.message, err.node);
-}
-
-static void drop(pass *p)
-{
-    onv_timeline_cleanup(&p->t);
-    flow_close(&p->f);
-    model_free(p->m);
-}
-
-static bool ends_with(const char *path, const char *name)
-{
-    size_t length = strlen(path), n = strlen(name);
-    return length == n
-               ? strcmp(path, name) == 0
-               : length > n && path[length - n - 1] == '/' && strcmp(path + length - n, name) == 0;
-}
-
-/* The buffer of a value; NULL: it has no memory of its own. */
-static const onv_buffer *find(const pass *p, const char *name)
-{
-    for (size_t i = 0; i < p->t.buffers.count; i++)
-        if (onv_is_value(p->t.buffers.at[i].value) && ends_with(p->t.buffers.at[i].label, name))
-            return &p->t.buffers.at[i];
-    return NULL;
-}
 
 static uint64_t peak_of(model *m, const onv_lower_options *options)
 {
     pass p;
-    run(&p, m, options);
-    drop(&p);
+    pass_run(&p, m, options);
+    pass_drop(&p);
     return p.peak.bytes;
 }
 
@@ -105,10 +53,10 @@ static void expect_strides(const strides_case *c)
     model_node(m, "Reshape", "2", "b shape", "c", "");
     model_node(m, "Neg", "3", "c", "y", "");
     model_output(m, "y", "f32");
-    run(&p, m, NULL);
-    if ((find(&p, "b") == NULL) != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
-    if ((find(&p, "c") == NULL) != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
-    drop(&p);
+    pass_run(&p, m, NULL);
+    if ((pass_find(&p, "b") == NULL) != c->b_shares) fail_msg("%s of %s: b", c->op, c->input);
+    if ((pass_find(&p, "c") == NULL) != c->c_shares) fail_msg("%s of %s: c", c->op, c->input);
+    pass_drop(&p);
 }
 
 static void a_reshape_copies_where_no_strides_give_it(void **state)
@@ -157,12 +105,12 @@ static void chunks_are_views(void **state)
     model_node(m, "Reshape", "4", "e flat", "e1", "");
     model_node(m, "Sum", "5", "c1 e1", "y", "");
     model_output(m, "y", "f32");
-    run(&p, m, NULL);
+    pass_run(&p, m, NULL);
     static const char *const shared[] = {"b", "c", "d", "e", "c1"};
-    for (size_t i = 0; i < 5; i++) assert_null(find(&p, shared[i]));
-    assert_int_equal(find(&p, "e1")->bytes, 48);
+    for (size_t i = 0; i < 5; i++) assert_null(pass_find(&p, shared[i]));
+    assert_int_equal(pass_find(&p, "e1")->bytes, 48);
     assert_int_equal(p.peak.bytes, 96 + 96 + 48 + 48); /* x, a, e1, y */
-    drop(&p);
+    pass_drop(&p);
 }
 
 /* q and k come as given, are transposed and multiplied. Returns what the product copies, in floats. */
@@ -177,10 +125,10 @@ static uint64_t copied(const char *q, const char *q_perm, const char *k, const c
     model_node(m, "Transpose", "1", "k", "kt", k_perm);
     model_node(m, "MatMul", "2", "qt kt", "y", "");
     model_output(m, "y", "f32");
-    run(&p, m, NULL);
+    pass_run(&p, m, NULL);
     for (size_t i = 0; i < p.t.buffers.count; i++)
         if (!onv_is_value(p.t.buffers.at[i].value)) bytes += p.t.buffers.at[i].bytes;
-    drop(&p);
+    pass_drop(&p);
     return bytes / 4;
 }
 
@@ -226,14 +174,14 @@ static void relu_overwrites_what_nobody_else_has(void **state)
     assert_int_equal(peak_of(chain("Exp", "Relu"), NULL), 3 * 4096);
     assert_int_equal(peak_of(chain("Relu", "Relu"), NULL), 3 * 4096);
     pass p;
-    run(&p, chain("Exp", "Relu"), NULL);
-    assert_null(find(&p, "b"));
-    assert_int_equal(find(&p, "x")->last, 2);
-    assert_int_equal(find(&p, "y")->kind, ONV_BUFFER_OUTPUT);
-    drop(&p);
-    run(&p, chain("Exp", "Relu"), &apart);
-    assert_non_null(find(&p, "b"));
-    drop(&p);
+    pass_run(&p, chain("Exp", "Relu"), NULL);
+    assert_null(pass_find(&p, "b"));
+    assert_int_equal(pass_find(&p, "x")->last, 2);
+    assert_int_equal(pass_find(&p, "y")->kind, ONV_BUFFER_OUTPUT);
+    pass_drop(&p);
+    pass_run(&p, chain("Exp", "Relu"), &apart);
+    assert_non_null(pass_find(&p, "b"));
+    pass_drop(&p);
 }
 
 /* Nothing is kept for a backward: no mask, no statistics of a batch; the counter of batches is a
@@ -251,13 +199,13 @@ static void eval_drops_and_keeps_nothing(void **state)
     model_node(m, "Dropout", "1", "n - training", "d mask", "");
     model_node(m, "Exp", "2", "d", "y", "");
     model_output(m, "y", "f32");
-    run(&p, m, NULL);
-    assert_null(find(&p, "d"));
-    assert_null(find(&p, "mask"));
+    pass_run(&p, m, NULL);
+    assert_null(pass_find(&p, "d"));
+    assert_null(pass_find(&p, "mask"));
     assert_int_equal(p.peak.bytes, 3 * 1024 + 4 * 32 + 8); /* x, n, y */
-    assert_int_equal(find(&p, "mean")->kind, ONV_BUFFER_STATISTIC);
-    assert_int_equal(find(&p, "w")->kind, ONV_BUFFER_WEIGHT);
-    drop(&p);
+    assert_int_equal(pass_find(&p, "mean")->kind, ONV_BUFFER_STATISTIC);
+    assert_int_equal(pass_find(&p, "w")->kind, ONV_BUFFER_WEIGHT);
+    pass_drop(&p);
 }
 
 /* --- Branches and loops ------------------------------------------------------------------------ */
@@ -283,16 +231,16 @@ static void branches_and_bodies_by_hand(void **state)
     model_node(m, "If", "if", "c", "y", "");
     model_node(m, "Exp", "after", "y", "z", "");
     model_output(m, "z", "f32");
-    run(&p, m, &apart);
+    pass_run(&p, m, &apart);
     assert_int_equal(p.peak.bytes, 1 + 3 * 4096); /* x and two more, never both branches */
     assert_int_equal(p.t.regions.count, 3);
     assert_int_equal(p.t.regions.at[0].kind, ONV_REGION_ALTERNATIVES);
-    const onv_buffer *y = find(&p, "y");
+    const onv_buffer *y = pass_find(&p, "y");
     uint32_t becoming = 0;
     for (size_t i = 0; i < p.t.buffers.count; i++)
         becoming += p.t.buffers.at[i].becomes == (uint32_t)(y - p.t.buffers.at);
     assert_int_equal(becoming, 2);
-    drop(&p);
+    pass_drop(&p);
 }
 
 /* s is carried, y stacked: each iteration has what s comes in as and what it goes out as. */
@@ -321,15 +269,15 @@ static void loops_need_one_iteration_and_what_they_stack(void **state)
         model_node(m, "Add", "3", reads_again ? "s s0" : "s s", "y", "");
         model_output(m, "y", "f32");
         model_output(m, "stacked", "f32");
-        run(&p, m, NULL);
+        pass_run(&p, m, NULL);
         assert_int_equal(p.t.regions.count, 1);
         assert_int_equal(p.t.regions.at[0].trips, 10);
-        assert_int_equal(find(&p, "stacked")->first, p.t.regions.at[0].first);
+        assert_int_equal(pass_find(&p, "stacked")->first, p.t.regions.at[0].first);
         /* x, the stack, the state in (s0 itself, or beside it where that is read later) and out, then
          * the state out and the slice; after the loop y. */
         assert_int_equal(p.peak.bytes, 4096 * (1 + 10 + 2 + reads_again));
-        assert_int_equal(find(&p, "s_in") != NULL, reads_again);
-        drop(&p);
+        assert_int_equal(pass_find(&p, "s_in") != NULL, reads_again);
+        pass_drop(&p);
     }
 }
 
@@ -351,11 +299,11 @@ static void scans_read_views(void **state)
     model_node(m, "Scan", "scan", "s0 x", "s y", "num_scan_inputs=1");
     model_output(m, "s", "f32");
     model_output(m, "y", "f32");
-    run(&p, m, NULL);
-    assert_null(find(&p, "row"));
+    pass_run(&p, m, NULL);
+    assert_null(pass_find(&p, "row"));
     /* x, y, s0 (the caller's), the state of the iteration before, its sum; then sum and slice. */
     assert_int_equal(p.peak.bytes, 4096 * (10 + 10 + 1 + 2));
-    drop(&p);
+    pass_drop(&p);
 }
 
 /* Whatever nests: the timeline is sound (onv_inference_build checks it), one path through it needs no
@@ -369,7 +317,7 @@ static void random_nests_are_sound(void **state)
         pass p;
         onv_timeline path = {0};
         onv_peak one;
-        run(&p, nested_random(seed), &how[seed % 4]);
+        pass_run(&p, nested_random(seed), &how[seed % 4]);
         assert_int_equal(onv_timeline_path(&p.t, &path, NULL, NULL), ONV_OK);
         assert_int_equal(onv_timeline_check(&path, NULL), ONV_OK);
         assert_int_equal(onv_timeline_peak(&path, &one, NULL, NULL), ONV_OK);
@@ -378,7 +326,7 @@ static void random_nests_are_sound(void **state)
             if (p.t.buffers.at[i].kind == ONV_BUFFER_OUTPUT)
                 assert_int_equal(p.t.buffers.at[i].last, p.t.steps.count - 1);
         onv_timeline_cleanup(&path);
-        drop(&p);
+        pass_drop(&p);
     }
     for (const nested_case *c = nested_cases; c->name != NULL; c++) {
         model *m = c->build();
@@ -448,159 +396,6 @@ static void training_refuses_by_name(void **state)
     }
 }
 
-/* What a module is called with is there until it returns; what it may have a name for, on request. */
-static void calls_hold_their_arguments(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *prefix;
-        bool locals, graph_module;
-        uint32_t last_a, last_b;
-    } cases[] = {{"/", false, false, 3, 2}, {"/", true, false, 4, 3}, {"", false, false, 1, 2},
-                 {"", true, false, 1, 2},   {"/", false, true, 1, 2}, {"/", true, true, 1, 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
-                                            "Neg_1"};
-        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
-        pass p;
-        model *m = model_new(17);
-        onv_lower_options how = {.locals = cases[i].locals, .graph_module = cases[i].graph_module};
-        model_input(m, "x", "f32[4,6]");
-        for (size_t k = 0; k < 5; k++) {
-            char name[64];
-            snprintf(name, sizeof name, "%s%s", cases[i].prefix, names[k]);
-            model_node(m, "Neg", name, values[k], values[k + 1], "");
-        }
-        model_output(m, "y", "f32");
-        run(&p, m, &how);
-        assert_int_equal(find(&p, "a")->last, cases[i].last_a);
-        assert_int_equal(find(&p, "b")->last, cases[i].last_b);
-        drop(&p);
-    }
-}
-
-/* A module of its own operations and of one inside, with the lines of Python that called them. Where the
- * results of the second and third operation go: at a name that is bound again, at the end of the call, in
- * the one statement that reads them. */
-static void statements_tell_what_names_hold(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *lines[5]; /* of the forward of "net" */
-        bool locals;
-        uint32_t last_b, last_c;
-    } cases[] = {
-        {{"a = f(x)", "b = f(a)", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
-        {{"x = f(x)", "x = f(x)", "x = f(x)", "x = f(x)", "return f(x)"}, false, 2, 3},
-        {{"a = f(x)", "c, b = g(a)", "c, b = g(a)", "c = f(c)", "return f(b)"}, false, 2, 3},
-        {{"a = f(x)", "b: Tensor = f(a)", "c = f(b)", "b += f(c)", "return f(b)"}, false, 3, 4},
-        {{"a = f(x)", "b=f(a),", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
-        {{"a = f(x)", "if f(a):", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
-        {{"a = f(x)", "m['b'] = f(a)", "m['b'] = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
-        /* What a function between has names for is not told. */
-        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, false, 2, 3},
-        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 3, 3},
-        {{"a = f(x)", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))",
-          "return f(d)"},
-         true,
-         2,
-         3},
-        {{"", "", "", "", ""}, false, 2, 3},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
-        pass p;
-        model *m = model_new(17);
-        onv_lower_options how = {.locals = cases[i].locals};
-        unsigned line = 0;
-        model_input(m, "x", "f32[4,6]");
-        for (size_t k = 0; k < 5; k++) {
-            line += k == 0 || strcmp(cases[i].lines[k], cases[i].lines[k - 1]) != 0 ||
-                    strncmp(cases[i].lines[k], "x = ", 4) == 0;
-            model_source(m, "net", "neg");
-            model_class(m, "Net", "aten.neg.default");
-            model_statement(m, 10 + line, cases[i].lines[k]);
-            model_node(m, "Neg", "", values[k], values[k + 1], "");
-        }
-        model_output(m, "y", "f32");
-        run(&p, m, &how);
-        if (find(&p, "b")->last != cases[i].last_b || find(&p, "c")->last != cases[i].last_c)
-            fail_msg("case %zu: b %u, c %u", i, find(&p, "b")->last, find(&p, "c")->last);
-        drop(&p);
-    }
-}
-
-/* Three calls of one layer, as those that share weights have: `y` of one call is gone when the next begins,
- * whose argument is what the one before gave. */
-static void shared_layers_are_called_again(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *module, *line;
-        uint32_t last_a, last_b;
-    } cases[] = {{"layers.0", "h = self.layers[0](h)", 1, 3}, {"layer", "h = self.layer(h)", 2, 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const values[] = {"x", "a", "b", "c", "d", "e", "y"};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        for (uint32_t k = 0; k < 6; k++) {
-            bool is_inside = k % 2 == 0;
-            char modules[96], lines[256];
-            snprintf(modules, sizeof modules, "%s%s%s%s", cases[i].module, is_inside ? "', '" : "",
-                     is_inside ? cases[i].module : "", is_inside ? ".inner" : "");
-            snprintf(lines, sizeof lines, "%s\n  File \"n.py\", line %s", cases[i].line,
-                     is_inside ? "20, in forward\n    y = self.inner(x)\n"
-                                 "  File \"n.py\", line 30, in forward\n    return f(x)"
-                               : "21, in forward\n    return f(y)");
-            model_source(m, modules, "neg");
-            model_class(m, is_inside ? "Layer', 'Inner" : "Layer", "aten.neg.default");
-            model_trace(m, lines);
-            model_node(m, "Neg", "", values[k], values[k + 1], "");
-        }
-        model_output(m, "y", "f32");
-        run(&p, m, NULL);
-        if (find(&p, "a")->last != cases[i].last_a || find(&p, "b")->last != cases[i].last_b)
-            fail_msg("%s: a %u, b %u", cases[i].line, find(&p, "a")->last, find(&p, "b")->last);
-        drop(&p);
-    }
-}
-
-/* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
-static void statements_overwrite(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *op, *aten, *line, *reader; /* what is read once more */
-        bool overwrites;
-    } cases[] = {
-        {"Add", "aten.add.Tensor", "a += b", "b", true},
-        {"Mul", "aten.mul.Tensor", "a *= b", "b", true},
-        {"Sub", "aten.sub.Tensor", "a -= b", "b", true},
-        {"Add", "aten.add.Tensor", "a += b", "a", false},
-        {"Add", "aten.add.Tensor", "a = a + b", "b", false},
-        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false},
-        {"Add", "aten.add.Tensor", "c += a + b", "b", false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        model_node(m, "Neg", "0", "x", "a", "");
-        model_node(m, "Exp", "1", "x", "b", "");
-        model_source(m, "net", "one");
-        model_class(m, "Net", cases[i].aten);
-        model_statement(m, 10, cases[i].line);
-        model_node(m, cases[i].op, "2", "a b", "c", "");
-        model_node(m, "Neg", "3", cases[i].reader, "d", "");
-        model_node(m, "Add", "4", "c d", "y", "");
-        model_output(m, "y", "f32");
-        run(&p, m, NULL);
-        if ((find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
-        drop(&p);
-    }
-}
-
 /* The call holds the packed projection until it has the one behind the attention, and adds in place. */
 static void encoder_layers_take_the_fast_path(void **state)
 {
@@ -621,51 +416,13 @@ static void encoder_layers_take_the_fast_path(void **state)
         onv_lower_options how = cases[i].how;
         how.reports = true;
         model *m = encoder_layer(cases[i].perm);
-        run(&p, m, &how);
+        pass_run(&p, m, &how);
         uint64_t weights = 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16), row = 4 * 2 * 4 * 16;
         uint64_t fast = weights + (1 + 3 + 1 + 1) * row; /* x, projection, attention, its product */
         if ((p.peak.bytes == fast) != cases[i].is_fast)
             fail_msg("case %zu: %llu of %llu, %zu notes", i, (unsigned long long)p.peak.bytes,
                      (unsigned long long)fast, p.f.model.diags.count);
-        drop(&p);
-    }
-}
-
-/* A list that has a name holds what operations joined. */
-static void lists_hold_what_is_joined(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *line, *aten;
-        uint32_t last_a;
-    } cases[] = {
-        {"c = torch.cat(found, 1)", "aten.cat.default", 4},
-        {"c = torch.cat([a, b], 1)", "aten.cat.default", 2},
-        {"c = torch.stack(found)", "aten.stack.default", 4},
-        {"c = torch.hstack(found)", "aten.cat.default", 2}, /* a function between */
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        static const char *const ops[][3] = {{"Neg", "x", "a"},
-                                             {"Neg", "a", "b"},
-                                             {"Concat", "a b", "c"},
-                                             {"Neg", "c", "d"},
-                                             {"Neg", "d", "y"}};
-        pass p;
-        model *m = model_new(17);
-        model_input(m, "x", "f32[4,6]");
-        for (uint32_t k = 0; k < 5; k++) {
-            static const char *const lines[] = {"found.append(f(x))", "found.append(f(a))", NULL,
-                                                "d = f(c)", "return f(d)"};
-            model_source(m, "net", "neg");
-            model_class(m, "Net", k == 2 ? cases[i].aten : "aten.neg.default");
-            model_statement(m, 10 + k, k == 2 ? cases[i].line : lines[k]);
-            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], k == 2 ? "axis=1" : "");
-        }
-        model_output(m, "y", "f32");
-        run(&p, m, NULL);
-        if (find(&p, "a")->last != cases[i].last_a)
-            fail_msg("%s: %u", cases[i].line, find(&p, "a")->last);
-        drop(&p);
+        pass_drop(&p);
     }
 }
 
@@ -707,13 +464,13 @@ static void keys_are_turned_in_three_axes(void **state)
             model_node(m, ops[n][0], "", ops[n][1], ops[n][2], n == 1 ? "perm=[0,2,1]" : "");
         }
         model_output(m, "o", "f32");
-        run(&p, m, &how);
+        pass_run(&p, m, &how);
         char names[256] = "";
         for (uint32_t k = 3; k < p.t.steps.count; k++)
             snprintf(names + strlen(names), sizeof names - strlen(names), " %s",
                      p.t.steps.at[k].label);
         if (strcmp(names, cases[i].operations) != 0) fail_msg("case %zu:%s", i, names);
-        drop(&p);
+        pass_drop(&p);
     }
 }
 
@@ -745,7 +502,7 @@ static void folded_norms_run_again(void **state)
         model_node(m, "Conv", "/block/conv/Conv", inputs, "b", "");
         model_node(m, "Neg", "/Neg_1", "b", "y", "");
         model_output(m, "y", "f32");
-        run(&p, m, &how);
+        pass_run(&p, m, &how);
         /* x, weights (and the norm's other vectors), and what is around the largest step. */
         uint64_t of = 4 * 2 * 8 * 16 * 16, weights = 4 * 8 * 8 + 4 * 8;
         uint64_t more = cases[i].norms > 0 ? 3 * 4 * 8 + 8 : 0;
@@ -754,18 +511,13 @@ static void folded_norms_run_again(void **state)
         assert_int_equal(p.peak.bytes, (3 + cases[i].norms) * of + weights + more);
         assert_int_equal(p.f.model.diags.count, cases[i].norms);
         if (cases[i].norms > 0) assert_string_equal(p.f.model.diags.at[0].code, "folded-norms");
-        drop(&p);
+        pass_drop(&p);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_hold_their_arguments),
-        cmocka_unit_test(statements_tell_what_names_hold),
-        cmocka_unit_test(shared_layers_are_called_again),
-        cmocka_unit_test(statements_overwrite),
-        cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(keys_are_turned_in_three_axes),
         cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
