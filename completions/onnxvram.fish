@@ -63,6 +63,7 @@ complete -c onnxvram -n $analyse -l locals -d 'Names of modules hold values unti
 complete -c onnxvram -n $analyse -l zero-grad -x -a 'before-forward before-backward keep' -d 'Where gradients are freed'
 complete -c onnxvram -n $analyse -l optimizer-impl -x -a 'foreach fused for-loop' -d 'How the optimizer works'
 complete -c onnxvram -n $analyse -l checkpoint -x -a 'all none sqrt every= segments= blocks optimal' -d 'Checkpointing plans'
+complete -c onnxvram -n $analyse -l compile -d 'Training under torch.compile (=BUDGET)'
 complete -c onnxvram -n $analyse -l plan-out -r -d 'Write the checkpointing plan'
 complete -c onnxvram -n $analyse -l json -d 'Everything, as JSON (=FILE)'
 complete -c onnxvram -n $analyse -l csv -d 'One row per tensor, as CSV (=FILE)'

@@ -223,7 +223,9 @@ typedef struct onv_options {
     bool
         graph_module; /* the network is code that torch.fx or torch.export made: no call of an inner
                              module, and no name, holds a value longer than it is read */
-    bool no_fast_path; /* layers of nn.TransformerEncoder run operation by operation */
+    bool no_fast_path;     /* layers of nn.TransformerEncoder run operation by operation */
+    bool compile;          /* training under torch.compile, too */
+    double compile_budget; /* its activation_memory_budget, from 0 to 1 */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -232,6 +234,7 @@ static inline onv_options onv_options_default(void)
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
     options.attention_dropout = -1;
+    options.compile_budget = 1;
     return options;
 }
 
@@ -339,6 +342,17 @@ typedef struct onv_checkpoint_info {
 ONV_API bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
                                      onv_checkpoint_info *info);
 
+/* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
+typedef struct onv_compiled_info {
+    double budget;
+    uint64_t saved_activation_bytes, peak_bytes;
+    uint64_t recompute_macs, pass_macs; /* as above */
+    size_t saved;                       /* tensors that the network keeps */
+} onv_compiled_info;
+
+/* False where it was not asked for. */
+ONV_API bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info);
+
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
     bool fits;               /* for every runtime asked for, at the upper end of the estimates */
@@ -442,7 +456,10 @@ typedef enum onv_format {
     ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
     ONV_FORMAT_FORMULA_PYTHON, /* Python, */
     ONV_FORMAT_FORMULA_C,      /* C */
-    ONV_FORMAT_MARKDOWN        /* a summary for a pull request */
+    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON       /* JSON */
 } onv_format;
 
 typedef struct onv_report_options {

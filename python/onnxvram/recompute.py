@@ -1,9 +1,9 @@
 # Checkpoints between any two operations of a network as it is written.
 #
 # While the forward pass runs, the operations of a segment are noted, with what comes in from outside.  What autograd
-# would keep of tensors made inside is not kept: when backward asks for it, the noted operations run once more.  As with
-# torch.utils.checkpoint(use_reentrant=False), but a segment need not be a function, running statistics move once, and
-# results of the operations in `keep` stay, so that these do not run again.
+# would keep of tensors made inside is not kept: when backward first asks for some of it, the noted operations run once
+# more, those alone that lead to what autograd would have kept.  Results of operations in `keep` stay, so that neither
+# these nor what comes before them runs again.  Running statistics move once, random numbers are the same again.
 import collections
 
 import torch
@@ -11,6 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter, tree_map_only
 
 Ref = collections.namedtuple("Ref", "number")  # of a tensor, among the arguments of a noted operation
+
+RESULT_SAVERS = {"relu", "sigmoid", "tanh", "softmax", "log_softmax", "exp", "sqrt", "rsqrt", "reciprocal", "elu"}
 
 
 def refs_of(given):
@@ -29,72 +31,130 @@ def kind_of(func):
     name = func.overloadpacket.__name__.strip("_")
     if name in ("mm", "addmm", "bmm", "baddbmm", "linear"):
         return "product"
-    for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "convolution"):
+    if name == "safe_softmax":
+        return "softmax"
+    for kind in ("batch_norm", "layer_norm", "group_norm", "max_pool", "avg_pool", "convolution", "upsample"):
         if kind in name and "backward" not in name:
             return kind
     return name
 
 
+def writes(func, args):
+    """The arguments that it works in place on."""
+    return [arg for arg, formal in zip(args, func._schema.arguments)
+            if isinstance(arg, (torch.Tensor, Ref)) and formal.alias_info is not None and formal.alias_info.is_write]
+
+
+def random_state():
+    cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
+
+
+class Operation:
+    def __init__(self, func, given):
+        self.func, self.given = func, given
+        self.reads, self.made = set(refs_of(given)), []  # numbers; None: no tensor
+        self.overwritten = [ref.number for ref in writes(func, given[0])]
+        self.views = []  # of what it overwrites: their numbers before it and behind it
+        self.kept = {}  # results that stay, by number
+        self.random = random_state() if torch.Tag.nondeterministic_seeded in func.tags else None
+
+    def run(self, values, held):
+        """Adds its results to the values; those in `held` stay as they are."""
+        spoiled = {values[number].untyped_storage()._cdata for number in self.overwritten}
+        given = {number: values[number] for number in self.reads}
+        for number in held if spoiled else ():
+            if number in values and values[number].untyped_storage()._cdata in spoiled:
+                values[number] = values[number].clone()
+        args, kwargs = tree_map_only(Ref, lambda ref: given[ref.number], self.given, is_leaf=is_ref)
+        if kind_of(self.func) == "batch_norm":  # its running statistics have moved
+            args = [arg.clone() if k in (3, 4) and arg is not None else arg for k, arg in enumerate(args)]
+        out = self.func(*args, **kwargs) if self.random is None else self.draw_again(args, kwargs)
+        values.update((number, x) for number, x in zip(self.made, tree_iter(out)) if number is not None)
+        values.update((new, given[old]) for old, new in self.views)
+
+    def draw_again(self, args, kwargs):
+        state, cuda_state = self.random
+        with torch.random.fork_rng([] if cuda_state is None else [torch.cuda.current_device()]):
+            torch.set_rng_state(state)
+            if cuda_state is not None:
+                torch.cuda.set_rng_state(cuda_state)
+            return self.func(*args, **kwargs)
+
+
 class Segment:
     def __init__(self, parent):
         self.parent = parent
-        self.items = []  # (function, arguments, numbers of its results), and inner segments
+        self.items = []  # operations, and inner segments
         self.made = set()  # numbers of tensors
-        self.inputs, self.kept = {}, {}  # tensors by number; inner segments have their inputs from around them
+        self.inputs = {}  # tensors by number; those of inner segments are there when the outer one ran again
         self.needed = collections.Counter()  # by number: who will ask for it
         self.results = {}  # what is made once more and not yet asked for
-        cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
-        self.random = torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
+        self.ran = False
+
+    def inner(self):
+        return [item for item in self.items if isinstance(item, Segment)]
 
     def operations(self):
         for item in self.items:
             yield from item.operations() if isinstance(item, Segment) else (item,)
 
-    def read(self):
-        return {number for _, given, _ in self.operations() for number in refs_of(given)} - self.made
+    def pruned(self):
+        """What is to be there in the end, the operations that run for it, and what they read from outside."""
+        wanted = {number for number, count in self.needed.items() if count > 0}
+        wanted = wanted.union(*(segment.reads for segment in self.inner()))
+        needed, runs = set(wanted), []
+        for operation in reversed(list(self.operations())):
+            if needed.isdisjoint(operation.made) and needed.isdisjoint(new for _, new in operation.views):
+                continue
+            if not operation.kept:
+                runs.append(operation)
+            needed.difference_update(operation.made, (new for _, new in operation.views))
+            if not operation.kept:
+                needed.update(operation.reads)
+        return wanted, runs[::-1], needed
 
-    def input(self, number):
-        if self.parent is None:
-            return self.inputs[number]
-        return self.parent.value(number) if number in self.parent.made else self.parent.input(number)
+    def close(self):
+        self.reads = self.pruned()[2]
+        self.inputs = {number: x for number, x in self.inputs.items() if number in self.reads}
+        self.versions = {number: x._version for number, x in self.inputs.items()}
 
     def value(self, number):
-        if number in self.kept:
-            return self.kept[number]
-        if number not in self.results:
+        if not self.ran:
+            if self.parent is not None and not self.parent.ran:
+                self.parent.run()
             self.run()
+        if number not in self.results:
+            raise RuntimeError("backward comes here once more: a graph with recomputation is good for one backward pass")
+        return self.results[number]
+
+    def asked(self, number):
         self.needed[number] -= 1
-        return self.results[number] if self.needed[number] > 0 else self.results.pop(number)
+        if self.needed[number] == 0:
+            self.results.pop(number, None)
 
     def run(self):
-        wanted = {number for number, count in self.needed.items() if count > 0}
-        operations = list(self.operations())
-        last = max(i for i, (_, _, made) in enumerate(operations) if not wanted.isdisjoint(made))
-        operations = operations[:last + 1]
-        last_read = {number: i for i, (_, given, _) in enumerate(operations) for number in refs_of(given)}
-        values = {number: self.input(number) for number in self.read() if number in last_read}
-        state, cuda_state = self.random
-        with torch.no_grad(), torch.random.fork_rng([] if cuda_state is None else [torch.cuda.current_device()]):
-            torch.set_rng_state(state)
-            if cuda_state is not None:
-                torch.cuda.set_rng_state(cuda_state)
-            for i, (func, given, made) in enumerate(operations):
-                if all(number is None or number in self.kept for number in made):
-                    values.update((number, self.kept[number]) for number in made if number is not None)
-                else:
-                    values.update(self.once_more(func, given, made, values))
-                for number in refs_of(given) + made:
-                    if number not in wanted and last_read.get(number, i) <= i:
+        wanted, runs, _ = self.pruned()
+        if any(x._version != self.versions.get(number, x._version) for number, x in self.inputs.items()):
+            raise RuntimeError("what a segment is to run again from was overwritten behind it")
+        last_read = {number: i for i, operation in enumerate(runs) for number in operation.reads}
+        values = {**self.inputs}
+        for operation in self.operations():
+            values.update(operation.kept)
+        held = wanted.union(values)
+        with torch.no_grad():
+            for i, operation in enumerate(runs):
+                operation.run(values, held)
+                for number in operation.reads.union(operation.made, (new for _, new in operation.views)):
+                    if number not in held and last_read.get(number, i) <= i:
                         values.pop(number, None)
-        self.results.update((number, values[number]) for number in wanted)
-        self.kept = {}
-
-    @staticmethod
-    def once_more(func, given, made, values):
-        args, kwargs = tree_map_only(Ref, lambda ref: values[ref.number], given, is_leaf=is_ref)
-        if kind_of(func) == "batch_norm":  # its running statistics have moved
-            args = [arg.clone() if k in (3, 4) and arg is not None else arg for k, arg in enumerate(args)]
-        return [(number, x) for number, x in zip(made, tree_iter(func(*args, **kwargs))) if number is not None]
+        for segment in self.inner():
+            segment.inputs = {number: values[number] for number in segment.reads}
+        self.results = {number: values[number] for number, count in self.needed.items() if count > 0}
+        self.inputs, self.ran = {}, True
+        for item in self.items:
+            if isinstance(item, Operation):
+                item.kept = {}
 
 
 class Saved:
@@ -106,6 +166,14 @@ class Saved:
 
     def get(self):
         return self.segment.value(self.number) if self.tensor is None else self.tensor
+
+    def let_go(self):
+        if self.segment is not None:
+            self.segment.asked(self.number)
+            self.segment = None
+
+    def __del__(self):
+        self.let_go()
 
 
 class Recompute(TorchDispatchMode):
@@ -126,18 +194,18 @@ class Recompute(TorchDispatchMode):
     def forward(self, *args, **kwargs):
         if not torch.is_grad_enabled():
             return self.forward_of(*args, **kwargs)
-        self.path, self.last_number = [], 0
+        self.path, self.last_number, self.missing = [], 0, set(self.keep)
         self.calls, self.count = collections.Counter(), collections.Counter()
-        self.open, self.ends, self.at, self.numbers, self.fresh = None, [], 0, {}, []
+        self.open, self.ends, self.at, self.numbers, self.fresh, self.kept = None, [], 0, {}, [], {}
         self.fixed = {key_of(t)[0] for t in self.model.buffers()}
         with self, torch.autograd.graph.saved_tensors_hooks(self.pack, lambda x: x.get() if isinstance(x, Saved) else x):
             self.enter(".")
             out = self.forward_of(*args, **kwargs)
             self.leave(".")
-        if self.ends or self.at < len(self.segments):
-            missing = self.ends[-1] if self.ends else self.segments[self.at][0]
-            raise RuntimeError(f"this network never came to '{missing}': the plan is for another one, or another way")
-        self.numbers = self.fresh = None
+        missing = self.ends[-1:] or [begin for begin, _ in self.segments[self.at:]] or sorted(self.missing)
+        if missing:
+            raise RuntimeError(f"this network never came to '{missing[0]}': the plan is for another one, or another way")
+        self.numbers = self.fresh = self.kept = None
         return out
 
     def enter(self, name):
@@ -168,7 +236,7 @@ class Recompute(TorchDispatchMode):
     def begin(self, end):
         segment = Segment(self.open)
         if self.open is None:
-            self.numbers = {}
+            self.numbers, self.kept = {}, {}
         else:
             self.open.items.append(segment)
         self.open = segment
@@ -179,15 +247,17 @@ class Recompute(TorchDispatchMode):
         segment, parent = self.open, self.open.parent
         # What the operation behind the border saves of its arguments was shown before it came.
         keys = {key_of(x) for x in tree_iter(given) if isinstance(x, torch.Tensor)}
-        for saved, tensor in self.fresh:
+        last = segment.items[-1] if segment.items else None
+        own = isinstance(last, Operation) and kind_of(last.func) in RESULT_SAVERS
+        for saved, tensor in self.fresh[own:]:
             if key_of(tensor) in keys:
                 saved.tensor = tensor
-                segment.needed[saved.number] -= 1
+                saved.let_go()
         self.fresh = []
+        segment.close()
         self.ends.pop()
         self.open = parent
         if parent is not None:
-            parent.needed.update(segment.read() & parent.made)
             parent.made |= segment.made
 
     def named(self, tensor):
@@ -217,25 +287,44 @@ class Recompute(TorchDispatchMode):
         if segment is None:
             return func(*args, **kwargs)
         self.fresh = []
-        given = tree_map_only(torch.Tensor, self.ref, (args, kwargs))
-        for arg, formal in zip(args, func._schema.arguments):
-            if isinstance(arg, torch.Tensor) and formal.alias_info is not None and formal.alias_info.is_write:
-                if key_of(arg)[0] in self.fixed and kind_of(func) != "batch_norm":
-                    return func(*args, **kwargs)  # a counter of batches
-                if arg.requires_grad and self.numbers[key_of(arg)] in self.outermost().inputs:
-                    raise RuntimeError(f"{func} overwrites what comes into the segment that ends at '{self.ends[-1]}'")
+        operation = Operation(func, tree_map_only(torch.Tensor, self.ref, (args, kwargs)))
+        for tensor in writes(func, args) if kind_of(func) != "batch_norm" else ():
+            if key_of(tensor)[0] in self.fixed:
+                return func(*args, **kwargs)  # a counter of batches
+            self.before_overwriting(operation, tensor)
         out = func(*args, **kwargs)
-        made = [self.named(x) if isinstance(x, torch.Tensor) else None for x in tree_iter(out)]
-        segment.made.update(number for number in made if number is not None)
-        segment.items.append((func, given, made))
+        operation.made = [self.named(x) if isinstance(x, torch.Tensor) else None for x in tree_iter(out)]
+        results = {number: x for number, x in zip(operation.made, tree_iter(out)) if number is not None}
+        segment.made.update(results, (new for _, new in operation.views))
+        segment.items.append(operation)
         if text in self.keep:
-            segment.kept.update((number, x.detach()) for number, x in zip(made, tree_iter(out)) if number is not None)
+            self.missing.discard(text)
+            operation.kept = {number: x.detach() for number, x in results.items()}
+            self.kept.update(dict.fromkeys(results, operation))
         return out
+
+    def before_overwriting(self, operation, tensor):
+        """What segments hold of the tensor, or of views of it, stays as it was."""
+        storage, inputs = key_of(tensor)[0], self.outermost().inputs
+        for key in [key for key in self.numbers if key[0] == storage]:
+            number = self.numbers[key]
+            if number in inputs:
+                inputs[number] = inputs[number].detach().clone()
+            if number in self.kept:
+                self.kept[number].kept[number] = self.kept[number].kept[number].clone()
+            if number not in operation.overwritten:
+                self.last_number += 1
+                self.numbers[key] = self.last_number
+                operation.views.append((number, self.last_number))
+                operation.reads.add(number)
 
     def pack(self, tensor):
         number = self.numbers.get(key_of(tensor)) if self.open is not None else None
-        if number is None or number not in self.open.made or number in self.open.kept:
+        segment = self.open
+        while number is not None and segment is not None and number not in segment.made:
+            segment = segment.parent
+        if number is None or segment is None or number in self.kept:
             return tensor
-        saved = Saved(self.open, number)
+        saved = Saved(segment, number)
         self.fresh.append((saved, tensor))
         return saved

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A batch changed by the program against the same network exported with that batch.
 
-    rebatch.py export DIR [--names NAME,...] [--exporter dynamo|torchscript] [--set small|real]
+    rebatch.py export DIR [--names NAME,...] [--exporter dynamo|torchscript] [--set small|real|fresh]
     rebatch.py compare DIR --onnxvram PROGRAM [--json FILE] [-- OPTION...]
 
-`export` writes DIR/NAME.EXPORTER.bN.onnx for every batch N (needs torch; the real networks timm, torchvision and
-transformers). `compare` analyses the exports of batch 1 and 4 with --batch 7 and 8, and those of batch 7 and 8 as they are:
+`export` writes DIR/NAME.EXPORTER.bN.onnx for every batch N (needs torch; the networks of libraries timm, torchvision,
+transformers, diffusers and segmentation_models_pytorch). `compare` analyses the exports of batch 1 and 4 with --batch 7
+and 8, and those of batch 7 and 8 as they are:
 
     equal    every tensor and every peak
     refused  exit status 2, with the node and the remedy
@@ -459,6 +460,89 @@ def real_networks():
     }
 
 
+def fresh_networks():
+    """Networks that the rules were not made with: listed before any was exported, and none left out since."""
+    import torch
+    from torch import nn
+
+    class Wrapped(nn.Module):
+        def __init__(self, network, key, *inputs):
+            super().__init__()
+            self.network, self.key, self.inputs = network, key, inputs
+
+        def forward(self, *inputs):
+            result = self.network(*inputs)
+            return result if self.key is None else getattr(result, self.key)
+
+    def image(*shape):
+        return lambda b: (torch.rand(b, *shape),)
+
+    def tokens(length):
+        return lambda b: (torch.ones(b, length, dtype=torch.int64),)
+
+    def build(make, inputs, key=None):
+        return lambda b: Wrapped(make(), key, *inputs(b))
+
+    def hugging(model, config, inputs, key, **options):
+        def make():
+            import transformers
+            return getattr(transformers, model)(getattr(transformers, config)(**options))
+        return build(make, inputs, key)
+
+    def mixer():
+        from timm.models.mlp_mixer import MlpMixer
+        return MlpMixer(num_classes=10, img_size=32, patch_size=8, num_blocks=2, embed_dim=32)
+
+    def cait():
+        from timm.models.cait import Cait
+        return Cait(img_size=32, patch_size=8, num_classes=10, embed_dim=32, depth=2, num_heads=4)
+
+    def xcit():
+        from timm.models.xcit import Xcit
+        return Xcit(img_size=32, patch_size=8, num_classes=10, embed_dim=32, depth=2, num_heads=4)
+
+    def maxvit():
+        import torchvision.models as models
+        return models.MaxVit((64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=10)
+
+    def deeplab():
+        import segmentation_models_pytorch as smp
+        return smp.DeepLabV3Plus("resnet18", encoder_weights=None)
+
+    def diffusion():
+        import diffusers
+        unet = diffusers.UNet2DModel(16, 3, 3, layers_per_block=1, block_out_channels=(16, 32), norm_num_groups=8,
+                                     down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+                                     up_block_types=("AttnUpBlock2D", "UpBlock2D"))
+        return unet
+
+    def steps(b):
+        return torch.rand(b, 3, 16, 16), torch.ones(b, dtype=torch.int64)
+
+    small = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+    return {
+        "mixer": build(mixer, image(3, 32, 32)), "cait": build(cait, image(3, 32, 32)),
+        "xcit": build(xcit, image(3, 32, 32)), "maxvit": build(maxvit, image(3, 64, 64)),
+        "deeplab": build(deeplab, image(3, 64, 64)), "diffusion": build(diffusion, steps, "sample"),
+        "segformer": hugging("SegformerForSemanticSegmentation", "SegformerConfig", image(3, 64, 64), "logits",
+                             hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 3, 4],
+                             decoder_hidden_size=16),
+        "wav2vec2": hugging("Wav2Vec2Model", "Wav2Vec2Config", image(4000), "last_hidden_state", vocab_size=20,
+                            conv_dim=(16,) * 7, num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=4, **small),
+        "spectrogram": hugging("ASTForAudioClassification", "ASTConfig", image(64, 32), "logits", max_length=64,
+                               num_mel_bins=32, **small),
+        "llama": hugging("LlamaForCausalLM", "LlamaConfig", tokens(12), "logits", vocab_size=50,
+                         num_key_value_heads=2, use_cache=False, **small),
+        "deberta": hugging("DebertaV2Model", "DebertaV2Config", tokens(12), "last_hidden_state", vocab_size=50,
+                           relative_attention=True, pos_att_type=["c2p", "p2c"], **small),
+        "timesformer": hugging("TimesformerForVideoClassification", "TimesformerConfig", image(4, 3, 32, 32), "logits",
+                               image_size=32, patch_size=8, num_frames=4, **small),
+    }
+
+
+NETWORKS = {"small": small_networks, "real": real_networks, "fresh": fresh_networks}
+
+
 def export(args):
     import warnings
     import logging
@@ -467,7 +551,7 @@ def export(args):
     logging.disable(logging.ERROR)
     torch.manual_seed(0)
     torch.backends.mha.set_fastpath_enabled(False)
-    networks = small_networks() if args.set == "small" else real_networks()
+    networks = NETWORKS[args.set]()
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in networks.items():
@@ -561,7 +645,7 @@ def main():
     one.add_argument("folder")
     one.add_argument("--names")
     one.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
-    one.add_argument("--set", choices=("small", "real"), default="small")
+    one.add_argument("--set", choices=tuple(NETWORKS), default="small")
     two = commands.add_parser("compare")
     two.add_argument("folder")
     two.add_argument("--onnxvram", required=True)

@@ -1,200 +1,285 @@
 """Fits the trees of src/kernels/cudnn_conv_rules.h to answers of cuDNN and prints how far they meet held-out layers.
 
-    python fit.py FOLDER > report     # FOLDER: networks.json, in.NAME and out/NAME of each set in CFG; writes FOLDER/rules.h
+    python fit.py FOLDER > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/rules.h
 
-Names: 90-tf32 (compute capability, setting), j...: variations of the layers that are fitted to, k...: more of them,
-patch embeddings (kernel = stride) and stems (few channels, strided) of random sizes, B...: heuristics' mode B,
-M...: the largest workspace of all plans.  Needs numpy and scikit-learn.
+Sets: 90-tf32 (compute capability, setting), B90-...: heuristics' mode B, M90-...: all plans (ask 100), of which the largest
+workspace counts.  Needs numpy and scikit-learn.
+
+A workspace is a form (which copies of the tensors it has), splits (copies of the weights in float32 for a divided sum) and a
+rest.  A tree asks for sizes (`features`) and ends at the likeliest form and splits, and the second likeliest.
 """
-import os, sys
-os.chdir(sys.argv[1])
-import math,collections,os
-def load(name,full=False):
-    ins={}
-    for l in open('in.'+name):
-        a=l.split(); ins[a[0]]=a
-    rows=[]
-    p='out/'+name
-    if not os.path.exists(p): p+='.tmp'
-    for l in open(p):
-        a=l.split()
-        if len(a)<7: continue
-        i=ins[a[0]]
-        if any('.' in q for q in i[1:]): continue
-        r=int(i[5]); v=list(map(int,i[6:])); 
-        N,C,K,G=v[:4]; z=v[4:]; inn,out,k,s,pd,dl=[z[j*r:(j+1)*r] for j in range(6)]
-        es=4 if i[2]=='0' else 2
-        d=dict(id=a[0],ps=i[1],dt=int(i[2]),cl=int(i[3]),r=r,N=N,C=C,K=K,G=G,inn=inn,out=out,k=k,s=s,p=pd,d=dl,es=es,hm=int(a[1]),eng=a[3],ws=int(a[4]),kn=a[5],tc=int(a[6]))
-        d['x']=N*C*math.prod(inn)*es; d['y']=N*K*math.prod(out)*es; d['w']=K*(C//G)*math.prod(k)*es
-        d['shape']=int(a[0].split('.')[0]) if a[0][0] not in 'jk' else -1
-        rows.append(d)
-    return rows
-def kn(d): return dict(tuple(map(int,q.split('='))) for q in d['kn'].split(',')) if d['kn'] not in('-','') and '=' in d['kn'] else {}
-def cls(d):
-    if d['G']==d['C'] and d['G']>1: return 'dw'
-    if d['G']>1: return 'grp'
-    k=math.prod(d['k'])
-    if k==1: return '1x1' if math.prod(d['s'])==1 else '1x1s'
-    return f"{d['r']}d"
-import numpy as np, json, hashlib
-from sklearn.tree import DecisionTreeClassifier
-MB=1<<20
-def pad(c,m): return (c+m-1)//m*m
-def p2(v):
-    f=16
-    while f<v: f*=2
-    return f
-BASES=['none','x+y+w','x+w','y+w','x+y','x','y','w','X+Y+W','X+W','Y+W','X+Y','X','Y','W','N*w','2x','2y','wino','fft','2N*w','wt']
-def fft(d):
-    F=p2(max(a+2*q for a,q in zip(d['inn'],d['p']))) if d['r']==2 else 0
-    u=16*F*(F//2+1); G=d['G']; C=d['C']//G; K=d['K']//G; N=d['N']
-    if d['ps']=='f': v=d['w']+u*max(N*K,C*(N+K))*G
-    elif d['ps']=='d': v=d['w']+u*max(N*C,K*(N+C))*G
-    else: v=d['y']+u*max(C*K,N*(C+K))*G
-    return v+(d['x']+d['y'] if G>1 else 0)
-def wino(d):
-    if d['r']!=2: return 0
-    t=d['N']*math.prod(-(-o//4) for o in (d['out'] if d['ps']!='d' else d['inn']))
-    return 36*4*(t*(d['C']+d['K'])+d['C']*d['K']//d['G'])
-def bases(d):
-    es=d['es']; m=4 if es==4 else 8
-    I=math.prod(d['inn']);O=math.prod(d['out']);S=math.prod(d['k']);G=d['G']
-    cg=pad(d['C']//G,m);kg=pad(d['K']//G,m);N=d['N']
-    x,y,w=d['x'],d['y'],d['w'];X=N*cg*G*I*es;Y=N*kg*G*O*es;W=kg*G*cg*S*es
-    return [0,x+y+w,x+w,y+w,x+y,x,y,w,X+Y+W,X+W,Y+W,X+Y,X,Y,W,N*w,2*x,2*y,wino(d),fft(d),2*N*w,100*(d['C']//G)*d['K'] if S==9 and d['r']==2 else 0]
-def label(d):
-    ws=d['ws']
-    if ws<=8192: return 0,ws
-    B=bases(d)
-    for i in range(1,len(BASES)):
-        if B[i]>0 and 0<=ws-B[i]<=1300: return i,ws-B[i]
-    S=math.prod(d['k']); W=B[14]
-    for i in ((8,1) if S>1 or d['G']>1 else (11,4)):
-        t=ws-B[i]
-        if t>=0 and (t<=40*MB or t<=300*W): return i,t
-    for i in (9,10,11,14,15):
-        t=ws-B[i]
-        if t>=0 and t<=20*MB and B[i]>ws/2: return i,t
-    return 0,ws
-LOWER={8:1,9:2,10:3,11:4,12:5,13:6,14:7}
-def lab(d):
-    i,t=label(d); B=bases(d)
-    if i in LOWER and B[i]==B[LOWER[i]]: i=LOWER[i]
-    tb=0 if t<=1300 else 1+int(round(2*math.log2(t/1024)))
-    return i,tb,t
-FE=['batch','in channels of a group','out channels of a group','groups','in elems','out elems','kernel elems','stride elems','dilation','rank','x','y','w','m','k','align c','align k','align out','kernel max','macs','tiles','align in','width','pad','out tiles of data']
-def feats(d):
-    G=d['G'];cg=d['C']//G;kg=d['K']//G;I=math.prod(d['inn']);O=math.prod(d['out']);S=math.prod(d['k']);N=d['N']
-    al=lambda c: 32 if c%32==0 else (c&-c)
-    return [N,cg,kg,G,I,O,S,math.prod(d['s']),max(d['d']),d['r'],N*d['C']*I,N*d['K']*O,d['K']*cg*S,N*O,cg*S,al(cg),al(kg),al(O),max(d['k']),N*O*d['K']*cg*S,-(-N*O//128)*-(-kg//128),al(I),d['inn'][-1],max(d['p']),-(-N*I//128)*-(-cg//128)]
-corp=json.load(open('networks.json'))
-sid={};side={}
-for n,rs in corp['nets'].items():
-    h=int(hashlib.md5(n.split('@')[0].encode()).hexdigest(),16)%2
-    for r in rs:
-        i=sid.setdefault(json.dumps(r),len(sid)); side[i]=side.get(i,1)&h
-def rows(names,ps):
-    R=[]
-    for n in names:
-        if not os.path.exists('in.'+n): continue
-        if not (os.path.exists('out/'+n) or os.path.exists('out/'+n+'.tmp')): continue
-        R+= [d for d in load(n) if d['ps']==ps and d['ws']>=0]
-    return R
-def load2(name):
-    R=load(name); return R
-class Model: pass
-def fit(R,nl,wexp=.4,minleaf=3):
-    L=[lab(d) for d in R]
-    tr=np.array([d['id'].startswith('j') or side[int(d['id'].split('.')[0])]==0 for d in R]); ALL=tr.copy()
-    tr&=np.array([not(i==0 and t>64*MB) for i,_,t in L])
-    wt=np.array([(d['x']+d['y']+d['w'])**wexp for d in R])
-    # A tail's bucket is kept where it matters
-    key=[f"{i}|{tb if t>0.04*max(bases(d)[i],1) and t>65536 else 0}" for (i,tb,t),d in zip(L,R)]
-    names=sorted(set(key)); ki={k:i for i,k in enumerate(names)}; y=np.array([ki[k] for k in key])
-    X=np.array([feats(d) for d in R],np.float32)
-    T=DecisionTreeClassifier(max_leaf_nodes=nl,min_samples_leaf=minleaf,criterion='entropy',random_state=0).fit(X[tr],y[tr],wt[tr])
-    m=Model(); m.T=T.tree_; m.leaf={}; ap=T.apply(X)
-    by=collections.defaultdict(list)
-    for i in np.where(tr)[0]: by[ap[i]].append(i)
-    for lf,idx in by.items():
-        c=collections.Counter(); 
-        for i in idx: c[key[i]]+=wt[i]
-        tot=sum(c.values()); top=c.most_common(2)
-        def tail(k): 
-            v=sorted(L[i][2] for i in idx if key[i]==k); return v[len(v)//2]
-        k0=top[0][0]; k1=top[1][0] if len(top)>1 and top[1][1]>=.1*tot else k0
-        b0=int(k0.split('|')[0]); t0=tail(k0); b1=int(k1.split('|')[0]); t1=tail(k1)
-        ok=sum(1 for i in idx if key[i]==k0 and abs(L[i][2]-t0)<=2048)
-        m.leaf[lf]=(b0,t0,b1,t1,len(idx)>=5 and ok==len(idx))
-    m.ap=ap;m.tr=tr;m.held=~ALL
-    return m
-def predict(m,R):
-    P=[];lo=[];hi=[];su=[]
-    for d,a in zip(R,m.ap):
-        b0,t0,b1,t1,s=m.leaf[a]; B=bases(d); p=B[b0]+t0; q=B[b1]+t1
-        P.append(p);lo.append(min(p,q));hi.append(max(p,q));su.append(s)
-    return P,lo,hi,su
-def report(m,R,name,ps):
-    P,lo,hi,su=predict(m,R); o=[]
-    for part,msk in (('fitted',m.tr),('held out',m.held)):
-        idx=np.where(msk)[0]
-        if not len(idx): continue
-        a=np.array([R[i]['ws'] for i in idx],float); p=np.array([P[i] for i in idx],float)
-        near=(abs(a-p)<=.1*a)|(abs(a-p)<=65536); ex=abs(a-p)<=2048
-        big=(a>32*MB)|(p>32*MB)
-        ins=[(lo[i]*.9-65536<=R[i]['ws']<=hi[i]*1.1+65536) for i in idx]
-        s=np.array([su[i] for i in idx])
-        o.append(f"{part} n {len(idx)} exact {ex.mean():.1%} near {near.mean():.1%} big {near[big].mean() if big.any() else 1:.1%} of {big.sum()} bytes {abs(a-p).sum()/max(a.sum(),1):.1%} bias {(p-a).sum()/max(a.sum(),1):+.1%} inside {np.mean(ins):.1%} sure {s.mean():.0%}/{near[s].mean() if s.any() else 1:.1%}")
-    print(name,ps,'|',' | '.join(o),flush=True)
-CFG=[ # arch, mode, sets, leaves
- (90,'tf32',['90-tf32','j90-tf32','k90-tf32'],240),(90,'ieee',['90-notf32','j90-notf32','k90-notf32'],60),(90,'nhwc',['90-cl','j90-cl'],80),(90,'half',['90-fp16','j90-fp16'],80),(90,'half nhwc',['90-fp16cl'],50),
- (80,'tf32',['80-tf32','j80-tf32','k80-tf32'],120),(80,'ieee',['80-notf32'],50),(80,'nhwc',['80-cl'],60),(80,'half',['80-fp16'],60),
- (86,'tf32',['86-tf32','j86-tf32','k86-tf32'],120),(86,'ieee',['86-notf32'],50),(86,'nhwc',['86-cl'],60),(86,'half',['86-fp16'],60)]
-CFG+=[(90,'mode b',['B90-tf32','jB90-tf32'],80),(80,'mode b',['B80-tf32'],50),(86,'mode b',['B86-tf32'],50),(90,'half mode b',['B90-fp16'],50),(90,'ieee mode b',['B90-notf32'],30),(90,'most',['M90-tf32'],40)]
-nodes=[];leaves=[];leafi={};roots={}
-def emit(m):
-    T=type('T',(),m.T)
-    def go(i):
-        if T.children_left[i]<0:
-            b0,t0,b1,t1,s=m.leaf[i]; k=(b0,b1,int(s),t0,t1)
-            if k not in leafi: leafi[k]=len(leaves); leaves.append(k)
-            nodes.append((255,0,leafi[k])); return
-        at=len(nodes); nodes.append(None)
-        go(T.children_left[i]); r=len(nodes); go(T.children_right[i])
-        nodes[at]=(int(T.feature[i]),float(T.threshold[i]),r-at)
-    start=len(nodes); go(0); return start
-rep=[]
-def one(job):
-    arch,mode,sets,nl,pi=job; ps='fdw'[pi]
-    R=rows(sets,ps)
-    if mode in('nhwc','half nhwc'): R=[d for d in R if d['r']==2]
-    if len(R)<700: return job,None
-    m=fit(R,nl); report(m,R,f"{arch} {mode}",ps); m.T={k:getattr(m.T,k) for k in('children_left','children_right','feature','threshold')}
-    m.ap=m.tr=m.held=None
-    return job,m
+import collections
+import math
+import os
+import sys
 from multiprocessing import Pool
-jobs=[(a,b,c,d,i) for a,b,c,d in CFG for i in range(3)]
-with Pool(3) as P:
-    for job,m in P.map(one,jobs,chunksize=1):
-        if m: roots[(job[0],job[1],job[4])]=emit(m)
-import pickle
-modes=['tf32','ieee','nhwc','half','half nhwc','mode b','ieee mode b','half mode b','most']
-o=open('rules.h','w')
-o.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem.\n*/\n/* clang-format off */\n")
-o.write("static const conv_leaf leaves[] = {\n")
-for i in range(0,len(leaves),6): o.write("    "+" ".join("{%d, %d, %d, %d, %d},"%l for l in leaves[i:i+6])+"\n")
-o.write("};\n\nstatic const conv_node nodes[] = {\n")
-def fl(v):
-    import math as M
-    v=M.floor(v); s="%.7g"%v
-    return s+('f' if ('e' in s or '.' in s) else '')
-L=["{%d, %s, %d},"%(a,fl(b),c) for a,b,c in nodes]
-line="   "
-for q in L:
-    if len(line)+1+len(q)>118: o.write(line+"\n"); line="   "
-    line+=" "+q
-o.write(line+"\n};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
-for a in (90,80,86):
-    o.write("    {"+", ".join("{"+", ".join(str(roots.get((a,mo,pi),-1)) for pi in range(3))+"}" for mo in modes)+"},\n")
-o.write("};\n/* clang-format on */\n"); o.close()
-print(len(nodes),len(leaves))
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+MIB = 1 << 20
+FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
+         "winograd", "fft", "2N*w", "winograd's weights"]
+NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
+ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
+LEAVES = {"90-tf32": 1500, "80-tf32": 250, "86-tf32": 250, "89-tf32": 250, "90-half": 250, "90-ieee": 120, "90-nhwc": 200,
+          "90-half-nhwc": 100, "90-B-tf32": 120}  # others: 60
+
+
+class Row:
+    def __init__(self, fields, answer):
+        self.id, self.which, self.elem = fields[0], fields[1], 4 if fields[2] == "0" else 2
+        self.channels_last, self.rank = fields[3] == "1", int(fields[5])
+        numbers, r = list(map(int, fields[6:])), self.rank
+        self.n, self.c, self.k, self.g = numbers[:4]
+        dims = [numbers[4 + i * r:4 + (i + 1) * r] for i in range(6)]
+        self.in_dims, self.out_dims, self.kernel, self.stride, self.pad, self.dilation = dims
+        self.bytes = answer
+        self.cg, self.kg = self.c // self.g, self.k // self.g
+        self.i, self.o, self.taps = math.prod(self.in_dims), math.prod(self.out_dims), math.prod(self.kernel)
+        self.x, self.y = self.n * self.c * self.i * self.elem, self.n * self.k * self.o * self.elem
+        self.w = self.k * self.cg * self.taps * self.elem
+        quantum = 16 // self.elem
+        self.pad_c, self.pad_k = -(-self.cg // quantum) * quantum, -(-self.kg // quantum) * quantum
+        self.forms = forms_of(self)
+        self.label = label_of(self)
+
+
+def fft_bytes(r):
+    if r.rank != 2:
+        return 0
+    side, need = 16, max(n + 2 * p for n, p in zip(r.in_dims, r.pad))
+    while side < need:
+        side *= 2
+    spectrum, nc, nk, ck = 16 * side * (side // 2 + 1), r.n * r.cg, r.n * r.kg, r.cg * r.kg
+    made, read = {"f": (nk, nc + ck), "d": (nc, nk + ck), "w": (ck, nc + nk)}[r.which]
+    return (r.y if r.which == "w" else r.w) + spectrum * max(made, read) * r.g + (r.x + r.y if r.g > 1 else 0)
+
+
+def winograd_bytes(r):
+    if r.rank != 2:
+        return 0
+    tiles = r.n * math.prod(-(-n // 4) for n in (r.in_dims if r.which == "d" else r.out_dims))
+    return 144 * (tiles * (r.c + r.k) + r.cg * r.kg * r.g)
+
+
+def forms_of(r):
+    x, y, w = r.x, r.y, r.w
+    px, py = r.n * r.pad_c * r.g * r.i * r.elem, r.n * r.pad_k * r.g * r.o * r.elem
+    pw = r.pad_k * r.g * r.pad_c * r.taps * r.elem
+    return [0, x + y + w, x + w, y + w, x + y, x, y, w, px + py + pw, px + pw, py + pw, px + py, px, py, pw, r.n * w, 2 * x, 2 * y,
+            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0]
+
+
+def unit_of(r, form):
+    """Weights in float32, padded where the form is."""
+    return r.forms[PAD_W if PAD_XYW <= form <= PAD_W else W] * 4 // r.elem
+
+
+def plain(r, form):
+    lower = form - 7
+    return lower if PAD_XYW <= form <= PAD_W and r.forms[form] == r.forms[lower] else form
+
+
+def label_of(r):
+    """Form, splits, rest."""
+    b, forms = r.bytes, r.forms
+    if b <= 8192:
+        return NONE, 0, b
+    for form in range(1, len(FORMS)):
+        if forms[form] > 0 and 0 <= b - forms[form] <= 1300:
+            return plain(r, form), 0, b - forms[form]
+    copies = (PAD_XYW, XYW) if r.taps > 1 or r.g > 1 else (PAD_XY, XY)
+    for form in copies + (PAD_XYW, XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
+        rest, unit = b - forms[form], unit_of(r, form)
+        splits = round(rest / unit)
+        if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= 2048 + splits * 8:
+            return plain(r, form), splits, max(0, rest - splits * unit)
+    for form in copies + (9, 10, 11, PAD_W, 15):
+        rest = b - forms[form]
+        if form in copies and 0 <= rest and (rest <= 40 * MIB or rest <= 300 * forms[PAD_W]):
+            return plain(r, form), 0, rest
+        if form not in copies and 0 <= rest <= 20 * MIB and forms[form] > b / 2:
+            return plain(r, form), 0, rest
+    return NONE, 0, b
+
+
+def key_of(r):
+    """What a tree is to tell apart: splits and rests where they matter."""
+    form, splits, rest = r.label
+    bucket = 1 + round(2 * math.log2(rest / 1024)) if rest > max(65536, .04 * r.forms[form]) else 0
+    small = splits * unit_of(r, form) <= max(65536, .02 * r.forms[form])
+    return form, 0 if small else splits if splits < 8 else 8 + round(4 * math.log2(splits / 8)), bucket
+
+
+def align(n):
+    return 32 if n % 32 == 0 else n & -n
+
+
+def features(r):
+    blocks = lambda n, size: -(-n // size)
+    pixels, reach = r.n * r.o, r.cg * r.taps
+    return [r.n, r.cg, r.kg, r.g, r.i, r.o, r.taps, math.prod(r.stride), max(r.dilation), r.rank, r.n * r.c * r.i, pixels * r.k,
+            r.k * reach, pixels, reach, align(r.cg), align(r.kg), align(r.o), max(r.kernel), pixels * r.k * reach,
+            blocks(pixels, 128) * blocks(r.kg, 128), align(r.i), r.in_dims[-1], max(r.pad),
+            blocks(r.n * r.i, 128) * blocks(r.cg, 128), blocks(reach, 64) * blocks(r.kg, 64), 16 * r.kg // r.cg,
+            16 * pixels // reach, 16 * pixels // r.kg, r.out_dims[-1], r.n * r.i, r.kernel[-1]]
+
+
+def read(name):
+    problems, answers = {}, {}
+    with open(name + ".in") as file:
+        for line in file:
+            problems[line.split(None, 1)[0]] = line
+    with open(name + ".out") as file:
+        for line in file:
+            fields = line.split()
+            if len(fields) >= 7 and int(fields[4]) >= 0 and fields[0] in problems:
+                answers[fields[0]] = max(int(fields[4]), answers.get(fields[0], 0))
+    for key in sorted(answers):
+        fields = problems[key].split()
+        yield Row(fields, answers[key])
+
+
+class Fit:
+    def __init__(self, rows, leaves):
+        fitted = np.array([r.id[0] in "fvp" for r in rows])
+        known = np.array([not (r.label[0] == NONE and r.label[2] > 64 * MIB) for r in rows])
+        weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
+        keys = [key_of(r) for r in rows]
+        names = sorted(set(keys))
+        number = {k: i for i, k in enumerate(names)}
+        values = np.array([number[k] for k in keys])
+        table = np.array([features(r) for r in rows], np.float32)
+        use = fitted & known
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=3, criterion="entropy", random_state=0)
+        tree.fit(table[use], values[use], weights[use])
+        at = tree.apply(table)
+        by_leaf = collections.defaultdict(list)
+        for i in np.where(use)[0]:
+            by_leaf[at[i]].append(i)
+        self.leaves = {leaf: self.leaf_of(indices, rows, keys, weights) for leaf, indices in by_leaf.items()}
+        t = tree.tree_
+        self.nodes = list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
+        self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
+                      for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
+
+    @staticmethod
+    def leaf_of(indices, rows, keys, weights):
+        share = collections.Counter()
+        for i in indices:
+            share[keys[i]] += weights[i]
+        top = share.most_common(2)
+        if len(top) == 1 or top[1][1] < .1 * sum(share.values()):
+            top = [top[0], top[0]]
+
+        def typical(key):
+            labels = [rows[i].label for i in indices if keys[i] == key]
+            middle = lambda values: sorted(values)[len(values) // 2]
+            return key[0], middle([label[1] for label in labels]), middle([label[2] for label in labels])
+
+        first, second = typical(top[0][0]), typical(top[1][0])
+        sure = len(indices) >= 5 and all(abs(bytes_of(rows[i], first) - rows[i].bytes) <= 2048 for i in indices)
+        return first, second, sure
+
+    def report(self, rows, at, mask, what):
+        picked = np.where(mask)[0]
+        if len(picked) == 0:
+            return f"{what} 0"
+        actual = np.array([rows[i].bytes for i in picked], float)
+        ends = np.array([[bytes_of(rows[i], part) for part in self.leaves[at[i]][:2]] for i in picked], float)
+        guess, low, high = ends[:, 0], ends.min(1), ends.max(1)
+        near = (abs(actual - guess) <= .1 * actual) | (abs(actual - guess) <= 65536)
+        large = (actual > 32 * MIB) | (guess > 32 * MIB)
+        inside = (low * .9 - 65536 <= actual) & (actual <= high * 1.1 + 65536)
+        sure = np.array([self.leaves[at[i]][2] for i in picked])
+        sum_ = max(actual.sum(), 1)
+        worst = int(np.argmax(abs(actual - guess)))
+        return (f"{what} {len(picked)} exact {(abs(actual - guess) <= 2048).mean():.1%} near {near.mean():.1%} large "
+                f"{near[large].mean() if large.any() else 1:.1%} of {large.sum()} by bytes {actual[near].sum() / sum_:.1%} inside "
+                f"{inside.mean():.1%} bias {(guess - actual).sum() / sum_:+.1%} sure {sure.mean():.0%}, near "
+                f"{near[sure].mean() if sure.any() else 1:.1%} worst {guess[worst] / MIB:,.0f} for {actual[worst] / MIB:,.0f} MiB")
+
+
+def bytes_of(r, part):
+    form, splits, rest = part
+    return r.forms[form] + splits * unit_of(r, form) + rest
+
+
+def set_of(arch, mode):
+    letter = {"B": "B", "m": "M"}.get(mode[0], "")
+    return f"{letter}{arch}-{mode[2:] if letter == 'B' else 'tf32' if letter == 'M' else mode}"
+
+
+def fit(job):
+    arch, mode, which = job
+    name = set_of(arch, mode)
+    if not (os.path.exists(name + ".in") and os.path.exists(name + ".out")):
+        return job, None
+    rows = [r for r in read(name) if r.which == which and not (r.channels_last and r.rank != 2)]
+    if len(rows) < 700:
+        return job, None
+    made = Fit(rows, LEAVES.get(f"{arch}-{mode}", 60))
+    for line in made.lines:
+        print(f"{arch} {mode} {which} | {line}", flush=True)
+    return job, made
+
+
+def emit(made, nodes, leaves):
+    def go(at):
+        left, right, feature, limit = made.nodes[at]
+        if left < 0:
+            (form, splits, rest), (other, other_splits, other_rest), sure = made.leaves[at]
+            leaf = (form, other, int(sure), splits, other_splits, rest, other_rest)
+            nodes.append((255, 0, leaves.setdefault(leaf, len(leaves))))
+            return
+        here = len(nodes)
+        nodes.append(None)
+        go(left)
+        nodes[here] = (feature, math.floor(limit), len(nodes) - here)
+        go(right)
+
+    start = len(nodes)
+    go(0)
+    return start
+
+
+def lines_of(items):
+    line = "   "
+    for item in items:
+        if len(line) + 1 + len(item) > 118:
+            yield line + "\n"
+            line = "   "
+        line += " " + item
+    yield line + "\n"
+
+
+def number(limit):
+    text = "%.7g" % limit
+    return text + "f" if "e" in text or "." in text else text
+
+
+def main(folder):
+    os.chdir(folder)
+    sys.setrecursionlimit(10000)
+    nodes, leaves, roots = [], {}, {}
+    with Pool(2) as pool:
+        for job, made in pool.map(fit, [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"], chunksize=1):
+            if made:
+                roots[job] = emit(made, nodes, leaves)
+    with open("rules.h", "w") as out:
+        out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
+        out.write("static const conv_leaf leaves[] = {\n")
+        out.writelines(lines_of("{%d, %d, %d, %d, %d, %d, %d}," % leaf for leaf in leaves))
+        out.write("};\n\nstatic const conv_node nodes[] = {\n")
+        out.writelines(lines_of("{%d, %s, %d}," % (f, number(limit), skip) for f, limit, skip in nodes))
+        out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
+        for a in ARCHS:
+            rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
+            out.write("    {" + ", ".join(rows) + "},\n")
+        out.write("};\n/* clang-format on */\n")
+    print(len(nodes), "nodes,", len(leaves), "leaves")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -84,14 +84,58 @@ def geometric(name, **options):
                 super().__init__()
                 numbers = torch.Generator().manual_seed(1)
                 self.register_buffer("edges", torch.randint(0, 200, (2, 800), generator=numbers))
-                layer = getattr(torch_geometric.nn, name)
-                self.first, self.second = layer(32, 32, **options), layer(32, 32, **options)
+                layer = name if callable(name) else lambda: getattr(torch_geometric.nn, name)(32, 32, **options)
+                self.first, self.second = layer(), layer()
                 self.head = nn.Linear(32, 7)
 
             def forward(self, x):
                 x = self.first(x, self.edges).relu()
                 return self.head(self.second(x, self.edges).relu())
         return Network()
+    return make
+
+
+def conditioned(make):
+    """A network that takes an image and five vectors of 64 values, which are a buffer here."""
+    def build():
+        import torch
+        from torch import nn
+
+        class Conditioned(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.network = make()
+                self.register_buffer("context", torch.rand(BATCH, 5, 64))
+
+            def forward(self, x):
+                return self.network(x, 10, self.context, return_dict=False)[0]
+        return Conditioned()
+    return build
+
+
+def classified(make):
+    """A network that takes images, times and classes, which are buffers here."""
+    def build():
+        import torch
+        from torch import nn
+
+        class Classified(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.network = make()
+                self.register_buffer("times", torch.arange(BATCH))
+                self.register_buffer("classes", torch.arange(BATCH))
+
+            def forward(self, x):
+                return self.network(x, self.times, self.classes, return_dict=False)[0]
+        return Classified()
+    return build
+
+
+def segmentation(name, encoder, **options):
+    def make():
+        import segmentation_models_pytorch
+        return getattr(segmentation_models_pytorch, name)(encoder_name=encoder, encoder_weights=None, classes=5, **options)
     return make
 
 
@@ -148,4 +192,88 @@ def networks():
         "GCN": (geometric("GCNConv"), nodes, ()),
         "GAT": (geometric("GATConv"), nodes, ()),
         "GraphSAGE": (geometric("SAGEConv"), nodes, ()),
+    }
+
+
+def second():
+    """Chosen and written down on 2026-11-22, before any of them was exported."""
+    def diffusers_model(name, **options):
+        def make():
+            import diffusers
+            return getattr(diffusers, name)(**options)
+        return make
+
+    def gin():
+        import torch_geometric.nn
+        from torch import nn
+        return torch_geometric.nn.GINConv(nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32)))
+
+    small = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    words = {**small, "vocab_size": 500}
+    speech = {**small, "vocab_size": 30, "conv_dim": (32, 32, 32), "conv_stride": (5, 4, 4), "conv_kernel": (10, 4, 4),
+              "num_feat_extract_layers": 3, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
+              "apply_spec_augment": False, "layerdrop": 0.0}
+    pictures = {**small, "image_size": 64, "patch_size": 8, "num_labels": 10}
+    return {
+        "ResNeSt-14": (timm_model("resnest14d"), image(), ()),
+        "SKNet-18": (timm_model("skresnet18"), image(), ()),
+        "ReXNet": (timm_model("rexnet_100"), image(), ()),
+        "Visformer": (timm_model("visformer_tiny"), image(224), ()),
+        "TinyViT": (timm_model("tiny_vit_5m_224"), image(224), ()),
+        "PVT v2": (timm_model("pvt_v2_b0"), image(), ()),
+        "GC ViT": (timm_model("gcvit_xxtiny"), image(224), ()),
+        "HGNet v2": (timm_model("hgnetv2_b0"), image(), ()),
+        "NF-ResNet-26": (timm_model("nf_resnet26"), image(), ()),
+        "VoVNet": (timm_model("ese_vovnet19b_dw"), image(), ()),
+        "Sequencer2D": (timm_model("sequencer2d_s"), image(64), ()),
+        "BoTNet-26": (timm_model("botnet26t_256"), image(256), ()),
+        "Hiera": (timm_model("hiera_tiny_224"), image(224), ()),
+        "Falcon": (transformer("FalconForCausalLM", "FalconConfig", vocab_size=500, hidden_size=64, num_hidden_layers=2,
+                               num_attention_heads=4), tokens(), ()),
+        "GPT-J": (transformer("GPTJForCausalLM", "GPTJConfig", vocab_size=500, n_positions=64, n_embd=64, n_layer=2,
+                              n_head=4, rotary_dim=8), tokens(), ()),
+        "OLMo 2": (transformer("Olmo2ForCausalLM", "Olmo2Config", num_key_value_heads=2, **words), tokens(), ()),
+        "Gemma 2": (transformer("Gemma2ForCausalLM", "Gemma2Config", num_key_value_heads=2, head_dim=16, **words),
+                    tokens(), ()),
+        "StableLM": (transformer("StableLmForCausalLM", "StableLmConfig", num_key_value_heads=2, **words), tokens(), ()),
+        "Phi-3": (transformer("Phi3ForCausalLM", "Phi3Config", num_key_value_heads=2, pad_token_id=0, **words),
+                  tokens(), ()),
+        "RoFormer": (transformer("RoFormerForMaskedLM", "RoFormerConfig", **words), tokens(), ()),
+        "ConvBERT": (transformer("ConvBertForMaskedLM", "ConvBertConfig", embedding_size=64, **words), tokens(), ()),
+        "MPNet": (transformer("MPNetForMaskedLM", "MPNetConfig", **words), tokens(), ()),
+        "SqueezeBERT": (transformer("SqueezeBertForMaskedLM", "SqueezeBertConfig", embedding_size=64, **words), tokens(), ()),
+        "Data2Vec vision": (transformer("Data2VecVisionForImageClassification", "Data2VecVisionConfig", **pictures),
+                            image(), ()),
+        "CvT": (transformer("CvtForImageClassification", "CvtConfig", num_labels=10, embed_dim=[32, 64, 64],
+                            num_heads=[1, 2, 2], depth=[1, 1, 2]), image(), ()),
+        "DPT": (transformer("DPTForDepthEstimation", "DPTConfig", "predicted_depth", image_size=64, patch_size=8,
+                            hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=128,
+                            backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[32, 32, 64, 64],
+                            fusion_hidden_size=32), image(), ()),
+        "SEW": (transformer("SEWForCTC", "SEWConfig", squeeze_factor=2, **speech), values(4000), ()),
+        "UniSpeech": (transformer("UniSpeechForCTC", "UniSpeechConfig", **speech), values(4000), ()),
+        "Data2Vec audio": (transformer("Data2VecAudioForCTC", "Data2VecAudioConfig", conv_pos_kernel_size=5,
+                                       num_conv_pos_embeddings=2, **{k: v for k, v in speech.items() if k not in (
+                                           "num_conv_pos_embeddings", "num_conv_pos_embedding_groups")}), values(4000), ()),
+        "HiFi-GAN": (transformer("SpeechT5HifiGan", "SpeechT5HifiGanConfig", "waveform", model_in_dim=32,
+                                 upsample_initial_channel=64, upsample_rates=[4, 4], upsample_kernel_sizes=[8, 8]),
+                     values(32, 32), ()),
+        "PatchTST": (transformer("PatchTSTForPrediction", "PatchTSTConfig", "prediction_outputs", num_input_channels=3,
+                                 context_length=96, patch_length=8, patch_stride=8, prediction_length=16, d_model=64,
+                                 num_hidden_layers=2, num_attention_heads=4, ffn_dim=128), values(96, 3), ()),
+        "MViT v2": (vision("video", "mvit_v2_s", num_classes=10), values(3, 16, 224, 224), ()),
+        "U-Net (EfficientNet-B0)": (segmentation("Unet", "efficientnet-b0"), image(), ()),
+        "DeepLabV3 (ResNet-18)": (segmentation("DeepLabV3", "resnet18"), image(), ()),
+        "VQModel": (diffusion("VQModel", 0, block_out_channels=(32, 64), norm_num_groups=8, layers_per_block=1,
+                              down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2),
+                    image(32), ()),
+        "UNet2DConditionModel": (conditioned(diffusers_model(
+            "UNet2DConditionModel", sample_size=16, block_out_channels=(32, 64), norm_num_groups=8, layers_per_block=1,
+            cross_attention_dim=64, attention_head_dim=16, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+            up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"))), image(16, 4), ()),
+        "DiT": (classified(diffusers_model("DiTTransformer2DModel", num_attention_heads=4, attention_head_dim=16,
+                                           in_channels=4, out_channels=4, num_layers=2, sample_size=16, patch_size=2,
+                                           num_embeds_ada_norm=10)), image(16, 4), ()),
+        "GIN": (geometric(gin), nodes, ()),
+        "residual gated graph": (geometric("ResGatedGraphConv"), nodes, ()),
     }

@@ -13,7 +13,9 @@ prints CSV: name,batch,device,params,saved,buffers,optimizer,peak
 
 import argparse
 import contextlib
+import gc
 import sys
+import weakref
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -84,24 +86,35 @@ def attention_by(kernel):
         F.scaled_dot_product_attention = plain
 
 
-def saved_bytes(model, x, dtype=None, kernel=None):
+class Held:
+    """What autograd keeps for a backward, as long as it does."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def saved_bytes(model, x, dtype=None, kernel=None, loss=True):
     """Bytes of the saved storages, those of buffers counted apart."""
     def key(tensor):
         return tensor.untyped_storage()._cdata
 
     parameters = {key(p) for p in model.parameters()}
     buffers = {key(b) for b in model.buffers()}
-    storages = {}
     kept = []
 
     def pack(tensor):
-        kept.append(tensor.detach())
-        storages[key(tensor)] = tensor.untyped_storage().nbytes()
-        return tensor
+        held = Held(tensor.detach())
+        kept.append(weakref.ref(held))
+        return held
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), attention_by(kernel), autocast(dtype):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: held.tensor), attention_by(kernel), autocast(dtype):
         output = model(x)
-        loss_of(output, targets_of(output))
+        result = loss_of(output, targets_of(output)) if loss else output
+    gc.collect()
+    # What no loss leads to went with the forward pass.
+    alive = [held.tensor for held in (ref() for ref in kept) if held is not None]
+    storages = {key(tensor): tensor.untyped_storage().nbytes() for tensor in alive}
+    del result
     of_buffers = sum(size for address, size in storages.items() if address in buffers)
     total = sum(size for address, size in storages.items() if address not in parameters)
     return total - of_buffers, of_buffers

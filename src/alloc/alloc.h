@@ -9,7 +9,8 @@
  *     ... p.figures.reserved_peak, p.places.at[buffer] ...
  *     onv_placement_cleanup(&p);
  *
- * All models assume one stream, so freed memory can be used again at once, and a device that gives
+ * Freed memory can be used again at once, by torch on the stream that it was allocated on; the other models
+ * assume one stream. All assume a device that gives
  * out increasing addresses: a real driver may not, which can change the pick among free blocks of
  * one size, never a rule. Running out of device memory (a capacity was given) is a result, not an
  * error: the allocator remembers where it happened and ignores what comes after.
@@ -147,6 +148,8 @@ struct onv_allocator {
     ONV_VEC(uint32_t) owned; /* by id: its block, ONV_OWNS_NOTHING, or ONV_OWNS_ZERO_BYTES */
     onv_placement *record;   /* what happens is written there; ids are buffers. NULL: nowhere */
     size_t n_events;         /* fed so far */
+    uint8_t
+        stream; /* of the device, that the next allocation is for, below ONV_N_STREAMS; torch only */
     bool out_of_memory;
     size_t oom_event; /* the event that found no memory, its id and bytes */
     uint64_t oom_bytes;

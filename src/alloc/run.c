@@ -37,6 +37,7 @@ static onv_status serve(onv_allocator *a, const onv_timeline *t, const onv_timel
                         "event %zu: %" PRIu64 " bytes are more than any device ('%s')", a->n_events,
                         b->bytes, b->label != NULL ? b->label : "");
     if (b->bypasses_pool) return onv_allocator_reserve(a, e->buffer, b->bytes, err);
+    a->stream = b->stream;
     return onv_allocator_alloc(a, e->buffer, b->bytes, err);
 }
 

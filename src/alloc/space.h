@@ -47,6 +47,7 @@ typedef struct onv_segment {
     uint32_t prev, next;  /* neighbours by address */
     uint32_t recorded;    /* its number in a placement */
     uint8_t pool;         /* onv_alloc_pool */
+    uint8_t stream;       /* on which its blocks are made and used again */
     bool expandable;      /* address space whose pages are mapped one by one */
     bool direct;          /* goes back to the device when its block is freed */
 } onv_segment;

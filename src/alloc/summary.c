@@ -72,7 +72,7 @@ static void put_metric(out *o, const onv_allocator *a, const struct row *row)
     if (s[ONV_POOL_LARGE].added == 0 && s[ONV_POOL_SMALL].added == 0) return;
     put_stat(o, "  large pool", &s[ONV_POOL_LARGE], row->is_count);
     put_stat(o, "  small pool", &s[ONV_POOL_SMALL], row->is_count);
-    /* One stream: what is not allocated waits for nothing, so active memory is allocated memory. */
+    /* What is freed waits for no other stream, so active memory is allocated memory. */
     if (row->metric == ONV_STAT_ALLOCATED_BYTES)
         put_stat(o, "active", &s[ONV_POOL_ALL], row->is_count);
 }

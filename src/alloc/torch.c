@@ -1,6 +1,7 @@
-/* PyTorch's CUDA caching allocator, native backend, one stream, no private pools of CUDA graphs.
+/* PyTorch's CUDA caching allocator, native backend, no private pools of CUDA graphs.
  *
- * Small requests (1 MiB and less after rounding) and large ones live in segments of their own. Best
+ * Small requests (1 MiB and less after rounding) and large ones live in segments of their own, and so do those
+ * of each stream: what is free is found on the stream alone that it was made on. Best
  * fit, ties to the lowest address; freed blocks join their free neighbours; segments go back to the
  * device only when an allocation fails, and only if they are one free block.
  *
@@ -34,6 +35,13 @@ static onv_status check_sizes(onv_torch_options *o, onv_error *err)
     return ONV_OK;
 }
 
+static void init_pool(onv_torch_pool *pool, onv_alloc_pool which, uint8_t stream, uint64_t page)
+{
+    *pool = (onv_torch_pool){.which = which, .stream = stream, .page_bytes = page};
+    onv_block_set_init(&pool->free, false);
+    onv_block_set_init(&pool->unmapped, true);
+}
+
 static onv_status torch_init(onv_allocator *a, onv_error *err)
 {
     onv_torch_state *t = a->state;
@@ -56,13 +64,9 @@ static onv_status torch_init(onv_allocator *a, onv_error *err)
     if (o->memory_fraction > 0)
         t->allowed_bytes = (uint64_t)(o->memory_fraction * (double)a->options.capacity_bytes);
     t->collects_garbage = o->garbage_collection_threshold > 0 && o->memory_fraction > 0;
-    t->large = (onv_torch_pool){.which = ONV_POOL_LARGE, .page_bytes = o->large_segment_bytes};
-    t->small =
-        (onv_torch_pool){.which = ONV_POOL_SMALL, .page_bytes = ONV_TORCH_SMALL_SEGMENT_BYTES};
-    for (int i = 0; i < 2; i++) {
-        onv_torch_pool *pool = i == 0 ? &t->large : &t->small;
-        onv_block_set_init(&pool->free, false);
-        onv_block_set_init(&pool->unmapped, true);
+    for (uint8_t stream = 0; stream < ONV_N_STREAMS; stream++) {
+        init_pool(&t->large[stream], ONV_POOL_LARGE, stream, o->large_segment_bytes);
+        init_pool(&t->small[stream], ONV_POOL_SMALL, stream, ONV_TORCH_SMALL_SEGMENT_BYTES);
     }
     return ONV_OK;
 }
@@ -110,7 +114,8 @@ static bool splits(const onv_allocator *a, const onv_torch_pool *pool, uint64_t 
 
 void onv_torch_cache(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
 {
-    onv_space_block(&a->space, block)->age = pool->searches;
+    const onv_torch_state *t = a->state;
+    onv_space_block(&a->space, block)->age = t->searches[pool->which];
     onv_block_set_insert(&pool->free, &a->space, block);
 }
 
@@ -118,7 +123,8 @@ void onv_torch_cache(onv_allocator *a, onv_torch_pool *pool, uint32_t block)
 static uint32_t take_free(onv_allocator *a, onv_torch_pool *pool, uint64_t rounded)
 {
     const onv_torch_options *o = &a->options.torch;
-    pool->searches++;
+    onv_torch_state *t = a->state;
+    t->searches[pool->which]++;
     uint32_t block = onv_block_set_lower_bound(&pool->free, &a->space, rounded, 0);
     if (block == ONV_NO_BLOCK) return block;
     if (o->expandable_segments) {
@@ -148,7 +154,9 @@ static onv_status from_device(onv_allocator *a, onv_torch_pool *pool, uint64_t r
     uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
     if (reserved > t->allowed_bytes || bytes > t->allowed_bytes - reserved) return ONV_OK;
     if (a->options.torch.expandable_segments) return onv_torch_grow(a, pool, rounded, block, err);
-    return onv_device_alloc(a, bytes, pool->which, block, err);
+    ONV_TRY(onv_device_alloc(a, bytes, pool->which, block, err));
+    if (*block != ONV_NO_BLOCK) onv_space_segment_of(&a->space, *block)->stream = pool->stream;
+    return ONV_OK;
 }
 
 /* release_block, for a free block that is a whole segment */
@@ -163,41 +171,61 @@ static bool is_expandable(const onv_allocator *a, uint32_t block)
     return onv_space_segment_of(&a->space, block)->expandable;
 }
 
+/* Of the whole large segments that are free on all streams. */
+typedef struct garbage {
+    uint64_t total_age, n;
+    uint64_t reclaimed;
+} garbage;
+
+static uint64_t age_of(const onv_allocator *a, uint32_t block)
+{
+    const onv_torch_state *t = a->state;
+    return t->searches[ONV_POOL_LARGE] - onv_space_block(&a->space, block)->age;
+}
+
+static void count_garbage(const onv_allocator *a, const onv_torch_pool *pool, garbage *g)
+{
+    uint32_t next = onv_block_set_first(&pool->free, &a->space);
+    for (; next != ONV_NO_BLOCK; next = onv_block_set_next(&pool->free, &a->space, next)) {
+        if (!onv_space_is_whole(&a->space, next)) continue;
+        g->total_age += age_of(a, next);
+        g->n++;
+    }
+}
+
+static void release_older(onv_allocator *a, onv_torch_pool *pool, double average, garbage *g)
+{
+    uint32_t next = onv_block_set_first(&pool->free, &a->space);
+    while (next != ONV_NO_BLOCK) {
+        uint32_t block = next;
+        next = onv_block_set_next(&pool->free, &a->space, block);
+        uint64_t age = age_of(a, block);
+        if (!onv_space_is_whole(&a->space, block) || is_expandable(a, block) ||
+            (double)age < average)
+            continue;
+        g->reclaimed += onv_space_block(&a->space, block)->bytes;
+        g->total_age -= age;
+        g->n--;
+        release(a, pool, block);
+    }
+}
+
 /* garbage_collect_cached_blocks: releases whole large segments that have lain unused longer than
  * average, in rounds, until the reserved memory is below the threshold. */
 static void collect_garbage(onv_allocator *a)
 {
     onv_torch_state *t = a->state;
-    onv_torch_pool *pool = &t->large;
     uint64_t reserved = a->stats.of[ONV_STAT_RESERVED_BYTES][ONV_POOL_ALL].current;
     uint64_t threshold =
         (uint64_t)(a->options.torch.garbage_collection_threshold * (double)t->allowed_bytes);
     if (reserved <= threshold) return;
-    uint64_t wanted = reserved - threshold, total_age = 0, reclaimed = 0, n = 0;
-    uint32_t next = onv_block_set_first(&pool->free, &a->space);
-    for (; next != ONV_NO_BLOCK; next = onv_block_set_next(&pool->free, &a->space, next)) {
-        if (!onv_space_is_whole(&a->space, next)) continue;
-        total_age += pool->searches - onv_space_block(&a->space, next)->age;
-        n++;
-    }
-    for (bool freed = true; reclaimed < wanted && freed && n > 0;) {
-        double average = (double)total_age / (double)n;
-        freed = false;
-        next = onv_block_set_first(&pool->free, &a->space);
-        while (next != ONV_NO_BLOCK) {
-            uint32_t block = next;
-            next = onv_block_set_next(&pool->free, &a->space, block);
-            const onv_block *b = onv_space_block(&a->space, block);
-            uint64_t age = pool->searches - b->age;
-            if (!onv_space_is_whole(&a->space, block) || is_expandable(a, block) ||
-                (double)age < average)
-                continue;
-            freed = true;
-            reclaimed += b->bytes;
-            total_age -= age;
-            n--;
-            release(a, pool, block);
-        }
+    garbage g = {0};
+    for (int i = 0; i < ONV_N_STREAMS; i++) count_garbage(a, &t->large[i], &g);
+    for (uint64_t before = UINT64_MAX;
+         g.reclaimed < reserved - threshold && g.n > 0 && g.n < before;) {
+        double average = (double)g.total_age / (double)g.n;
+        before = g.n;
+        for (int i = 0; i < ONV_N_STREAMS; i++) release_older(a, &t->large[i], average, &g);
     }
 }
 
@@ -247,8 +275,11 @@ static onv_status release_pool(onv_allocator *a, onv_torch_pool *pool, onv_error
 static onv_status release_cached(onv_allocator *a, onv_error *err)
 {
     onv_torch_state *t = a->state;
-    ONV_TRY(release_pool(a, &t->large, err));
-    return release_pool(a, &t->small, err);
+    for (int i = 0; i < ONV_N_STREAMS; i++) {
+        ONV_TRY(release_pool(a, &t->large[i], err));
+        ONV_TRY(release_pool(a, &t->small[i], err));
+    }
+    return ONV_OK;
 }
 
 /* --- Requests ---------------------------------------------------------------------------------- */
@@ -276,7 +307,8 @@ static onv_status torch_alloc(onv_allocator *a, uint64_t bytes, uint32_t *block,
 {
     onv_torch_state *t = a->state;
     uint64_t rounded = round_size(&a->options.torch, bytes);
-    onv_torch_pool *pool = rounded <= ONV_TORCH_SMALL_BYTES ? &t->small : &t->large;
+    bool is_small = rounded <= ONV_TORCH_SMALL_BYTES;
+    onv_torch_pool *pool = is_small ? &t->small[a->stream] : &t->large[a->stream];
     ONV_TRY(find_block(a, pool, rounded, block, err));
     if (*block == ONV_NO_BLOCK) return ONV_OK;
 
@@ -315,7 +347,7 @@ static void torch_free(onv_allocator *a, uint32_t block)
 {
     onv_torch_state *t = a->state;
     const onv_segment *s = onv_space_segment_of(&a->space, block);
-    onv_torch_pool *pool = s->pool == ONV_POOL_SMALL ? &t->small : &t->large;
+    onv_torch_pool *pool = s->pool == ONV_POOL_SMALL ? &t->small[s->stream] : &t->large[s->stream];
     const onv_block *b = onv_space_block(&a->space, block);
     uint64_t n_joined = 0, bytes = b->bytes;
     uint32_t sides[2] = {b->prev, b->next};

@@ -16,13 +16,15 @@
 typedef struct onv_torch_pool {
     onv_block_set free;     /* by size */
     onv_block_set unmapped; /* by address; expandable segments only */
-    uint64_t searches;      /* for free blocks so far: the clock that ages them */
     onv_alloc_pool which;
+    uint8_t stream;
     uint64_t page_bytes; /* of an expandable segment */
 } onv_torch_pool;
 
 typedef struct onv_torch_state {
-    onv_torch_pool large, small;
+    onv_torch_pool large[ONV_N_STREAMS], small[ONV_N_STREAMS];
+    uint64_t searches
+        [ONV_N_POOLS];      /* for free blocks so far, on all streams: the clock that ages them */
     uint64_t allowed_bytes; /* memory_fraction of the capacity; UINT64_MAX: not set */
     bool collects_garbage;
 } onv_torch_state;

@@ -28,6 +28,7 @@ static onv_status add_space(onv_allocator *a, onv_torch_pool *pool, uint64_t byt
     ONV_TRY(onv_space_add_segment(&a->space, space, ONV_BLOCK_UNMAPPED, block, err));
     onv_segment *s = onv_space_segment_of(&a->space, *block);
     s->pool = (uint8_t)pool->which;
+    s->stream = pool->stream;
     s->expandable = true;
     ONV_TRY(onv_record_segment(a, (onv_taken_segment){.bytes = space, .grows = true}, &s->recorded,
                                err));

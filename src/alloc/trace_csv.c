@@ -78,7 +78,7 @@ static void remove_slot(live_ids *ids, size_t hole)
 
 /* --- Reader ------------------------------------------------------------------------------------ */
 
-enum { MAX_FIELDS = 5 };
+enum { MAX_FIELDS = 6 };
 
 typedef struct reader {
     const char *at, *end;
@@ -156,7 +156,7 @@ static onv_status read_row(reader *r, field *fields, size_t *count, onv_error *e
 {
     r->line = r->next_line++;
     for (*count = 0;;) {
-        if (*count == MAX_FIELDS) return bad(r, err, "more than 5 fields");
+        if (*count == MAX_FIELDS) return bad(r, err, "more than 6 fields");
         ONV_TRY(read_field(r, &fields[*count], err));
         ++*count;
         if (r->at == r->end) return ONV_OK;
@@ -221,6 +221,10 @@ static onv_status read_alloc(reader *r, const field *fields, size_t count, onv_t
         r->step = (uint32_t)number;
     }
     if (count > 4 && fields[4].bytes > 0) ONV_TRY(read_label(r, fields[4], &event->label, err));
+    if (count > 5) {
+        ONV_TRY(read_number(r, fields[5], "STREAM", ONV_N_STREAMS - 1, &number, err));
+        event->stream = (uint8_t)number;
+    }
 
     live_ids *ids = &r->ids;
     if (ids->count * 2 >= ids->n_slots && !grow_ids(ids)) return onv_fail_memory(err);

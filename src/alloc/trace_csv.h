@@ -1,8 +1,8 @@
-/* Traces as CSV: `alloc,ID,BYTES[,STEP,LABEL]` and `free,ID`, one event a line, no header.
+/* Traces as CSV: `alloc,ID,BYTES[,STEP,LABEL[,STREAM]]` and `free,ID`, one event a line, no header.
  *
  * Fields follow RFC 4180: a field may stand in double quotes, and must where it holds a comma, a
- * quote (written twice) or a line break. Lines end with LF or CRLF, the last one may lack it. BYTES
- * and STEP are decimal digits. IDs are any text but the empty one; two spellings of an id are the
+ * quote (written twice) or a line break. Lines end with LF or CRLF, the last one may lack it. BYTES,
+ * STEP and STREAM (of the device; 0 to 3, 0 where it is missing) are decimal digits. IDs are any text but the empty one; two spellings of an id are the
  * same if the text between the quotes is. An id may be used again after it was freed.
  *
  * Strict: an unknown event, a missing or extra field, a second allocation of a live id, a free of
@@ -24,6 +24,7 @@ typedef struct onv_trace_event {
     uint64_t bytes; /* of an alloc: requested */
     uint32_t id;
     uint32_t step;
+    uint8_t stream; /* of an alloc */
     bool is_free;
     const char *label; /* of an alloc; may be NULL */
 } onv_trace_event;

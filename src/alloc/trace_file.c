@@ -105,6 +105,7 @@ static onv_status record_alloc(recording *r, const onv_trace_event *e, onv_error
         if (!onv_vec_push(&r->open, ONV_NO_BUFFER)) return onv_fail_memory(err);
     r->open.at[e->id] = buffer;
     onv_buffer b = onv_buffer_new(ONV_BUFFER_ACTIVATION, e->bytes, step, UINT32_MAX, NULL);
+    b.stream = e->stream;
     return onv_vec_push(&t->buffers, b) ? ONV_OK : onv_fail_memory(err);
 }
 
@@ -158,8 +159,10 @@ onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error 
 
 static onv_status serve(void *context, const onv_trace_event *event, onv_error *err)
 {
-    return event->is_free ? onv_allocator_free(context, event->id, err)
-                          : onv_allocator_alloc(context, event->id, event->bytes, err);
+    onv_allocator *a = context;
+    if (event->is_free) return onv_allocator_free(a, event->id, err);
+    a->stream = event->stream;
+    return onv_allocator_alloc(a, event->id, event->bytes, err);
 }
 
 onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *model,

@@ -135,6 +135,19 @@ bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_che
     return true;
 }
 
+bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info)
+{
+    const onv_compiled *c = analysis->training.compiled;
+    if (c == NULL) return false;
+    *info = (onv_compiled_info){.budget = c->budget,
+                                .saved_activation_bytes = c->saved_activation_bytes,
+                                .peak_bytes = c->peak_bytes,
+                                .recompute_macs = c->recomputed_macs,
+                                .pass_macs = c->pass_macs,
+                                .saved = c->n_saved};
+    return true;
+}
+
 static onv_fit_info fit_info(const onv_fit *fit)
 {
     return (onv_fit_info){.budget = fit->budget_bytes,

@@ -80,10 +80,13 @@ static onv_status read_sharing(const onv_options *options, onv_training_options 
     if (options->weights != NULL && how->train.weights == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "weights are quantized to int8, int4 or nf4, not '%s'",
                         options->weights);
-    bool shards = options->fsdp != NULL || options->ddp != NULL;
-    if (shards && options->offload != NULL)
+    if (options->fsdp != NULL && offload == ONV_OFFLOAD_OPTIMIZER)
         return onv_fail(err, ONV_ERR_USAGE,
-                        "what DDP or FSDP offload to the host is not known: leave out --offload");
+                        "FSDP offloads parameters, gradients and the optimizer together "
+                        "(CPUOffloadPolicy): --offload gradients");
+    if (options->ddp != NULL && offload == ONV_OFFLOAD_GRADIENTS)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "DDP's buckets need the gradients on the device: --offload optimizer");
     if (options->fsdp != NULL && options->weights != NULL)
         return onv_fail(err, ONV_ERR_USAGE, "how FSDP shards quantized weights is not known");
     return ONV_OK;
@@ -167,6 +170,8 @@ onv_status onv_training_read_options(const onv_options *options, onv_training_op
     how->alloc.torch.expandable_segments = options->expandable_segments;
     how->alloc.torch.pool_bytes = options->pool;
     how->checkpoint = options->checkpoint;
+    how->compiles = options->compile;
+    how->compile_budget = options->compile_budget;
     return ONV_OK;
 }
 
@@ -174,6 +179,11 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
 {
     onv_training_options how = {0};
     ONV_TRY(onv_training_read_options(options, &how, err));
+    if (options->compile && options->train == NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "what torch.compile keeps for backward is of training");
+    if (options->compile && !(options->compile_budget >= 0 && options->compile_budget <= 1))
+        return onv_fail(err, ONV_ERR_USAGE, "torch.compile's memory budget is from 0 to 1, not %g",
+                        options->compile_budget);
     if (options->checkpoint == NULL) return ONV_OK;
     if (options->train == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "checkpointing plans are for training");

@@ -44,18 +44,34 @@ typedef struct search {
 
 /* --- What is known of each operation ----------------------------------------------------------- */
 
+static bool crosses(const onv_eager *eager, uint32_t tensor)
+{
+    const onv_eager_tensor *t = &eager->tensors.at[tensor];
+    const onv_eager_storage *storage = &eager->storages.at[t->storage];
+    return t->needs_grad && storage->kind == ONV_STORAGE_ACTIVATION && !storage->is_cached;
+}
+
 static bool is_join(const onv_eager *eager, const onv_eager_op *op)
 {
     uint32_t first = ONV_NO_TENSOR;
     for (uint32_t k = 0; k < op->n_in; k++) {
-        const onv_eager_tensor *t = &eager->tensors.at[op->in[k].tensor];
-        const onv_eager_storage *storage = &eager->storages.at[t->storage];
-        if (!t->needs_grad || storage->kind != ONV_STORAGE_ACTIVATION || storage->is_cached)
-            continue;
+        if (!crosses(eager, op->in[k].tensor)) continue;
         if (first != ONV_NO_TENSOR && first != op->in[k].tensor) return true;
         first = op->in[k].tensor;
     }
     return false;
+}
+
+/* Before the first tensor with a gradient (LoRA's first layer has some in it) nothing crosses at all. */
+static void mark_frozen_start(search *s)
+{
+    const onv_eager *eager = s->problem->eager;
+    for (uint32_t i = 0; i < s->n_ops; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        s->is_border[i] |= i == 0 || !onv_eager_same_node(op, op - 1);
+        for (uint32_t k = 0; k < op->n_out; k++)
+            if (crosses(eager, op->out[k])) return;
+    }
 }
 
 static onv_status init(search *s, onv_error *err)
@@ -69,6 +85,7 @@ static onv_status init(search *s, onv_error *err)
     bool *seen = ONV_ARENA_ARRAY(&s->arena, bool, eager->storages.count);
     if (s->arena.failed) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->n_ops; i++) s->is_border[i] = s->problem->units->is_cut[i];
+    mark_frozen_start(s);
     s->is_border[0] = s->is_border[s->n_ops] = true;
     for (uint32_t i = 0; i < s->n_ops; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
@@ -160,11 +177,10 @@ static uint32_t choose_pattern(search *s)
     return best;
 }
 
-/* An operation that overwrites what comes in cannot begin a segment: it could not run again. */
+/* Not every operation may begin a segment (places.h). */
 static bool add(search *s, onv_tape_segment at)
 {
-    const onv_eager *eager = s->problem->eager;
-    while (at.first_op <= at.last_op && eager->ops.at[at.first_op].in_place) at.first_op++;
+    while (at.first_op <= at.last_op && !s->problem->places->is_open[at.first_op]) at.first_op++;
     if (at.first_op > at.last_op) return true;
     if (s->found.count > 0 && s->found.at[s->found.count - 1].last_op >= at.first_op) return true;
     return onv_vec_push(&s->found, at);

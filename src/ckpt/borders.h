@@ -19,7 +19,7 @@
 
 typedef struct onv_border {
     const char *kind; /* "enter", "leave", or that of the operation; NULL: no description */
-    const char *path; /* in the arena; letters, digits, underscores and dots */
+    const char *path; /* in the arena; letters, digits, underscores, dashes and dots */
     uint32_t count;   /* from 1 */
 } onv_border;
 

@@ -130,6 +130,18 @@ static bool leaves_outputs(const onv_chain *chain, const uint32_t *first_tensor,
     return true;
 }
 
+static uint32_t longest(const onv_chain *chain)
+{
+    return chain->max_range > 0 ? chain->max_range : chain->n_units;
+}
+
+/* Of running a unit in [.., t): in a second run for its readers there alone. */
+static uint64_t cost_of(const onv_chain *chain, uint32_t u, uint32_t t)
+{
+    const onv_chain_unit *unit = &chain->units[u];
+    return t < chain->n_units && t <= unit->first_reader ? unit->last_cost : unit->cost;
+}
+
 /* --- Fronts ------------------------------------------------------------------------------------ */
 
 static void emit(solver *s, point_list *list, uint64_t peak, uint64_t cost, uint32_t choice)
@@ -213,7 +225,22 @@ static void keep_first(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     s->best.count = 0;
     for (uint32_t i = 0; i < rest->count; i++)
         emit(s, &s->best, max_u64(floor, rest->at[i].peak_bytes + kept),
-             unit->cost + rest->at[i].cost, KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+             cost_of(s->chain, first, t) + rest->at[i].cost,
+             KEEP | (kind == WITH_OUTPUTS ? LIVE : 0));
+}
+
+/* The first one of the list whose peak is larger. */
+static const onv_chain_point *above(const point_list *list, uint64_t peak)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->at[middle].peak_bytes <= peak)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return list->at + low;
 }
 
 /* `behind` is trained first, with `held` on top; then `again`, with `inputs` on top. For every peak
@@ -225,9 +252,10 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
     if (behind->count == 0 || again->count == 0) return;
     const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
     const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
-    const onv_chain_point *best = s->best.at, *end = best + s->best.count;
     uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes + inputs));
     uint64_t least = cost + last_a->cost + last_b->cost;
+    const onv_chain_point *best = above(&s->best, peak), *end = s->best.at + s->best.count;
+    if (best > s->best.at && best[-1].cost <= least) return;
     s->made.count = 0;
     while (peak != UINT64_MAX) {
         while (a < last_a && a[1].peak_bytes + held <= peak) a++;
@@ -251,10 +279,10 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     const onv_chain *chain = s->chain;
     uint64_t run = 0, cost = 0, inputs = 0;
     if (chain->units[first].no_start) return;
-    for (uint32_t q = first + 1; q < t && !s->failed; q++) {
+    for (uint32_t q = first + 1; q < t && q - first <= longest(chain) && !s->failed; q++) {
         uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
         run = max_u64(run, before + chain->units[q - 1].passing_bytes);
-        cost += chain->units[q - 1].cost;
+        cost += cost_of(chain, q - 1, t);
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
         split(s, front_of(chain, s->fronts, q, t, kind), s->crossing_on[q] + inputs,
@@ -268,7 +296,8 @@ static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
 {
     onv_chain_front *front = front_of(s->chain, s->fronts, first, t, kind);
     bool ends = t == s->chain->n_units;
-    thin(s, &s->best, ends ? ONV_CHAIN_MAX_FRONT : ONV_CHAIN_INNER_FRONT);
+    uint32_t inner = s->chain->inner_front > 0 ? s->chain->inner_front : ONV_CHAIN_INNER_FRONT;
+    thin(s, &s->best, ends ? ONV_CHAIN_MAX_FRONT : inner);
     front->count = (uint32_t)s->best.count;
     front->at = onv_arena_copy(s->arena, s->best.at, s->best.count * sizeof *front->at);
     if (front->at == NULL) s->failed = true;
@@ -361,9 +390,10 @@ static onv_status prepare(solver *s, onv_error *err)
 static void solve_to(solver *s, uint32_t t)
 {
     const onv_chain *chain = s->chain;
+    uint32_t from = t < chain->n_units && t > longest(chain) ? t - longest(chain) : 0;
     memset(s->crossing, 0, (chain->n_units + 1) * sizeof *s->crossing);
     memset(s->crossing_on, 0, (chain->n_units + 1) * sizeof *s->crossing_on);
-    for (uint32_t first = t; first-- > 0 && !s->failed;) {
+    for (uint32_t first = t; first-- > from && !s->failed;) {
         for (uint32_t i = s->first_tensor[first]; i < s->first_tensor[first + 1]; i++) {
             const onv_chain_tensor *v = &chain->tensors[i];
             uint64_t saved_bytes = is_saved(v) ? v->bytes : 0;

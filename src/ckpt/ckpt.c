@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/nearest.h"
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
@@ -130,46 +131,106 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
 {
     requests parsed = {0};
     onv_ckpt_units units;
+    onv_places places = {.is_told = false};
+    onv_arena arena;
     *plans = (onv_ckpt_plans){0};
+    onv_arena_init(&arena, SIZE_MAX);
     onv_status status = parse(list, &parsed, err);
-    if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &units, err);
-    onv_ckpt_problem problem = {model, eager, &units, options, plans};
+    if (status == ONV_OK) status = onv_places_find(model, eager, &arena, &places, err);
+    if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
+    onv_ckpt_problem problem = {.model = model,
+                                .eager = eager,
+                                .units = &units,
+                                .places = &places,
+                                .options = options,
+                                .others = plans};
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
+    problem.prunes = true;
     if (status == ONV_OK) status = make_items(&problem, &parsed, true, plans, err);
     if (status == ONV_OK && !sort_items(&parsed, plans)) status = onv_fail_memory(err);
     onv_vec_cleanup(&parsed.at);
+    onv_places_cleanup(&places);
+    onv_arena_cleanup(&arena);
     if (status != ONV_OK) onv_ckpt_plans_cleanup(plans);
     return status;
 }
 
 /* --- Plans ------------------------------------------------------------------------------------- */
 
-onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
-                            uint32_t n_segments, onv_ckpt_plan *plan, onv_error *err)
+static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, bool *is_kept_used,
+                          onv_error *err)
 {
     onv_train_options options = *problem->options;
     onv_train_program program;
     onv_peak peak;
-    options.segments = segments;
-    options.n_segments = n_segments;
+    onv_ckpt_apply(plan, &options);
+    options.is_kept_used = is_kept_used;
     options.iterations = 2; /* the second is like all that follow */
     ONV_TRY(onv_train_program_build(problem->model, problem->eager, &options, &program, err));
     onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    plan->requested_bytes = peak.bytes;
+    if (status == ONV_OK)
+        status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,
+                                           NULL, err);
     plan->peak_bytes = peak.bytes;
     plan->recomputed_macs = program.recomputed_macs;
     onv_train_program_cleanup(&program);
     return status;
 }
 
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err)
+{
+    return measure(problem, plan, NULL, err);
+}
+
+void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
+{
+    options->segments = plan->segments;
+    options->n_segments = plan->n_segments;
+    options->prunes = plan->prunes;
+    options->kept_ops = plan->kept_ops;
+    options->n_kept_ops = plan->n_kept_ops;
+    options->loop_from = plan->loop_from;
+}
+
+onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,
+                               onv_ckpt_plans *plans, onv_error *err)
+{
+    onv_arena *arena = &problem->model->arena;
+    onv_ckpt_plan plan = *from;
+    uint32_t *kept = onv_arena_copy(arena, from->kept_ops, from->n_kept_ops * sizeof *kept);
+    bool *is_used = onv_heap_calloc(from->n_kept_ops + 1, sizeof *is_used);
+    plan.segments =
+        onv_arena_copy(arena, from->segments, from->n_segments * sizeof *from->segments);
+    plan.kept_ops = kept;
+    onv_status status = plan.segments == NULL || kept == NULL || is_used == NULL
+                            ? onv_fail_memory(err)
+                            : measure(problem, &plan, is_used, err);
+    plan.n_kept_ops = 0;
+    for (uint32_t k = 0; k < from->n_kept_ops && status == ONV_OK; k++)
+        if (is_used[k]) kept[plan.n_kept_ops++] = kept[k];
+    onv_heap_free(is_used);
+    if (status != ONV_OK) return status;
+    return onv_vec_push(&plans->at, plan) ? ONV_OK : onv_fail_memory(err);
+}
+
+static bool are_modules(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
+                        uint32_t n)
+{
+    onv_namer namer = problem->places->namer;
+    for (uint32_t i = 0; i < n; i++)
+        if (!onv_segment_is_chain(&namer, segments[i])) return false;
+    return true;
+}
+
 onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
                               const onv_tape_segment *segments, uint32_t n_segments,
                               onv_ckpt_plans *plans, onv_error *err)
 {
-    onv_ckpt_plan plan = {.name = name, .n_segments = n_segments};
-    plan.segments = onv_arena_copy(&problem->model->arena, segments, n_segments * sizeof *segments);
-    if (plan.segments == NULL) return onv_fail_memory(err);
-    ONV_TRY(onv_ckpt_measure(problem, plan.segments, n_segments, &plan, err));
-    return onv_vec_push(&plans->at, plan) ? ONV_OK : onv_fail_memory(err);
+    onv_ckpt_plan plan = {.name = name, .segments = segments, .n_segments = n_segments};
+    plan.prunes = problem->places->is_told &&
+                  (problem->prunes || !are_modules(problem, segments, n_segments));
+    return onv_ckpt_plans_take(problem, &plan, plans, err);
 }
 
 void onv_ckpt_plans_cleanup(onv_ckpt_plans *plans)

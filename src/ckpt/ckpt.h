@@ -11,6 +11,7 @@
 #ifndef ONV_CKPT_CKPT_H
 #define ONV_CKPT_CKPT_H
 
+#include "ckpt/places.h"
 #include "ckpt/units.h"
 
 typedef struct onv_ckpt_plan {
@@ -18,7 +19,13 @@ typedef struct onv_ckpt_plan {
     uint32_t item;    /* of the list that asked for it */
     const onv_tape_segment *segments;
     uint32_t n_segments;
-    uint64_t peak_bytes;      /* measured on the program: sizes as asked for */
+    bool prunes;              /* as eager/program.h */
+    const uint32_t *kept_ops; /* likewise */
+    uint32_t n_kept_ops;
+    uint32_t sequential;      /* the count for checkpoint_sequential, which applies it; else 0 */
+    uint32_t loop_from;       /* then as eager/program.h */
+    uint64_t peak_bytes;      /* measured on the program: tensors, sizes as asked for */
+    uint64_t requested_bytes; /* the same with the workspaces of libraries */
     uint64_t recomputed_macs; /* measured too; of one forward and backward */
 } onv_ckpt_plan;
 
@@ -31,8 +38,10 @@ typedef struct onv_ckpt_problem {
     onv_model *model;
     const onv_eager *eager;
     const onv_ckpt_units *units;
+    const onv_places *places;
     const onv_train_options *options; /* its segments are not looked at */
     const onv_ckpt_plans *others;     /* NULL, or plans that the list asks for besides */
+    bool prunes;                      /* all plans, where the export tells of the code */
 } onv_ckpt_problem;
 
 typedef struct onv_ckpt_plan_kind {
@@ -64,11 +73,16 @@ onv_status onv_ckpt_check_list(const char *list, onv_error *err);
 onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_train_options *options,
                          const char *list, onv_ckpt_plans *plans, onv_error *err);
 
-/* Builds the program with these segments, sets peak_bytes and recomputed_macs of `plan`. */
-onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, const onv_tape_segment *segments,
-                            uint32_t n_segments, onv_ckpt_plan *plan, onv_error *err);
+/* Builds the program of the plan, sets its peak_bytes and recomputed_macs. */
+onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, onv_error *err);
 
-/* Copies the segments into the model's arena, measures, and appends. */
+/* The plan's part of the options of a program. */
+void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options);
+/* Copies the plan's lists into the model's arena, measures, and appends. */
+onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *plan,
+                               onv_ckpt_plans *plans, onv_error *err);
+/* The same for segments alone. Where they are rows of whole modules they run again as
+ * torch.utils.checkpoint does, else pruned. */
 onv_status onv_ckpt_plans_add(const onv_ckpt_problem *problem, const char *name,
                               const onv_tape_segment *segments, uint32_t n_segments,
                               onv_ckpt_plans *plans, onv_error *err);

@@ -182,22 +182,45 @@ static bool is_view(const onv_eager *eager, const onv_eager_op *op)
 }
 
 /* A segment may as well begin before views of what comes in, and end behind views of what goes out. */
+static uint32_t begin_at(const onv_namer *namer, uint32_t op)
+{
+    while (op > 0 && !onv_border_is_known(&namer->borders->before[op]) &&
+           is_view(namer->eager, &namer->eager->ops.at[op]))
+        op--;
+    return op;
+}
+
+static uint32_t end_at(const onv_namer *namer, uint32_t op)
+{
+    while (op < namer->eager->first_loss_op && !onv_border_is_known(&namer->borders->before[op]) &&
+           is_view(namer->eager, &namer->eager->ops.at[op]))
+        op++;
+    return op;
+}
+
+bool onv_namer_knows_place(const onv_namer *namer, uint32_t op)
+{
+    const onv_border *before = namer->borders->before;
+    return onv_border_is_known(&before[begin_at(namer, op)]) &&
+           onv_border_is_known(&before[end_at(namer, op)]);
+}
+
 static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                                onv_error *err)
 {
-    const onv_eager *eager = namer->eager;
     const onv_border *before = namer->borders->before;
-    uint32_t first = segment.first_op, end = segment.last_op + 1;
-    while (first > 0 && !onv_border_is_known(&before[first]) &&
-           is_view(eager, &eager->ops.at[first]))
-        first--;
-    while (end < eager->first_loss_op && !onv_border_is_known(&before[end]) &&
-           is_view(eager, &eager->ops.at[end]))
-        end++;
+    uint32_t first = begin_at(namer, segment.first_op), end = end_at(namer, segment.last_op + 1);
     if (!onv_border_is_known(&before[first]) || !onv_border_is_known(&before[end])) return ONV_OK;
     names->begin = onv_border_text(&before[first], &namer->model->arena);
     names->end = onv_border_text(&before[end], &namer->model->arena);
     return names->begin != NULL && names->end != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
+bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment)
+{
+    uint32_t n_modules;
+    size_t length = list_modules(namer->scopes, segment, NULL, &n_modules);
+    return length > 0 && (n_modules == 1 || find_chain(namer, segment));
 }
 
 /* --- All ---------------------------------------------------------------------------------------- */

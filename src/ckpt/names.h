@@ -11,7 +11,7 @@ typedef struct onv_segment_names {
     const char *first, *last;
     /* Modules that the segment consists of, in order, with spaces between; NULL where it holds
      * operations of a module that is not whole, or nothing tells their modules. Letters, digits,
-     * underscores and dots. A module that is called several times has no name here: what is done to
+     * underscores, dashes and dots. A module that is called several times has no name here: what is done to
      * it would be done in all its calls. */
     const char *modules;
     uint32_t n_modules;
@@ -37,6 +37,10 @@ typedef struct onv_namer {
 onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *eager,
                           const onv_scopes *scopes, const onv_borders *borders, onv_arena *arena,
                           onv_error *err);
+/* Whether a segment that begins or ends before operation `op` can be named there. */
+bool onv_namer_knows_place(const onv_namer *namer, uint32_t op);
+/* Whether the segment is a row of whole modules, each of which takes what the one before gives. */
+bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */
 onv_status onv_segment_name(onv_namer *namer, onv_tape_segment segment, onv_segment_names *names,
                             onv_error *err);

@@ -10,21 +10,32 @@
  *
  * Cost: MAX_UNITS³ / 6 merges of fronts, and programs of about MAX_STEPS operations in all, or of
  * MIN_BUILDS passes over the tape where these are more. */
+#include <stdlib.h>
+
+#include "base/checked.h"
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/tape.h"
 
-enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 1000000, MIN_BUILDS = 32 };
+enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 32 };
+
+/* With kept results: so many steps from none to all, each with less of a search. */
+enum { PARTS = 8, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
-    onv_ckpt_plans plans; /* recomputation ascending, peaks descending */
-    uint32_t max_builds;  /* of programs, about */
+    onv_ckpt_plans plans;     /* recomputation ascending, peaks descending */
+    uint32_t max_builds;      /* of programs, about */
+    uint32_t n_fine, n_units; /* of the last chain */
+    bool is_thinned;
 } front;
 
+/* Of equal ones the one that takes less with workspaces. */
 static bool betters(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 {
-    return a->peak_bytes <= b->peak_bytes && a->recomputed_macs <= b->recomputed_macs;
+    bool are_equal = a->peak_bytes == b->peak_bytes && a->recomputed_macs == b->recomputed_macs;
+    return are_equal ? a->requested_bytes <= b->requested_bytes
+                     : a->peak_bytes <= b->peak_bytes && a->recomputed_macs <= b->recomputed_macs;
 }
 
 /* Takes the plan in, unless one is as good; drops those that it betters. */
@@ -64,7 +75,7 @@ static onv_status try_named(front *f, onv_error *err)
 {
     uint32_t n = f->problem->units->count;
     if (n > MAX_COUNTS) n = MAX_COUNTS;
-    if (n > f->max_builds / 4) n = f->max_builds / 4;
+    if (n > f->max_builds / 8) n = f->max_builds / 8;
     ONV_TRY(try_kind(f, &onv_ckpt_none, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_sqrt, 0, err));
     ONV_TRY(try_kind(f, &onv_ckpt_blocks, 0, err));
@@ -78,58 +89,179 @@ static onv_status try_named(front *f, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status try_point(front *f, const onv_tape_chain *tape, const onv_chain_ranges *ranges,
-                            onv_error *err)
+/* Operations whose results may be kept, the dearest to run for each byte first. */
+typedef struct candidate {
+    uint32_t op;
+    uint64_t macs, bytes;
+} candidate;
+
+typedef struct candidates {
+    candidate *at;
+    uint32_t count;
+    uint64_t bytes;   /* of all */
+    uint32_t *sorted; /* those that are kept at the time, ascending */
+} candidates;
+
+static int compare_worth(const void *a, const void *b)
 {
-    onv_tape_segment *segments =
-        onv_heap_calloc(ranges->count > 0 ? ranges->count : 1, sizeof *segments);
-    onv_ckpt_plans plans = {0};
-    if (segments == NULL) return onv_fail_memory(err);
+    const candidate *x = a, *y = b;
+    double p = (double)x->macs / (double)x->bytes, q = (double)y->macs / (double)y->bytes;
+    return p != q ? (p < q) - (p > q) : (x->op > y->op) - (x->op < y->op);
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static onv_status find_candidates(const onv_ckpt_problem *problem, onv_arena *arena, candidates *c,
+                                  onv_error *err)
+{
+    const onv_eager *eager = problem->eager;
+    *c = (candidates){.at = ONV_ARENA_ARRAY(arena, candidate, eager->first_loss_op),
+                      .sorted = ONV_ARENA_ARRAY(arena, uint32_t, eager->first_loss_op)};
+    if (c->at == NULL || c->sorted == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < eager->first_loss_op && problem->places->is_told; i++) {
+        const onv_eager_op *op = &eager->ops.at[i];
+        uint32_t keeper = onv_places_keeper(problem->places, eager, i);
+        if (op->macs == 0 || !op->has_backward || keeper == UINT32_MAX) continue;
+        candidate at = {keeper, op->macs, eager->tensors.at[op->out[0]].bytes};
+        if (at.bytes == 0 || !onv_u64_add(c->bytes, at.bytes, &c->bytes)) continue;
+        c->at[c->count++] = at;
+    }
+    qsort(c->at, c->count, sizeof *c->at, compare_worth);
+    return ONV_OK;
+}
+
+/* The first ones that together have this part of the bytes. */
+static uint32_t keep_part(candidates *c, uint32_t part, uint32_t parts)
+{
     uint32_t n = 0;
-    for (size_t i = 0; i < ranges->count; i++)
-        n += onv_tape_chain_segment(f->problem, tape, ranges->at[i], &segments[n]);
-    onv_status status = onv_ckpt_plans_add(f->problem, "optimal", segments, n, &plans, err);
+    double bytes = 0;
+    while (n < c->count && bytes + (double)c->at[n].bytes <= (double)c->bytes * part / parts) {
+        bytes += (double)c->at[n].bytes;
+        c->sorted[n] = c->at[n].op;
+        n++;
+    }
+    qsort(c->sorted, n, sizeof *c->sorted, compare_ops);
+    return n;
+}
+
+/* Of the operations that are kept those inside the plan's segments. */
+static uint32_t keep_inside(const candidates *c, uint32_t n_kept, const onv_ckpt_plan *plan,
+                            uint32_t *kept)
+{
+    uint32_t n = 0, k = 0;
+    for (uint32_t i = 0; i < n_kept; i++) {
+        while (k < plan->n_segments && plan->segments[k].last_op < c->sorted[i]) k++;
+        if (k < plan->n_segments && plan->segments[k].first_op <= c->sorted[i])
+            kept[n++] = c->sorted[i];
+    }
+    return n;
+}
+
+static onv_status try_point(front *f, const onv_tape_chain *tape, const onv_chain_ranges *ranges,
+                            const candidates *c, uint32_t n_kept, onv_error *err)
+{
+    size_t n_most = ranges->count > 0 ? ranges->count : 1;
+    onv_tape_segment *segments = onv_heap_calloc(n_most, sizeof *segments);
+    uint32_t *kept = onv_heap_calloc((size_t)n_kept + 1, sizeof *kept);
+    onv_ckpt_plans plans = {0};
+    onv_ckpt_plan plan = {.name = "optimal", .segments = segments, .kept_ops = kept};
+    onv_status status = ONV_OK;
+    if (segments == NULL || kept == NULL) {
+        status = onv_fail_memory(err);
+    } else {
+        for (size_t i = 0; i < ranges->count; i++)
+            plan.n_segments +=
+                onv_tape_chain_segment(f->problem, tape, ranges->at[i], &segments[plan.n_segments]);
+        plan.prunes = f->problem->places->is_told;
+        plan.n_kept_ops = keep_inside(c, n_kept, &plan, kept);
+        status = onv_ckpt_plans_take(f->problem, &plan, &plans, err);
+    }
     if (status == ONV_OK) status = offer(f, &plans.at.at[0], err);
     onv_ckpt_plans_cleanup(&plans);
     onv_heap_free(segments);
+    onv_heap_free(kept);
     return status;
 }
 
-static void note_bounds(const front *f, const onv_tape_chain *tape, bool thinned, uint32_t n_tried,
-                        uint32_t n_points)
+static void note_bounds(const front *f)
 {
     onv_model *model = f->problem->model;
-    if (tape->n_fine > tape->chain.n_units)
+    if (f->n_fine > f->n_units)
         onv_model_diag(
             model, ONV_NOTE, "optimal-joined", NULL,
             "optimal plans: %u stretches of operations were joined to %u, so better plans "
             "may exist",
-            tape->n_fine, tape->chain.n_units);
-    else if (thinned || n_tried < n_points)
+            f->n_fine, f->n_units);
+    else if (f->is_thinned)
         onv_model_diag(model, ONV_NOTE, "optimal-thinned", NULL,
                        "optimal plans: of many that differ little some were looked at, so slightly "
                        "better ones may exist");
 }
 
-static onv_status try_chain(front *f, onv_arena *arena, onv_error *err)
+/* Checkpoints as long as the work allows: n m^2 / 2. */
+static void bound_search(onv_chain *chain)
+{
+    uint32_t longest = 1;
+    while (longest < chain->n_units && (uint64_t)chain->n_units * longest * longest / 2 < PART_WORK)
+        longest++;
+    chain->max_range = longest;
+    chain->inner_front = PART_FRONT;
+}
+
+static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint32_t max_tries,
+                            onv_error *err)
 {
     onv_tape_chain tape;
     onv_chain_solution solution;
     onv_chain_ranges ranges = {0};
-    ONV_TRY(onv_tape_chain_build(f->problem, MAX_UNITS, arena, &tape, err));
-    if (tape.chain.n_units == 0) return ONV_OK;
-    ONV_TRY(onv_chain_solve(&tape.chain, arena, &solution, err));
-    uint32_t n_points = solution.front.count, n = n_points;
-    if (n > f->max_builds / 2) n = f->max_builds / 2;
-    onv_status status = ONV_OK;
+    onv_arena arena;
+    uint32_t n = 0, n_points = 0;
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_status status =
+        onv_tape_chain_build(f->problem, c->sorted, n_kept, MAX_UNITS, &arena, &tape, err);
+    bool is_empty = status == ONV_OK && tape.chain.n_units == 0;
+    if (status == ONV_OK && n_kept > 0) bound_search(&tape.chain);
+    if (status == ONV_OK && !is_empty)
+        status = onv_chain_solve(&tape.chain, &arena, &solution, err);
+    if (status == ONV_OK && !is_empty) {
+        n = n_points = solution.front.count;
+        if (n > max_tries) n = max_tries;
+    }
     for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
         uint32_t point = n > 1 ? i * (n_points - 1) / (n - 1) : 0; /* both ends, evenly */
         status = onv_chain_plan(&solution, point, &ranges, err);
-        if (status == ONV_OK) status = try_point(f, &tape, &ranges, err);
+        if (status == ONV_OK) status = try_point(f, &tape, &ranges, c, n_kept, err);
     }
-    note_bounds(f, &tape, solution.thinned, n, n_points);
+    if (status == ONV_OK && !is_empty) {
+        f->n_fine = tape.n_fine;
+        f->n_units = tape.chain.n_units;
+        f->is_thinned |= solution.thinned || n < n_points;
+    }
     onv_vec_cleanup(&ranges);
+    onv_arena_cleanup(&arena);
     return status;
+}
+
+/* From nothing kept to all. */
+static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
+{
+    candidates c;
+    ONV_TRY(find_candidates(f->problem, arena, &c, err));
+    uint32_t before = UINT32_MAX;
+    for (uint32_t part = 0; part <= PARTS; part++) {
+        uint32_t n_kept = keep_part(&c, part, PARTS);
+        if (n_kept == before) continue;
+        uint32_t tries = f->max_builds / (part == 0 ? 4 : 2 * PARTS);
+        if (part > 0 && tries > PART_TRIES) tries = PART_TRIES;
+        ONV_TRY(try_chain(f, &c, n_kept, tries, err));
+        before = n_kept;
+    }
+    note_bounds(f);
+    return ONV_OK;
 }
 
 static uint32_t max_builds(const onv_eager *eager)
@@ -146,7 +278,7 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     onv_status status = try_named(&f, err);
-    if (status == ONV_OK) status = try_chain(&f, &arena, err);
+    if (status == ONV_OK) status = try_chains(&f, &arena, err);
     for (size_t i = 0; i < f.plans.at.count && status == ONV_OK; i++) {
         f.plans.at.at[i].name = "optimal";
         if (!onv_vec_push(&plans->at, f.plans.at.at[i])) status = onv_fail_memory(err);

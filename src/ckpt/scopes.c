@@ -70,7 +70,7 @@ static const char *path_of_op(const onv_model *model, const onv_eager *eager,
 bool onv_path_is_plain(const char *path, size_t length)
 {
     static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     for (size_t i = 0; i < length; i++)
         if (path[i] == '\0' || strchr(allowed, path[i]) == NULL) return false;
     return length > 0;

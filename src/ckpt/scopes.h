@@ -45,7 +45,7 @@ onv_status onv_scopes_find(const onv_model *model, const onv_eager *eager, onv_a
 /* The module that the first `length` characters of a path name; NULL if there is none. */
 const onv_module_span *onv_scopes_module(const onv_scopes *scopes, const char *path,
                                          uint32_t length);
-/* Names of modules end up in code: only letters, digits, underscores and dots are plain, whatever the
+/* Names of modules end up in code: only letters, digits, underscores, dashes and dots are plain, whatever the
  * locale calls a letter. An empty path is not. */
 bool onv_path_is_plain(const char *path, size_t length);
 void onv_scopes_cleanup(onv_scopes *scopes);

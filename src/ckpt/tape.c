@@ -15,17 +15,21 @@ typedef struct builder {
     uint32_t *made_by;   /* the first operation that makes it; NONE: there from the start */
     uint32_t *last_read; /* the last operation that reads or saves it */
     bool *is_saved;      /* by any operation */
+    bool *is_held;       /* a result of those that the plan keeps */
     /* by operation */
     uint64_t *backward; /* beside activations, while its backward runs */
     uint64_t *carried;  /* of that what was there before */
     bool *goes_back;    /* its backward runs */
     uint64_t *cost;
+    uint64_t total_cost; /* with that of what is held */
+    bool prunes;
     uint64_t turn;      /* beside activations, when forward is over */
     uint64_t optimizer; /* the peak of the optimizer: no plan has less */
     /* by unit */
     uint32_t *first_op; /* n_units + 1 */
     uint32_t n_units, n_fine;
     uint32_t *unit_of; /* by operation */
+    onv_chain_unit *units;
     /* by storage */
     bool *is_kept;           /* by an operation of the unit that makes it */
     bool *is_gone, *is_past; /* within it, when it keeps what it can, or nothing */
@@ -50,14 +54,15 @@ static uint32_t storage_of(const builder *b, uint32_t tensor)
 static bool is_activation(const builder *b, uint32_t storage)
 {
     const onv_eager_storage *s = &b->eager->storages.at[storage];
-    return s->kind == ONV_STORAGE_ACTIVATION && !s->on_host && !s->is_output && !s->is_cached;
+    return s->kind == ONV_STORAGE_ACTIVATION && !s->on_host && !s->is_output && !s->is_cached &&
+           (b->is_held == NULL || !b->is_held[storage]);
 }
 
 /* Kept by one operation for itself. */
 static bool is_own(const builder *b, uint32_t storage)
 {
     const onv_eager_storage *s = &b->eager->storages.at[storage];
-    return !s->on_host && !s->is_output &&
+    return !s->on_host && !s->is_output && (b->is_held == NULL || !b->is_held[storage]) &&
            (s->kind == ONV_STORAGE_EXTRA || (s->kind == ONV_STORAGE_ACTIVATION && s->is_cached));
 }
 
@@ -101,6 +106,9 @@ static uint32_t first_of_phase(const onv_timeline *t, uint32_t end, onv_phase ph
     return end;
 }
 
+/* Nor are workspaces of libraries counted anywhere. */
+#define NOT_BESIDE (UINT32_C(1) << ONV_BUFFER_ACTIVATION | ONV_BUFFERS_BESIDE_TENSORS)
+
 /* During each step, and of that what was there before it. */
 static onv_status sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *before,
                              onv_error *err)
@@ -108,12 +116,12 @@ static onv_status sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *
     onv_peak peak;
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *row = &t->buffers.at[i];
-        if (row->kind == ONV_BUFFER_ACTIVATION) continue;
+        if ((UINT32_C(1) << row->kind & NOT_BESIDE) != 0) continue;
         before[row->first + 1] += row->bytes; /* differences wrap, their sums do not */
         before[row->last + 1] -= row->bytes;
     }
     for (size_t i = 1; i < t->steps.count; i++) before[i] += before[i - 1];
-    return onv_timeline_peak_without(t, UINT32_C(1) << ONV_BUFFER_ACTIVATION, &peak, during, err);
+    return onv_timeline_peak_without(t, NOT_BESIDE, &peak, during, err);
 }
 
 /* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
@@ -153,7 +161,8 @@ static onv_status find_beside(builder *b, onv_error *err)
     options.iterations = 2;
     onv_peak peak;
     ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
-    onv_status status = onv_timeline_peak(&program.timeline, &peak, NULL, err);
+    onv_status status =
+        onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err);
     size_t n = program.timeline.steps.count;
     uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
     uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
@@ -194,6 +203,25 @@ static void find_costs(builder *b)
         b->cost[i] = op->macs >> mac_shift << MAC_UNIT_BITS;
         for (uint32_t k = 0; k < op->n_out; k++)
             b->cost[i] += b->eager->tensors.at[op->out[k]].bytes >> byte_shift;
+        b->total_cost += b->cost[i];
+    }
+}
+
+/* Kept results need no more runs, nor those that they overwrite. */
+static void hold(builder *b, const uint32_t *kept_ops, uint32_t n_kept_ops)
+{
+    for (uint32_t k = 0; k < n_kept_ops; k++) {
+        const onv_eager_op *op = &b->eager->ops.at[kept_ops[k]];
+        b->cost[kept_ops[k]] = 0;
+        for (uint32_t j = 0; j < op->n_out; j++) {
+            uint32_t s = storage_of(b, op->out[j]);
+            if (!is_activation(b, s) || b->made_by[s] == NONE) continue;
+            b->is_held[s] = true;
+            b->cost[b->made_by[s]] = 0;
+        }
+        for (uint32_t j = 0; j < op->n_saved; j++)
+            if (b->eager->storages.at[op->saved[j]].kind == ONV_STORAGE_EXTRA)
+                b->is_held[op->saved[j]] = true;
     }
 }
 
@@ -296,6 +324,7 @@ static void place_borders(builder *b)
         const onv_eager_op *op = &b->eager->ops.at[i];
         if (i > 0 && !onv_eager_same_node(op, &b->eager->ops.at[i - 1])) begin = i;
         bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
+        if (!b->problem->places->is_known[begin]) continue;
         if (!has_begun && (i == 0 || keeps(b, op) || copies_kept(b, i)))
             b->first_op[b->n_units++] = begin;
     }
@@ -389,19 +418,13 @@ static uint64_t made_bytes(const builder *b, uint32_t i)
     return bytes;
 }
 
-/* While an operation runs; what a handle keeps stands there for good. */
-static uint64_t temporary_bytes(const onv_eager_op *op)
-{
-    return max_u64(op->forward_temp_bytes, op->workspace.is_kept ? 0 : op->workspace.bytes);
-}
-
 /* While the unit runs and keeps nothing: what operations make for their backward goes at once. */
 static uint64_t passing_bytes(builder *b, uint32_t u)
 {
     uint64_t now = 0, most = 0;
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        uint64_t extra = temporary_bytes(op);
+        uint64_t extra = op->forward_temp_bytes;
         for (uint32_t k = 0; k < op->n_saved; k++)
             if (is_own(b, op->saved[k])) extra += b->eager->storages.at[op->saved[k]].bytes;
         now += made_bytes(b, i);
@@ -422,7 +445,7 @@ static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
         if (keeps(b, op)) unit->last_bytes = unit->forward_bytes;
         now += made_bytes(b, i);
         kept += keep_new(b, u, i, &now, unit);
-        unit->forward_bytes = max_u64(unit->forward_bytes, now + temporary_bytes(op));
+        unit->forward_bytes = max_u64(unit->forward_bytes, now + op->forward_temp_bytes);
         if (saves_own(b, op)) unit->last_bytes = unit->forward_bytes;
         now -= drop_dead(b, u, i, true);
         if (b->goes_back[i])
@@ -431,38 +454,52 @@ static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
     }
 }
 
-/* A checkpoint must find its inputs as they were: none begins between what makes a tensor and what
- * overwrites it. */
 static void forbid_starts(const builder *b, onv_chain_unit *units)
 {
-    for (uint32_t i = 0; i < b->n_ops; i++) {
+    const onv_places *places = b->problem->places;
+    const bool *may = b->prunes ? places->is_bare : places->is_open;
+    for (uint32_t u = 0; u < b->n_units; u++)
+        units[u].no_start = b->first_op[u] < b->eager->first_loss_op && !may[b->first_op[u]];
+}
+
+/* Of what the unit makes and the plan keeps. */
+static uint64_t held_bytes(const builder *b, uint32_t u)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        if (!op->in_place || op->n_in == 0) continue;
-        uint32_t made = b->made_by[storage_of(b, op->in[0].tensor)];
-        if (made == NONE) continue;
-        for (uint32_t u = b->unit_of[made] + 1; u <= b->unit_of[i]; u++) units[u].no_start = true;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t s = storage_of(b, op->out[k]);
+            if (b->is_held[s] && b->made_by[s] == i) bytes += b->eager->storages.at[s].bytes;
+        }
+        for (uint32_t k = 0; k < op->n_saved; k++)
+            if (b->is_held[op->saved[k]] && b->made_by[op->saved[k]] == NONE)
+                bytes += b->eager->storages.at[op->saved[k]].bytes;
     }
+    return bytes;
 }
 
 static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
 {
     onv_chain_unit *units = ONV_ARENA_ARRAY(b->arena, onv_chain_unit, b->n_units);
-    uint64_t *turn = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
+    uint64_t *turn = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1), held = 0;
     if (units == NULL || turn == NULL) return onv_fail_memory(err);
     for (uint32_t u = 0; u < b->n_units; u++) {
         find_unit_costs(b, u, &units[u]);
         find_unit_bytes(b, u, &units[u]);
         units[u].makes_own = true;
-        chain->max_extra_cost += ONV_TAPE_MAX_RERUNS * units[u].cost;
         uint32_t i = b->first_op[u];
         while (i > 0 && !b->goes_back[i - 1]) i--;
-        turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0);
+        turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0) + held;
+        held += held_bytes(b, u);
+        units[u].backward_bytes += held;
     }
-    turn[b->n_units] = b->outputs + b->turn;
+    turn[b->n_units] = b->outputs + b->turn + held;
+    chain->max_extra_cost = ONV_TAPE_MAX_RERUNS * b->total_cost;
     /* Nothing is held before the first unit: this bounds all plans. */
     if (b->n_units > 0) units[0].backward_bytes = max_u64(units[0].backward_bytes, b->optimizer);
     forbid_starts(b, units);
-    chain->units = units;
+    chain->units = b->units = units;
     chain->n_units = b->n_units;
     chain->turn_bytes = turn;
     return ONV_OK;
@@ -531,6 +568,18 @@ static onv_status place_tensors(builder *b, tensor_maker *m, uint32_t *n_tensors
     return ONV_OK;
 }
 
+/* Where plans are pruned, units run again for readers alone. */
+static void find_first_readers(builder *b, const onv_chain *chain)
+{
+    for (uint32_t u = 0; u < b->n_units; u++) b->units[u].first_reader = b->n_units;
+    for (uint32_t i = 0; i < chain->n_tensors; i++) {
+        const onv_chain_tensor *v = &chain->tensors[i];
+        onv_chain_unit *unit = &b->units[v->maker];
+        if (v->n_readers > 0 && v->readers[0].unit < unit->first_reader)
+            unit->first_reader = v->readers[0].unit;
+    }
+}
+
 static onv_status make_tensors(builder *b, onv_chain *chain, onv_error *err)
 {
     tensor_maker m;
@@ -543,6 +592,7 @@ static onv_status make_tensors(builder *b, onv_chain *chain, onv_error *err)
             read_in(b, &m, op->saved[k], b->unit_of[i], true);
     }
     chain->tensors = m.tensors;
+    if (b->prunes) find_first_readers(b, chain);
     return ONV_OK;
 }
 
@@ -555,6 +605,7 @@ static onv_status init(builder *b, onv_error *err)
     b->made_by = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
     b->last_read = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
     b->is_saved = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    b->is_held = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_kept = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_gone = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_past = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
@@ -577,21 +628,26 @@ bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chai
                             onv_chain_range range, onv_tape_segment *segment)
 {
     const builder b = {.eager = problem->eager};
+    bool prunes = problem->prunes && problem->places->is_told, keeps_any = false;
     uint32_t first = tape->first_op[range.first], end = tape->first_op[range.end];
-    while (end > first && !keeps(&b, &b.eager->ops.at[end - 1])) end--;
+    while (end > first && !prunes && !keeps(&b, &b.eager->ops.at[end - 1])) end--;
+    for (uint32_t i = first; i < end && !keeps_any; i++) keeps_any = keeps(&b, &b.eager->ops.at[i]);
     *segment = (onv_tape_segment){first, end - 1};
-    return end > first;
+    return keeps_any;
 }
 
-onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,
-                                onv_arena *arena, onv_tape_chain *tape, onv_error *err)
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const uint32_t *kept_ops,
+                                uint32_t n_kept_ops, uint32_t max_units, onv_arena *arena,
+                                onv_tape_chain *tape, onv_error *err)
 {
     builder b = {.problem = problem, .eager = problem->eager, .arena = arena};
+    b.prunes = problem->prunes && problem->places->is_told;
     *tape = (onv_tape_chain){.chain = {.max_extra_cost = 0}};
     ONV_TRY(init(&b, err));
     find_uses(&b);
     ONV_TRY(find_beside(&b, err));
     find_costs(&b);
+    hold(&b, kept_ops, n_kept_ops);
     ONV_TRY(find_units(&b, max_units, err));
     ONV_TRY(make_units(&b, &tape->chain, err));
     ONV_TRY(make_tensors(&b, &tape->chain, err));

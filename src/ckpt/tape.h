@@ -28,13 +28,15 @@ typedef struct onv_tape_chain {
     uint32_t n_fine;    /* units before any were joined */
 } onv_tape_chain;
 
-/* At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units
+/* With results of these operations held wherever they are made: a plan's kept_ops.
+ * At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units
  * where they are joined. */
-onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, uint32_t max_units,
-                                onv_arena *arena, onv_tape_chain *tape, onv_error *err);
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const uint32_t *kept_ops,
+                                uint32_t n_kept_ops, uint32_t max_units, onv_arena *arena,
+                                onv_tape_chain *tape, onv_error *err);
 
-/* The segment of a range: up to the last operation that keeps something, as those behind it would
- * only make the checkpoint hold what they read. False where nothing is kept. */
+/* The segment of a range; where plans are not pruned up to the last operation that keeps something, as
+ * those behind it would only make the checkpoint hold what they read. False where nothing is kept. */
 bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chain *tape,
                             onv_chain_range range, onv_tape_segment *segment);
 

@@ -130,14 +130,48 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
     return status;
 }
 
-static onv_status name_segments(onv_namer *namer, onv_training_plan *plan, onv_error *err)
+static onv_status name_segments(onv_places *places, onv_training_plan *plan, onv_error *err)
 {
-    onv_segment_names *names =
-        ONV_ARENA_ARRAY(&namer->model->arena, onv_segment_names, plan->n_segments);
-    if (names == NULL) return onv_fail_memory(err);
+    onv_arena *arena = &places->namer.model->arena;
+    onv_segment_names *names = ONV_ARENA_ARRAY(arena, onv_segment_names, plan->n_segments);
+    const char **kept = ONV_ARENA_ARRAY(arena, const char *, plan->n_kept_ops);
+    if (names == NULL || kept == NULL) return onv_fail_memory(err);
     plan->names = names;
+    plan->kept = kept;
     for (uint32_t i = 0; i < plan->n_segments; i++)
-        ONV_TRY(onv_segment_name(namer, plan->segments[i], &names[i], err));
+        ONV_TRY(onv_segment_name(&places->namer, plan->segments[i], &names[i], err));
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        kept[i] = onv_border_text(&places->borders.of_op[plan->kept_ops[i]], arena);
+        if (kept[i] == NULL) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+/* A row of modules is applied as such, other segments by their borders. */
+static bool is_placed(const onv_training_plan *plan, uint32_t segment)
+{
+    const onv_segment_names *names = &plan->names[segment];
+    return plan->sequential > 0 || names->begin != NULL || (!plan->prunes && names->is_chain);
+}
+
+/* What the lines of Python achieve that the plan file has. */
+static onv_status measure_placed(onv_model *model, const onv_eager *eager,
+                                 const onv_training_options *options, onv_training_plan *plan,
+                                 onv_error *err)
+{
+    onv_ckpt_plan placed = {.prunes = plan->prunes};
+    onv_tape_segment *segments = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
+    if (segments == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < plan->n_segments; i++)
+        if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
+    plan->n_by_hand = plan->n_segments - placed.n_segments;
+    if (plan->n_by_hand == 0 || placed.n_segments == 0) return ONV_OK;
+    const onv_ckpt_problem problem = {.model = model, .eager = eager, .options = &options->train};
+    placed.segments = segments;
+    placed.prunes = true; /* as borders are applied */
+    ONV_TRY(onv_ckpt_measure(&problem, &placed, err));
+    plan->placed_peak_bytes = placed.peak_bytes;
+    plan->placed_macs = placed.recomputed_macs;
     return ONV_OK;
 }
 
@@ -146,12 +180,15 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
                                onv_training_plan *plan, onv_error *err)
 {
     onv_training_options how = *options;
-    how.train.segments = from->segments;
-    how.train.n_segments = from->n_segments;
+    onv_ckpt_apply(from, &how.train);
     plan->name = from->name;
     plan->item = from->item;
     plan->segments = from->segments;
     plan->n_segments = from->n_segments;
+    plan->prunes = from->prunes;
+    plan->kept_ops = from->kept_ops;
+    plan->n_kept_ops = from->n_kept_ops;
+    plan->sequential = from->sequential;
     plan->recomputed_macs = from->recomputed_macs;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, NULL, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
@@ -161,18 +198,13 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
 static onv_status name_plans(onv_model *model, const onv_eager *eager, onv_training *result,
                              onv_error *err)
 {
-    onv_scopes scopes;
-    onv_borders borders;
-    onv_namer namer;
+    onv_places places = {.is_told = false};
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
-    if (status == ONV_OK) status = onv_borders_find(model, eager, &scopes, &arena, &borders, err);
-    if (status == ONV_OK)
-        status = onv_namer_init(&namer, model, eager, &scopes, &borders, &arena, err);
+    onv_status status = onv_places_find(model, eager, &arena, &places, err);
     for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
-        status = name_segments(&namer, &result->plans[i], err);
-    onv_scopes_cleanup(&scopes);
+        status = name_segments(&places, &result->plans[i], err);
+    onv_places_cleanup(&places);
     onv_arena_cleanup(&arena);
     return status;
 }
@@ -192,6 +224,8 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
         status = measure_plan(model, eager, options, &made.at.at[i], &result->plans[i], err);
     onv_ckpt_plans_cleanup(&made);
     if (status == ONV_OK) status = name_plans(model, eager, result, err);
+    for (uint32_t i = 0; i < result->n_plans && status == ONV_OK; i++)
+        status = measure_placed(model, eager, options, &result->plans[i], err);
     if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
     return status;
 }
@@ -254,10 +288,6 @@ static onv_status shard(onv_model *model, const onv_eager *eager, onv_training_o
     ONV_TRY(
         onv_shard_units_find(model, eager, patterns, &how->train.units, &how->train.n_units, err));
     result->n_units = how->train.n_units;
-    onv_model_diag(
-        model, ONV_WARNING, "fsdp-streams", NULL,
-        "FSDP gathers and reduces on streams of their own, each with its own cached memory: "
-        "the reserved figure is as if there were one, and 1 to 24 %% more were measured");
     if (result->n_units == 0)
         onv_model_diag(model, ONV_WARNING, "fsdp-units", NULL,
                        "no repeated modules were found: all parameters are gathered at once; "
@@ -276,7 +306,9 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (options->train.optimizer == NULL)
         return onv_fail(err, ONV_ERR_USAGE, "training needs an optimizer");
     ONV_TRY(onv_mark_host_values(model, live, &is_host, err));
-    ONV_TRY(onv_eager_lower(model, live, is_host, &options->train.lower, &eager, err));
+    onv_lower_options lower = options->train.lower;
+    lower.checkpoints = options->checkpoint != NULL;
+    ONV_TRY(onv_eager_lower(model, live, is_host, &lower, &eager, err));
     result->loss = eager.loss_name;
     result->folded_norms = eager.folded_norms;
     result->restored_norms = eager.restored_norms;
@@ -295,5 +327,7 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, options, result);
-    return status;
+    if (status != ONV_OK || !how.compiles) return status;
+    return onv_compile_training(model, live, is_host, &how.train, how.compile_budget,
+                                &result->compiled, err);
 }

@@ -9,6 +9,7 @@
 
 #include "alloc/alloc.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/compile.h"
 #include "ckpt/names.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
@@ -52,6 +53,15 @@ typedef struct onv_training_plan {
     const onv_tape_segment *segments;
     const onv_segment_names *names; /* of the segments */
     uint32_t n_segments;
+    bool prunes;              /* second runs of what backward needs: eager/program.h */
+    const uint32_t *kept_ops; /* inside segments, whose results stay */
+    const char *const *kept;  /* what names them (borders.h) */
+    uint32_t n_kept_ops;
+    uint32_t sequential; /* the count for checkpoint_sequential, where that is what it is */
+    /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
+     * placed, or none is. */
+    uint32_t n_by_hand;
+    uint64_t placed_peak_bytes, placed_macs;
     uint64_t recomputed_macs;
     uint64_t pass_macs; /* of a forward and a backward */
     onv_training_figures figures;
@@ -74,6 +84,7 @@ typedef struct onv_training {
     uint32_t n_plans;
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */
+    const onv_compiled *compiled; /* under torch.compile; NULL: not asked for */
 } onv_training;
 
 #define ONV_NO_PLAN UINT32_MAX
@@ -82,6 +93,8 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    bool compiles;          /* under torch.compile, too */
+    double compile_budget;  /* its memory budget, from 0 to 1 */
     const char *units;      /* FSDP's, see ckpt/shard_units.h */
     /* Shown the timeline of every program, as PyTorch's allocator placed it, with the name of its
      * plan (NULL: none). All live until the call returns, the text of labels as long as the model.

@@ -5,11 +5,11 @@
 typedef struct finder {
     onv_arena arena;
     const onv_eager *eager;
-    uint32_t n_ops;         /* before the loss */
-    uint32_t *made_by;      /* by tensor: 1 + its operation, 0: none */
-    uint32_t *last_read;    /* by tensor: 1 + the last operation that reads it */
-    uint32_t *overwritten;  /* by storage: 1 + the last operation that works in place on it */
-    uint32_t *enter, *exit; /* by place: tensors that begin or end to cross there */
+    const onv_places *places;
+    uint32_t n_ops;                 /* before the loss */
+    uint32_t *made_by;              /* by tensor: 1 + its operation, 0: none */
+    uint32_t *last_read;            /* by tensor: 1 + the last operation that reads it */
+    uint32_t *enter, *exit;         /* by place: tensors that begin or end to cross there */
     uint64_t *enter_ids, *exit_ids; /* and the sums of their ids: of a single one, its id */
     bool *is_cut;                   /* by place: before that operation */
     uint32_t *crossing;             /* by place: the tensor, where it is a cut */
@@ -20,7 +20,6 @@ static onv_status init(finder *f, onv_error *err)
     size_t n_tensors = f->eager->tensors.count, n_places = f->n_ops + 1;
     f->made_by = ONV_ARENA_ARRAY(&f->arena, uint32_t, n_tensors);
     f->last_read = ONV_ARENA_ARRAY(&f->arena, uint32_t, n_tensors);
-    f->overwritten = ONV_ARENA_ARRAY(&f->arena, uint32_t, f->eager->storages.count);
     f->enter = ONV_ARENA_ARRAY(&f->arena, uint32_t, n_places);
     f->exit = ONV_ARENA_ARRAY(&f->arena, uint32_t, n_places);
     f->enter_ids = ONV_ARENA_ARRAY(&f->arena, uint64_t, n_places);
@@ -35,8 +34,6 @@ static void find_uses(finder *f)
     for (uint32_t i = 0; i < f->eager->ops.count; i++) {
         const onv_eager_op *op = &f->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++) f->last_read[op->in[k].tensor] = i + 1;
-        if (op->in_place && op->n_in > 0)
-            f->overwritten[f->eager->tensors.at[op->in[0].tensor].storage] = i + 1;
         for (uint32_t k = 0; k < op->n_out && i < f->n_ops; k++) f->made_by[op->out[k]] = i + 1;
     }
 }
@@ -64,7 +61,7 @@ static void find_crossings(finder *f)
         f->crossing[p] = (uint32_t)ids;
         const onv_eager_op *op = &f->eager->ops.at[p];
         bool inside = p > 0 && onv_eager_same_node(op, op - 1);
-        f->is_cut[p] = !inside && f->overwritten[f->eager->tensors.at[ids].storage] <= p;
+        f->is_cut[p] = !inside && f->places->is_open[p];
     }
 }
 
@@ -119,10 +116,10 @@ uint32_t onv_ckpt_units_root(const onv_ckpt_units *units)
     return root;
 }
 
-onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,
-                               onv_error *err)
+onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, const onv_places *places,
+                               onv_ckpt_units *units, onv_error *err)
 {
-    finder f = {.eager = eager, .n_ops = eager->first_loss_op};
+    finder f = {.eager = eager, .places = places, .n_ops = eager->first_loss_op};
     *units = (onv_ckpt_units){0};
     onv_arena_init(&f.arena, SIZE_MAX);
     onv_status status = find(&f, model, units, err);

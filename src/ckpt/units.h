@@ -6,9 +6,9 @@
  * A cut is a place between two operations of the tape that a single tensor crosses: of all tensors
  * that were made before it and are read after it, exactly one needs a gradient. Not counted are
  * tensors that need none (masks, position tables), parameters and views of them, and what autocast
- * keeps of parameters. A place is no cut where the next operation that touches the tensor overwrites
- * it in place: a checkpoint must find its input as it was; nor between operations of one node (a cast,
- * the product), for nobody could end a checkpoint there.
+ * keeps of parameters. A place is no cut where no segment may begin (places.h), for a checkpoint must
+ * find its input as it was; nor between operations of one node (a cast, the product), for nobody could
+ * end a checkpoint there.
  *
  * Units are the stretches between neighbouring cuts, but one that computes no products and saves
  * nothing joins the one before it. They cover the tape up to the loss; a model without cuts is one.
@@ -18,6 +18,7 @@
 #ifndef ONV_CKPT_UNITS_H
 #define ONV_CKPT_UNITS_H
 
+#include "ckpt/places.h"
 #include "eager/program.h"
 
 typedef struct onv_ckpt_unit {
@@ -34,8 +35,8 @@ typedef struct onv_ckpt_units {
         *is_cut; /* by operation: a cut stands before it, though maybe no unit begins there */
 } onv_ckpt_units;
 
-onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, onv_ckpt_units *units,
-                               onv_error *err);
+onv_status onv_ckpt_units_find(onv_model *model, const onv_eager *eager, const onv_places *places,
+                               onv_ckpt_units *units, onv_error *err);
 /* The square root of their number, rounded; at least 1. */
 uint32_t onv_ckpt_units_root(const onv_ckpt_units *units);
 

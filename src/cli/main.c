@@ -15,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/tools.h"
 
+enum { MOST_FIGURES = 16 };
+
 /* What the terminal can show. */
 static void fit_terminal(onv_cli *cli)
 {
@@ -75,7 +77,8 @@ static int judge_growth(const onv_cli *cli, const onv_analysis *analysis, const 
     }
     if (at == 0) return EXIT_DONE;
     if (at < sizeof what.message)
-        snprintf(what.message + at, sizeof what.message - at, " (since %s)", cli->baseline);
+        snprintf(what.message + at, sizeof what.message - at, " (since %s)",
+                 cli->is_diff ? cli->models[0] : cli->baseline);
     onv_cli_complain(model, &what);
     return EXIT_NO_FIT;
 }
@@ -99,11 +102,30 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
     return cli->sessions.total_high > fit.usable ? EXIT_NO_FIT : EXIT_DONE;
 }
 
+/* The figures of the first model of a diff, as a baseline for the second. */
+static void compare_with(const onv_analysis *analysis, const char *name, onv_figure *figures,
+                         onv_baseline *baseline)
+{
+    onv_summary summary = {.struct_size = sizeof summary};
+    onv_runtime_info runtime;
+    onv_analysis_summary(analysis, &summary);
+    size_t n = 0;
+    figures[n++] = (onv_figure){"weights", summary.parameter_bytes};
+    if (summary.sized) figures[n++] = (onv_figure){"peak", summary.peak_bytes};
+    if (summary.sized)
+        figures[n++] = (onv_figure){"total", summary.parameter_bytes + summary.peak_bytes};
+    for (size_t i = 0; n < MOST_FIGURES && onv_analysis_runtime(analysis, i, &runtime); i++)
+        figures[n++] = (onv_figure){runtime.name, runtime.held_bytes};
+    *baseline = (onv_baseline){.name = name, .figures = figures, .n_figures = n};
+}
+
 /* The models that could be analysed, and their files. */
 typedef struct analysed {
     onv_analysis **at;
     const char **models;
     size_t count;
+    onv_figure figures[MOST_FIGURES]; /* of the first model of a diff */
+    onv_baseline first;
 } analysed;
 
 /* Returns the worst exit status of what could not be analysed. */
@@ -116,6 +138,10 @@ static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
         if (baseline != NULL) {
             cli->analysis.baseline = onv_cli_baseline_of(baseline, cli->models[i]);
             if (cli->analysis.baseline == NULL) return EXIT_UNUSABLE;
+        }
+        if (cli->is_diff && cli->analysis.has_max_growth && done->count == 1) {
+            compare_with(done->at[0], cli->models[0], done->figures, &done->first);
+            cli->analysis.baseline = &done->first;
         }
         if (onv_analysis_new(cli->models[i], &cli->analysis, &done->at[done->count], &error) ==
             ONV_OK) {

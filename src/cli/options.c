@@ -55,6 +55,7 @@ enum {
     OPT_OP_SHAPES,
     OPT_CHECKPOINT,
     OPT_PLAN_OUT,
+    OPT_COMPILE,
     OPT_ATTENTION,
     OPT_LOCALS,
     OPT_ZERO_GRAD,
@@ -173,6 +174,9 @@ static const option_row rows[] = {
      "train with checkpointing plans, compare them; see below"},
     {OPT_PLAN_OUT, "plan-out", required_argument, "FILE",
      "the plan's segments, and how PyTorch applies them"},
+    {OPT_COMPILE, "compile", optional_argument, "[=BUDGET]",
+     "training under torch.compile: what it keeps, with an activation_memory_budget from 0 to 1 "
+     "(1)"},
     {OPT_BUDGET, "budget", required_argument, "SIZE|GPU,...",
      "memory to fit: 16GiB, 80GB, a GPU, or several; exit status 3 if the model fits none"},
     {OPT_MARGIN, "margin", required_argument, "PERCENT", "of the budget, to keep free (0)"},
@@ -217,6 +221,7 @@ static void list_names(FILE *to, const char *title, const char *(*name)(size_t, 
 void onv_cli_help(FILE *to)
 {
     fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
           "       onnxvram plan INTERVALS.csv [--capacity BYTES] [-o OUT.csv]\n"
           "       onnxvram simulate TRACE.csv --runtime NAME\n"
           "\n"
@@ -336,6 +341,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
     case OPT_NO_FAST_PATH: cli->analysis.no_fast_path = true; return ONV_CLI_RUN;
     case OPT_CHECKPOINT: cli->analysis.checkpoint = arg; return ONV_CLI_RUN;
     case OPT_PLAN_OUT: return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, arg);
+    case OPT_COMPILE: return onv_cli_set_compile(cli, arg);
     case OPT_LOCALS: cli->analysis.locals = true; return ONV_CLI_RUN;
     case OPT_ATTENTION: cli->analysis.attention = arg; return ONV_CLI_RUN;
     case OPT_ZERO_GRAD: cli->analysis.zero_grad = arg; return ONV_CLI_RUN;
@@ -394,11 +400,27 @@ static bool shows_examples(const onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
-        if (format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+        if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
             (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
             return true;
     }
     return false;
+}
+
+/* The formats of a diff in place of those of a report. */
+static onv_cli_verdict choose_diff(onv_cli *cli)
+{
+    if (cli->n_models != 2)
+        return onv_cli_reject("diff takes two models, as in onnxvram diff OLD.onnx NEW.onnx");
+    if (cli->together || cli->baseline != NULL)
+        return onv_cli_reject("diff makes no --together and takes no --baseline");
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        if (cli->outputs[i].format != ONV_FORMAT_JSON)
+            return onv_cli_reject("diff writes text, --format markdown or --json");
+        cli->outputs[i].format = ONV_FORMAT_DIFF_JSON;
+    }
+    cli->format = cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_DIFF_MARKDOWN : ONV_FORMAT_DIFF;
+    return ONV_CLI_RUN;
 }
 
 static onv_cli_verdict check(onv_cli *cli)
@@ -425,11 +447,13 @@ static onv_cli_verdict check(onv_cli *cli)
         return onv_cli_reject("--max-batch needs a --budget or a --replay");
     if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
         return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
-    if (cli->analysis.has_max_growth && cli->baseline == NULL)
+    if (cli->analysis.has_max_growth && cli->baseline == NULL && !cli->is_diff)
         return onv_cli_reject(
             "--max-growth needs a --baseline: a report that --json=FILE wrote before");
     if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("--checkpoint needs --train");
+    if (cli->analysis.compile && cli->analysis.train == NULL)
+        return onv_cli_reject("--compile needs --train");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
     if (cli->together && cli->analysis.replay != NULL)
@@ -443,6 +467,7 @@ static onv_cli_verdict check(onv_cli *cli)
     }
     if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
     /* The report for people, unless something else takes its place. */
+    if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
@@ -511,8 +536,9 @@ static onv_cli_verdict parse(onv_cli *cli, int argc, char **argv)
         if (rows[i].has_arg == required_argument) *to++ = ':';
     }
     const option_row *last = NULL; /* whose value has just been read */
+    cli->is_diff = argc > 1 && strcmp(argv[1], "diff") == 0;
     opterr = 0;
-    optind = 1;
+    optind = cli->is_diff ? 2 : 1;
     for (;;) {
         int code = getopt_long(argc, argv, shorts, longs, NULL);
         if (code == -1) break;

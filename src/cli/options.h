@@ -28,6 +28,7 @@ typedef struct onv_cli {
     size_t n_models;
     const char *baseline; /* a report of before */
     onv_format format;    /* of the report, where nothing else takes its place */
+    bool is_diff;         /* of the two models */
     bool together;        /* all of them in one process */
     onv_together_info sessions;
     bool untrusted; /* the models are */

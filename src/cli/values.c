@@ -365,6 +365,17 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text)
+{
+    char *end = NULL;
+    double value = text != NULL ? strtod(text, &end) : 1;
+    if (text != NULL && (end == text || *end != '\0' || !(value >= 0 && value <= 1)))
+        return onv_cli_reject("--compile takes a memory budget from 0 to 1, not '%s'", text);
+    cli->analysis.compile = true;
+    cli->analysis.compile_budget = value;
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
 {
     if (strcmp(text, "text") != 0 && strcmp(text, "markdown") != 0)

@@ -22,7 +22,7 @@ static void accumulate(onv_simulation *s, uint32_t tensor)
     }
     grad->row = ONV_NO_ROW;
     onv_shard_take_grad(s, t->storage);
-    if (s->options->offload < ONV_OFFLOAD_GRADIENTS) return;
+    if (s->options->offload < ONV_OFFLOAD_GRADIENTS || s->sharding != NULL) return;
     onv_sim_release(s, *at);
     *at = ONV_NO_ROW;
 }
@@ -75,7 +75,8 @@ static void make_grads(onv_simulation *s, uint32_t index)
     const onv_eager_op *op = &s->eager->ops.at[index];
     onv_pending_grad out = s->grad[op->out[0]];
     uint32_t n_kept = 0;
-    for (uint32_t k = 0; k < op->n_in; k++) {
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        uint32_t k = op->swaps_grads && i < 2 ? 1 - i : i;
         const onv_eager_tensor *t = &s->eager->tensors.at[op->in[k].tensor];
         s->made[k] = (onv_pending_grad){.row = ONV_NO_ROW, .dense = true};
         if (op->in[k].grad == ONV_GRAD_NONE) continue;
@@ -104,11 +105,10 @@ static void count_lost(onv_simulation *s, uint32_t index)
 
 static void let_saved_go(onv_simulation *s, uint32_t index)
 {
-    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
-        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
-        onv_sim_release(s, *row);
-        *row = ONV_NO_ROW;
-    }
+    if (s->eager->ops.at[index].life == ONV_LIFE_OUTPUT)
+        onv_sim_linger(s, index);
+    else
+        onv_sim_forget(s, index);
     onv_frame_leave(s, index);
 }
 
@@ -124,8 +124,10 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         onv_sim_gather(s, op);
         onv_sim_dequantize(s, op, true);
+        uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes);
         make_grads(s, index);
-        onv_sim_temporary(s, op->backward_temp_bytes, op->name);
+        if (!op->copies_first) onv_sim_temporary(s, op->backward_temp_bytes, op->name);
+        onv_sim_release(s, copies);
     }
     let_saved_go(s, index);
     if (!runs) return;

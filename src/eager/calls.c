@@ -194,6 +194,9 @@ static void hold_argument(holding *h, uint32_t storage, uint32_t op)
 {
     const onv_call *all = h->calls->at.at;
     if (h->made_by[storage] == NOT_MADE) return;
+    uint32_t made_by = h->made_by[storage];
+    if (h->calls->of_op[made_by] == ONV_NO_CALL) return; /* nothing tells where it was made */
+    if (h->eager->ops.at[made_by].n_in == 0) return; /* zeros, which exporters make once for all */
     for (uint32_t c = h->calls->of_op[op];
          c != ONV_NO_CALL && all[c].first_op > h->made_by[storage]; c = all[c].parent)
         hold(h, storage, all[c].last_op);

@@ -31,7 +31,8 @@ typedef struct onv_eager_storage {
     uint64_t bytes;
     uint64_t elems; /* PARAMETER */
     uint8_t kind;   /* onv_storage_kind */
-    bool trained;   /* PARAMETER */
+    bool trained;   /* PARAMETER: it gets a gradient */
+    bool gets_grad; /* PARAMETER: some operation gives it one */
     bool on_host;   /* scalars and shapes: no device memory */
     bool is_output; /* the caller holds it: the network's outputs, the loss */
     bool is_cached; /* autocast holds it until it ends: after the loss */
@@ -72,7 +73,9 @@ typedef struct onv_eager_workspace {
     uint64_t state_bytes; /* of random numbers, made before it in the first pass of all, and kept */
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
     bool stands_long;     /* what backward alone reads is made beside it */
-    bool is_kept;         /* by the thread's handle of cuBLAS, for all later ones too */
+    bool stands_within;   /* what forward makes on its way is made before it, and goes after it */
+    uint64_t
+        kept_bytes; /* by the thread's handle of cuBLAS from its first use on, beside the others */
 } onv_eager_workspace;
 
 typedef struct onv_eager_arg {
@@ -80,6 +83,13 @@ typedef struct onv_eager_arg {
     uint8_t grad;                  /* onv_grad */
     onv_eager_workspace workspace; /* of the kernel that makes this gradient */
 } onv_eager_arg;
+
+/* How long autograd's node of an operation stays, and what it keeps. */
+typedef enum onv_life {
+    ONV_LIFE_FORWARD, /* no loss and no output is computed from it: to the end of the forward pass */
+    ONV_LIFE_OUTPUT,  /* an output without a loss is: as long as the caller holds that */
+    ONV_LIFE_BACKWARD, /* its backward runs */
+} onv_life;
 
 typedef struct onv_eager_op {
     const char *name; /* PyTorch's, static */
@@ -96,6 +106,10 @@ typedef struct onv_eager_op {
     bool has_backward;             /* it is a node of autograd's graph */
     bool zeroes_grads; /* a backward that fills missing gradients of outputs with zeros */
     bool in_place;     /* its output overwrites its first input */
+    uint8_t life;      /* onv_life */
+    bool swaps_grads;  /* its backward makes the gradient of its second input before its first's */
+    bool extras_first; /* what backward alone reads stands before its results */
+    bool copies_first; /* its temporaries are copies of what comes in: made first, gone last */
     uint64_t macs;     /* multiply-accumulates of its forward; unknown ones count as 0 */
 } onv_eager_op;
 
@@ -168,8 +182,10 @@ typedef struct onv_lower_options {
     bool folded_norms; /* batch norms that the export folded stay folded */
     bool no_fast_path; /* inference: layers of nn.TransformerEncoder run as exported */
     bool no_inplace;   /* activations make new tensors; otherwise Relu overwrites where it may */
-    bool on_cpu;       /* what PyTorch keeps on the CPU: dropout masks of floats */
-    onv_dtype amp;     /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
+    /* Segments run twice: what autograd copies of its operands ends the second run. */
+    bool checkpoints;
+    bool on_cpu;               /* what PyTorch keeps on the CPU: dropout masks of floats */
+    onv_dtype amp;             /* ONV_FLOAT16 or ONV_BFLOAT16: under autocast */
     const char *const *freeze; /* globs on names of parameters and modules */
     size_t n_freeze;
     const char *const *train_only; /* likewise: all others are frozen */

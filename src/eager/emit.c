@@ -180,6 +180,7 @@ static bool copy_lists(onv_lowering *l)
     onv_eager_op *op = &l->op;
     onv_arena *arena = &l->model->arena;
     op->n_in = (uint32_t)l->in.count;
+    op->swaps_grads = op->swaps_grads && op->n_in > 1; /* numbers are no inputs */
     op->n_out = (uint32_t)l->out.count;
     op->n_saved = op->has_backward ? (uint32_t)l->keep.count : 0;
     op->in = onv_arena_copy(arena, l->in.at, l->in.count * sizeof *op->in);

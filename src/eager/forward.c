@@ -80,7 +80,7 @@ static void make_extras(onv_simulation *s, const onv_eager_op *op)
             produce(s, op->saved[k], true);
 }
 
-static void drop_extras(onv_simulation *s, const onv_eager_op *op)
+void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_saved; k++) {
         if (s->eager->storages.at[op->saved[k]].kind != ONV_STORAGE_EXTRA) continue;
@@ -89,7 +89,7 @@ static void drop_extras(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
-static void let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
+void onv_sim_let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
 {
     if (onv_sim_is_permanent(s, index) || last_use[index] != op) return;
     if (s->eager->storages.at[index].is_cached) return; /* until autocast ends */
@@ -104,6 +104,24 @@ void onv_sim_save(onv_simulation *s, uint32_t index)
         uint32_t row = s->row_of[op->saved[k]];
         onv_sim_hold(s, row);
         s->saved_row[s->first_saved[index] + k] = row;
+    }
+}
+
+void onv_sim_forget(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
+        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
+        onv_sim_release(s, *row);
+        *row = ONV_NO_ROW;
+    }
+}
+
+void onv_sim_linger(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t k = 0; k < s->eager->ops.at[index].n_saved; k++) {
+        uint32_t *row = &s->saved_row[s->first_saved[index] + k];
+        if (*row != ONV_NO_ROW && !onv_vec_push(&s->lingering, *row)) s->failed = true;
+        *row = ONV_NO_ROW;
     }
 }
 
@@ -125,6 +143,9 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     onv_sim_gather(s, op);
     if (again) onv_sim_cast_again(s, op);
     onv_sim_dequantize(s, op, false);
+    uint32_t copies = onv_sim_copies(s, op, op->forward_temp_bytes);
+    /* What overwrites its input copies it for a backward alone. */
+    if (op->extras_first && (run == ONV_RUN_KEEPING || !op->in_place)) make_extras(s, op);
     for (uint32_t k = 0; k < op->n_out; k++) produce(s, onv_sim_storage(s, op->out[k]), again);
     if (op->workspace.state_bytes > 0 && s->state_row == ONV_NO_ROW)
         s->state_row = onv_sim_alloc(s, op->workspace.state_bytes, ONV_BUFFER_WORKSPACE,
@@ -133,17 +154,24 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
         op->workspace.stands_long
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
-    make_extras(s, op);
+    if (!op->extras_first) make_extras(s, op);
+    if (!again) onv_keep_results(s, index);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
     onv_sim_release(s, beside);
+    bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
+    uint32_t temp = within
+                        ? onv_sim_alloc(s, op->forward_temp_bytes, ONV_BUFFER_TEMPORARY, op->name)
+                        : ONV_NO_ROW;
     if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
-    onv_sim_temporary(s, op->forward_temp_bytes, op->name);
-    drop_extras(s, op);
+    if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);
+    onv_sim_release(s, copies);
+    onv_sim_drop_extras(s, op);
     for (uint32_t k = 0; k < op->n_in; k++)
-        let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), index, last_use);
     for (uint32_t k = 0; k < op->n_out; k++)
-        let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
+        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), index, last_use);
 }
 
 static void note_hold(onv_simulation *s, uint32_t row)
@@ -166,6 +194,27 @@ static void end_holds(onv_simulation *s, uint32_t op)
     }
 }
 
+/* What comes into the last part of checkpoint_sequential has a name in its loop, where nobody else may
+ * hold it. It is there still when the operation before the last part is over, for that reads it. */
+static void hold_loop_input(onv_simulation *s, uint32_t op)
+{
+    if (op + 1 == s->options->loop_from && s->eager->ops.at[op].n_out > 0) {
+        uint32_t storage = onv_sim_storage(s, s->eager->ops.at[op].out[0]);
+        s->loop_row = onv_sim_is_permanent(s, storage) ? ONV_NO_ROW : s->row_of[storage];
+        onv_sim_hold(s, s->loop_row);
+    }
+    if (op + 1 != s->eager->first_loss_op) return;
+    onv_sim_release(s, s->loop_row);
+    s->loop_row = ONV_NO_ROW;
+}
+
+/* The forward pass returns: nothing holds what leads to no loss and no output. */
+static void drop_unreached(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->eager->first_loss_op; i++)
+        if (s->eager->ops.at[i].life == ONV_LIFE_FORWARD) onv_sim_forget(s, i);
+}
+
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
@@ -175,14 +224,17 @@ void onv_sim_forward(onv_simulation *s)
     onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
+        if (i == s->eager->first_loss_op) drop_unreached(s);
         for (; next < s->n_frames && s->frames[next].first_op == i; next++)
             if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         end_holds(s, i);
+        hold_loop_input(s, i);
         onv_shard_after(s, i);
     }
+    if (s->eager->first_loss_op == s->eager->ops.count) drop_unreached(s);
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;
         onv_sim_release(s, s->row_of[i]);

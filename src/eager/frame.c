@@ -123,9 +123,9 @@ onv_status onv_frames_make(onv_simulation *s, onv_error *err)
             made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
     for (uint32_t i = 0; i < s->n_frames; i++) {
         find_stop(s, &s->frames[i], i);
-        ONV_TRY(find_inputs(s, &s->frames[i], i, made_by, seen, err));
+        if (!s->options->prunes) ONV_TRY(find_inputs(s, &s->frames[i], i, made_by, seen, err));
     }
-    return ONV_OK;
+    return s->options->prunes ? onv_frames_prune(s, made_by, err) : ONV_OK;
 }
 
 /* --- Running again ----------------------------------------------------------------------------- */
@@ -200,6 +200,11 @@ static void run_again(onv_simulation *s, uint32_t self)
     onv_frame *frame = &s->frames[self];
     uint32_t next = self + 1;
     frame->again = true;
+    if (frame->runs != NULL) {
+        onv_run_pruned(s, self);
+        let_inputs_go(s, frame);
+        return;
+    }
     if (frame->stop == ONV_NO_OP) return;
     prepare(s, frame);
     for (uint32_t i = frame->first_op; i <= frame->stop && !s->failed; i++) {
@@ -234,6 +239,9 @@ void onv_frame_restore(onv_simulation *s, uint32_t index)
 
 void onv_frame_leave(onv_simulation *s, uint32_t index)
 {
-    for (uint32_t f = s->frame_of[index]; f != ONV_NO_FRAME; f = s->frames[f].parent)
-        if (s->frames[f].first_save == index) let_inputs_go(s, &s->frames[f]);
+    for (uint32_t f = s->frame_of[index]; f != ONV_NO_FRAME; f = s->frames[f].parent) {
+        if (s->frames[f].first_save != index) continue;
+        let_inputs_go(s, &s->frames[f]);
+        onv_drop_results(s, &s->frames[f], ONV_NO_FRAME);
+    }
 }

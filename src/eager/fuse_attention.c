@@ -84,7 +84,9 @@ static void find_turned_key(const onv_finder *s, attention *a)
     const onv_node *back = onv_find_sole(s, a->key, "Reshape");
     const onv_node *turn = back != NULL ? onv_find_sole(s, back->inputs[0], "Transpose") : NULL;
     const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
-    if (flat == NULL || !is_in_call(flat) || !onv_is_value(flat->inputs[0])) return;
+    if (flat == NULL || !onv_is_value(flat->inputs[0])) return;
+    bool noted = flat->aten_op != NULL && flat->aten_op[0] != '\0';
+    if (noted && !is_in_call(flat)) return;
     const onv_type *from = &onv_model_value(s->model, flat->inputs[0])->type;
     const onv_type *to = &onv_model_value(s->model, a->key)->type;
     if (from->rank != to->rank || from->rank < 3) return;

@@ -82,8 +82,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     if (shift > 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "inputs");
     /* What a branch is the first to use stays behind it all the same. */
     for (size_t i = 0; n_regions > 0 && i < s->eager->ops.count; i++)
-        if (s->eager->ops.at[i].workspace.is_kept)
-            onv_sim_workspace(s, &s->eager->ops.at[i].workspace);
+        onv_sim_handle(s, &s->eager->ops.at[i].workspace);
     onv_sim_forward(s);
     if (s->failed || !onv_vec_reserve(&t->regions, n_regions)) return onv_fail_memory(err);
     for (size_t i = 0; i < n_regions; i++) {

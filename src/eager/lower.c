@@ -90,6 +90,16 @@ static bool is_activation(const char *op_type)
     return is_among(op_type, names, sizeof names / sizeof names[0]);
 }
 
+/* nn.ReLU6, which networks use in place: its backward needs the input, so autograd keeps a copy, and the result takes
+ * the place of the input. */
+static bool overwrites_clone(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    return !l->options->inference && !l->options->no_inplace && !l->options->checkpoints &&
+           strcmp(node->op_type, "Clip") == 0 && is_number(l, node, 1, 0) &&
+           is_number(l, node, 2, 6) && onv_tensor_at(l, onv_node_in(l, node, 0)).dtype == dtype &&
+           onv_tensor_needs_grad(l, onv_node_in(l, node, 0)) && onv_may_overwrite(l, node, 0);
+}
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
@@ -104,19 +114,30 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
             in[k] = onv_amp_low(l, in[k]); /* the slope follows */
     }
     bool widens = l->options->amp != ONV_UNDEFINED && (fp32 || gives_fp32(node->op_type));
-    uint8_t dtype = widens ? ONV_FLOAT : onv_promoted(l, node);
+    uint8_t given = onv_promoted(l, node);
+    bool was_asked = node->asks_for_float32 && gives_fp32(node->op_type) && !widens &&
+                     (given == ONV_FLOAT16 || given == ONV_BFLOAT16);
+    uint8_t dtype = widens || was_asked ? ONV_FLOAT : given;
     if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
     bool in_place = pointwise && is_activation(node->op_type) && dtype != ONV_UNDEFINED &&
                     onv_overwrites(l, node, node->inputs[0], 1);
     uint32_t out = in_place    ? in[0]
                    : pointwise ? onv_node_new_pointwise(l, node, dtype)
                                : onv_node_new(l, node, 0, dtype);
+    bool clones = !in_place && overwrites_clone(l, node, dtype);
+    if (clones) {
+        onv_eager_tensor t = onv_tensor_at(l, in[0]);
+        out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    }
     onv_emit_begin(l, name_of(l, node));
-    l->op.in_place = in_place;
+    l->op.in_place = in_place || clones;
+    if (clones) onv_emit_extra(l, onv_tensor_at(l, in[0]).bytes, 1, "input");
+    l->op.extras_first = clones;
+    l->op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
         onv_emit_in(l, x, onv_tensor_is_float(l, x) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
-        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0) onv_emit_save(l, x);
+        if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0 && !clones) onv_emit_save(l, x);
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
         uint32_t result = k == 0 ? out : onv_node_new(l, node, k, dtype);
@@ -127,6 +148,8 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
                    onv_node_attention(l, node) != ONV_ATTENTION_NONE && !l->options->as_exported;
     if (is_safe) onv_emit_temps(l, onv_safe_softmax_bytes(l, in[0]), 0);
     onv_emit_end(l);
+    /* The export has what the network casts that to. */
+    if (was_asked) onv_node_set(l, node, 0, onv_emit_cast(l, out, given));
 }
 
 /* --- The graph --------------------------------------------------------------------------------- */
@@ -160,10 +183,14 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     (rule != NULL ? rule : onv_lower_by_traits)(l, node);
 }
 
-static void mark_statistics(onv_lowering *l)
+static void mark_readers(onv_lowering *l)
 {
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
+        bool pads = strcmp(node->op_type, "Pad") == 0 && node->graph.index == 0 &&
+                    node->n_inputs > 0 && node->n_outputs > 0 && onv_is_value(node->inputs[0]) &&
+                    onv_is_value(node->outputs[0]);
+        if (pads) l->pad_of[node->inputs[0].index] = (uint32_t)i + 1;
         if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = true;
@@ -261,12 +288,40 @@ static void repeat(onv_lowering *l, onv_value_id id)
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
     uint32_t fusion = l->fusions.of_node[producer.index];
+    size_t first_op = l->eager->ops.count;
     l->node = producer;
     if (fusion != 0)
         onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     else
         lower_node(l, onv_model_node(l->model, producer));
     l->node = reader;
+    /* It runs in the call of the module that reads it. */
+    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+}
+
+enum { MAX_REPEATED = 16 }; /* operations behind each other, up to what the modules were given */
+
+/* The call that the node's own module makes of what another one computed: all of it, from what both were given. */
+static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
+{
+    onv_value_id chain[MAX_REPEATED];
+    uint32_t n = 0;
+    for (chain[n++] = id; n < MAX_REPEATED;) {
+        const onv_node *from =
+            onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
+        uint32_t next = 0;
+        while (next < from->n_inputs &&
+               !(onv_is_value(from->inputs[next]) && l->made_in[from->inputs[next].index] != NULL &&
+                 l->made_in[from->inputs[next].index] != reader->scope))
+            next++;
+        if (next == from->n_inputs) break;
+        chain[n++] = from->inputs[next];
+    }
+    while (n-- > 0) {
+        repeat(l, chain[n]);
+        l->made_in[chain[n].index] = reader->scope;
+    }
+    l->merged++;
 }
 
 /* The nodes of a fusion stand before its last one: their work waits for it. */
@@ -284,7 +339,10 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
             onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
             onv_node_in(l, node, k);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
-        if (onv_merged_starts(l, node->inputs[k], id.index)) repeat(l, node->inputs[k]);
+        if (onv_merged_is_other_module(l, node->inputs[k], node))
+            repeat_in_module(l, node->inputs[k], node);
+        else if (onv_merged_starts(l, node->inputs[k], id.index))
+            repeat(l, node->inputs[k]);
     first_op = l->eager->ops.count;
     l->working_op = SIZE_MAX;
     if (fusion == 0) {
@@ -380,6 +438,12 @@ static void report(onv_lowering *l)
             "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
             "calls (%s), and what they keep is not counted",
             l->missing, l->missing_kind);
+    if (l->unreached > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "no-gradient", NULL,
+            "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
+            "with a derivative leads from them to the loss",
+            l->unreached, l->first_unreached, (unsigned long long)l->unreached_bytes);
     if (l->fusions.n_functions > 0)
         onv_model_diag(
             l->model, ONV_WARNING, "autograd-function", NULL,
@@ -430,6 +494,7 @@ static void lower_graph(onv_lowering *l)
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
+    if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
     if (l->status == ONV_OK && l->options->reports) report(l);
 }
@@ -441,10 +506,11 @@ static onv_status prepare(onv_lowering *l)
     l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->one_reader == NULL ||
-        l->is_statistic == NULL)
+        l->is_statistic == NULL || l->pad_of == NULL)
         return onv_fail_memory(l->err);
-    mark_statistics(l);
+    mark_readers(l);
     return onv_weights_prepare(l);
 }
 
@@ -472,6 +538,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                                     onv_takes_fast_path(&l), &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
+    if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);

@@ -29,9 +29,10 @@ typedef struct onv_extra {
 /* A place where a node of the main graph reads an initializer; see lower_weight.c. */
 typedef struct onv_weight_read {
     uint32_t value, node, k;
-    const char *scope; /* the module that reads, "" */
-    const char *slot;  /* what the module calls it: "weight" */
-    uint32_t tensor;   /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
+    const char *scope;     /* the module that reads, "" */
+    const char *slot;      /* what the module calls it: "weight" */
+    const char *parameter; /* its name in the network, where the export tells */
+    uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
 /* A call that the exporter merged: it ran after this node, and before the next reader. */
@@ -47,8 +48,16 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
-    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+    ONV_WEIGHT_BIASES,  /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
+
+/* Whether residual blocks overwrite the result of their branch, in an export without notes. */
+typedef enum onv_updates {
+    ONV_UPDATES_UNKNOWN,
+    ONV_UPDATES_NO,
+    ONV_UPDATES_YES,
+} onv_updates;
 
 typedef struct onv_lowering {
     onv_model *model;
@@ -57,10 +66,14 @@ typedef struct onv_lowering {
     const bool *is_host;
     onv_eager *eager;
     onv_fusions fusions;
-    uint32_t *tensor_of;            /* by value; ONV_NO_TENSOR: none yet, or on the host */
-    bool *tensor_known;             /* by value: tensor_of is set */
-    bool *one_reader;               /* by value: known to have one, and what it is a view of, too */
-    bool has_notes;                 /* the export notes parameters, modules and operations */
+    uint32_t *tensor_of;      /* by value; ONV_NO_TENSOR: none yet, or on the host */
+    bool *tensor_known;       /* by value: tensor_of is set */
+    uint8_t residual_updates; /* onv_updates */
+    bool *one_reader;         /* by value: known to have one, and what it is a view of, too */
+    bool has_notes;           /* the export notes parameters, modules and operations */
+    const char **listed;      /* names of all parameters, sorted; see signature.c */
+    bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
+    size_t n_listed;
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
@@ -90,6 +103,8 @@ typedef struct onv_lowering {
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
+    const char **made_in; /* by value: the module that computed it last, of what it was given */
+    bool *is_read_inside; /* by value: by that module itself */
     ONV_VEC(onv_merged) copies;
     uint32_t merged;             /* calls that are counted again */
     uint32_t missing;            /* others that the numbers lack */
@@ -102,8 +117,15 @@ typedef struct onv_lowering {
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
-    uint64_t lost_dropout_bytes; /* what dropout inside attention would keep */
-    onv_origin recurrent;        /* the module of the last recurrent layer */
+    uint32_t tables;             /* parameters that are computed once and never trained */
+    uint64_t table_bytes;
+    const char *table;                /* one of them */
+    uint32_t *pad_of;                 /* by value: 1 + the node that pads it, 0: none */
+    uint32_t unreached;               /* trained parameters that no gradient reaches */
+    uint64_t unreached_bytes;         /* of them */
+    const char *first_unreached;      /* one of them */
+    uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
+    onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
     size_t recurrent_op;              /* the last one */
     uint64_t recurrent_mask;          /* bytes of the dropout before the next one */
@@ -202,6 +224,28 @@ void onv_check_patterns(onv_lowering *l);
 /* Does --inplace name the module of the node? `all`: by its form without a pattern too. */
 bool onv_is_inplace(onv_lowering *l, const onv_node *node, bool all);
 
+typedef enum onv_weight_role {
+    ONV_WEIGHT_IS_OTHER,
+    ONV_WEIGHT_IS_TAKEN,  /* its operation takes a weight there */
+    ONV_WEIGHT_IS_UNSURE, /* computed by the export, from a parameter or not */
+    ONV_WEIGHT_IS_NUMBER, /* the same, of one element */
+} onv_weight_role;
+
+/* A table that a module computes once and never trains, by the name of its class. */
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
+/* Of what has no name in the network. */
+onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
+bool onv_node_is_recurrent(const onv_node *node);
+
+/* --- signature.c ------------------------------------------------------------------------------- */
+
+/* Names of reads. Requires the reads. */
+onv_status onv_signature_prepare(onv_lowering *l);
+/* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
+uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
+void onv_signature_report(onv_lowering *l);
+
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 
 /* False where there is no such value, or status is set. */
@@ -241,6 +285,11 @@ onv_status onv_merged_find(onv_lowering *l);
 /* Does the node, which reads the value now, read what another call gave? Asked in the order of reads. */
 bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 
+/* Which results could be those of calls in several modules. */
+onv_status onv_merged_mark_modules(onv_lowering *l);
+/* Does the node read what another module of its class computed in a call that its own has, too? */
+bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
+
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 
 /* Nodes with subgraphs. */
@@ -273,6 +322,7 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 /* Of all operations, when they are there. */
 void onv_copies_add(onv_lowering *l);
+void onv_reach_find(onv_lowering *l);
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);

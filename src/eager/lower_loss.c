@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "kernels/cublas.h"
 
 /* --- What is asked for ------------------------------------------------------------------------- */
 
@@ -189,12 +190,31 @@ static uint32_t emit_fused(onv_lowering *l, const head *h)
     if (onv_tensor_needs_grad(l, bias))
         onv_emit_extra(l, 1, onv_tensor_at(l, bias).bytes, "gradient of the bias");
     onv_emit_temps(l, temps, 0);
+    onv_cublas_workspace product = onv_cublas_product(&l->options->cuda);
+    l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
+    onv_emit_workspace(l, (onv_eager_workspace){.library = "cuBLAS",
+                                                .bytes = product.bytes,
+                                                .kept_bytes = product.kept_bytes,
+                                                .stands_within = true});
     onv_emit_out(l, loss);
     onv_emit_end(l);
     return loss;
 }
 
 static uint32_t emit_sum(onv_lowering *l, uint32_t sum, uint32_t loss);
+
+/* A view of the matrix of its own for each call, so that its gradients meet as views: their sum is a third
+ * tensor. */
+static uint32_t emit_view(onv_lowering *l, uint32_t matrix)
+{
+    onv_eager_tensor t = onv_tensor_at(l, matrix);
+    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(l, "t");
+    onv_emit_in(l, matrix, ONV_GRAD_ALIAS);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}
 
 /* As torchtune's CEWithChunkedOutputLoss: rows are split before the linear layer, and the logits of each part
  * are in float32. */
@@ -213,7 +233,7 @@ static uint32_t emit_chunked(onv_lowering *l, const head *h, uint32_t count)
     }
     onv_emit_end(l);
     for (uint32_t i = 0; i < n && l->status == ONV_OK; i++) {
-        uint32_t logits = onv_emit_linear(l, parts[i], h->w, h->bias);
+        uint32_t logits = onv_emit_linear(l, parts[i], emit_view(l, h->w), h->bias);
         if (logits == ONV_NO_TENSOR) break;
         if (onv_tensor_at(l, logits).dtype != ONV_FLOAT)
             logits = onv_emit_cast(l, logits, ONV_FLOAT);

@@ -14,7 +14,7 @@ static onv_grad sum_grad(onv_lowering *l, uint32_t in, uint32_t out)
     return x.elems == y.elems && x.dtype == y.dtype ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
 }
 
-/* `x += y`: the result is x itself, where nothing else reads it. Training keeps what backward reads apart. */
+/* `x -= y`, `x *= y` and a broadcast y: the result is x itself in inference, where nothing else reads it. */
 static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
@@ -33,12 +33,60 @@ static bool is_overwritten(const onv_lowering *l, uint32_t in, uint32_t out)
            onv_tensor_at(l, in).storage == onv_tensor_at(l, out).storage;
 }
 
+/* In an export without notes: whether each sum that a ReLU alone reads adds to the result of a batch norm, as where
+ * residual blocks say `out += identity`. Those that say `x + block(x)` add to what is kept, and show that this network
+ * makes new tensors. */
+static bool has_residual_updates(onv_lowering *l)
+{
+    if (l->residual_updates != ONV_UPDATES_UNKNOWN) return l->residual_updates == ONV_UPDATES_YES;
+    uint32_t found = 0, others = 0;
+    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *relu = &l->model->nodes.at[i];
+        if (relu->graph.index != 0 || strcmp(relu->op_type, "Relu") != 0) continue;
+        onv_node_id at = onv_is_value(relu->inputs[0])
+                             ? onv_model_value(l->model, relu->inputs[0])->producer
+                             : ONV_NO_NODE;
+        const onv_node *sum = onv_is_node(at) ? onv_model_node(l->model, at) : relu;
+        if (strcmp(sum->op_type, "Add") != 0 || !onv_is_value(sum->inputs[0])) continue;
+        onv_node_id from = onv_model_value(l->model, sum->inputs[0])->producer;
+        const char *of = onv_is_node(from) ? onv_model_node(l->model, from)->op_type : "";
+        bool fresh = strcmp(of, "BatchNormalization") == 0 &&
+                     l->fusions.n_uses[sum->inputs[0].index] == 1 &&
+                     l->fusions.n_uses[sum->outputs[0].index] == 1;
+        *(fresh ? &found : &others) += 1;
+    }
+    bool updates = found > 0 && others == 0 && !l->has_notes;
+    l->residual_updates = updates ? ONV_UPDATES_YES : ONV_UPDATES_NO;
+    return updates;
+}
+
+/* `x += y` says so in an export with notes. */
+static bool is_update(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0), y = onv_node_in(l, node, 1);
+    onv_eager_tensor a = onv_tensor_at(l, x), b = onv_tensor_at(l, y);
+    if (l->options->no_inplace || x == ONV_NO_TENSOR || y == ONV_NO_TENSOR || node->n_inputs != 2 ||
+        a.dtype != onv_promoted(l, node) || a.rank != b.rank || !onv_may_overwrite(l, node, 0))
+        return false;
+    for (uint32_t i = 0; i < a.rank; i++)
+        if (a.dims[i] != b.dims[i]) return false;
+    if (node->overwrites) return true;
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    return onv_is_node(from) &&
+           strcmp(onv_model_node(l->model, from)->op_type, "BatchNormalization") == 0 &&
+           l->fusions.n_uses[node->outputs[0].index] == 1 && has_residual_updates(l);
+}
+
 static void lower_sum(onv_lowering *l, const onv_node *node)
 {
     bool negated = strcmp(node->op_type, "Sub") == 0;
-    uint32_t out = new_result(l, node, onv_promoted(l, node));
+    bool in_place = !negated && is_update(l, node);
+    onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, 0));
+    uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+                            : new_result(l, node, onv_promoted(l, node));
     onv_emit_begin(l, negated ? "sub" : "add");
     l->op.in_place = is_overwritten(l, onv_node_in(l, node, 0), out);
+    l->op.swaps_grads = negated;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_emit_in(l, in, negated && k == 1 ? ONV_GRAD_NEW : sum_grad(l, in, out));
@@ -79,6 +127,7 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     uint32_t out = new_result(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
     l->op.in_place = is_overwritten(l, in[0], out);
+    l->op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
     if (wants[1]) onv_emit_save(l, in[0]);
@@ -239,7 +288,13 @@ static onv_eager_workspace of_cublas(onv_lowering *l, onv_cublas_workspace w)
 {
     l->eager->uses_cublas |= l->options->cuda.compute_capability > 0;
     return (onv_eager_workspace){
-        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .is_kept = w.is_kept};
+        .library = w.is_lt ? "cuBLASLt" : "cuBLAS", .bytes = w.bytes, .kept_bytes = w.kept_bytes};
+}
+
+/* Whether the layer has a bias of zeros that the exporter dropped. */
+static bool drops_bias(const onv_lowering *l)
+{
+    return l->has_bias || (onv_is_node(l->node) && onv_model_node(l->model, l->node)->has_bias);
 }
 
 /* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */
@@ -248,9 +303,7 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
     const onv_cuda_library_settings *cuda = &l->options->cuda;
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b), c = onv_tensor_at(l, bias);
     if (x.elems == 0 || y.elems == 0) return;
-    bool has_bias =
-        l->has_bias || (onv_is_node(l->node) && onv_model_node(l->model, l->node)->has_bias);
-    bool is_dropped = bias == ONV_NO_TENSOR && has_bias;
+    bool is_dropped = bias == ONV_NO_TENSOR && drops_bias(l);
     bool is_vector = x.rank == 2 && (is_dropped || (bias != ONV_NO_TENSOR && c.rank == 1));
     onv_eager_workspace product = of_cublas(l, onv_cublas_product(cuda));
     onv_emit_workspace(l, of_cublas(l, onv_cublas_linear(y.dims[y.rank - 2], y.dims[y.rank - 1],
@@ -272,6 +325,8 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     onv_emit_in(l, a, ONV_GRAD_NEW);
     onv_emit_in(l, b, ONV_GRAD_NEW);
     onv_emit_in(l, bias, ONV_GRAD_NEW); /* the sum of the gradient comes after the products */
+    /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
+    l->op.swaps_grads = bias == ONV_NO_TENSOR && !drops_bias(l);
     emit_workspaces(l, a, b, bias);
     if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
     if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
@@ -405,7 +460,11 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < 2; k++)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
-    uint32_t out = onv_emit_matmul(l, in[0], in[1]);
+    onv_eager_tensor w = onv_tensor_at(l, in[1]);
+    uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
+                                                              : ONV_NO_TENSOR;
+    uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(l, in[0], in[1], bias)
+                                         : onv_emit_matmul(l, in[0], in[1]);
     if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);
     if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
@@ -428,6 +487,9 @@ static void lower_gemm(onv_lowering *l, const onv_node *node)
     uint32_t b = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t c = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &c, &norm_bias);
+    onv_eager_tensor w = onv_tensor_at(l, b);
+    if (c == ONV_NO_TENSOR && w.rank == 2)
+        c = onv_dropped_bias(l, node, w.dims[onv_node_int(node, "transB", 0) == 0]);
     c = onv_amp_low(l, c);
     if (onv_node_int(node, "transA", 0) != 0) a = transposed(l, a);
     if (onv_node_int(node, "transB", 0) != 0) b = transposed(l, b);

@@ -22,6 +22,7 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     if (centres) onv_emit_extra(l, groups, sizeof(float), "mean");
     onv_emit_extra(l, groups, sizeof(float), "1/std");
     if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t)) onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;
@@ -127,6 +128,7 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     /* Factors of each channel: two forward; two sums and a factor backward, and two for each group. */
     uint64_t channels = (uint64_t)(t.dims[0] * t.dims[1]) * sizeof(float);
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    op->copies_first = false; /* factors, not copies */
     op->forward_temp_bytes = 2 * channels;
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
 }
@@ -178,7 +180,20 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
 
 /* --- Convolution ------------------------------------------------------------------------------- */
 
-/* A convolution pads both ends alike: what does not was padded before it, into a copy. */
+/* The result of a Pad of the same tensor to the same size: the convolution reads it, too. */
+static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, const int64_t *dims)
+{
+    uint32_t pad = l->pad_of[id.index];
+    if (pad == 0) return ONV_NO_TENSOR;
+    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
+    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
+    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
+    return same ? tensor : ONV_NO_TENSOR;
+}
+
+/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
 static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
 {
     const onv_attr *pads = onv_node_attr(node, "pads");
@@ -195,7 +210,9 @@ static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
             __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
             return x;
     }
-    if (!uneven || l->options->as_exported) return x;
+    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
+    uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
+    if (again != ONV_NO_TENSOR) return again;
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
     onv_emit_begin(l, "pad");
     onv_emit_in(l, x, ONV_GRAD_NEW);
@@ -266,6 +283,7 @@ static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t
     onv_conv_problem p;
     if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
     l->eager->uses_cudnn = true;
+    l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
     first.first = true;
     onv_eager_workspace of[3] = {0};
@@ -291,9 +309,11 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
-    bias = onv_amp_low(l, bias);
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
+        bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
+    bias = onv_amp_low(l, bias);
     onv_emit_begin(l, "conv");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_in(l, w, ONV_GRAD_NEW);
@@ -304,6 +324,7 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     /* Over time; images whose channels come last are taken as they are. */
     if (x != ONV_NO_TENSOR && t.rank == 3 && !onv_tensor_is_contiguous(&t))
         onv_emit_temps(l, t.bytes, t.bytes);
+    l->op.copies_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
@@ -335,6 +356,7 @@ uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x)
     onv_emit_begin(l, "dropout");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_extra(l, l->options->on_cpu ? t.bytes : t.elems, 1, "mask");
+    l->op.extras_first = true;
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;

@@ -1,5 +1,7 @@
 /* Tensors of values: what the file holds, what the forward pass makes of it, and what rules ask about
  * their node. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "eager/lower.h"
 #include "load/load.h"
@@ -80,6 +82,14 @@ static void make_parameter(onv_lowering *l, uint32_t tensor, const char *name, c
     t->needs_grad = t->is_leaf = storage->trained;
 }
 
+static void freeze(onv_lowering *l, uint32_t tensor)
+{
+    if (l->status != ONV_OK) return;
+    onv_eager_tensor *t = &l->eager->tensors.at[tensor];
+    l->eager->storages.at[t->storage].trained = false;
+    t->needs_grad = t->is_leaf = false;
+}
+
 uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const char *module,
                             const char *name)
 {
@@ -111,6 +121,27 @@ static bool has_shape(const onv_eager_tensor *t, const onv_shape *shape)
     return same;
 }
 
+static int64_t square_root(int64_t n)
+{
+    int64_t root = 0;
+    while (root < 4096 && (root + 1) * (root + 1) <= n) root++;
+    return root * root == n ? root : 0;
+}
+
+/* The table of which [..., heads, queries, keys] was looked up: windows of w by w have (2 w - 1)^2 distances and,
+ * with a token for the class, three more; distances of text are put into 32 buckets, as T5's. */
+static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
+{
+    enum { BUCKETS = 32, CLASS_TOKEN = 3 };
+    int64_t keys = whole->dims[whole->rank - 1], rows = BUCKETS;
+    int64_t window = square_root(keys), with_class = square_root(keys - 1);
+    if (strstr(name, "table") != NULL && window > 0)
+        rows = (2 * window - 1) * (2 * window - 1);
+    else if (strstr(name, "table") != NULL && with_class > 0)
+        rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
+    *table = (onv_shape){2, {rows, whole->dims[whole->rank - 3]}};
+}
+
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -128,6 +159,10 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (use == ONV_WEIGHT_EXPANDED) shape.dims[0] = 1;
     /* Positions repeat along the batch. */
     for (uint32_t i = 0; use == ONV_WEIGHT_LOOKED_UP && i + 2 < shape.rank; i++) shape.dims[i] = 1;
+    bool of_types = use == ONV_WEIGHT_LOOKED_UP && read != NULL && read->parameter != NULL &&
+                    strstr(read->parameter, "token_type") != NULL;
+    if (of_types && shape.rank > 1) shape.dims[shape.rank - 2] = 1; /* all tokens are of one type */
+    if (use == ONV_WEIGHT_BIASES) make_table_shape(read->parameter, &whole, &shape);
     uint32_t tensor = onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
@@ -144,12 +179,19 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
+    if (onv_weight_is_table(l, read)) freeze(l, tensor);
     if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
     if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
     uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
     uint64_t row = whole.rank > 0 ? (uint64_t)whole.dims[whole.rank - 1] : 1;
+    bool is_embedding = use == ONV_WEIGHT_BIASES && strstr(read->parameter, "table") == NULL;
+    if (use == ONV_WEIGHT_BIASES && !is_embedding) /* by indices that are a buffer */
+        return emit_source(l, "index", tensor, out, 0);
+    if (is_embedding)
+        return emit_source(l, "embedding", tensor, out,
+                           value->tensor->elems / (uint64_t)shape.dims[1]);
     if (use == ONV_WEIGHT_LOOKED_UP)
         return emit_source(l, "embedding", tensor, out, value->tensor->elems / row);
     return emit_source(l, "parametrize", tensor, out, 0);

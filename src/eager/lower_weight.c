@@ -32,7 +32,7 @@ static bool is_noted(const onv_node *node)
     return node->aten_op != NULL && node->aten_op[0] != '\0';
 }
 
-static bool is_recurrent(const onv_node *node)
+bool onv_node_is_recurrent(const onv_node *node)
 {
     return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
            strcmp(node->op_type, "RNN") == 0;
@@ -95,7 +95,7 @@ static place place_of(const onv_node *node, uint32_t k)
         "clamp",
     };
     if (!is_noted(node)) return PLACE_UNKNOWN;
-    if (is_recurrent(node)) return k >= 1 && k <= 3 ? PLACE_WEIGHT : PLACE_MADE;
+    if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? PLACE_WEIGHT : PLACE_MADE;
     if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
         bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
         return scales ? PLACE_MADE : PLACE_WEIGHT;
@@ -118,7 +118,7 @@ static place place_of(const onv_node *node, uint32_t k)
 static const char *slot_name(const onv_node *node, uint32_t k)
 {
     static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
-    if (is_recurrent(node) && k < 4) return recurrent[k];
+    if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
 }
@@ -133,7 +133,7 @@ static int by_owner(const void *left, const void *right)
     return scopes != 0 ? scopes : strcmp(a->slot, b->slot);
 }
 
-static bool same_owner(const onv_weight_read *a, const onv_weight_read *b)
+bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b)
 {
     return by_owner(a, b) == 0;
 }
@@ -253,6 +253,17 @@ static bool may_learn(const char *module_class)
     return module_class[0] != '\0';
 }
 
+bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read)
+{
+    const char *class = read != NULL ? l->model->nodes.at[read->node].module_class : NULL;
+    if (class == NULL || strstr(class, "Sinusoidal") == NULL || l->options->as_exported)
+        return false;
+    l->tables++;
+    l->table_bytes += l->model->values.at[read->value].tensor->bytes;
+    l->table = l->model->values.at[read->value].name;
+    return true;
+}
+
 typedef struct verdict {
     onv_weight_use use;
     bool is_sure;
@@ -273,6 +284,38 @@ static bool is_indexed(const onv_lowering *l, const onv_value *value, const onv_
     if (read->k != 0 || node->n_inputs < 2 || value->type.rank < 2) return false;
     return onv_node_is_aten(node, "index") &&
            !onv_value_is_weight(onv_model_value(l->model, node->inputs[1]));
+}
+
+onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_value *value = &l->model->values.at[read->value];
+    const char *name = value->name;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
+        l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
+        return ONV_WEIGHT_IS_OTHER;
+    if (place_of(&l->model->nodes.at[read->node], read->k) == PLACE_WEIGHT)
+        return ONV_WEIGHT_IS_TAKEN;
+    bool made = true;
+    for (const onv_weight_read *at = reads_of(l, read->value);
+         at < end_of_reads(l) && at->value == read->value; at++) {
+        place p = place_of(&l->model->nodes.at[at->node], at->k);
+        if (p == PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
+        made &= p == PLACE_MADE;
+    }
+    if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
+    if (value->tensor->elems > 1) return ONV_WEIGHT_IS_UNSURE;
+    bool is_literal = onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0;
+    return is_literal ? ONV_WEIGHT_IS_OTHER : ONV_WEIGHT_IS_NUMBER;
+}
+
+/* A read that is told to be that of a parameter. */
+static const onv_weight_read *find_named(const onv_lowering *l, uint32_t index)
+{
+    for (const onv_weight_read *at = reads_of(l, index); at != NULL && at < end_of_reads(l); at++) {
+        if (at->value != index) break;
+        if (at->parameter != NULL) return at;
+    }
+    return NULL;
 }
 
 /* A float weight without a note, in an export that has them. */
@@ -302,8 +345,10 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
         v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
+    const onv_weight_read *named = find_named(l, index);
     if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
-        return (verdict){ONV_WEIGHT_EXPANDED, false, first};
+        return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
+    if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
         return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
                          first};
@@ -318,7 +363,10 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
 static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_weight_read *read)
 {
     static const char *const layers[] = {"linear", "conv1d", "conv2d", "conv3d", "convolution"};
+    /* Of the parameter itself; standardized weights end with a view. */
+    static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
     const onv_node *node = &l->model->nodes.at[read->node];
+    if (is_call_of_any(value->name, views, sizeof views / sizeof views[0])) return false;
     return value->type.rank >= 2 && !onv_has_made_up_name(value->name) &&
            strchr(value->name, '.') == NULL &&
            is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
@@ -340,6 +388,11 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
+    bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
+                        strstr(v.read->parameter, "relative") != NULL;
+    if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
+        place_of(&l->model->nodes.at[v.read->node], v.read->k) != PLACE_WEIGHT)
+        return ONV_WEIGHT_BIASES;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
@@ -437,11 +490,17 @@ static bool find_sharing(const onv_lowering *l, onv_value_id id)
     const onv_value *value = onv_model_value(l->model, id);
     const onv_weight_read *first = reads_of(l, id.index);
     if (!l->has_notes || l->options->as_exported || first == NULL) return false;
-    if (value->tensor->elems > MAX_SHARED_ELEMS || !may_be_uniform(value)) return false;
+    if (value->tensor->elems > MAX_SHARED_ELEMS) return false;
     bool several = false;
+    const char *told = NULL;
+    for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
+        if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
+        if (at->parameter != NULL) told = at->parameter;
+    }
+    if (!may_be_uniform(value)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!is_noted(&l->model->nodes.at[at->node])) return false;
-        several |= !same_owner(first, at);
+        several |= !onv_weight_same_owner(first, at);
     }
     return several;
 }
@@ -466,6 +525,7 @@ const char *onv_weight_name(onv_lowering *l, onv_value_id id, const onv_weight_r
     if (value->role == ONV_ROLE_PARAMETER &&
         (!onv_weight_is_shared(l, id) || is_inside(value->name, read->scope)))
         return value->name;
+    if (read != NULL && read->parameter != NULL) return read->parameter;
     if (read == NULL || read->scope[0] == '\0' || strchr(value->name, '.') != NULL)
         if (read == NULL || !onv_weight_is_shared(l, id)) return value->name;
     return onv_parameter_name(l, read->scope, read->slot);
@@ -492,7 +552,7 @@ onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_no
     key.scope = node != NULL && node->scope != NULL ? node->scope : "";
     if (node != NULL && k != UINT32_MAX) key.slot = slot_name(node, k);
     onv_weight_read *at = lower_bound(l, &key);
-    if (at != NULL && same_owner(at, &key)) return at;
+    if (at != NULL && onv_weight_same_owner(at, &key)) return at;
     key.slot = "";
     at = lower_bound(l, &key);
     bool in_scope = at != NULL && at->value == id.index && strcmp(at->scope, key.scope) == 0;
@@ -502,7 +562,7 @@ onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_no
 onv_weight_read *onv_weight_next_owner(const onv_lowering *l, const onv_weight_read *read)
 {
     onv_weight_read *at = &l->reads.at[read - l->reads.at];
-    while (at < end_of_reads(l) && same_owner(at, read)) at++;
+    while (at < end_of_reads(l) && onv_weight_same_owner(at, read)) at++;
     return at < end_of_reads(l) && at->value == read->value ? at : NULL;
 }
 
@@ -552,7 +612,8 @@ onv_status onv_weights_prepare(onv_lowering *l)
     if (l->n_scopes > 0) qsort(l->scopes, l->n_scopes, sizeof *l->scopes, by_text);
     for (size_t i = 0; i < model->values.count; i++)
         l->has_notes |= model->values.at[i].role == ONV_ROLE_PARAMETER;
-    return list_reads(l);
+    ONV_TRY(list_reads(l));
+    return onv_signature_prepare(l);
 }
 
 /* --- What stays unsure ------------------------------------------------------------------------- */
@@ -605,6 +666,13 @@ static void report_constants(onv_lowering *l)
 void onv_weights_report(onv_lowering *l)
 {
     report_constants(l);
+    onv_signature_report(l);
+    if (l->tables > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "assumed-frozen", NULL,
+            "'%s' and %u more tables, %llu bytes, belong to modules whose class is called "
+            "sinusoidal: counted as parameters that are not trained",
+            l->table, l->tables - 1, (unsigned long long)l->table_bytes);
     uint64_t left = 0, left_bytes = 0, n = 0;
     for (uint32_t i = 0; i < l->model->values.count && l->has_notes; i++) {
         const onv_value *value = &l->model->values.at[i];

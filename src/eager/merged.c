@@ -154,3 +154,66 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node)
     l->merged++;
     return true;
 }
+
+/* --- Calls of one module that another one of its class reads ----------------------------------- */
+
+/* Layers compute the same of what they are all given, as tables of rotations of positions: each in a call of
+ * its own, which the exporter merges. Told by a result of a module that only depends on what the module was
+ * given, no parameter and no module in it, that the module reads itself, and another module of its
+ * class does. */
+
+static bool is_inside(const char *scope, const char *module)
+{
+    size_t length = strlen(module);
+    return strncmp(scope, module, length) == 0 && scope[length] == '.';
+}
+
+static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id id)
+{
+    if (!onv_is_value(id)) return true;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (value->role == ONV_ROLE_PARAMETER) return false;
+    if (!onv_is_node(value->producer)) return true;
+    const onv_node *from = onv_model_node(l->model, value->producer);
+    if (from->scope == NULL || from->scope[0] == '\0') return from->aten_op != NULL;
+    if (from->scope == node->scope) return l->made_in[id.index] != NULL;
+    return !is_inside(from->scope, node->scope);
+}
+
+onv_status onv_merged_mark_modules(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_arena *arena = &l->model->arena;
+    l->made_in = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
+    l->is_read_inside = ONV_ARENA_ARRAY(arena, bool, model->values.count);
+    if (l->made_in == NULL || l->is_read_inside == NULL) return onv_fail_memory(l->err);
+    if (l->options->inference || l->options->as_exported) return ONV_OK;
+    for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
+        const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);
+        bool is_own = node->graph.index == 0 && node->scope != NULL && node->scope[0] != '\0' &&
+                      node->module_class != NULL && node->module_class[0] != '\0' &&
+                      node->n_outputs > 0;
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            is_own = is_own && is_given(l, node, node->inputs[k]);
+            if (onv_is_value(node->inputs[k]) && l->made_in[node->inputs[k].index] == node->scope)
+                l->is_read_inside[node->inputs[k].index] = true;
+        }
+        for (uint32_t k = 0; k < node->n_outputs && is_own; k++)
+            if (onv_is_value(node->outputs[k])) l->made_in[node->outputs[k].index] = node->scope;
+    }
+    return ONV_OK;
+}
+
+bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    if (!onv_is_value(id) || l->made_in[id.index] == NULL || !l->is_read_inside[id.index] ||
+        node->scope == NULL || l->made_in[id.index] == node->scope ||
+        is_inside(node->scope, l->made_in[id.index]) ||
+        is_inside(l->made_in[id.index], node->scope))
+        return false;
+    onv_node_id producer = onv_model_value(l->model, id)->producer;
+    if (!onv_is_node(producer)) return false;
+    const onv_node *from = onv_model_node(l->model, producer);
+    return node->module_class != NULL && node->module_class == from->module_class &&
+           node->scope[0] != '\0';
+}

@@ -68,8 +68,9 @@ static const onv_optimizer adam8bit = {"adam8bit", "Adam with 8-bit moments in b
                                        eight_bit, .temp_lists = 0};
 static const onv_optimizer rmsprop = {"rmsprop",       "RMSprop",      one_state,
                                       .temp_lists = 1, .loop_each = 1, .loop_keeps = true};
-static const onv_optimizer adagrad = {"adagrad",       "Adagrad",      one_state,
-                                      .temp_lists = 2, .loop_each = 1, .loop_keeps = true};
+static const onv_optimizer adagrad = {"adagrad",           "Adagrad",      one_state,
+                                      .temp_lists = 2,     .loop_each = 1, .loop_keeps = true,
+                                      .states_first = true};
 static const onv_optimizer adafactor = {"adafactor", "Adafactor, factored second moment", factored,
                                         .loop_each = 1, .loop_keeps = true};
 static const onv_optimizer lion = {"lion", "Lion", one_state, .loop_each = 1};

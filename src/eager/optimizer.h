@@ -38,6 +38,7 @@ typedef struct onv_optimizer {
     uint32_t loop_each; /* one by one: tensors made for a parameter, all alive at once */
     bool loop_keeps;    /* and one of the parameter before, whose name is bound anew after that */
     bool has_fused;
+    bool states_first; /* its constructor makes the states, not the first step */
     bool counts_steps; /* fused: a counter on the device for each parameter */
 } onv_optimizer;
 

@@ -61,17 +61,26 @@ void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
     if (bytes != 0) onv_sim_release(s, onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, label));
 }
 
+void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace)
+{
+    uint32_t *kept = &s->handle_row[s->in_backward];
+    if (workspace->kept_bytes > 0 && *kept == ONV_NO_ROW)
+        *kept = onv_sim_alloc(s, workspace->kept_bytes, ONV_BUFFER_WORKSPACE, "cuBLAS");
+}
+
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes)
+{
+    if (!op->copies_first || bytes == 0) return ONV_NO_ROW;
+    return onv_sim_alloc(s, bytes, ONV_BUFFER_TEMPORARY, op->name);
+}
+
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
 {
     bool is_first = s->options->tries_kernels && s->pass == 0 && workspace->first_bytes > 0;
     uint64_t bytes = is_first ? workspace->first_bytes : workspace->bytes;
-    uint32_t *kept = &s->handle_row[s->in_backward];
-    if (bytes == 0 || (workspace->is_kept && *kept != ONV_NO_ROW)) return;
-    uint32_t row = onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library);
-    if (workspace->is_kept) {
-        *kept = row;
-        return;
-    }
+    onv_sim_handle(s, workspace);
+    uint32_t row =
+        bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library) : ONV_NO_ROW;
     if (row == ONV_NO_ROW) return;
     s->timeline->buffers.at[row].is_transient = true;
     onv_sim_release(s, row);
@@ -125,6 +134,10 @@ static void place(onv_simulation *s, uint32_t index)
         s->options->parallel == ONV_PARALLEL_FSDP; /* what is shared out is the master */
     uint64_t whole = is_sharded ? onv_sim_optimized_bytes(s, storage) : storage->bytes;
     uint64_t bytes = parameter ? onv_shard_of(s, storage, whole, 3) : storage->bytes;
+    if (parameter && is_sharded && s->options->offload != ONV_OFFLOAD_NOTHING) {
+        add(&s->program->parts.host_bytes, bytes);
+        bytes = 0;
+    }
     s->row_of[index] =
         onv_sim_alloc(s, bytes, (onv_buffer_kind)kinds[storage->kind], storage->label);
     s->made_row[index] = s->row_of[index];
@@ -145,7 +158,7 @@ void onv_sim_place_permanent(onv_simulation *s)
 static onv_status make_arrays(onv_simulation *s, onv_error *err)
 {
     onv_arena *arena = &s->arena;
-    s->handle_row[0] = s->handle_row[1] = s->state_row = ONV_NO_ROW;
+    s->handle_row[0] = s->handle_row[1] = s->state_row = s->loop_row = ONV_NO_ROW;
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
@@ -191,7 +204,11 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
         bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
+        bool is_kept = s->is_kept != NULL && s->is_kept[i];
+        for (uint32_t k = 0; k < op->n_out && is_kept; k++)
+            count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);
             if (s->eager->storages.at[in].kind == ONV_STORAGE_INPUT) count_saved(s, seen, in);
@@ -339,6 +356,15 @@ static void make_master_grads(onv_simulation *s)
     }
 }
 
+/* A tensor for each parameter, all alive until the step ends. */
+static void make_list(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_permanent && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[s->listed[i]];
+        if (storage->trained) onv_sim_temporary(s, part_of(s, storage), storage->label);
+    }
+}
+
 static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
 {
     uint64_t most = 0, before = 0;
@@ -349,9 +375,9 @@ static void run_step(onv_simulation *s, const onv_optimizer_temps *temps)
         for (uint32_t k = 0; k < temps->each; k++) add(&one, bytes);
         if (one > most) most = one;
         before = bytes;
-        for (uint32_t k = 0; k < temps->lists; k++) onv_sim_temporary(s, bytes, storage->label);
     }
     onv_sim_temporary(s, most, s->options->optimizer->name);
+    for (uint32_t k = 0; k < temps->lists; k++) make_list(s);
 }
 
 static void optimizer_step(onv_simulation *s)
@@ -363,10 +389,19 @@ static void optimizer_step(onv_simulation *s)
     bool masters = s->options->master_weights && on_device;
     if (masters) make_master_grads(s);
     onv_sim_step(s, ONV_PHASE_OPTIMIZER, ONV_NO_NODE, optimizer->name);
-    if (s->iteration == 0) make_states(s, temps.counter_bytes);
+    if (s->iteration == 0 && !optimizer->states_first) make_states(s, temps.counter_bytes);
     if (on_device) run_step(s, &temps);
     for (uint32_t i = 0; i < s->eager->storages.count && masters && !s->failed; i++)
         onv_sim_release(s, s->master_rows[i]);
+}
+
+/* Those that an optimizer makes when it is made itself. */
+static void make_first_states(onv_simulation *s)
+{
+    onv_optimizer_temps temps;
+    onv_optimizer_temps_of(s->options->optimizer, s->options->impl, s->options->weight_decay,
+                           &temps);
+    make_states(s, temps.counter_bytes);
 }
 
 /* --- All together ------------------------------------------------------------------------------ */
@@ -402,6 +437,7 @@ static onv_status run(onv_simulation *s, onv_error *err)
     if (s->master_rows == NULL) return onv_fail_memory(err);
     onv_sim_place_permanent(s);
     place_copies(s);
+    if (s->options->optimizer->states_first) make_first_states(s);
     uint32_t iterations = s->options->iterations > 0 ? s->options->iterations : 3;
     for (s->iteration = 0; s->iteration < iterations; s->iteration++) {
         if (s->iteration == 1) s->timeline->measured_from = (uint32_t)s->timeline->steps.count;

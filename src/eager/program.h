@@ -68,7 +68,14 @@ typedef struct onv_train_options {
     const onv_weight_format *weights; /* of frozen ones that are quantized; NULL: none is */
     const onv_tape_segment *segments; /* by first_op, outer before inner; disjoint or nested */
     uint32_t n_segments;
-    bool notes_holds;                 /* lower.locals is not set: what it would change is noted */
+    bool prunes;              /* of a segment runs again what its backward needs: see prune.c */
+    const uint32_t *kept_ops; /* with `prunes`: inside segments, whose results stay; ascending */
+    uint32_t n_kept_ops;
+    uint32_t
+        loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds
+                           until the forward pass is over; 0: no loop */
+    bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
+    bool notes_holds;   /* lower.locals is not set: what it would change is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
 } onv_train_options;

@@ -18,6 +18,7 @@ onv_status onv_eager_saved(onv_model *model, const onv_eager *eager, uint64_t *b
     *bytes = 0;
     for (size_t i = 0; i < eager->ops.count; i++) {
         const onv_eager_op *op = &eager->ops.at[i];
+        if (op->life == ONV_LIFE_FORWARD) continue;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             uint32_t storage = op->saved[k];
             if (seen[storage]) continue;

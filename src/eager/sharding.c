@@ -16,6 +16,10 @@
  * parameters back after its forward, the root after its backward. Then its gradients are copied into one buffer,
  * which stays until the next unit's, and reduced into this device's part of them. With parameters in 16 bits and
  * float32 masters (MixedPrecisionPolicy), parts are cast before they are gathered, and reduced in float32.
+ * Streams: what is gathered, and cast for that, is made on one (all_gather_copy_in_stream), what is reduced on
+ * another one (reduce_scatter_stream); each has cached memory of its own. Whole parameters, and the copies of
+ * gradients that reducing reads, are made on the main one. With CPUOffloadPolicy parts are on the host: they are
+ * copied to the device to be gathered, and what is reduced goes back.
  */
 #include "eager/sharding.h"
 
@@ -23,6 +27,7 @@
 
 #include "base/checked.h"
 
+enum { GATHER_STREAM = 1, REDUCE_STREAM = 2 };
 enum { FIRST_BUCKET_BYTES = 1 << 20, BUCKET_BYTES = 25 << 20, BROADCAST_BYTES = 250 << 20 };
 
 static bool is_ddp(const onv_simulation *s)
@@ -194,6 +199,11 @@ static void let_go(onv_simulation *s, uint32_t *row, uint64_t *sum)
     *row = ONV_NO_ROW;
 }
 
+static void put_on_stream(onv_simulation *s, uint32_t row, uint8_t stream)
+{
+    if (row != ONV_NO_ROW) s->timeline->buffers.at[row].stream = stream;
+}
+
 static uint32_t take(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label,
                      uint64_t *sum, uint64_t *most)
 {
@@ -211,16 +221,44 @@ static uint32_t take_gathered(onv_simulation *s, uint64_t bytes, const char *lab
                 &s->program->parts.gathered_bytes);
 }
 
+/* From the host, each by itself; casts are made there. */
+static void copy_parts(onv_simulation *s, const onv_shard_unit *unit)
+{
+    for (uint32_t i = 0; i < unit->n_storages && !s->failed; i++) {
+        const onv_eager_storage *storage = &s->eager->storages.at[unit->storages[i]];
+        uint64_t elems = part(s, storage, storage->elems);
+        uint32_t wide = ONV_NO_ROW, *row = &s->sharding->gathered_row[unit->storages[i]];
+        if (unit->state_bytes != unit->elem_bytes)
+            wide = take_gathered(s, elems * unit->state_bytes, "part from the host");
+        *row = take_gathered(s, elems * unit->elem_bytes, "part to gather");
+        put_on_stream(s, wide, GATHER_STREAM);
+        put_on_stream(s, *row, GATHER_STREAM);
+        let_go(s, &wide, &s->sharding->gathered_bytes);
+    }
+}
+
+static void drop_whole(onv_simulation *s, const onv_shard_unit *unit)
+{
+    for (uint32_t i = 0; i < unit->n_storages; i++)
+        let_go(s, &s->sharding->gathered_row[unit->storages[i]], &s->sharding->gathered_bytes);
+}
+
 static void unshard(onv_simulation *s, onv_shard_unit *unit, onv_phase phase)
 {
     if (unit->is_gathered || unit->gathering_row != ONV_NO_ROW || unit->gather_elems == 0) return;
     onv_sim_step(s, phase, ONV_NO_NODE, "all_gather");
+    bool is_offloaded = s->options->offload != ONV_OFFLOAD_NOTHING;
     uint32_t cast = ONV_NO_ROW;
-    if (unit->state_bytes != unit->elem_bytes)
+    if (is_offloaded)
+        copy_parts(s, unit);
+    else if (unit->state_bytes != unit->elem_bytes)
         cast = take_gathered(s, unit->shard_elems * unit->elem_bytes, "part to gather");
     unit->gathering_row =
         take_gathered(s, unit->gather_elems * unit->elem_bytes, "gathered parameters");
+    put_on_stream(s, cast, GATHER_STREAM);
+    put_on_stream(s, unit->gathering_row, GATHER_STREAM);
     let_go(s, &cast, &s->sharding->gathered_bytes);
+    if (is_offloaded) drop_whole(s, unit);
 }
 
 static void copy_out(onv_simulation *s, onv_shard_unit *unit, onv_phase phase)
@@ -245,8 +283,7 @@ static void copy_out(onv_simulation *s, onv_shard_unit *unit, onv_phase phase)
 
 static void reshard(onv_simulation *s, onv_shard_unit *unit)
 {
-    for (uint32_t i = 0; i < unit->n_storages; i++)
-        let_go(s, &s->sharding->gathered_row[unit->storages[i]], &s->sharding->gathered_bytes);
+    drop_whole(s, unit);
     unit->is_gathered = false;
 }
 
@@ -296,7 +333,8 @@ static void reduce(onv_simulation *s, onv_shard_unit *unit)
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "reduce_scatter");
     uint32_t reduced = onv_sim_alloc(s, unit->reduce_elems / s->world * elem_bytes,
                                      ONV_BUFFER_GRADIENT, "gradient");
-    if (unit->grad_row == ONV_NO_ROW)
+    put_on_stream(s, reduced, REDUCE_STREAM);
+    if (unit->grad_row == ONV_NO_ROW && s->options->offload == ONV_OFFLOAD_NOTHING)
         unit->grad_row = reduced;
     else
         onv_sim_release(s, reduced);

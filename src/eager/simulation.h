@@ -5,6 +5,7 @@
  *     forward.c     one operation forward: first time, or once more
  *     backward.c    autograd
  *     frame.c       checkpoints
+ *     prune.c       what of a checkpoint runs again
  *
  * A row is a buffer of the program, counted by those who hold it; with the last one its life ends.
  *
@@ -40,6 +41,8 @@ typedef struct onv_frame {
     uint32_t *inputs;     /* storages that come from outside and end some time */
     uint32_t *input_rows; /* held from the time the segment begins in forward, or ONV_NO_ROW */
     uint32_t n_inputs;
+    bool
+        *runs; /* by operation from the first one: it runs again; NULL: as torch.utils.checkpoint */
     bool again; /* it ran again in this pass */
 } onv_frame;
 
@@ -58,6 +61,7 @@ typedef struct onv_simulation {
     uint32_t backward_at;     /* the operation whose backward comes next */
     bool in_backward;         /* on autograd's thread, which has handles of its own */
     uint32_t handle_row[2];   /* what cuBLAS keeps: of the forward thread, of autograd's */
+    uint32_t loop_row;        /* what the loop of checkpoint_sequential holds */
     uint32_t state_row;       /* what cuDNN's dropout draws from */
     bool failed;              /* memory */
     uint32_t *moved, *listed; /* storages of parameters, buffers and constants: as they come to the
@@ -84,6 +88,8 @@ typedef struct onv_simulation {
     uint32_t *frame_of;     /* the innermost frame around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
     onv_pending_grad *made; /* room for the gradients of one operation */
+    bool *is_kept;          /* by operation: its results stay for a second run; NULL: none's */
+    uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
     onv_frame *frames;      /* as the segments of the options */
     uint32_t n_frames;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
@@ -101,7 +107,11 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 void onv_sim_hold(onv_simulation *s, uint32_t row);
 void onv_sim_release(onv_simulation *s, uint32_t row);
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label);
-/* Allocated now, and freed before anything else is allocated, if no handle keeps it. */
+/* The temporaries of an operation that are copies of what comes in, to be released when it ends. */
+uint32_t onv_sim_copies(onv_simulation *s, const onv_eager_op *op, uint64_t bytes);
+/* What the thread's handle of cuBLAS keeps, if it has not got it. */
+void onv_sim_handle(onv_simulation *s, const onv_eager_workspace *workspace);
+/* That, and the rest, allocated now and freed before anything else is allocated. */
 void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace);
 /* Bytes of a tensor of which each device has its part from this stage of ZeRO on. */
 uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage);
@@ -130,8 +140,15 @@ void onv_sim_gather(onv_simulation *s, const onv_eager_op *op);
 void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use);
 /* What autocast had cached of parameters, and an operation reads, is cast again. */
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
+/* What operation `index` made for its backward alone goes, if nobody keeps it. */
+void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op);
+/* The name of a storage goes, if this operation is the last one to use it. */
+void onv_sim_let_go(onv_simulation *s, uint32_t storage, uint32_t op, const uint32_t *last_use);
 /* Holds what operation `index` saves. */
 void onv_sim_save(onv_simulation *s, uint32_t index);
+/* Lets go of it: now, or with the next pass's loss. */
+void onv_sim_forget(onv_simulation *s, uint32_t index);
+void onv_sim_linger(onv_simulation *s, uint32_t index);
 /* A quantized matrix of the operation in the type of its other operand. */
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);
@@ -149,6 +166,18 @@ void onv_frame_enter(onv_simulation *s, onv_frame *frame);
 void onv_frame_restore(onv_simulation *s, uint32_t index);
 /* The backward of operation `index` is over: frames whose first saver it was let go. */
 void onv_frame_leave(onv_simulation *s, uint32_t index);
+
+/* --- prune.c ----------------------------------------------------------------------------------- */
+
+/* What each frame needs from outside, and what of it runs again. `made_by`: by storage, the first
+ * operation that makes it. Linear in what segments cover. */
+onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err);
+/* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
+void onv_keep_results(onv_simulation *s, uint32_t index);
+/* Lets those of the frame's own operations go; ONV_NO_FRAME: of inner frames too. */
+void onv_drop_results(onv_simulation *s, const onv_frame *frame, uint32_t self);
+/* Runs a frame again that was pruned. */
+void onv_run_pruned(onv_simulation *s, uint32_t self);
 
 /* --- sharding.c -------------------------------------------------------------------------------- */
 

@@ -20,18 +20,30 @@ typedef struct onv_rewrite {
     uint8_t candidates[ONV_MAX_RANK];
 } onv_rewrite;
 
+/* A constant with the same contents for each sample of the old batch, which gets those of the new one. */
+typedef struct onv_resized {
+    onv_value_id value;
+    uint8_t n_candidates, tried; /* axes that may be the batch; those up to `tried` were */
+    uint8_t candidates[ONV_MAX_RANK];
+} onv_resized;
+
 /* Changing a batch that the export fixed; see rebatch.h. */
 typedef struct onv_rebatch {
     bool needed;      /* --batch asks for another batch than the export's */
     bool active;      /* the inputs carry `symbol`, constants are looked at */
     bool is_strict;   /* what is possible and seldom meant counts as a failure */
     bool is_unlikely; /* that is the failure */
+    bool may_resize;  /* constants may be resized */
+    bool has_roles;   /* the export notes which initializers are parameters and buffers */
     int64_t old;      /* the batch of the export */
     onv_dim symbol;
     const bool *has_batch; /* by input of the main graph: its first dim is the batch */
     ONV_VEC(onv_rewrite) rewrites;
     int32_t *first; /* by node: its first rewrite, -1 none; NULL where there are no rewrites */
-    ONV_VEC(onv_diag) notes; /* what the export leaves open, for the diagnostics */
+    ONV_VEC(onv_resized) resized;
+    ONV_VEC(onv_node_id) splits; /* of an axis with the batch, into equal parts */
+    uint64_t compared_bytes;     /* of constants, to find them */
+    ONV_VEC(onv_diag) notes;     /* what the export leaves open, for the diagnostics */
 } onv_rebatch;
 
 /* A point in the list of diagnostics to go back to. */

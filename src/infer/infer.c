@@ -199,12 +199,32 @@ static bool is_castable(uint8_t dtype)
            dtype == ONV_BFLOAT16;
 }
 
+static bool is_16_bit(uint8_t dtype)
+{
+    return dtype == ONV_FLOAT16 || dtype == ONV_BFLOAT16;
+}
+
+/* By elements. */
+static bool has_low_weights(const onv_model *model)
+{
+    double low = 0, all = 0;
+    for (size_t i = 0; i < model->values.count; i++) {
+        const onv_value *value = &model->values.at[i];
+        if (value->tensor == NULL || !is_castable(value->type.dtype)) continue;
+        all += (double)value->tensor->elems;
+        if (is_16_bit(value->type.dtype)) low += (double)value->tensor->elems;
+    }
+    return low > all / 2;
+}
+
 onv_status onv_infer_cast_floats(onv_model *model, onv_dtype to, onv_error *err)
 {
     if (to == ONV_UNDEFINED) return ONV_OK;
+    bool keeps_wide = is_16_bit((uint8_t)to) && has_low_weights(model);
     for (size_t i = 0; i < model->values.count; i++) {
         onv_value *value = &model->values.at[i];
         if (value->type.kind != ONV_TYPE_TENSOR || !is_castable(value->type.dtype)) continue;
+        if (keeps_wide && !is_16_bit(value->type.dtype)) continue;
         value->type.dtype = (uint8_t)to;
         if (value->tensor == NULL) continue;
         onv_tensor *copy = onv_arena_copy(&model->arena, value->tensor, sizeof *copy);

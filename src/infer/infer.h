@@ -40,7 +40,8 @@ onv_status onv_infer(onv_model *model, const onv_options *options, onv_infer_inf
                      onv_error *err);
 
 /* As if every float tensor (float32, float64; 16-bit ones too) were of that type, weights included:
- * what a cast of the model to it would change in memory. ONV_UNDEFINED: nothing. */
+ * what a cast of the model to it would change in memory. Where most weights are in 16 bits already and
+ * `to` is such a type, what is wider was cast so by the network, and stays. ONV_UNDEFINED: nothing. */
 onv_status onv_infer_cast_floats(onv_model *model, onv_dtype to, onv_error *err);
 
 #endif

@@ -85,6 +85,14 @@ static onv_status explain(onv_driver *driver, const onv_error *cause)
     return status;
 }
 
+static bool has_roles(const onv_model *model)
+{
+    for (size_t i = 0; i < model->nodes.count; i++)
+        if (model->nodes.at[i].aten_op != NULL && model->nodes.at[i].aten_op[0] != '\0')
+            return true;
+    return false;
+}
+
 /* The inputs whose first dim is the batch. */
 static onv_status find_inputs(onv_driver *driver)
 {
@@ -113,7 +121,7 @@ static onv_status set_batch(onv_driver *driver, onv_dim batch)
         dims[0] = batch;
         type->dims = dims;
     }
-    return ONV_OK;
+    return onv_rebatch_size_constants(driver, batch);
 }
 
 static onv_status bind_rewrites(onv_driver *driver, onv_dim batch)
@@ -216,6 +224,13 @@ static onv_status attempts(onv_driver *driver, onv_error *cause, bool *saw_unlik
     return status;
 }
 
+/* Without what the attempts before changed. */
+static void start_anew(onv_driver *driver)
+{
+    onv_rebatch_restore_constants(driver);
+    onv_rebatch_cleanup(&driver->rebatch);
+}
+
 /* Sizes that grow with the square of the batch are seldom meant (a contrastive loss), and so are results of
  * one sample with the batch inside: first without. */
 static onv_status attempt_both(onv_driver *driver, onv_error *cause)
@@ -226,8 +241,25 @@ static onv_status attempt_both(onv_driver *driver, onv_error *cause)
     onv_status status = attempts(driver, cause, &saw_unlikely);
     rebatch->is_strict = false;
     if (status != ONV_ERR_MODEL || !saw_unlikely) return status;
-    onv_rebatch_cleanup(rebatch);
+    start_anew(driver);
     return attempts(driver, cause, &saw_unlikely);
+}
+
+/* As before, and with constants that may be resized. The cause stays that of before where it fails too. */
+static onv_status attempt_resizing(onv_driver *driver, onv_error *cause)
+{
+    onv_error other = {0};
+    onv_node_id failed = driver->failed_node;
+    start_anew(driver);
+    driver->rebatch.may_resize = true;
+    driver->branches_must_fit = true;
+    onv_status status = attempt_both(driver, &other);
+    driver->branches_must_fit = false;
+    if (status == ONV_ERR_MODEL)
+        driver->failed_node = failed;
+    else
+        *cause = other;
+    return status;
 }
 
 onv_status onv_rebatch_run(onv_driver *driver)
@@ -235,6 +267,7 @@ onv_status onv_rebatch_run(onv_driver *driver)
     onv_error *report = driver->err;
     onv_error cause = {0};
     ONV_TRY(find_inputs(driver));
+    driver->rebatch.has_roles = has_roles(driver->model);
     driver->branches_must_fit = true;
     onv_status status = attempt_both(driver, &cause);
     driver->branches_must_fit = false;
@@ -251,6 +284,8 @@ onv_status onv_rebatch_run(onv_driver *driver)
             driver->failed_node = failed;
         }
     }
+    if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node))
+        status = attempt_resizing(driver, &cause);
     driver->err = report;
     if (status == ONV_ERR_MODEL && onv_is_node(driver->failed_node)) return explain(driver, &cause);
     if (status != ONV_OK) *report = cause;
@@ -262,5 +297,7 @@ void onv_rebatch_cleanup(onv_rebatch *rebatch)
     onv_vec_cleanup(&rebatch->rewrites);
     onv_heap_free(rebatch->first);
     rebatch->first = NULL;
+    onv_vec_cleanup(&rebatch->resized);
+    onv_vec_cleanup(&rebatch->splits);
     onv_vec_cleanup(&rebatch->notes);
 }

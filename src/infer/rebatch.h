@@ -8,6 +8,9 @@
  * new and an old batch): the nearest constant upstream that holds the old batch is changed, or the
  * nearest Reshape that can be read in another way is, and both runs are made again (rebatch_search.c).
  *
+ * Where no shape explains a failure, all is tried once more with constants that hold the same for each sample of
+ * the old batch (a class token, a mask): they are resized (rebatch_resize.c).
+ *
  * A run that fails nowhere is not believed before it is proved (rebatch_proof.c). What no proof can tell
  * becomes a diagnostic (rebatch_notes.c). In the end the constants themselves are replaced, so that every
  * later stage reads the new ones (rebatch_store.c).
@@ -51,6 +54,26 @@ onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed);
 /* The constants themselves take the contents of their rewrites. */
 onv_status onv_rebatch_store(onv_driver *driver);
 
+/* The tensor of a constant, for the stages after inference. */
+onv_status onv_rebatch_set_tensor(onv_driver *driver, onv_value *value, const onv_tensor *tensor);
+
+/* --- Constants that are resized ---------------------------------------------------------------- */
+
+/* Resizes one that the node reads, or takes another of its axes for the batch. */
+onv_status onv_rebatch_resize_input(onv_driver *driver, uint32_t index, bool *changed);
+
+/* Gives those that were resized the symbol or the number; their sizes in the file; their contents. */
+onv_status onv_rebatch_size_constants(onv_driver *driver, onv_dim batch);
+void onv_rebatch_restore_constants(onv_driver *driver);
+onv_status onv_rebatch_store_constants(onv_driver *driver);
+
+/* Whether the exporter computed it: parameters and buffers have the shape that the network gives them. */
+bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value);
+
+/* A slice or quotient that the exporter dropped, and the node that read or gave it; NULL where there is none. */
+onv_status onv_rebatch_find_dropped(onv_driver *driver, const char **dropped,
+                                    const onv_node **reader);
+
 /* --- Proof ------------------------------------------------------------------------------------- */
 
 typedef struct onv_doubt {
@@ -62,5 +85,6 @@ typedef struct onv_doubt {
 bool onv_rebatch_carries(const onv_driver *driver, const onv_type *type);
 onv_status onv_rebatch_doubt(onv_driver *driver, onv_doubt *found);
 onv_status onv_rebatch_note(onv_driver *driver);
+onv_status onv_rebatch_keep_split(onv_driver *driver, onv_node_id id);
 
 #endif

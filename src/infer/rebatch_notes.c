@@ -87,12 +87,72 @@ static onv_status note_cut(onv_driver *driver, const onv_node *node)
     return ONV_OK;
 }
 
+/* The value of a constant that is one number; false where it is none. */
+static bool is_number(onv_driver *driver, const onv_node *node, uint32_t k, int64_t number)
+{
+    if (k >= node->n_inputs || !onv_is_value(node->inputs[k])) return false;
+    const onv_known *known = onv_model_value(driver->model, node->inputs[k])->known;
+    return known != NULL && known->count == 1 && onv_dim_is(known->elems[0].i, number);
+}
+
+/* By value: the Slices that read it. */
+static uint32_t *count_slices(const onv_driver *driver)
+{
+    const onv_model *model = driver->model;
+    uint32_t *counts = onv_heap_calloc(model->values.count, sizeof *counts);
+    for (size_t i = 0; counts != NULL && i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        if (strcmp(node->op_type, "Slice") == 0 && node->n_inputs > 0 &&
+            onv_is_value(node->inputs[0]))
+            counts[node->inputs[0].index]++;
+    }
+    return counts;
+}
+
+/* x[:, :n] of a batch of one: the first entry along another axis. Not where other Slices take the rest. */
+static onv_status note_first(onv_driver *driver, const onv_node *node, const uint32_t *n_slices)
+{
+    if (driver->rebatch.old != 1 || strcmp(node->op_type, "Slice") != 0 || node->n_inputs < 3 ||
+        node->n_outputs == 0 || !onv_is_value(node->inputs[0]) || !onv_is_value(node->outputs[0]))
+        return ONV_OK;
+    const onv_type *in = &onv_model_value(driver->model, node->inputs[0])->type;
+    const onv_type *out = &onv_model_value(driver->model, node->outputs[0])->type;
+    if (n_slices[node->inputs[0].index] > 1 || !is_number(driver, node, 1, 0) ||
+        !is_number(driver, node, 2, 1) || !onv_rebatch_carries(driver, out) ||
+        out->rank != in->rank)
+        return ONV_OK;
+    for (int axis = 0; axis < out->rank; axis++) {
+        if (!onv_dim_is(out->dims[axis], 1) || onv_dim_is(in->dims[axis], 1)) continue;
+        return add_note(driver, node->name,
+                        onv_arena_printf(&driver->model->arena,
+                                         "it takes the first entry of dimension %d, and the export "
+                                         "has a batch of 1: it does not tell whether it takes as "
+                                         "many as the batch; if so, export "
+                                         "with " ONV_REBATCH_REMEDY " or a batch of 2 or more",
+                                         axis));
+    }
+    return ONV_OK;
+}
+
+static onv_status note_dropped(onv_driver *driver)
+{
+    const char *dropped;
+    const onv_node *reader;
+    ONV_TRY(onv_rebatch_find_dropped(driver, &dropped, &reader));
+    if (dropped == NULL) return ONV_OK;
+    return add_note(driver, reader->name,
+                    onv_arena_printf(&driver->model->arena,
+                                     "the exporter dropped '%s' here, which changes nothing at a "
+                                     "batch of 1; if the batch decides it (x[:n // 2], y / n), "
+                                     "export with " ONV_REBATCH_REMEDY " or a batch of 2 or more",
+                                     dropped));
+}
+
 /* --- Constants of one sample ------------------------------------------------------------------- */
 
 typedef struct singles {
     bool *
         is_single; /* by value: computed from constants alone, and may have a sample for each input */
-    bool has_roles; /* the export notes which initializers are parameters and buffers */
     uint64_t bytes;
     uint32_t count;
     const onv_value *first;
@@ -108,11 +168,11 @@ static bool has_one(const onv_type *type)
 
 /* Parameters and buffers have the shape that the network gives them; what has no name in the network was
  * computed by the exporter. */
-static bool is_computed(const singles *s, const onv_value *value)
+bool onv_rebatch_is_computed(const onv_driver *driver, const onv_value *value)
 {
     if (value->kind == ONV_VALUE_CONSTANT) return true;
     if (value->role != ONV_ROLE_NOT_NOTED) return false;
-    return s->has_roles || strstr(value->name, "::") != NULL;
+    return driver->rebatch.has_roles || strstr(value->name, "::") != NULL;
 }
 
 /* Operators that make a constant of the shape that they are told. */
@@ -155,9 +215,10 @@ static bool broadcasts(const onv_node *node)
     return is_one_of(node->op_type, names, sizeof names / sizeof names[0]);
 }
 
-static bool is_single_constant(const singles *s, const onv_value *value)
+static bool is_single_constant(const onv_driver *driver, const onv_value *value)
 {
-    return onv_value_is_weight(value) && is_computed(s, value) && has_one(&value->type);
+    return onv_value_is_weight(value) && onv_rebatch_is_computed(driver, value) &&
+           has_one(&value->type);
 }
 
 /* Whether the dim of `in` where `out` has the batch is 1. */
@@ -197,7 +258,7 @@ static void follow_single(onv_driver *driver, singles *s, const onv_node *node)
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_value *in = onv_model_value(model, node->inputs[k]);
-        bool is_one = s->is_single[node->inputs[k].index] || is_single_constant(s, in);
+        bool is_one = s->is_single[node->inputs[k].index] || is_single_constant(driver, in);
         is_single |= is_one;
         if (is_one && carries && broadcasts(node) && meets_batch(driver, &in->type, out))
             count_single(s, in, node);
@@ -213,8 +274,6 @@ static void find_singles(onv_driver *driver, singles *s)
 {
     const onv_model *model = driver->model;
     const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
-    for (size_t i = 0; i < model->nodes.count && !s->has_roles; i++)
-        s->has_roles = model->nodes.at[i].aten_op != NULL && model->nodes.at[i].aten_op[0] != '\0';
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         follow_single(driver, s, onv_model_node(model, graph->nodes[i]));
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
@@ -246,8 +305,19 @@ onv_status onv_rebatch_note(onv_driver *driver)
 {
     const onv_graph *graph = onv_model_graph(driver->model, (onv_graph_id){0});
     driver->rebatch.notes.count = 0;
+    driver->rebatch.splits.count = 0;
     ONV_TRY(note_inputs(driver));
-    for (uint32_t i = 0; i < graph->n_nodes; i++)
-        ONV_TRY(note_cut(driver, onv_model_node(driver->model, graph->nodes[i])));
-    return driver->rebatch.old == 1 ? note_singles(driver) : ONV_OK;
+    uint32_t *n_slices = count_slices(driver);
+    onv_status status = n_slices != NULL ? ONV_OK : onv_fail_memory(driver->err);
+    for (uint32_t i = 0; i < graph->n_nodes && status == ONV_OK; i++) {
+        const onv_node *node = onv_model_node(driver->model, graph->nodes[i]);
+        status = note_cut(driver, node);
+        if (status == ONV_OK) status = note_first(driver, node, n_slices);
+        if (status == ONV_OK) status = onv_rebatch_keep_split(driver, graph->nodes[i]);
+    }
+    onv_heap_free(n_slices);
+    ONV_TRY(status);
+    if (driver->rebatch.old != 1) return ONV_OK;
+    ONV_TRY(note_dropped(driver));
+    return note_singles(driver);
 }

@@ -152,6 +152,31 @@ static const char *doubt_square(const onv_driver *driver, const onv_node *node)
     return NULL;
 }
 
+/* Whether it splits an axis with the batch. */
+static bool splits_batch(const onv_driver *driver, const onv_node *node)
+{
+    if (strcmp(node->op_type, "Split") != 0 || node->n_inputs == 0 ||
+        !onv_is_value(node->inputs[0]))
+        return false;
+    const onv_type *data = &onv_model_value(driver->model, node->inputs[0])->type;
+    const onv_attr *attr = onv_node_attr(node, "axis");
+    int64_t axis = attr != NULL ? attr->i : 0;
+    if (!onv_type_has_rank(data)) return false;
+    if (axis < 0) axis += data->rank;
+    return axis >= 0 && axis < data->rank &&
+           onv_dim_contains(&driver->model->dims, data->dims[axis], driver->rebatch.symbol);
+}
+
+/* Those that say only into how many parts: the exporter writes sizes where they are not equal. */
+onv_status onv_rebatch_keep_split(onv_driver *driver, onv_node_id id)
+{
+    const onv_node *node = onv_model_node(driver->model, id);
+    if (node->version < 18 || node->n_inputs != 1 || !driver->rebatch.has_roles ||
+        !splits_batch(driver, node) || onv_vec_push(&driver->rebatch.splits, id))
+        return ONV_OK;
+    return onv_fail_memory(driver->err);
+}
+
 static const char *doubt_node(onv_driver *driver, const onv_node *node)
 {
     bool reads = false, gives = false, old = false, host = true;
@@ -170,6 +195,8 @@ static const char *doubt_node(onv_driver *driver, const onv_node *node)
             if (why != NULL) return why;
         }
     }
+    if (driver->rebatch.old == 1 && node->n_outputs == 1 && splits_batch(driver, node))
+        return "it splits the batch, of which one sample is one part";
     if (scatters_samples(driver, node)) return "it writes to the samples of the old batch";
     if (!reads || gives || host) return NULL;
     if (gathers_samples(driver, node)) return "it picks the samples of the old batch";

@@ -100,6 +100,13 @@ static onv_status change_node(onv_driver *driver, uint32_t index, bool *changed)
     return driver->rebatch.is_unlikely ? ONV_OK : change_constant(driver, index, changed);
 }
 
+/* Every constant has one sample of a batch of one: only what does not fit tells. */
+static bool may_resize_at(const onv_driver *driver, size_t at)
+{
+    const onv_rebatch *rebatch = &driver->rebatch;
+    return rebatch->may_resize && !rebatch->is_unlikely && (rebatch->old > 1 || at == 0);
+}
+
 /* Breadth first from the node that failed, against the edges. */
 onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed)
 {
@@ -115,6 +122,8 @@ onv_status onv_rebatch_change_upstream(onv_driver *driver, bool *changed)
     }
     for (size_t at = 0; at < count && status == ONV_OK && !*changed; at++) {
         status = change_node(driver, queue[at], changed);
+        if (status == ONV_OK && !*changed && may_resize_at(driver, at))
+            status = onv_rebatch_resize_input(driver, queue[at], changed);
         const onv_node *node = &model->nodes.at[queue[at]];
         for (uint32_t k = 0; k < node->n_inputs && count < MAX_SEARCH; k++) {
             if (!onv_is_value(node->inputs[k])) continue;

@@ -60,6 +60,8 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->most_output = from->most_output;
     to->no_external_data = from->no_external_data;
     to->told_external = from->told_external;
+    to->parameters = from->parameters;
+    to->n_parameters = from->n_parameters;
     to->trains_constants = from->trains_constants;
     to->has_providers = from->has_providers;
     if (copy(from, to)) return ONV_OK;

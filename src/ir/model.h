@@ -135,14 +135,18 @@ typedef struct onv_node {
     /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
+    const char
+        *call; /* the arguments of `source_op`, where one is a slice or a quotient; or NULL */
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint8_t provider;     /* onv_provider; set by rewriting */
-    bool has_bias;   /* where metadata says so: PyTorch's linear layer, even if this has none */
-    int32_t version; /* of the domain's opset that applies here */
+    bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
+    bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
+    bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
+    int32_t version;       /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;
@@ -234,9 +238,12 @@ typedef struct onv_model {
     uint64_t most_output;   /* bytes of one report; 0: no limit */
     bool no_external_data;  /* files beside the model's own are not opened */
     bool told_external;     /* the diagnostic about one that is not read was given */
-    bool trains_constants;  /* set by inference: Constant nodes hold the parameters */
-    bool has_providers;     /* set by rewriting: of nodes, and where values lie */
-    void *source;           /* the mapped file, owned by load */
+    /* All parameters of the network that was exported, by name, where the file lists them. */
+    const char *const *parameters;
+    size_t n_parameters;
+    bool trains_constants; /* set by inference: Constant nodes hold the parameters */
+    bool has_providers;    /* set by rewriting: of nodes, and where values lie */
+    void *source;          /* the mapped file, owned by load */
     void (*source_close)(void *source);
 } onv_model;
 

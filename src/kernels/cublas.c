@@ -21,8 +21,9 @@ onv_cublas_workspace onv_cublas_product(const onv_cuda_library_settings *setting
     /* Before 2.0 cuBLAS had memory of its own. */
     if (settings->compute_capability == 0 || settings->pytorch < RELEASE(2, 0))
         return (onv_cublas_workspace){0};
-    return (onv_cublas_workspace){.bytes = chosen_bytes(settings),
-                                  .is_kept = settings->pytorch < RELEASE(2, 15)};
+    uint64_t bytes = chosen_bytes(settings);
+    bool is_kept = settings->pytorch < RELEASE(2, 15);
+    return (onv_cublas_workspace){.bytes = is_kept ? 0 : bytes, .kept_bytes = is_kept ? bytes : 0};
 }
 
 onv_cublas_workspace onv_cublas_linear(int64_t k, int64_t n, bool has_bias,
@@ -32,7 +33,9 @@ onv_cublas_workspace onv_cublas_linear(int64_t k, int64_t n, bool has_bias,
     bool shares = settings->pytorch >= RELEASE(2, 8) && settings->pytorch < RELEASE(2, 15);
     bool is_lt = has_bias && k > 1 && n > 1 && !shares;
     if (!is_lt || settings->compute_capability == 0) return onv_cublas_product(settings);
-    return (onv_cublas_workspace){.is_lt = true, .bytes = OF_LT};
+    /* Before, cuBLASLt takes the handle of cuBLAS, which is given its own memory with that. */
+    return (onv_cublas_workspace){
+        .is_lt = true, .bytes = OF_LT, .kept_bytes = onv_cublas_product(settings).kept_bytes};
 }
 
 uint64_t onv_cublas_handle_bytes(const onv_cuda_library_settings *settings)

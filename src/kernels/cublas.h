@@ -6,9 +6,9 @@
 #include "kernels/device.h"
 
 typedef struct onv_cublas_workspace {
-    bool is_lt; /* cuBLASLt's */
-    uint64_t bytes;
-    bool is_kept; /* by the handle, from its first use on; otherwise it goes with the call */
+    bool is_lt;          /* cuBLASLt's */
+    uint64_t bytes;      /* for the time of the call */
+    uint64_t kept_bytes; /* by the handle, from its first use on */
 } onv_cublas_workspace;
 
 /* A product of any kind and size: PyTorch gives the handle memory of its caching allocator. */

@@ -40,6 +40,10 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *proble
                                                   onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings);
 
+/* PyTorch computes most depthwise convolutions with kernels of its own, which take nothing. */
+bool onv_is_native_depthwise(const onv_conv_problem *problem,
+                             const onv_cuda_library_settings *settings);
+
 /* Its bytes as PyTorch asks for them. */
 uint64_t onv_cudnn_conv_workspace(const onv_conv_problem *problem, onv_conv_pass pass,
                                   const onv_cuda_library_settings *settings);

@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "kernels/cudnn.h"
 
-enum { CONV_ARCHS = 3, CONV_MODES = 9 };
-enum { ARCH_90, ARCH_80, ARCH_86 };
+enum { CONV_ARCHS = 4, CONV_MODES = 9 };
+enum { ARCH_90, ARCH_80, ARCH_86, ARCH_89 };
 enum {
     MODE_TF32,
     MODE_IEEE,
@@ -48,10 +48,12 @@ typedef enum conv_base {
     BASE_WINOGRAD_W,
 } conv_base;
 
-/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
+/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. Splits are
+ * copies of the weights in float32, in which blocks that share a sum leave their parts. */
 typedef struct conv_leaf {
     uint8_t base, other;
     bool sure;
+    uint16_t splits, other_splits;
     uint32_t tail, other_tail;
 } conv_leaf;
 
@@ -142,9 +144,7 @@ static conv conv_of(const onv_conv_problem *p, onv_conv_pass pass)
     return c;
 }
 
-/* PyTorch computes most depthwise convolutions with kernels of its own, which take nothing. */
-static bool is_native_depthwise(const onv_conv_problem *p,
-                                const onv_cuda_library_settings *settings)
+bool onv_is_native_depthwise(const onv_conv_problem *p, const onv_cuda_library_settings *settings)
 {
     if (settings->pytorch == 0 || p->transposed || p->groups == 1 || p->groups != p->in_channels)
         return false;
@@ -238,6 +238,13 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     return 0;
 }
 
+static uint64_t form_bytes(const conv *c, conv_base base, uint16_t splits, uint32_t tail)
+{
+    bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
+    uint64_t weights = splits > 0 ? base_bytes(c, padded ? BASE_PAD_W : BASE_W) : 0;
+    return add(add(base_bytes(c, base), mul3(splits, weights, sizeof(float) / c->elem)), tail);
+}
+
 /* The largest power of two up to 32 that divides `v`. */
 static uint64_t alignment(uint64_t v)
 {
@@ -284,7 +291,14 @@ static uint64_t feature(const conv *c, uint32_t which)
     case 21: return alignment(c->in);
     case 22: return (uint64_t)c->in_dims[c->rank - 1];
     case 23: return (uint64_t)largest(p->pad_begin, c->rank);
-    default: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
+    case 24: return mul(ceil_div(mul(c->n, c->in), 128), ceil_div(c->c, 128));
+    case 25: return mul(ceil_div(taps, 64), ceil_div(c->k, 64));
+    case 26: return mul(16, c->k) / c->c;
+    case 27: return mul(16, pixels) / taps;
+    case 28: return mul(16, pixels) / c->k;
+    case 29: return (uint64_t)c->out_dims[c->rank - 1];
+    case 30: return mul(c->n, c->in);
+    default: return (uint64_t)p->kernel[c->rank - 1];
     }
 }
 
@@ -301,8 +315,12 @@ static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
 
 static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability)
 {
-    uint32_t arch = capability >= 90 ? ARCH_90 : capability >= 86 ? ARCH_86 : ARCH_80;
+    uint32_t arch = capability >= 90   ? ARCH_90
+                    : capability >= 89 ? ARCH_89
+                    : capability >= 86 ? ARCH_86
+                                       : ARCH_80;
     int32_t at = roots[arch][mode][c->pass];
+    if (at < 0 && arch == ARCH_89) at = roots[ARCH_86][mode][c->pass];
     if (at < 0) at = roots[ARCH_90][mode][c->pass];
     if (at < 0) at = roots[ARCH_90][MODE_TF32][c->pass];
     while (nodes[at].feature != LEAF)
@@ -326,14 +344,15 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
                                                   const onv_cuda_library_settings *settings)
 {
     onv_conv_workspace ws = {.exact = true};
-    if (settings->compute_capability == 0 || !is_positive(p) || is_native_depthwise(p, settings))
+    if (settings->compute_capability == 0 || !is_positive(p) ||
+        onv_is_native_depthwise(p, settings))
         return ws;
     conv c = conv_of(p, pass);
     if (c.c == 0 || c.k == 0) return ws;
     const conv_leaf *leaf =
         leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
-    ws.bytes = add(base_bytes(&c, (conv_base)leaf->base), leaf->tail);
-    uint64_t other = add(base_bytes(&c, (conv_base)leaf->other), leaf->other_tail);
+    ws.bytes = form_bytes(&c, (conv_base)leaf->base, leaf->splits, leaf->tail);
+    uint64_t other = form_bytes(&c, (conv_base)leaf->other, leaf->other_splits, leaf->other_tail);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
     if (settings->benchmark) widen(&ws, &c, settings->first);

@@ -129,6 +129,7 @@ onv_status onv_build_model(onv_builder *b, const Onnx__ModelProto *pb)
     ONV_TRY(model_facts(b, pb));
     ONV_TRY(onv_build_functions(b, pb));
     ONV_TRY(onv_build_intern(b, "", &path));
+    ONV_TRY(onv_build_signature(b, pb->graph));
     ONV_TRY(onv_build_graph(b, pb->graph, NULL, NULL, ONV_NO_NODE, NULL, path, &main_graph));
     if (b->model->arena.failed || b->model->dims.failed) return onv_fail_memory(b->err);
     return ONV_OK;

@@ -126,6 +126,7 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__N
 
 /* A graph. `closure` is the scope whose names it sees, `host` the one its owner stands in (they
  * differ for graphs that are passed to functions); both NULL for the main graph. */
+onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb);
 onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
                            const char *path, onv_graph_id *id);

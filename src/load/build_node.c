@@ -226,6 +226,35 @@ static bool has_bias(const Onnx__NodeProto *pb)
     return false;
 }
 
+/* Whether a softmax was asked for float32. */
+static bool asks_for_float32(const Onnx__NodeProto *pb)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_CALL) == 0 &&
+            strstr(note->value, ONV_NOTE_SOFTMAX) != NULL &&
+            strstr(note->value, ONV_NOTE_FLOAT32) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* The arguments of the call, where a slice or a quotient is one. */
+static onv_status call_note(onv_builder *b, const Onnx__NodeProto *pb, const char **call)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_CALL) != 0) continue;
+        const char *args = strstr(note->value, ONV_NOTE_ARGS);
+        if (args == NULL ||
+            (strstr(args, ONV_NOTE_SLICE) == NULL && strstr(args, ONV_NOTE_DIV) == NULL))
+            continue;
+        *call = onv_intern(&b->model->strings, args);
+        if (*call == NULL) return onv_fail_memory(b->err);
+    }
+    return ONV_OK;
+}
+
 static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                         size_t index)
 {
@@ -252,6 +281,10 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(function_note(b, pb, &node.function));
     ONV_TRY(statements_note(b, pb, &node));
     node.has_bias = has_bias(pb);
+    node.asks_for_float32 = asks_for_float32(pb);
+    for (size_t i = 0; i < pb->n_metadata_props; i++)
+        node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
+    ONV_TRY(call_note(b, pb, &node.call));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

@@ -1,5 +1,7 @@
 #include "load/fields.h"
 
+#include <string.h>
+
 /* Fields that are not listed are dropped. Names and numbers are those of proto/onnx.proto. */
 enum { MOST_NUMBER = 25 };
 
@@ -36,6 +38,7 @@ static const message_row messages[ONV_MSG_COUNT] = {
                            [12] = {"output", ONV_USE_MANY, ONV_MSG_VALUE_INFO},
                            [13] = {"value_info", ONV_USE_MANY, ONV_MSG_VALUE_INFO},
                            [15] = {"sparse_initializer", ONV_USE_MANY, ONV_MSG_SPARSE_TENSOR},
+                           [16] = {"metadata_props", ONV_USE_NOTES, 0},
                        }},
     [ONV_MSG_NODE] = {"NodeProto",
                       {

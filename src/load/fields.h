@@ -3,6 +3,7 @@
 #define ONV_LOAD_FIELDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum onv_message {
@@ -53,18 +54,32 @@ typedef struct onv_field {
 const char *onv_message_name(onv_message message);
 
 /* The keys of ONV_USE_NOTES, which PyTorch's exporter writes: the modules around a node, their classes,
- * the lines of Python that called it, the call with its arguments, and whether an initializer was a parameter or a buffer. */
+ * the lines of Python that called it, the call with its arguments, whether an initializer was a
+ * parameter or a buffer, and (of the graph) the names of all parameters. */
 #define ONV_NOTE_SCOPES  "pkg.torch.onnx.name_scopes"
 #define ONV_NOTE_CLASSES "pkg.torch.onnx.class_hierarchy"
 #define ONV_NOTE_TRACE   "pkg.torch.onnx.stack_trace"
 #define ONV_NOTE_CALL    "pkg.torch.onnx.fx_node"
 #define ONV_NOTE_ROLE    "pkg.torch.export.graph_signature.InputSpec.kind"
 
+#define ONV_NOTE_SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
+
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
-/* In a call: a linear layer, of which the exporter drops a bias of zeros. Other calls are dropped. */
-#define ONV_NOTE_LINEAR "aten.linear.default](args = ("
+/* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
+ * drops the type that they were asked for; arguments that are slices or quotients, which it drops where they
+ * change nothing. Other calls are dropped. */
+#define ONV_NOTE_LINEAR  "aten.linear.default](args = ("
+#define ONV_NOTE_SOFTMAX "softmax.int](args = ("
+#define ONV_NOTE_FLOAT32 "torch.float32"
+#define ONV_NOTE_ARGS    "](args = ("
+#define ONV_NOTE_SLICE   "%slice_"
+#define ONV_NOTE_DIV     "%div"
+
+/* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
+#define ONV_NOTE_RULES "pkg.onnxscript.rewriter.rule_name"
+#define ONV_NOTE_PAD   "FuseConvPad"
 
 /* Never NULL: unknown numbers are dropped fields. */
 const onv_field *onv_message_field(onv_message message, uint32_t number);

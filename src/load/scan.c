@@ -137,17 +137,31 @@ static onv_status keep_string(walk *w, const item *it, const unsigned char *data
     return put_field(w, it->number, data, (size_t)bytes);
 }
 
-static bool calls_linear(const unsigned char *text, size_t bytes)
+static bool tells_of_call(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL;
+    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL ||
+           (memmem(text, bytes, ONV_NOTE_SOFTMAX, sizeof ONV_NOTE_SOFTMAX - 1) != NULL &&
+            memmem(text, bytes, ONV_NOTE_FLOAT32, sizeof ONV_NOTE_FLOAT32 - 1) != NULL);
 }
+
+static bool joins_pad(const unsigned char *text, size_t bytes)
+{
+    return memmem(text, bytes, ONV_NOTE_PAD, sizeof ONV_NOTE_PAD - 1) != NULL;
+}
+
+enum { MAX_LISTED = 64 };
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
 static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
 {
     static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
-                                       ONV_NOTE_TRACE, ONV_NOTE_CALL};
-    if (bytes > w->limits->name_bytes) return false;
+                                       ONV_NOTE_TRACE,  ONV_NOTE_CALL,    ONV_NOTE_SIGNATURE,
+                                       ONV_NOTE_RULES};
+    /* That of a graph lists all parameters, in one text. */
+    bool is_graph = w->stack[w->depth - 1].message == ONV_MSG_GRAPH;
+    if (bytes / (is_graph ? MAX_LISTED : 1) > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;
         uint64_t value;
@@ -156,7 +170,8 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
             continue; /* fields 1 and 2 */
         const unsigned char *at = data + head, *end = data + bytes;
         return onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
-               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || calls_linear(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_RULES) != 0 || joins_pad(at, (size_t)value)) &&
+               (strcmp(keys[i], ONV_NOTE_CALL) != 0 || tells_of_call(at, (size_t)value)) &&
                is_text(at, (size_t)value);
     }
     return false;

@@ -65,11 +65,22 @@ static bool is_shown(uint32_t code, onv_clean_mode mode)
     return mode != ONV_CLEAN_ASCII && code >= 0xa0 && !IN(code, hidden);
 }
 
+static bool acts_in_markdown(uint32_t code)
+{
+    return code < 0x7f && code > 0 && strchr("\\`*_{}[]<>#!|&~@\"'$", (int)code) != NULL;
+}
+
 onv_unit onv_clean_next(const char **text, onv_clean_mode mode)
 {
     onv_unit unit;
     uint32_t code;
     size_t length = onv_utf8_decode(*text, &code);
+    if (mode == ONV_CLEAN_MARKDOWN && length == 1 && acts_in_markdown(code)) {
+        unit.bytes = (uint8_t)snprintf(unit.text, sizeof unit.text, "&#%u;", (unsigned)code);
+        unit.columns = 1;
+        *text += length;
+        return unit;
+    }
     if (length > 0 && is_shown(code, mode)) {
         memcpy(unit.text, *text, length);
         unit.text[length] = '\0';

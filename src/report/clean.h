@@ -14,9 +14,10 @@
 #include "report/writer.h"
 
 typedef enum onv_clean_mode {
-    ONV_CLEAN_ASCII,   /* a terminal that is not known to read UTF-8: all else is escaped too */
-    ONV_CLEAN_UNICODE, /* a terminal that reads UTF-8 */
-    ONV_CLEAN_CELL,    /* a CSV cell: as UNICODE, but tab and line ends stay (the cell is quoted) */
+    ONV_CLEAN_ASCII,    /* a terminal that is not known to read UTF-8: all else is escaped too */
+    ONV_CLEAN_UNICODE,  /* a terminal that reads UTF-8 */
+    ONV_CLEAN_MARKDOWN, /* as UNICODE, and what Markdown or HTML acts on is a character reference */
+    ONV_CLEAN_CELL, /* a CSV cell: as UNICODE, but tab and line ends stay (the cell is quoted) */
 } onv_clean_mode;
 
 typedef struct onv_unit {

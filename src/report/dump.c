@@ -98,6 +98,7 @@ static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeli
     onv_write_format(out, "alloc,%lu,%llu,%lu,", (unsigned long)e->buffer,
                      (unsigned long long)b->bytes, (unsigned long)e->step);
     onv_csv_field(out, b->label != NULL ? b->label : "");
+    if (b->stream != 0) onv_write_format(out, ",%u", b->stream);
     onv_write_char(out, '\n');
 }
 

@@ -36,6 +36,9 @@ extern const onv_report_format onv_format_checkpoints;
 extern const onv_report_format onv_format_ort_partition;
 extern const onv_report_format onv_format_formula;
 extern const onv_report_format onv_format_markdown;
+extern const onv_report_format onv_format_diff;
+extern const onv_report_format onv_format_diff_markdown;
+extern const onv_report_format onv_format_diff_json;
 extern const onv_report_format onv_format_formula_python;
 extern const onv_report_format onv_format_formula_c;
 

@@ -331,6 +331,13 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
         onv_json_bool(json, true);
     }
     if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
+    if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
+    if (plan->n_kept_ops > 0) {
+        onv_json_key(json, "kept");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
+        onv_json_close(json);
+    }
     onv_json_key(json, "segments");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (uint32_t i = 0; i < plan->n_segments; i++) {
@@ -363,6 +370,34 @@ static void write_training_parts(onv_json *json, const onv_training *t)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].bytes > 0) onv_json_put_u64(json, rows[i].name, rows[i].bytes);
     if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
+}
+
+static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
+{
+    enum { MILLION = 1000000 };
+    if (c == NULL) return;
+    onv_json_key(json, "compile");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_ratio(json, "memory_budget", (uint64_t)(c->budget * MILLION + 0.5), MILLION);
+    onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
+    onv_json_key(json, "saved");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < c->n_saved; i++) {
+        const onv_compiled_tensor *t = &c->saved[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        if (onv_is_value(t->value))
+            onv_json_put_string(json, "name", onv_model_value(model, t->value)->name);
+        if (onv_is_node(t->node))
+            onv_json_put_string(json, "node", onv_model_node(model, t->node)->name);
+        if (t->operation != NULL) onv_json_put_string(json, "operation", t->operation);
+        onv_json_put_u64(json, "bytes", t->bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
 }
 
 static void write_training(const onv_json_part *job)
@@ -399,6 +434,7 @@ static void write_training(const onv_json_part *job)
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
     }
+    write_compiled(json, job->view->model, t->compiled);
     onv_json_close(json);
 }
 

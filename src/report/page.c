@@ -26,11 +26,13 @@ static void begin_style(const onv_page *page, onv_style style)
         [ONV_STYLE_PEAK] = "\033[1;35m", [ONV_STYLE_WARN] = "\033[33m",
     };
     if (page->color) onv_write_text(page->out, codes[style]);
+    if (onv_page_is_markdown(page) && style == ONV_STYLE_TITLE) onv_write_text(page->out, "**");
 }
 
 static void end_style(const onv_page *page, onv_style style)
 {
     if (page->color && style != ONV_STYLE_PLAIN) onv_write_text(page->out, "\033[0m");
+    if (onv_page_is_markdown(page) && style == ONV_STYLE_TITLE) onv_write_text(page->out, "**");
 }
 
 void onv_page_text(const onv_page *page, onv_style style, const char *text)
@@ -42,6 +44,7 @@ void onv_page_text(const onv_page *page, onv_style style, const char *text)
 
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns)
 {
+    if (onv_page_is_markdown(page)) columns = SIZE_MAX;
     begin_style(page, style);
     size_t used = onv_write_fitted(page->out, text, columns, page->mode);
     end_style(page, style);
@@ -51,6 +54,11 @@ size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, 
 void onv_page_line(const onv_page *page)
 {
     onv_write_char(page->out, '\n');
+}
+
+void onv_page_item(const onv_page *page)
+{
+    onv_write_text(page->out, onv_page_is_markdown(page) ? "- " : "  ");
 }
 
 static void write_spaces(const onv_page *page, size_t count)
@@ -69,11 +77,11 @@ static size_t word_columns(const onv_page *page, const char *text, const char **
 
 void onv_page_wrapped(const onv_page *page, const char *text, size_t at, size_t indent)
 {
-    bool line_is_empty = true;
+    bool line_is_empty = true, breaks = !onv_page_is_markdown(page);
     while (*text != '\0' && !page->out->failed) {
         const char *end;
         size_t columns = word_columns(page, text, &end);
-        if (!line_is_empty && at + 1 + columns > page->width) {
+        if (breaks && !line_is_empty && at + 1 + columns > page->width) {
             onv_page_line(page);
             write_spaces(page, indent);
             at = indent;
@@ -198,21 +206,52 @@ static void write_rule(const onv_table *table, const onv_page *page, const size_
     onv_page_line(page);
 }
 
-void onv_table_finish(onv_table *table, const onv_page *page)
+static void write_markdown_row(const onv_page *page, const char *const *cells, size_t n)
+{
+    for (size_t c = 0; c < n; c++) {
+        onv_write_text(page->out, c == 0 ? "| " : " | ");
+        onv_write_clean(page->out, cells[c] + strspn(cells[c], " "), page->mode);
+    }
+    onv_write_text(page->out, " |\n");
+}
+
+/* Between two empty lines, as Markdown wants it. */
+static void write_markdown(const onv_table *table, const onv_page *page, const char *const *titles)
 {
     size_t rows = table->cells.count / table->n_columns;
+    onv_page_line(page);
+    write_markdown_row(page, titles, table->n_columns);
+    for (size_t c = 0; c < table->n_columns; c++)
+        onv_write_text(page->out, table->columns[c].right ? "|--:" : "|---");
+    onv_write_text(page->out, "|\n");
+    for (size_t r = 0; r < rows && !page->out->failed; r++)
+        write_markdown_row(page, &table->cells.at[r * table->n_columns], table->n_columns);
+    onv_page_line(page);
+}
+
+/* Columns that fit the page. */
+static void write_plain(const onv_table *table, const onv_page *page, const char *const *titles)
+{
+    size_t rows = table->cells.count / table->n_columns, widths[MAX_COLUMNS];
+    measure(table, page, widths);
+    if (has_titles(table)) write_row(table, page, widths, titles, true);
+    for (size_t r = 0; r < rows && !page->out->failed; r++) {
+        if (table->has_totals && r + 1 == rows) write_rule(table, page, widths);
+        write_row(table, page, widths, &table->cells.at[r * table->n_columns], false);
+    }
+}
+
+void onv_table_finish(onv_table *table, const onv_page *page)
+{
+    const char *titles[MAX_COLUMNS];
     if (table->failed || table->n_columns > MAX_COLUMNS) {
         page->arena->failed = true;
-    } else if (rows > 0) {
-        size_t widths[MAX_COLUMNS];
-        const char *titles[MAX_COLUMNS];
-        measure(table, page, widths);
+    } else if (table->cells.count >= table->n_columns) {
         for (size_t c = 0; c < table->n_columns; c++) titles[c] = table->columns[c].title;
-        if (has_titles(table)) write_row(table, page, widths, titles, true);
-        for (size_t r = 0; r < rows && !page->out->failed; r++) {
-            if (table->has_totals && r + 1 == rows) write_rule(table, page, widths);
-            write_row(table, page, widths, &table->cells.at[r * table->n_columns], false);
-        }
+        if (onv_page_is_markdown(page))
+            write_markdown(table, page, titles);
+        else
+            write_plain(table, page, titles);
     }
     onv_vec_cleanup(&table->cells);
 }

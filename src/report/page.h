@@ -26,7 +26,7 @@ typedef struct onv_page {
     onv_arena *arena; /* for text; failure is sticky and the report looks at it once, at its end */
     unsigned width;
     bool color;
-    onv_clean_mode mode; /* ONV_CLEAN_ASCII or ONV_CLEAN_UNICODE */
+    onv_clean_mode mode; /* not ONV_CLEAN_CELL */
 } onv_page;
 
 enum { ONV_PAGE_MIN_WIDTH = 40, ONV_PAGE_MAX_WIDTH = 1000 };
@@ -35,7 +35,13 @@ onv_page onv_page_make(onv_writer *out, onv_arena *arena, const onv_report_optio
 
 static inline bool onv_page_is_unicode(const onv_page *page)
 {
-    return page->mode == ONV_CLEAN_UNICODE;
+    return page->mode != ONV_CLEAN_ASCII;
+}
+
+/* Markdown: tables are its tables, titles bold; nothing is cut or broken to a width. */
+static inline bool onv_page_is_markdown(const onv_page *page)
+{
+    return page->mode == ONV_CLEAN_MARKDOWN;
 }
 
 /* Signs before a number; behind them stands a space. */
@@ -53,6 +59,8 @@ static inline const char *onv_page_at_most(const onv_page *page)
 void onv_page_text(const onv_page *page, onv_style style, const char *text);
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns);
 void onv_page_line(const onv_page *page); /* ends the line */
+void onv_page_item(
+    const onv_page *page); /* begins a line of a list: indents it, or a dash in Markdown */
 
 /* Text of the model over as many lines as it needs, broken at spaces, each line indented. The
  * first one starts at column `at` (what stands before it is written). Ends the last line. */

@@ -37,6 +37,18 @@ static const char wrapping[] =
     "#     for module in modules[1:]:\n"
     "#         module.forward = lambda x, *args, **kwargs: x\n";
 
+static void write_sequential(onv_writer *out, const onv_training_plan *plan)
+{
+    onv_write_format(out,
+                     "#: In PyTorch, where `model` is the network:\n"
+                     "#\n"
+                     "# from torch.utils.checkpoint import checkpoint_sequential\n"
+                     "#\n"
+                     "# model.forward = lambda x, functions=list(model): checkpoint_sequential("
+                     "functions, %u, x, use_reentrant=False)\n",
+                     (unsigned)plan->sequential);
+}
+
 /* One after the other, each with "# " before. */
 static void write_python(onv_writer *out, const char *text)
 {
@@ -69,32 +81,28 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         if (names->begin == NULL) continue;
-        /* One that begins with another one adds nothing to it here. */
-        if (i > 0 && names[-1].begin != NULL && strcmp(names[-1].begin, names->begin) == 0)
-            continue;
         onv_write_text(out, "#     (\"");
         onv_write_text(out, names->begin);
         onv_write_text(out, "\", \"");
         onv_write_text(out, names->end);
         onv_write_text(out, "\"),\n");
     }
+    if (plan->n_kept_ops == 0) {
+        onv_write_text(out, "# ])\n");
+        return;
+    }
+    onv_write_text(out, "# ], keep=[\n");
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        onv_write_text(out, "#     \"");
+        onv_write_text(out, plan->kept[i]);
+        onv_write_text(out, "\",\n");
+    }
     onv_write_text(out, "# ])\n");
 }
 
-static void write_snippet(onv_writer *out, const onv_training_plan *plan)
+static void write_by_hand(onv_writer *out, const onv_training_plan *plan)
 {
-    uint32_t n_chains = 0, n_bordered = 0;
     for (uint32_t i = 0; i < plan->n_segments; i++) {
-        n_chains += plan->names[i].is_chain;
-        n_bordered += plan->names[i].begin != NULL;
-    }
-    if (n_bordered > 0 || n_chains == plan->n_segments)
-        onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n");
-    if (n_chains == plan->n_segments)
-        write_chains(out, plan);
-    else if (n_bordered > 0)
-        write_borders(out, plan);
-    for (uint32_t i = 0; i < plan->n_segments && n_chains < plan->n_segments; i++) {
         if (plan->names[i].begin != NULL) continue;
         onv_write_format(
             out,
@@ -104,6 +112,32 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
             "use_reentrant=False).\n",
             (unsigned)i + 1);
     }
+    if (plan->placed_peak_bytes == 0) return;
+    onv_write_format(out,
+                     "#: The lines alone reach a peak of %llu bytes, and run %llu "
+                     "multiply-accumulates again.\n",
+                     (unsigned long long)plan->placed_peak_bytes,
+                     (unsigned long long)plan->placed_macs);
+}
+
+static void write_snippet(onv_writer *out, const onv_training_plan *plan)
+{
+    if (plan->sequential > 0) {
+        write_sequential(out, plan);
+        return;
+    }
+    uint32_t n_chains = 0, n_bordered = 0;
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        n_chains += plan->names[i].is_chain;
+        n_bordered += plan->names[i].begin != NULL;
+    }
+    if (n_bordered > 0 || n_chains == plan->n_segments)
+        onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n");
+    if (!plan->prunes && n_chains == plan->n_segments)
+        write_chains(out, plan);
+    else if (n_bordered > 0)
+        write_borders(out, plan);
+    if (plan->n_by_hand > 0) write_by_hand(out, plan);
 }
 
 static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chosen)
@@ -120,6 +154,11 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_field(out, names->first);
         write_field(out, names->last);
         write_field(out, names->modules != NULL ? names->modules : "");
+        onv_write_char(out, '\n');
+    }
+    for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
+        onv_write_text(out, "keep");
+        write_field(out, plan->kept[i]);
         onv_write_char(out, '\n');
     }
     if (plan->n_segments > 0) write_snippet(out, plan);

@@ -8,6 +8,7 @@ const onv_report_format *const onv_report_formats[] = {
     &onv_format_dump_plan,      &onv_format_dump_trace,    &onv_format_dump_replay,
     &onv_format_checkpoints,    &onv_format_ort_partition, &onv_format_formula,
     &onv_format_formula_python, &onv_format_formula_c,     &onv_format_markdown,
+    &onv_format_diff,           &onv_format_diff_markdown, &onv_format_diff_json,
 };
 
 const size_t onv_n_report_formats = sizeof onv_report_formats / sizeof onv_report_formats[0];

@@ -61,7 +61,7 @@ static void add_order(const onv_view *view, const onv_page *page, onv_table *tab
     onv_table_add(table, text);
 }
 
-static void write_model(const onv_view *view, const onv_page *page)
+void onv_write_model(const onv_view *view, const onv_page *page)
 {
     const onv_model *model = view->model;
     const onv_live *live = view->live;
@@ -132,7 +132,7 @@ onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint
     return total;
 }
 
-static void write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
+void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint)
 {
     const onv_live *live = view->live;
     onv_page_text(page, ONV_STYLE_TITLE, "Memory");
@@ -368,7 +368,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     if (!onv_footprint_make(&footprint, view, page)) return;
     bool verbose = options->verbosity > 0;
     onv_page_line(page);
-    write_memory(view, page, &footprint);
+    onv_write_memory(view, page, &footprint);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
@@ -392,7 +392,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
 static void write_view(const onv_view *view, const onv_page *page,
                        const onv_report_options *options)
 {
-    write_model(view, page);
+    onv_write_model(view, page);
     onv_write_open(view, page);
     if (view->example != NULL) onv_write_example_title(view->example, page);
     write_sizes(view->example != NULL ? view->example : view, page, options);

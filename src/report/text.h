@@ -9,6 +9,10 @@
 /* "4.09 G", ">= 1.20 M", "?". */
 const char *onv_macs_text(const onv_view *view, const onv_page *page);
 
+/* The file, what is in it and what was bound; then the sums of its memory. */
+void onv_write_model(const onv_view *view, const onv_page *page);
+void onv_write_memory(const onv_view *view, const onv_page *page, const onv_footprint *footprint);
+
 /* Weights and peak together. */
 onv_amount onv_total_amount(const onv_view *view, const onv_footprint *footprint);
 

@@ -29,10 +29,11 @@ static void write_verdict(const onv_view *view, const onv_page *page)
 {
     const char *text = misfits(view, page, view->fit);
     if (text == NULL) return;
+    onv_page_item(page);
     if (text[0] == '\0')
-        onv_write_text(page->out, "  It fits.\n");
+        onv_write_text(page->out, "It fits.\n");
     else
-        onv_write_format(page->out, "  It does not fit: %s.\n", text);
+        onv_write_format(page->out, "It does not fit: %s.\n", text);
 }
 
 static void write_margin(const onv_fit *fit, const onv_page *page)

@@ -38,6 +38,7 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
         onv_table_add(&table, row->exceeds ? "too much" : "");
     }
     onv_table_finish(&table, page);
-    if (gate->other_bindings)
-        onv_write_text(page->out, "  The baseline is of other sizes: its bindings differ.\n");
+    if (!gate->other_bindings) return;
+    onv_page_item(page);
+    onv_write_text(page->out, "The baseline is of other sizes: its bindings differ.\n");
 }

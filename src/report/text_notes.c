@@ -13,9 +13,10 @@ static void write_note(const onv_page *page, bool *has_heading, const char *code
         onv_page_line(page);
         onv_page_text(page, ONV_STYLE_WARN, "Notes");
         onv_page_line(page);
+        if (onv_page_is_markdown(page)) onv_page_line(page);
     }
     *has_heading = true;
-    onv_write_text(page->out, "  ");
+    onv_page_item(page);
     size_t at = 2;
     if (code != NULL) {
         at += onv_page_fitted(page, ONV_STYLE_DIM, code, 30) + 2;

@@ -34,7 +34,7 @@ static void add_row(onv_table *table, const onv_page *page, const onv_runtime_re
 
 static void write_line(const onv_page *page, const char *text)
 {
-    onv_write_text(page->out, "  ");
+    onv_page_item(page);
     onv_page_text(page, ONV_STYLE_DIM, text);
     onv_page_line(page);
 }

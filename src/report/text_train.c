@@ -140,6 +140,32 @@ static void write_plans(const onv_view *view, const onv_page *page, bool verbose
                          (unsigned)hidden);
 }
 
+/* --- torch.compile ----------------------------------------------------------------------------- */
+
+static void write_compiled(const onv_training *t, const onv_page *page)
+{
+    const onv_compiled *c = t->compiled;
+    if (c == NULL) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "torch.compile");
+    if (c->budget < 1)
+        onv_write_format(page->out, " with activation_memory_budget = %g", c->budget);
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, columns, 3);
+    const char *note = onv_arena_printf(
+        page->arena, "saved for backward: %s of eager PyTorch's",
+        onv_label_share(c->saved_activation_bytes, t->figures.saved_activation_bytes).text);
+    add(&table, page, "activations", c->saved_activation_bytes, note);
+    add(&table, page, "peak", c->peak_bytes, "of the eager step that keeps these");
+    onv_table_finish(&table, page);
+    if (c->recomputed_macs > 0)
+        onv_write_format(page->out,
+                         "  recomputes %s multiply-accumulates, %s of forward + backward\n",
+                         onv_label_scaled(c->recomputed_macs).text,
+                         onv_label_share(c->recomputed_macs, c->pass_macs).text);
+}
+
 /* What the figures rest on. */
 static void write_assumptions(const onv_training *t, const onv_page *page)
 {
@@ -189,6 +215,7 @@ void onv_write_training(const onv_view *view, const onv_page *page, bool verbose
             onv_label_bytes(t->figures.unbounded_reserved_bytes).text);
     write_assumptions(t, page);
     write_plans(view, page, verbose);
+    write_compiled(t, page);
     if (t->folded_norms == 0) return;
     onv_write_format(page->out,
                      "  The export folded batch norms into %u convolutions: training needs more "

@@ -78,6 +78,8 @@ static onv_status check_buffers(const onv_timeline *t, const uint32_t *end_of, o
                             b->label != NULL ? b->label : "");
         if (b->is_transient && b->first != b->last)
             return onv_fail(err, ONV_ERR_MODEL, "buffer %zu is transient over several steps", i);
+        if (b->stream >= ONV_N_STREAMS)
+            return onv_fail(err, ONV_ERR_MODEL, "buffer %zu has the stream %u", i, b->stream);
         ONV_TRY(check_links(t, i, err));
     }
     return ONV_OK;

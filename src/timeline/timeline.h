@@ -93,6 +93,9 @@ typedef enum onv_buffer_kind {
 
 #define ONV_NO_BUFFER UINT32_MAX
 
+/* Streams of a device, at most. */
+#define ONV_N_STREAMS 4
+
 typedef struct onv_buffer {
     uint64_t bytes;       /* as requested, of one iteration; 0 where `sized` is false */
     uint64_t offset;      /* in the buffer `within` */
@@ -101,6 +104,7 @@ typedef struct onv_buffer {
     uint32_t within;      /* its container, an earlier buffer; ONV_NO_BUFFER: allocated by itself */
     onv_value_id value;   /* ONV_NO_VALUE: not a value of the graph */
     uint8_t kind;         /* onv_buffer_kind */
+    uint8_t stream;       /* of the device, that asks for it; 0: the main one */
     bool sized;           /* false: the size is not known */
     bool bound;           /* `bytes` is an upper bound */
     bool is_transient;    /* first == last, and freed before the step's next buffer is allocated */

@@ -59,7 +59,7 @@ static size_t best_fit(const naive *n, uint64_t bytes, bool small)
     size_t best = n->blocks.count;
     for (size_t i = 0; i < n->blocks.count; i++) {
         const naive_block *b = &n->blocks.at[i];
-        if (b->used || b->small != small || b->bytes < bytes) continue;
+        if (b->used || b->small != small || b->stream != n->stream || b->bytes < bytes) continue;
         if (best == n->blocks.count || b->bytes < n->blocks.at[best].bytes) best = i;
     }
     return best;
@@ -70,8 +70,11 @@ static bool add_segment(naive *n, uint64_t bytes, bool small)
 {
     uint64_t reserved = naive_sum(n).reserved;
     if (bytes > n->capacity - reserved) return false;
-    naive_block b = {
-        .address = n->next_address, .bytes = bytes, .segment = n->next_segment++, .small = small};
+    naive_block b = {.address = n->next_address,
+                     .bytes = bytes,
+                     .segment = n->next_segment++,
+                     .stream = n->stream,
+                     .small = small};
     n->next_address += bytes;
     insert(n, n->blocks.count, b);
     return true;
@@ -139,7 +142,7 @@ static bool release_oversize(naive *n, uint64_t wanted)
         size_t largest = n->blocks.count;
         for (size_t i = 0; i < n->blocks.count; i++) {
             const naive_block *b = &n->blocks.at[i];
-            if (b->used || b->small || b->bytes < n->max_split) continue;
+            if (b->used || b->small || b->stream != n->stream || b->bytes < n->max_split) continue;
             if (largest == n->blocks.count || b->bytes >= n->blocks.at[largest].bytes) largest = i;
         }
         if (largest == n->blocks.count) return false;

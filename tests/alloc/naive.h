@@ -11,6 +11,7 @@ typedef struct naive_block {
     uint64_t address, bytes, requested;
     uint32_t segment; /* blocks of one segment may join */
     uint32_t id;
+    uint8_t stream;
     bool small, used;
 } naive_block;
 
@@ -20,6 +21,7 @@ typedef struct naive {
     uint32_t next_segment;
     uint64_t capacity;  /* of the device; UINT64_MAX: no limit */
     uint64_t max_split; /* torch */
+    uint8_t stream;     /* torch: of the next allocation */
     uint64_t region;    /* bfc: what it asks for next */
     bool same;          /* bfc: asks for what is needed */
     uint64_t end;       /* pattern: the size of the buffer */

@@ -94,7 +94,7 @@ static void cap_after_huge_requests(void **state)
 static void placement(void **state)
 {
     (void)state;
-    trace_shape shape = {20, 20000, 21, 48, 2000000000};
+    trace_shape shape = {20, 20000, 21, 48, 2000000000, 0};
     test_trace trace = random_trace(shape);
     onv_allocator a;
     regions got;

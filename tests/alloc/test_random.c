@@ -65,6 +65,7 @@ static bool run_both(onv_allocator *a, naive *n, naive_alloc alloc, trace_shape 
         if (e->is_free) {
             naive_free(n, e->id);
         } else {
+            n->stream = e->stream;
             uint64_t address = alloc(n, e->id, e->bytes);
             out = address == UINT64_MAX;
             assert_int_equal(a->out_of_memory, out);
@@ -83,7 +84,7 @@ static void torch_like_naive(void **state)
     static const uint64_t capacities[] = {UINT64_MAX, 400 * MIB, 900 * MIB};
     static const uint64_t splits[] = {UINT64_MAX, 20 * MIB, 32 * MIB};
     uint64_t retries = 0, full = 0;
-    for (uint32_t seed = 0; seed < 27; seed++) {
+    for (uint32_t seed = 0; seed < 54; seed++) {
         onv_allocator a;
         naive n;
         naive_init(&n);
@@ -92,7 +93,7 @@ static void torch_like_naive(void **state)
         onv_alloc_options options = {.capacity_bytes = seed % 3 == 0 ? 0 : n.capacity,
                                      .torch.max_split_bytes = seed / 3 % 3 == 0 ? 0 : n.max_split};
         open_model(&a, onv_alloc_model_find("torch"), &options);
-        trace_shape shape = {seed + 100, 1500, seed % 2 == 0 ? 26 : 22, 47, 0};
+        trace_shape shape = {seed + 100, 1500, seed % 2 == 0 ? 26 : 22, 47, 0, seed < 27 ? 1 : 3};
         full += run_both(&a, &n, naive_torch_alloc, shape, true);
         retries += a.stats.retries;
         naive_cleanup(&n);
@@ -112,7 +113,7 @@ static void bfc_like_naive(void **state)
         naive_init(&n);
         n.same = seed % 2 == 1;
         open_model(&a, onv_alloc_model_find(n.same ? "bfc-same" : "bfc"), NULL);
-        trace_shape shape = {seed + 200, 1500, seed % 3 == 0 ? 29 : 23, 48, 0};
+        trace_shape shape = {seed + 200, 1500, seed % 3 == 0 ? 29 : 23, 48, 0, 0};
         assert_false(run_both(&a, &n, naive_bfc_alloc, shape, false));
         naive_cleanup(&n);
         onv_allocator_cleanup(&a);
@@ -127,7 +128,7 @@ static void pattern_like_naive(void **state)
         naive n;
         naive_init(&n);
         open_model(&a, onv_alloc_model_find("pattern"), NULL);
-        test_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0});
+        test_trace trace = random_trace((trace_shape){seed + 300, 2000, 18, 44 + seed % 5, 0, 0});
         for (size_t i = 0; i < trace.count; i++) {
             const onv_trace_event *e = &trace.events[i];
             feed(&a, e);
@@ -156,7 +157,7 @@ static void invariants(void **state)
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
-        test_trace trace = random_trace((trace_shape){(uint32_t)m + 400, 4000, 25, 48, 0});
+        test_trace trace = random_trace((trace_shape){(uint32_t)m + 400, 4000, 25, 48, 0, 0});
         uint64_t live = 0;
         uint64_t *sizes = onv_heap_calloc(trace.n_ids, sizeof *sizes);
         for (size_t i = 0; i < trace.count; i++) {
@@ -189,7 +190,7 @@ static void all_freed(void **state)
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_allocator a;
         open_model(&a, onv_alloc_models[m], NULL);
-        test_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0});
+        test_trace trace = random_trace((trace_shape){(uint32_t)m + 500, 3000, 25, 45, 0, 0});
         for (size_t i = 0; i < trace.count; i++) feed(&a, &trace.events[i]);
         for (uint32_t id = 0; id < trace.n_ids; id++) {
             if (onv_allocator_block(&a, id) != NULL)
@@ -225,7 +226,7 @@ static void all_freed(void **state)
 static void deterministic(void **state)
 {
     (void)state;
-    test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0});
+    test_trace trace = random_trace((trace_shape){600, 5000, 26, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 1500 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         onv_held_figures first, second;
@@ -244,7 +245,7 @@ static void deterministic(void **state)
 static void placements_add_up(void **state)
 {
     (void)state;
-    test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0});
+    test_trace trace = random_trace((trace_shape){700, 5000, 26, 49, 0, 0});
     char *text = trace_text(&trace);
     onv_timeline t;
     onv_error err = {0};
@@ -274,7 +275,7 @@ static void placements_add_up(void **state)
 static void memory_failures(void **state)
 {
     (void)state;
-    test_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0});
+    test_trace trace = random_trace((trace_shape){800, 600, 25, 48, 0, 0});
     onv_alloc_options options = {.capacity_bytes = 300 * MIB};
     for (size_t m = 0; m < onv_n_alloc_models; m++) {
         for (long n = 0;; n++) {

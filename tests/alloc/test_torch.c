@@ -111,6 +111,37 @@ static void resnet18_parameters(void **state)
     end(&a);
 }
 
+/* --- Streams ----------------------------------------------------------------------------------- */
+
+static void on_stream(onv_allocator *a, uint8_t stream, uint32_t id, uint64_t bytes)
+{
+    a->stream = stream;
+    take(a, id, bytes);
+}
+
+/* What is freed is found on its own stream alone; all streams give back what is cached. */
+static void streams_have_segments_of_their_own(void **state)
+{
+    (void)state;
+    onv_allocator a;
+    start(&a, &(onv_alloc_options){.capacity_bytes = 60 * MIB});
+    on_stream(&a, 0, 0, 4 * MIB);
+    drop(&a, 0);
+    on_stream(&a, 1, 1, 4 * MIB);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 40 * MIB);
+    on_stream(&a, 0, 2, 4 * MIB);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 40 * MIB);
+    drop(&a, 1);
+    on_stream(&a, 1, 3, 8 * MIB);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 40 * MIB);
+    drop(&a, 3);
+    on_stream(&a, 2, 4, 30 * MIB); /* the device has no room but for what stream 1 has cached */
+    assert_false(a.out_of_memory);
+    assert_int_equal(a.stats.retries, 1);
+    assert_int_equal(now(&a, ONV_STAT_RESERVED_BYTES), 50 * MIB);
+    end(&a);
+}
+
 /* --- Published snapshots ----------------------------------------------------------------------- */
 
 static void cublas_workspace(void **state)
@@ -398,28 +429,28 @@ typedef struct measured {
 
 /* clang-format off */
 static const measured rows[] = {
-    {"default", {1, 20000, 26, 48, 0}, {0},
+    {"default", {1, 20000, 26, 48, 0, 0}, {0},
      1673632256, 2204106752, 748907008, 2204106752, 1481315678, 0, -1, 0x5f730b7d04a43ef5},
-    {"capacity", {2, 20000, 26, 48, 0}, {.capacity_bytes = 1200000000},
+    {"capacity", {2, 20000, 26, 48, 0, 0}, {.capacity_bytes = 1200000000},
      1025506304, 1168113664, 375017472, 1168113664, 971488770, 3, 6771, 0xd55ed4df4a976f94},
-    {"max_split_size", {3, 20000, 26, 49, 0},
+    {"max_split_size", {3, 20000, 26, 49, 0, 0},
      {.capacity_bytes = 1200000000, .torch.max_split_bytes = 20 * MIB},
      1149462528, 1197473792, 67465216, 1151336448, 951628001, 2, 3333, 0xa2a5cf90dad1416e},
-    {"expandable, capacity", {4, 20000, 26, 49, 0},
+    {"expandable, capacity", {4, 20000, 26, 49, 0, 0},
      {.capacity_bytes = 900000000, .torch.expandable_segments = true},
      805733888, 899678208, 0, 859832320, 805684596, 3, 5495, 0x8fbff9ff34546e19},
-    {"garbage collection", {5, 20000, 26, 49, 0},
+    {"garbage collection", {5, 20000, 26, 49, 0, 0},
      {.capacity_bytes = 1200000000,
       .torch = {.memory_fraction = 0.9, .garbage_collection_threshold = 0.6}},
      1008692224, 1075838976, 298129408, 1075838976, 926680108, 2, 9693, 0x550561ce7d640ce9},
-    {"expandable", {6, 20000, 26, 48, 0}, {.torch.expandable_segments = true},
+    {"expandable", {6, 20000, 26, 48, 0, 0}, {.torch.expandable_segments = true},
      3037716992, 3397386240, 0, 3397386240, 2631241965, 0, -1, 0xed1a57e013e0ca6c},
-    {"roundup", {7, 20000, 26, 48, 0},
+    {"roundup", {7, 20000, 26, 48, 0, 0},
      {.torch.roundup_power2_divisions = {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}},
      5061687296, 5205131264, 684089344, 5205131264, 4318925422, 0, -1, 0xeb451ea3dcc2f497},
-    {"large_segment_size", {8, 20000, 26, 48, 0}, {.torch.large_segment_bytes = 40 * MIB},
+    {"large_segment_size", {8, 20000, 26, 48, 0, 0}, {.torch.large_segment_bytes = 40 * MIB},
      3881852416, 4395630592, 899691008, 4395630592, 3607295817, 0, -1, 0xcfe2b911b0af1fad},
-    {"max_non_split_rounding", {9, 20000, 28, 48, 0},
+    {"max_non_split_rounding", {9, 20000, 28, 48, 0, 0},
      {.torch = {.max_split_bytes = 32 * MIB, .max_non_split_rounding_bytes = 24 * MIB}},
      17510927872, 22515023872, 305915392, 22515023872, 15656616720, 0, -1, 0xff616ee2a37663c3},
 };
@@ -463,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resnet18_parameters),
+        cmocka_unit_test(streams_have_segments_of_their_own),
         cmocka_unit_test(cublas_workspace),
         cmocka_unit_test(small_segment),
         cmocka_unit_test(sizes_and_segments),

@@ -49,7 +49,7 @@ static void plain(void **state)
 {
     (void)state;
     lines l;
-    read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9\nfree,y\nfree,x", &l);
+    read_text("alloc,x,100\nalloc,y,0,7,conv1\nfree,x\r\nalloc,x,18,9,,3\nfree,y\nfree,x", &l);
     const onv_trace_event *e = l.at.at;
     assert_int_equal(l.at.count, 6);
     assert_int_equal(l.n_ids, 2);
@@ -66,6 +66,8 @@ static void plain(void **state)
     assert_int_equal(e[2].step, 7);
     assert_int_equal(e[3].id, 0); /* its number is free again */
     assert_int_equal(e[3].step, 9);
+    assert_int_equal(e[3].stream, 3);
+    assert_int_equal(e[1].stream, 0);
     assert_true(e[5].is_free);
     drop_lines(&l);
 }
@@ -130,7 +132,9 @@ static void refused(void **state)
         {"alloc,1,5,", 0, ONV_ERR_FORMAT, "line 1: STEP is missing"},
         {"alloc,1,5,x", 0, ONV_ERR_FORMAT, "line 1: STEP is not a number without sign: 'x'"},
         {"alloc,1,5,4294967296", 0, ONV_ERR_LIMIT, "line 1: STEP is more than 4294967295"},
-        {"alloc,1,5,6,7,8", 0, ONV_ERR_FORMAT, "line 1: more than 5 fields"},
+        {"alloc,1,5,6,7,3,8", 0, ONV_ERR_FORMAT, "line 1: more than 6 fields"},
+        {"alloc,1,5,6,7,4", 0, ONV_ERR_LIMIT, "line 1: STREAM is more than 3"},
+        {"alloc,1,5,6,7,", 0, ONV_ERR_FORMAT, "line 1: STREAM is missing"},
         {"alloc,1,72057594037927937", 0, ONV_ERR_LIMIT,
          "line 1: BYTES is more than 72057594037927936"},
         {"alloc,1,99999999999999999999999", 0, ONV_ERR_LIMIT,
@@ -223,7 +227,7 @@ static void a_timeline_has_the_same_events(void **state)
     (void)state;
     enum { MOST = 20000 };
     static uint32_t buffer_of[MOST];
-    test_trace trace = random_trace((trace_shape){1, MOST, 30, 48, 0});
+    test_trace trace = random_trace((trace_shape){1, MOST, 30, 48, 0, 0});
     char *csv = trace_text(&trace);
     onv_timeline t;
     onv_timeline_events events = {0};
@@ -332,7 +336,7 @@ static void summary(void **state)
 static void memory_failures(void **state)
 {
     (void)state;
-    test_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0});
+    test_trace trace = random_trace((trace_shape){2, 3000, 20, 30, 0, 0});
     char *csv = trace_text(&trace);
     for (long n = 0;; n++) {
         onv_timeline t;

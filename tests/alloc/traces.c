@@ -12,6 +12,7 @@ typedef struct maker {
     ONV_VEC(uint32_t) spare;
     uint32_t n_ids;
     uint64_t random;
+    unsigned streams;
 } maker;
 
 static uint64_t next_random(maker *m)
@@ -36,7 +37,8 @@ static void need(bool ok)
 static void make_alloc(maker *m, uint64_t bytes)
 {
     uint32_t id = m->spare.count > 0 ? m->spare.at[--m->spare.count] : m->n_ids++;
-    need(onv_vec_push(&m->events, ((onv_trace_event){.id = id, .bytes = bytes})));
+    uint8_t stream = m->streams > 1 ? (uint8_t)(next_random(m) % m->streams) : 0;
+    need(onv_vec_push(&m->events, ((onv_trace_event){.id = id, .bytes = bytes, .stream = stream})));
     need(onv_vec_push(&m->live, id));
 }
 
@@ -50,7 +52,7 @@ static void make_free(maker *m, size_t which)
 
 test_trace random_trace(trace_shape shape)
 {
-    maker m = {.random = (uint64_t)shape.seed * 0x9e3779b97f4a7c15u + 1};
+    maker m = {.random = (uint64_t)shape.seed * 0x9e3779b97f4a7c15u + 1, .streams = shape.streams};
     uint64_t popular[POPULAR];
     for (int i = 0; i < POPULAR; i++) popular[i] = random_size(&m, shape.size_bits);
     if (shape.first_bytes > 0) {
@@ -78,8 +80,9 @@ void random_trace_free(test_trace *trace)
 
 onv_status trace_feed(onv_allocator *a, const onv_trace_event *event, onv_error *err)
 {
-    return event->is_free ? onv_allocator_free(a, event->id, err)
-                          : onv_allocator_alloc(a, event->id, event->bytes, err);
+    if (event->is_free) return onv_allocator_free(a, event->id, err);
+    a->stream = event->stream;
+    return onv_allocator_alloc(a, event->id, event->bytes, err);
 }
 
 onv_status trace_serve(const test_trace *trace, const onv_alloc_model *model,

@@ -10,6 +10,7 @@ typedef struct trace_shape {
     unsigned size_bits;    /* sizes are below 2^size_bits, evenly spread over the powers of two */
     unsigned free_percent; /* how often an event is a free, where something is live */
     uint64_t first_bytes;  /* not 0: the trace starts with an allocation of this and its free */
+    unsigned streams;      /* that allocations are spread over; 0: one */
 } trace_shape;
 
 typedef struct test_trace {

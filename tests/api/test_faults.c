@@ -210,6 +210,8 @@ static void trainings(void **state)
     call calls[] = {
         {.name = "training", .options = {.batch = 2, .train = "adamw", .freeze = frozen}},
         {.name = "checkpoints", .options = {.batch = 2, .train = "sgd", .checkpoint = "all"}},
+        {.name = "compiled",
+         .options = {.batch = 2, .train = "sgd", .compile = true, .compile_budget = 0.3}},
         {.name = "mixed", .options = {.batch = 2, .train = "adam8bit", .amp = ONV_PRECISION_BF16}},
         {.name = "sharded", .options = {.batch = 2, .train = "lamb", .zero_stage = 3, .world = 4}},
         {.name = "recurrent", .path = SEED("recurrent"), .options = {.checkpoint = "sqrt"}},

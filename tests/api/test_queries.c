@@ -50,6 +50,7 @@ static void what_was_not_asked_for_is_not_there(void **state)
     onv_analysis *a = analyse(&options);
     onv_training_info training;
     onv_checkpoint_info plan;
+    onv_compiled_info compiled;
     onv_fit_info fit;
     onv_replay_info replay;
     onv_tensor_info tensor;
@@ -57,6 +58,7 @@ static void what_was_not_asked_for_is_not_there(void **state)
     onv_diagnostic diagnostic;
     assert_false(onv_analysis_training(a, &training));
     assert_false(onv_analysis_checkpoint(a, 0, &plan));
+    assert_false(onv_analysis_compiled(a, &compiled));
     assert_false(onv_analysis_fit(a, &fit));
     assert_false(onv_analysis_replay(a, &replay));
     assert_false(onv_analysis_tensor(a, onv_analysis_tensor_count(a), &tensor));
@@ -195,6 +197,36 @@ static void names_and_statuses_end(void **state)
     assert_string_equal(onv_status_name((onv_status)(ONV_ERR_CANCELLED + 1)), "unknown status");
 }
 
+/* Of a chain of products each keeps its input, compiled or not; with half the budget every other one is
+ * computed again. */
+static void compiled_training_is_there(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    onv_compiled_info all, half;
+    onv_training_info training;
+    options.batch = 512;
+    options.train = "sgd";
+    options.loss = "none";
+    options.compile = true;
+    onv_analysis *a = analyse(&options);
+    assert_true(onv_analysis_training(a, &training));
+    assert_true(onv_analysis_compiled(a, &all));
+    onv_analysis_destroy(a);
+    options.compile_budget = 0.5;
+    a = analyse(&options);
+    assert_true(onv_analysis_compiled(a, &half));
+    onv_analysis_destroy(a);
+    assert_true(all.budget == 1 && half.budget == 0.5);
+    assert_int_equal(all.recompute_macs, 0);
+    assert_int_equal(all.pass_macs, UINT64_C(3) * LAYERS * 512 * WIDTH * WIDTH);
+    assert_true(all.saved > 0);
+    assert_true(all.saved_activation_bytes <= training.saved_activation_bytes);
+    assert_true(half.recompute_macs > 0 && half.recompute_macs <= half.pass_macs / 3);
+    assert_true(half.saved_activation_bytes < all.saved_activation_bytes);
+    assert_true(half.peak_bytes < all.peak_bytes);
+}
+
 static void options_that_make_no_sense(void **state)
 {
     (void)state;
@@ -202,10 +234,14 @@ static void options_that_make_no_sense(void **state)
         const char *loss, *checkpoint, *train, *part;
         unsigned margin;
         bool max_batch;
+        bool compile;
+        double compile_budget;
     } cases[] = {
         {.train = "sgd", .loss = "hinge", .part = "'hinge'"},
         {.train = "hope", .part = "'hope'"},
         {.checkpoint = "sqrt", .part = "for training"},
+        {.compile = true, .compile_budget = 1, .part = "is of training"},
+        {.train = "sgd", .compile = true, .compile_budget = 1.5, .part = "from 0 to 1, not 1.5"},
         {.margin = 100, .part = "leaves nothing"},
         {.max_batch = true, .part = "needs a budget"},
     };
@@ -219,6 +255,8 @@ static void options_that_make_no_sense(void **state)
         options.train = cases[i].train;
         options.margin_percent = cases[i].margin;
         options.max_batch = cases[i].max_batch;
+        options.compile = cases[i].compile;
+        options.compile_budget = cases[i].compile_budget;
         model *m = make_network();
         assert_int_equal(model_try(m, &options, &a, &error), ONV_ERR_USAGE);
         assert_null(a);
@@ -233,6 +271,7 @@ int main(void)
         cmocka_unit_test(what_was_not_asked_for_is_not_there),
         cmocka_unit_test(shorter_options_are_those_of_older_headers),
         cmocka_unit_test(training_and_its_plans_agree),
+        cmocka_unit_test(compiled_training_is_there),
         cmocka_unit_test(the_largest_batch_is_the_best_plans),
         cmocka_unit_test(names_and_statuses_end),
         cmocka_unit_test(options_that_make_no_sense),

@@ -18,10 +18,17 @@ static void lower(taped *t, onv_dtype amp)
     if (status == ONV_OK)
         status = onv_eager_lower(&t->flow.model, &t->flow.live, is_host, &t->options.lower,
                                  &t->eager, &err);
-    if (status == ONV_OK) status = onv_ckpt_units_find(&t->flow.model, &t->eager, &t->units, &err);
+    onv_arena_init(&t->arena, SIZE_MAX);
+    if (status == ONV_OK)
+        status = onv_places_find(&t->flow.model, &t->eager, &t->arena, &t->places, &err);
+    if (status == ONV_OK)
+        status = onv_ckpt_units_find(&t->flow.model, &t->eager, &t->places, &t->units, &err);
     if (status != ONV_OK) fail_msg("%s", err.message);
-    t->problem = (onv_ckpt_problem){
-        .model = &t->flow.model, .eager = &t->eager, .units = &t->units, .options = &t->options};
+    t->problem = (onv_ckpt_problem){.model = &t->flow.model,
+                                    .eager = &t->eager,
+                                    .units = &t->units,
+                                    .places = &t->places,
+                                    .options = &t->options};
 }
 
 void taped_open_sample(taped *t, const char *name, const char *dims, onv_dtype amp)
@@ -39,6 +46,8 @@ void taped_open_model(taped *t, model *m)
 void taped_close(taped *t)
 {
     onv_eager_cleanup(&t->eager);
+    onv_places_cleanup(&t->places);
+    onv_arena_cleanup(&t->arena);
     flow_close(&t->flow);
 }
 

@@ -9,6 +9,8 @@ typedef struct taped {
     flow flow;
     onv_eager eager;
     onv_ckpt_units units;
+    onv_places places;
+    onv_arena arena;           /* of the places */
     onv_train_options options; /* SGD with momentum, no segments */
     onv_ckpt_problem problem;
 } taped;

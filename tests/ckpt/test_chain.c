@@ -183,7 +183,12 @@ static void equal_steps(void **state)
         tensors[i] = (onv_chain_tensor){
             .bytes = 1, .maker = i, .n_readers = i + 1 < N, .readers = &readers[i]};
     }
-    onv_chain chain = {units, N, tensors, N, turn, false, 1000};
+    onv_chain chain = {.units = units,
+                       .n_units = N,
+                       .tensors = tensors,
+                       .n_tensors = N,
+                       .turn_bytes = turn,
+                       .max_extra_cost = 1000};
     onv_arena arena;
     onv_arena_init(&arena, (size_t)1 << 28);
     onv_chain_solution solution = solve(&chain, &arena);

@@ -74,6 +74,84 @@ static void segments_are_cut_as_pytorch_does(void **state)
     model_free(m);
 }
 
+/* nn.Sequential(Linear, Softplus, Linear, Flatten, Linear): five modules, of which the fourth does no
+ * work and so is no unit. */
+static model *sequential(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    for (int i = 0; i < 3; i++) {
+        char weight[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        model_weight(m, weight, "f32[64,64]");
+    }
+    model_ints(m, "shape", 2, (const int64_t[]){16, 64});
+    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
+    model_node(m, "Softplus", "/1/Softplus", "a", "b", "");
+    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
+    model_node(m, "Reshape", "/3/Reshape", "c shape", "d", "");
+    model_node(m, "MatMul", "/4/MatMul", "d w2", "e", "");
+    model_output(m, "e", "f32");
+    return m;
+}
+
+/* The functions are modules, and the loop holds what comes into the last part until it returns. */
+static void segments_of_a_sequential_are_its_modules(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = sequential();
+    taped_open_model(&t, m);
+    assert_int_equal(t.units.count, 4);
+    expect_plan(&t, "segments=2", "segments=2", "0-1"); /* two of five, then three kept */
+    expect_plan(&t, "segments=5", "segments=5", "0-0 1-1 2-2 3-3");
+    onv_ckpt_plans plans = taped_plans(&t, "segments=2");
+    assert_int_equal(plans.at.at[0].sequential, 2);
+    assert_int_equal(plans.at.at[0].loop_from, 2);
+    onv_ckpt_apply(&plans.at.at[0], &t.options);
+    onv_train_program with = taped_program(&t, t.options.segments, 1);
+    t.options.loop_from =
+        3; /* the result of the second product, which the third one keeps anyway */
+    onv_train_program saved = taped_program(&t, t.options.segments, 1);
+    const char *last = "";
+    for (size_t i = 0; i < with.timeline.buffers.count; i++)
+        if (with.timeline.buffers.at[i].last != saved.timeline.buffers.at[i].last) last = "differs";
+    assert_string_equal(last, ""); /* both are saved by products */
+    onv_train_program_cleanup(&with);
+    onv_train_program_cleanup(&saved);
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+    model_free(m);
+}
+
+/* A sum keeps no operand: what comes into the last part stays for the loop alone. */
+static void the_loop_holds_the_last_input(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    for (int i = 0; i < 3; i++) model_weight(m, (char[]){'w', (char)('0' + i), '\0'}, "f32[64,64]");
+    model_node(m, "MatMul", "/0/MatMul", "x w0", "a", "");
+    model_node(m, "Add", "/1/Add", "a x", "b", "");
+    model_node(m, "MatMul", "/2/MatMul", "b w1", "c", "");
+    model_node(m, "MatMul", "/3/MatMul", "c w2", "d", "");
+    model_output(m, "d", "f32");
+    taped_open_model(&t, m);
+    onv_train_program without = taped_program(&t, NULL, 0);
+    t.options.loop_from = 1;
+    onv_train_program with = taped_program(&t, NULL, 0);
+    uint32_t n_longer = 0;
+    assert_int_equal(with.timeline.buffers.count, without.timeline.buffers.count);
+    for (size_t i = 0; i < with.timeline.buffers.count; i++)
+        n_longer += with.timeline.buffers.at[i].last > without.timeline.buffers.at[i].last;
+    assert_int_equal(n_longer, 3); /* in each iteration that of /0/MatMul */
+    onv_train_program_cleanup(&with);
+    onv_train_program_cleanup(&without);
+    taped_close(&t);
+    model_free(m);
+}
+
 static void lists_are_checked(void **state)
 {
     (void)state;
@@ -223,6 +301,72 @@ static void blocks_are_repeated_modules(void **state)
                   "model.model.layers.3");
 }
 
+/* As torchvision's RegNet calls its own: members of a list whose names are no plain numbers. */
+static void blocks_with_dashes(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "v0", "f32[16,64]");
+    for (int i = 0; i < 3; i++) {
+        char weight[32], product[32], inputs[64], output[16], name[64];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(product, sizeof product, "p%d", i);
+        snprintf(output, sizeof output, "v%d", i + 1);
+        snprintf(inputs, sizeof inputs, "v%d %s", i, weight);
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/f/MatMul", i);
+        model_weight(m, weight, "f32[64,64]");
+        model_node(m, "MatMul", name, inputs, product, "");
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/f/Softplus", i);
+        snprintf(inputs, sizeof inputs, "s%d v%d", i, i);
+        model_node(m, "Softplus", name, product, (char[]){'s', (char)('0' + i), '\0'}, "");
+        snprintf(name, sizeof name, "/trunk/block2/block2-%d/Add", i);
+        model_node(m, "Add", name, inputs, output, "");
+    }
+    model_output(m, "v3", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    onv_ckpt_plans plans = taped_plans(&t, "blocks");
+    onv_segment_names names;
+    onv_error err = {0};
+    assert_string_equal(text_of(&plans.at.at[0]), "0-2 3-5 6-8");
+    assert_int_equal(onv_segment_name(&t.places.namer, plans.at.at[0].segments[1], &names, &err),
+                     ONV_OK);
+    assert_string_equal(names.modules, "trunk.block2.block2-1");
+    assert_string_equal(names.begin, "enter trunk.block2.block2-1 1");
+    onv_ckpt_plans_cleanup(&plans);
+    taped_close(&t);
+    model_free(m);
+}
+
+/* What comes before the first block makes nothing with a gradient: that block counts, too. */
+static void blocks_begin_before_gradients_do(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,64]");
+    model_node(m, "Sigmoid", "/scale/Sigmoid", "x", "v0", "");
+    for (int i = 0; i < 3; i++) {
+        char name[3][48], in[128], out[16];
+        snprintf(in, sizeof in, "w%d", i);
+        model_weight(m, in, "f32[64,64]");
+        snprintf(name[0], sizeof name[0], "/blocks.%d/MatMul", i);
+        snprintf(name[1], sizeof name[1], "/blocks.%d/Tanh", i);
+        snprintf(name[2], sizeof name[2], "/blocks.%d/Add", i);
+        snprintf(in, sizeof in, "v%d w%d", i, i);
+        model_node(m, "MatMul", name[0], in, name[0] + 1, "");
+        model_node(m, "Tanh", name[1], name[0] + 1, name[1] + 1, "");
+        snprintf(in, sizeof in, "%s v%d", name[1] + 1, i);
+        snprintf(out, sizeof out, "v%d", i + 1);
+        model_node(m, "Add", name[2], in, out, "");
+    }
+    model_output(m, "v3", "f32");
+    taped t;
+    taped_open_model(&t, m);
+    expect_plan(&t, "blocks", "blocks", "1-3 4-6 7-9");
+    taped_close(&t);
+    model_free(m);
+}
+
 /* Without names, what repeats itself: residual sums. */
 static void blocks_without_names(void **state)
 {
@@ -262,9 +406,14 @@ static void plans_say_what_their_programs_do(void **state)
     assert_true(plans.at.count > 5);
     for (size_t i = 1; i < plans.at.count; i++) {
         const onv_ckpt_plan *plan = &plans.at.at[i];
+        onv_ckpt_apply(plan, &t.options);
         onv_train_program program = taped_program(&t, plan->segments, plan->n_segments);
         onv_peak peak;
         assert_int_equal(onv_timeline_peak(&program.timeline, &peak, NULL, NULL), ONV_OK);
+        assert_int_equal(peak.bytes, plan->requested_bytes);
+        assert_int_equal(onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS,
+                                                   &peak, NULL, NULL),
+                         ONV_OK);
         assert_int_equal(peak.bytes, plan->peak_bytes);
         assert_int_equal(program.recomputed_macs, plan->recomputed_macs);
         assert_true(plan->peak_bytes < plans.at.at[0].peak_bytes);
@@ -279,9 +428,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_cut_as_pytorch_does),
+        cmocka_unit_test(segments_of_a_sequential_are_its_modules),
+        cmocka_unit_test(the_loop_holds_the_last_input),
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(units_end_where_one_tensor_crosses),
         cmocka_unit_test(blocks_are_repeated_modules),
+        cmocka_unit_test(blocks_with_dashes),
+        cmocka_unit_test(blocks_begin_before_gradients_do),
         cmocka_unit_test(blocks_without_names),
         cmocka_unit_test(plans_say_what_their_programs_do),
     };

@@ -77,6 +77,36 @@ static void second_runs_stop_early(void **state)
     model_free(m);
 }
 
+static void expect_pruned(taped *t, const onv_tape_segment *segments, uint32_t count,
+                          const uint32_t *kept, uint32_t n_kept, const char *expected)
+{
+    t->options.prunes = true;
+    t->options.kept_ops = kept;
+    t->options.n_kept_ops = n_kept;
+    expect_backward(t, segments, count, expected);
+    t->options.prunes = false;
+    t->options.n_kept_ops = 0;
+}
+
+/* As second_runs_stop_early, but for results that are kept: then what comes before them does not run. */
+static void pruned_runs_take_what_is_kept(void **state)
+{
+    (void)state;
+    taped t;
+    model *m = four_products();
+    taped_open_model(&t, m);
+    const onv_tape_segment whole = {0, 3};
+    expect_pruned(&t, &whole, 1, NULL, 0, "R1 R2 R3 b4 b3 b2 b1");
+    expect_pruned(&t, &whole, 1, (uint32_t[]){1}, 1, "R1 R3 b4 b3 b2 b1");
+    expect_pruned(&t, &whole, 1, (uint32_t[]){0, 1, 2, 3}, 4, "b4 b3 b2 b1");
+    expect_pruned(&t, (onv_tape_segment[]){{0, 3}, {1, 2}}, 2, (uint32_t[]){0}, 1,
+                  "R2 R3 b4 R2 b3 b2 b1");
+    expect_pruned(&t, (onv_tape_segment[]){{0, 3}, {1, 2}}, 2, (uint32_t[]){2}, 1,
+                  "R1 b4 R2 b3 b2 b1");
+    taped_close(&t);
+    model_free(m);
+}
+
 /* always: x, targets (16384 each), four weights; with momentum four states. In the second iteration
  * the output of the one before (y4) and its loss are there too, until they are made again. */
 static void held_bytes_by_hand(void **state)
@@ -183,6 +213,44 @@ static summary summarise(const taped *t, const onv_train_program *program)
     return s;
 }
 
+/* Some operations inside segments. */
+static uint32_t pick_kept(uint64_t *seed, const taped *t, const onv_tape_segment *segments,
+                          uint32_t count, uint32_t *kept)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->eager.first_loss_op; i++) {
+        bool inside = false;
+        for (uint32_t k = 0; k < count; k++)
+            inside |= segments[k].first_op <= i && i <= segments[k].last_op;
+        if (inside && t->eager.ops.at[i].macs > 0 && next_random(seed, 3) == 0) kept[n++] = i;
+    }
+    return n;
+}
+
+/* Pruned: nothing is lost, and no more runs again. */
+static void check_pruned(taped *t, uint64_t *seed, const onv_tape_segment *segments, uint32_t count,
+                         const summary *expected, uint64_t again_macs)
+{
+    static uint32_t kept[4096];
+    uint64_t most = again_macs;
+    assert_true(t->eager.first_loss_op <= 4096);
+    t->options.prunes = true;
+    for (int round = 0; round < 2; round++) {
+        onv_train_program program = taped_program(t, segments, count);
+        summary s = summarise(t, &program);
+        assert_true(program.recomputed_macs <= most);
+        most = program.recomputed_macs;
+        onv_train_program_cleanup(&program);
+        assert_true(s.steps_hash == expected->steps_hash);
+        assert_int_equal(s.gradients, expected->gradients);
+        assert_int_equal(s.activations_left, expected->outputs);
+        t->options.kept_ops = kept;
+        t->options.n_kept_ops = pick_kept(seed, t, segments, count, kept);
+    }
+    t->options.prunes = false;
+    t->options.n_kept_ops = 0;
+}
+
 static void check_random_segments(taped *t, int rounds)
 {
     uint64_t seed = 7;
@@ -201,6 +269,7 @@ static void check_random_segments(taped *t, int rounds)
         assert_true(s.steps_hash == expected.steps_hash);
         assert_int_equal(s.gradients, expected.gradients);
         assert_int_equal(s.activations_left, expected.outputs);
+        check_pruned(t, &seed, segments, count, &expected, s.again_macs);
     }
 }
 
@@ -230,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_runs_stop_early),
+        cmocka_unit_test(pruned_runs_take_what_is_kept),
         cmocka_unit_test(held_bytes_by_hand),
         cmocka_unit_test(bad_segments_are_refused),
         cmocka_unit_test(recomputation_changes_no_result),

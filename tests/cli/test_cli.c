@@ -110,7 +110,7 @@ static void a_budget_decides_the_status(void **state)
     (void)state;
     write_model("a.onnx", "n");
     program_expect("-q -b 4 --runtime ideal --budget 32KiB a.onnx", 0, "a.onnx");
-    program_expect("-q -b 4 --runtime ideal --budget 32767 a.onnx", 3, "a.onnx");
+    program_expect("-q -b 4 --runtime ideal --budget 32767B a.onnx", 3, "a.onnx");
     program_expect("-q -b 4 --runtime ideal --budget 33KB --margin 1% a.onnx", 3, "a.onnx");
     program_expect("-q -b 4 --runtime torch --budget 'Tesla T4' a.onnx", 0, "a.onnx");
     program_expect(
@@ -122,7 +122,7 @@ static void a_budget_decides_the_status(void **state)
     program_expect("--list-gpus", 0, "H200");
     program_expect("--runtime ideal --budget 1MiB --max-batch a.onnx", 0, "ideal  8.0 KiB  yes");
     program_expect("--runtime ideal --budget 1MiB --max-batch a.onnx", 0, "128\n");
-    program_expect("--runtime ideal --budget 1048575 --max-batch a.onnx", 0, "127\n");
+    program_expect("--runtime ideal --budget 1048575B --max-batch a.onnx", 0, "127\n");
 }
 
 static void files_appear_whole_or_not_at_all(void **state)

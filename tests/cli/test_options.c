@@ -76,6 +76,17 @@ static void options_of_training_change_what_they_name(void **state)
     /* Gradients of the batches before stand beside the activations of the next one. */
     assert_true(figure(OF "--accumulate 2", "training.peak_bytes") > peak);
     assert_true(figure(OF "--as-exported", "training.saved_activation_bytes") >= saved);
+    json_int_t compiled = figure(OF "--compile", "training.compile.saved_activation_bytes");
+    assert_true(compiled > saved / 2 && compiled < saved);
+    assert_int_equal(figure(OF "--compile=1", "training.compile.saved_activation_bytes"), compiled);
+    assert_int_equal(figure(OF "--compile", "training.compile.recompute_macs"), 0);
+    assert_true(figure(OF "--compile=0.2", "training.compile.saved_activation_bytes") <
+                compiled / 2);
+    assert_true(figure(OF "--compile=0.2", "training.compile.recompute_macs") > 0);
+    program_expect(OF "--compile=0.2", 0, "activation_memory_budget = 0.2");
+    program_expect(OF "--compile=1.5", 2, "from 0 to 1, not '1.5'");
+    program_expect(OF "--compile=", 2, "from 0 to 1, not ''");
+    program_expect("--compile " TRAINEE, 2, "--compile needs --train");
 #undef OF
 #define OF "-b 2 --train sgd " ONV_SOURCE_DIR "/samples/vit-small-train.onnx "
     saved = figure(OF "--attention math", "training.saved_activation_bytes");
@@ -268,6 +279,9 @@ static void values_that_no_option_takes(void **state)
         {"--train sgd --ddp=move --world 2", "'move'"},
         {"--train sgd --fsdp --zero 1 --world 2", "exclude"},
         {"--train sgd --offload disk", "'disk'"},
+        {"--train sgd --fsdp --world 2 --offload optimizer", "--offload gradients"},
+        {"--train sgd --ddp --world 2 --offload gradients", "--offload optimizer"},
+        {"--train sgd --fsdp --world 2 --weights nf4", "not known"},
         {"--train sgd --weights int3", "'int3'"},
         {"--ema", "--train"},
         {"--weights nf4", "--train"},

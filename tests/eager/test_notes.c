@@ -272,18 +272,50 @@ static void dropout_inside_attention_is_added(void **state)
     assert_int_equal(with - without, 4 * 4 * (1 + sizeof(float))); /* a mask, and what it left */
 }
 
+/* softmax(x, dtype=torch.float32).to(x.dtype), of which the exporter leaves neither cast. */
+static void softmax_keeps_what_it_was_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *arguments;
+        uint64_t bytes;
+    } cases[] = {{"bf16", "%x, -1", 2},
+                 {"bf16", "%x, -1, torch.float32", 4},
+                 {"f16", "%x, -1, torch.float32", 4},
+                 {"f32", "%x, -1, torch.float32", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char wide[32], square[32];
+        snprintf(wide, sizeof wide, "%s[4,8]", cases[i].type);
+        snprintf(square, sizeof square, "%s[8,8]", cases[i].type);
+        model *m = model_new(17);
+        model_input(m, "x", wide);
+        model_weight(m, "w", square);
+        model_node(m, "MatMul", "0", "x w", "h", "");
+        model_call(m, "aten.softmax.int", cases[i].arguments);
+        model_node(m, "Softmax", "1", "h", "y", "");
+        model_output(m, "y", cases[i].type);
+        uint64_t input = cases[i].type[0] == 'f' && cases[i].type[1] == '3' ? 4 : 2;
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         4 * 8 * (input + cases[i].bytes));
+    }
+}
+
 /* Padding that a convolution cannot do was done before it, into a copy, which is kept. */
 static void uneven_padding_makes_a_copy(void **state)
 {
     (void)state;
     static const struct {
-        const char *attributes;
+        const char *attributes, *rules;
         uint64_t bytes;
-    } cases[] = {{"pads=[1,1]", 2 * 4 * 10 * 4}, {"pads=[2,0]", 2 * 4 * 12 * 4}};
-    for (size_t i = 0; i < 2; i++) {
+    } cases[] = {{"pads=[1,1]", NULL, 2 * 4 * 10 * 4},
+                 {"pads=[2,0]", NULL, 2 * 4 * 12 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv", 2 * 4 * 10 * 4},
+                 {"pads=[1,1]", "RemoveOptionalBiasFromConv, FuseConvPad", 2 * 4 * 12 * 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(17);
         model_input(m, "x", "f32[2,4,10]");
         model_weight(m, "w", "f32[4,4,3]");
+        model_rules(m, cases[i].rules);
         model_node(m, "Conv", "conv", "x w", "y", cases[i].attributes);
         model_output(m, "y", "f32");
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
@@ -386,7 +418,8 @@ static void missing_numbers_are_calls(void **state)
     static const step read_thrice[] = {{"Sub", "h w8", "a", "", CALL("sub", "sub.Tensor")},
                                        {"Sin", "a", "b", "", CALL("sin", "sin.default")},
                                        {"Cos", "a", "d", "", CALL("cos", "cos.default")},
-                                       {"Exp", "a", "c", "", CALL("exp", "exp.default")}};
+                                       {"Exp", "a", "e", "", CALL("exp", "exp.default")},
+                                       {"Add", "d e", "c", "", CALL("add", "add.Tensor")}};
     const struct {
         const step *steps;
         uint32_t n;
@@ -402,7 +435,7 @@ static void missing_numbers_are_calls(void **state)
         {read_once, 3, "sub_1", 2, NULL, false},
         {read_once, 3, "sub_2", 2, "merged or removed 1 calls (sub)", false},
         /* Exp keeps its result. */
-        {read_thrice, 4, "sub_3", 3, "merged 2 calls", false},
+        {read_thrice, 5, "sub_3", 3, "merged 2 calls", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         step all[MAX_STEPS] = {0};
@@ -441,6 +474,7 @@ int main(void)
         cmocka_unit_test(what_the_export_made_is_not_trained),
         cmocka_unit_test(activations_work_in_place_where_told),
         cmocka_unit_test(dropout_inside_attention_is_added),
+        cmocka_unit_test(softmax_keeps_what_it_was_asked_for),
         cmocka_unit_test(uneven_padding_makes_a_copy),
         cmocka_unit_test(einsum_copies_what_it_permutes),
         cmocka_unit_test(ellipses_are_spelled_out),

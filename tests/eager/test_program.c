@@ -184,6 +184,41 @@ static void gradients_of_readers_add_in_place(void **state)
 
 /* Two products of one tensor, and what the second reads: an output that operations read has no loss, the others
  * one each, and the losses are added up. */
+/* w1 is in front of a rounding to integers: it gets no gradient and no state, and what its side keeps goes
+ * with the forward pass, at whose end the peak is. An output without a loss keeps it. */
+static void what_leads_to_no_loss_goes_with_the_forward_pass(void **state)
+{
+    (void)state;
+    enum { W = 64 * 64 * 4, T = 1024 * 64 * 4 };
+    for (int is_output = 0; is_output < 2; is_output++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1024,64]");
+        model_weight(m, "w1", "f32[64,64]");
+        model_weight(m, "w2", "f32[64,64]");
+        model_node(m, "MatMul", "before", "x w1", "a", "");
+        model_node(m, "Sigmoid", "sigmoid", "a", "b", "");
+        model_node(m, "Tanh", "tanh", "b", "c", "");
+        model_node(m, "Cast", "to integers", "c", "d", "to=7");
+        model_node(m, "Cast", "back", "d", "e", "to=1");
+        model_node(m, "MatMul", "after", "e w2", "y", "");
+        model_output(m, "y", "f32");
+        if (is_output) model_output(m, "c", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = with("momentum");
+        options.lower.losses = is_output ? "y=mse,c=none" : NULL;
+        options.lower.loss = ONV_LOSS_MSE;
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.figures.parameter_bytes, 2 * W);
+        assert_int_equal(r.figures.gradient_bytes, W);
+        assert_int_equal(r.figures.optimizer_bytes, W);
+        /* e for w2, y and the targets for the loss; the batch, b and c beside c as an output. */
+        assert_int_equal(r.figures.saved_activation_bytes, (is_output ? 6 : 3) * T);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 static void outputs_have_a_loss_each(void **state)
 {
     (void)state;
@@ -404,6 +439,49 @@ static void options_move_memory(void **state)
     trainer_close(&t);
 }
 
+/* The first buffer of a kind whose label ends so; UINT32_MAX: there is none. */
+static uint32_t first_of(const onv_timeline *timeline, onv_buffer_kind kind, const char *end)
+{
+    size_t n = strlen(end);
+    for (uint32_t i = 0; i < timeline->buffers.count; i++) {
+        const onv_buffer *b = &timeline->buffers.at[i];
+        size_t length = b->label != NULL ? strlen(b->label) : 0;
+        if (b->kind == kind && length >= n && strcmp(b->label + length - n, end) == 0) return i;
+    }
+    return UINT32_MAX;
+}
+
+/* What the reserved figure depends on: the order in which PyTorch makes tensors. */
+static void tensors_are_made_in_pytorchs_order(void **state)
+{
+    (void)state;
+    for (int vit = 0; vit < 2; vit++) {
+        trainer t;
+        onv_eager eager;
+        onv_train_program program;
+        onv_error err = {0};
+        trainer_open_sample(&t, vit ? "vit-small-train" : "resnet18-train", 2);
+        onv_train_options options = with("adagrad");
+        options.lower.cuda = onv_cuda_library_defaults();
+        assert_int_equal(
+            onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err), ONV_OK);
+        assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err),
+                         ONV_OK);
+        const onv_timeline *timeline = &program.timeline;
+        uint32_t states = first_of(timeline, ONV_BUFFER_STATE, "");
+        assert_true(states < first_of(timeline, ONV_BUFFER_ACTIVATION, ""));
+        if (vit) { /* a mask before what is dropped */
+            uint32_t mask = first_of(timeline, ONV_BUFFER_ACTIVATION, "mask");
+            assert_true(mask < first_of(timeline, ONV_BUFFER_ACTIVATION, "/dropout/Dropout"));
+        } else { /* out += identity */
+            assert_int_equal(first_of(timeline, ONV_BUFFER_ACTIVATION, "/Add"), UINT32_MAX);
+        }
+        onv_train_program_cleanup(&program);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+    }
+}
+
 /* From the second iteration on all are equal: a longer run has the same peak. */
 static void iterations_are_periodic(void **state)
 {
@@ -485,10 +563,12 @@ int main(void)
         cmocka_unit_test(a_chain_holds_its_intermediates_twice),
         cmocka_unit_test(a_small_net_by_hand),
         cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
         cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(every_output_is_told),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
+        cmocka_unit_test(tensors_are_made_in_pytorchs_order),
         cmocka_unit_test(iterations_are_periodic),
         cmocka_unit_test(peaks_agree_with_the_tracker),
         cmocka_unit_test(every_allocation_may_fail),

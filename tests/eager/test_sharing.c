@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "eager/trainer.h"
+#include "kernels/cublas.h"
 
 enum { ROW = 16384, W = 262144 }; /* x [16, 256], matrices [256, 256] */
 
@@ -276,6 +277,62 @@ static void masters_are_what_is_shared_out(void **state)
     trainer_close(&t);
 }
 
+typedef struct streams {
+    uint32_t n[3]; /* buffers of the second iteration on, by stream */
+} streams;
+
+static onv_status count_streams(void *context, const onv_timeline *timeline,
+                                const onv_placement *placement, const char *plan, onv_error *err)
+{
+    (void)placement;
+    (void)plan;
+    (void)err;
+    streams *found = context;
+    for (size_t i = 0; i < timeline->buffers.count; i++) {
+        const onv_buffer *b = &timeline->buffers.at[i];
+        assert_in_range(b->stream, 0, 2);
+        if (timeline->steps.at[b->first].iteration != 1) continue;
+        found->n[b->stream]++;
+        bool gathers =
+            strcmp(b->label, "gathered parameters") == 0 || strncmp(b->label, "part", 4) == 0;
+        bool is_reduced = strcmp(b->label, "gradient") == 0 && b->bytes == W / 4;
+        assert_int_equal(b->stream, gathers ? 1 : is_reduced ? 2 : 0);
+    }
+    return ONV_OK;
+}
+
+/* Each of two units is gathered twice and reduced once. With parts on the host, each is copied before. */
+static void gathering_has_a_stream(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    for (int offloads = 0; offloads < 2; offloads++) {
+        streams found = {{0}};
+        onv_error err = {0};
+        onv_training result;
+        onv_training_options all = {.train = with("adamw"),
+                                    .units = "blocks.?",
+                                    .take = count_streams,
+                                    .take_context = &found};
+        all.train.parallel = ONV_PARALLEL_FSDP;
+        all.train.world = 4;
+        all.train.offload = offloads ? ONV_OFFLOAD_GRADIENTS : ONV_OFFLOAD_NOTHING;
+        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        assert_int_equal(found.n[1], offloads ? 8 : 4);
+        assert_int_equal(found.n[2], 2);
+        assert_int_equal(result.figures.parts.gathered_bytes, 2 * W + (offloads ? W / 4 : 0));
+        assert_int_equal(result.figures.parts.host_bytes,
+                         offloads ? 2 * W / 4 + 2 * (2 * W / 4) : 0);
+        assert_int_equal(result.figures.parameter_bytes, offloads ? 0 : 2 * W / 4);
+        assert_int_equal(result.figures.optimizer_bytes, offloads ? 0 : 2 * (2 * W / 4));
+        /* x, y, the output and the last loss; with offloading nothing else. */
+        uint64_t left = offloads ? 0 : 2 * W / 4 * 5;
+        assert_int_equal(result.figures.phase_peak_bytes[ONV_PHASE_OPTIMIZER], 4 * ROW + left);
+    }
+    trainer_close(&t);
+}
+
 static void what_cannot_be_shared_out(void **state)
 {
     (void)state;
@@ -339,6 +396,63 @@ static void losses_take_the_head_in(void **state)
     trainer_close(&t);
 }
 
+/* Its products have a workspace beside the logits, which are most there. */
+static void fused_losses_have_workspaces(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    onv_train_options options = with("sgd");
+    options.lower.loss = ONV_LOSS_FUSED;
+    options.lower.cuda = onv_cuda_library_defaults();
+    onv_training r = trainer_run(&t, &options);
+    uint64_t beside = onv_cublas_product(&options.lower.cuda).bytes;
+    assert_true(beside > 0);
+    assert_int_equal(r.figures.requested_peak_bytes,
+                     r.figures.phase_peak_bytes[ONV_PHASE_LOSS] + beside);
+    trainer_close(&t);
+}
+
+typedef struct sums {
+    uint32_t n;
+} sums;
+
+static onv_status count_sums(void *context, const onv_timeline *timeline,
+                             const onv_placement *placement, const char *plan, onv_error *err)
+{
+    (void)placement;
+    (void)plan;
+    (void)err;
+    sums *found = context;
+    for (size_t i = 0; i < timeline->steps.count; i++) {
+        const onv_step *step = &timeline->steps.at[i];
+        found->n += step->iteration == 1 && step->label != NULL &&
+                    strcmp(step->label, "sum of gradients") == 0;
+    }
+    return ONV_OK;
+}
+
+/* The first two gradients of the matrix are views, as every linear layer gives; the third is added to their
+ * sum in place. Of the rows' there are four, in places of their own. */
+static void chunks_add_up_their_gradients(void **state)
+{
+    (void)state;
+    trainer t;
+    open_blocks(&t, "f32");
+    for (uint32_t chunks = 1; chunks <= 4; chunks++) {
+        sums found = {0};
+        onv_error err = {0};
+        onv_training result;
+        onv_training_options all = {
+            .train = with("sgd"), .take = count_sums, .take_context = &found};
+        all.train.lower.loss = ONV_LOSS_CHUNKED;
+        all.train.lower.loss_chunks = chunks;
+        assert_int_equal(onv_training_compute(&t.model, &t.live, &all, &result, &err), ONV_OK);
+        assert_int_equal(found.n, chunks > 1);
+    }
+    trainer_close(&t);
+}
+
 static void losses_have_counts(void **state)
 {
     (void)state;
@@ -375,8 +489,11 @@ int main(void)
         cmocka_unit_test(buckets_are_made_anew),
         cmocka_unit_test(units_are_gathered_one_by_one),
         cmocka_unit_test(masters_are_what_is_shared_out),
+        cmocka_unit_test(gathering_has_a_stream),
         cmocka_unit_test(what_cannot_be_shared_out),
         cmocka_unit_test(losses_take_the_head_in),
+        cmocka_unit_test(fused_losses_have_workspaces),
+        cmocka_unit_test(chunks_add_up_their_gradients),
         cmocka_unit_test(losses_have_counts),
     };
     return cmocka_run_group_tests_name("eager.sharing", tests, NULL, NULL);

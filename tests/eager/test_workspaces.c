@@ -225,7 +225,7 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
         model *m = model_new(17);
         model_input(m, "x", "f32[16,256]");
         model_weight(m, "w", "f32[256,256]");
-        model_linear_call(m, cases[i].arguments);
+        model_call(m, "aten.linear.default", cases[i].arguments);
         model_node(m, "MatMul", "linear", "x w", "y", "");
         model_output(m, "y", "f32");
         onv_train_options options = with(2015);

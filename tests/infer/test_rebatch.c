@@ -453,6 +453,73 @@ static void later_stages_read_the_new_constants(void **state)
     }
 }
 
+/* --- Constants with samples -------------------------------------------------------------------- */
+
+static void constants_of_equal_samples_are_resized(void **state)
+{
+    (void)state;
+    for (int64_t old = 1; old <= 4; old += 3) {
+        model *m = model_new(17);
+        model_input(m, "x", old == 1 ? "f32[1,6,16]" : "f32[4,6,16]");
+        model_weight_data(m, "onnx::token", old == 1 ? "f32[1,1,16]" : "f32[4,1,16]", NULL,
+                          (size_t)old * 64);
+        model_node(m, "Concat", "cat", "onnx::token x", "y", "axis=1");
+        model_output(m, "y", "f32");
+        onv_options options = batch_of(8);
+        onv_analysis *analysis = model_analyse(m, &options);
+        onv_summary summary = {.struct_size = sizeof summary};
+        onv_analysis_summary(analysis, &summary);
+        assert_string_equal(model_shape(analysis, "onnx::token"), "[8, 1, 16]");
+        assert_string_equal(model_shape(analysis, "y"), "[8, 7, 16]");
+        assert_int_equal(summary.parameter_bytes, 8 * 64);
+        onv_analysis_destroy(analysis);
+        model_free(m);
+    }
+}
+
+/* As long as the batch is large: only what follows says which axis has the samples. */
+static void another_axis_may_have_the_samples(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,4,16]");
+    model_weight_data(m, "onnx::mask", "f32[4,4,16]", NULL, 4 * 4 * 64);
+    model_node(m, "Transpose", "t", "x", "a", "perm=[1,0,2]");
+    model_node(m, "Concat", "cat", "a onnx::mask", "y", "axis=2");
+    model_output(m, "y", "f32");
+    onv_options options = batch_of(8);
+    expect_shape(m, &options, "y", "[4, 8, 32]");
+}
+
+static void other_constants_keep_their_size(void **state)
+{
+    (void)state;
+    static const int64_t places[8] = {0, 1, 0, 1, 0, 1, 0, 2};
+    model *m = model_new(17); /* samples that differ */
+    model_input(m, "x", "f32[4,2,16]");
+    model_weight(m, "table", "f32[10,16]");
+    model_weight_data(m, "onnx::places", "i64[4,2]", places, sizeof places);
+    model_node(m, "Gather", "look", "table onnx::places", "a", "");
+    model_node(m, "Add", "add", "x a", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "add", "broadcast");
+
+    m = model_new(17); /* a parameter */
+    model_input(m, "x", "f32[4,16]");
+    model_weight_data(m, "net.table", "f32[4,16]", NULL, 4 * 64);
+    model_node(m, "Add", "add", "x net.table", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "add", "broadcast");
+
+    m = model_new(17); /* the bounds of a cut */
+    model_input(m, "x", "f32[1,16]");
+    model_ints(m, "onnx::zero", 1, (int64_t[]){0});
+    model_ints(m, "onnx::end", 1, (int64_t[]){1});
+    model_node(m, "Slice", "part", "x onnx::zero onnx::end onnx::zero", "y", "");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "part", "stops growing");
+}
+
 /* --- Diagnostics ------------------------------------------------------------------------------- */
 
 /* The message of the first diagnostic about the batch; "" where there is none. */
@@ -533,6 +600,74 @@ static void a_cut_at_the_old_batch_is_noted(void **state)
     }
 }
 
+/* With a batch of one x[:, :n] looks like the first entry. */
+static void the_first_entry_of_one_sample_is_noted(void **state)
+{
+    (void)state;
+    for (int64_t start = 0; start < 2; start++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1,16]");
+        model_ints(m, "start", 1, (int64_t[]){start});
+        model_ints(m, "end", 1, (int64_t[]){start + 1});
+        model_ints(m, "axis", 1, (int64_t[]){1});
+        model_node(m, "Slice", "part", "x start end axis", "y", "");
+        model_output(m, "y", "f32");
+        expect_note(m, start == 0 ? "the first entry of dimension 1" : NULL);
+    }
+}
+
+/* x[:n // 2] and y / n are no nodes then; the calls of others name them. */
+static void what_the_exporter_dropped_is_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *args, *output, *note;
+    } rows[] = {
+        {"%slice_1", "y", "dropped 'slice_1'"},
+        {"%x, %div_2", "y", "dropped 'div_2'"},
+        {"%add, %divide, %slice_scatter", "y", NULL},
+        {"%x", "div", "dropped 'div'"},
+        {"%slice_3", "y", NULL}, /* the graph has it */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1,16]");
+        model_node(m, "Tanh", "tanh", "x", "slice_3", "");
+        model_source(m, "act", "relu");
+        model_class(m, "torch.nn.modules.activation.ReLU", "aten.relu.default");
+        model_call(m, "aten.linear.default", rows[i].args);
+        model_node(m, "Relu", "relu", "slice_3", rows[i].output, "");
+        model_output(m, rows[i].output, "f32");
+        expect_note(m, rows[i].note);
+    }
+}
+
+/* Parts of the batch: their sizes are written where they differ, and one sample has no parts. */
+static void parts_of_the_batch_have_sizes(void **state)
+{
+    (void)state;
+    for (int64_t batch = 6; batch <= 8; batch++) {
+        model *m = model_new(20);
+        model_input(m, "x", "f32[4,16]");
+        model_node(m, "Split", "chunk", "x", "a b", "axis=0 num_outputs=2");
+        model_class(m, "Net", "aten.cat.default");
+        model_node(m, "Concat", "cat", "a b", "y", "axis=0");
+        model_output(m, "y", "f32");
+        onv_options options = batch_of(batch);
+        onv_analysis *analysis = model_analyse(m, &options);
+        onv_summary summary = {.struct_size = sizeof summary};
+        onv_analysis_summary(analysis, &summary);
+        assert_int_equal(summary.parameter_bytes, batch == 7 ? 16 : 0);
+        onv_analysis_destroy(analysis);
+        model_free(m);
+    }
+    model *m = model_new(20);
+    model_input(m, "x", "f32[1,16]");
+    model_node(m, "Split", "chunk", "x", "y", "axis=0 num_outputs=1");
+    model_output(m, "y", "f32");
+    expect_refusal(m, "chunk", "one sample is one part");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,9 +694,15 @@ int main(void)
         cmocka_unit_test(entries_of_one_sample_are_not_picked),
         cmocka_unit_test(a_result_of_one_sample_is_refused),
         cmocka_unit_test(later_stages_read_the_new_constants),
+        cmocka_unit_test(constants_of_equal_samples_are_resized),
+        cmocka_unit_test(another_axis_may_have_the_samples),
+        cmocka_unit_test(other_constants_keep_their_size),
         cmocka_unit_test(constants_of_one_sample_are_noted),
         cmocka_unit_test(inputs_without_the_batch_are_noted),
         cmocka_unit_test(a_cut_at_the_old_batch_is_noted),
+        cmocka_unit_test(the_first_entry_of_one_sample_is_noted),
+        cmocka_unit_test(what_the_exporter_dropped_is_noted),
+        cmocka_unit_test(parts_of_the_batch_have_sizes),
     };
     return cmocka_run_group_tests_name("infer.rebatch", tests, NULL, NULL);
 }

@@ -23,18 +23,16 @@ static void products_take_the_workspace_of_their_device(void **state)
     (void)state;
     static const struct {
         uint32_t capability, pytorch;
-        uint64_t bytes;
-        bool is_kept;
-    } rows[] = {{90, 2015, 33554432, false},  {80, 2015, 8519680, false},
-                {86, 2015, 8519680, false},   {89, 2015, 8519680, false},
-                {90, 2006, 33554432, true},   {86, 2006, 8519680, true},
-                {120, 2015, 33554432, false}, {120, 2008, 8519680, true},
-                {90, 1013, 0, false},         {0, 2015, 0, false}};
+        uint64_t bytes, kept_bytes;
+    } rows[] = {{90, 2015, 33554432, 0},  {80, 2015, 8519680, 0},  {86, 2015, 8519680, 0},
+                {89, 2015, 8519680, 0},   {90, 2006, 0, 33554432}, {86, 2006, 0, 8519680},
+                {120, 2015, 33554432, 0}, {120, 2008, 0, 8519680}, {90, 1013, 0, 0},
+                {0, 2015, 0, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         onv_cuda_library_settings settings = on(rows[i].capability, rows[i].pytorch);
         onv_cublas_workspace w = onv_cublas_product(&settings);
         assert_int_equal(w.bytes, rows[i].bytes);
-        assert_int_equal(w.is_kept, rows[i].is_kept);
+        assert_int_equal(w.kept_bytes, rows[i].kept_bytes);
         assert_false(w.is_lt);
     }
 }
@@ -49,8 +47,14 @@ static void a_bias_is_added_by_cublaslt(void **state)
     assert_int_equal(onv_cublas_linear(1, 256, true, &now).bytes, 33554432);
     assert_int_equal(onv_cublas_linear(128, 1, true, &now).bytes, 33554432);
     assert_int_equal(onv_cublas_linear(128, 256, false, &now).bytes, 33554432);
-    assert_true(onv_cublas_linear(128, 256, true, &shared).is_kept);
-    assert_false(onv_cublas_linear(128, 256, true, &before).is_kept);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &now).kept_bytes, 0);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &shared).bytes, 0);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &shared).kept_bytes, 33554432);
+    /* Its handle is cuBLAS's, which is given its memory at once. */
+    assert_int_equal(onv_cublas_linear(128, 256, true, &before).bytes, 1 << 20);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &before).kept_bytes, 8519680);
+    onv_cuda_library_settings first = on(80, 1013);
+    assert_int_equal(onv_cublas_linear(128, 256, true, &first).kept_bytes, 0);
 }
 
 static void handles_stand_beside_the_allocator(void **state)

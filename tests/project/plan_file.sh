@@ -44,16 +44,18 @@ for name in ("torch", "torch.utils", "torch.utils.checkpoint"):
 sys.modules["torch.utils.checkpoint"].checkpoint = checkpoint
 
 
-BORDER = re.compile(r"(enter|leave) [\w.]+ [1-9]\d*|op [\w.]+ [a-z_]+ [1-9]\d*")
+BORDER = re.compile(r"(enter|leave) [\w.-]+ [1-9]\d*|op [\w.-]+ [a-z_]+ [1-9]\d*")
 
 
 def check_borders(name, segments, code, by_hand):
-    """Between operations: the code is whole, and every segment has its place but those that begin with another."""
+    """Between operations: the code is whole, every segment has its place, and so has what is kept."""
     text = "\n".join(code)
-    compile(text, name, "exec")
-    pairs = ast.literal_eval(re.search(r"^Recompute\(model, (\[.*\])\)$", text, re.S | re.M)[1])
+    call = ast.parse(text).body[-1].value
+    pairs = ast.literal_eval(call.args[1])
+    kept = ast.literal_eval(call.keywords[0].value) if call.keywords else []
+    assert all(BORDER.fullmatch(text) and text.startswith("op ") for text in kept), f"{name}: {kept}"
     assert all(BORDER.fullmatch(border) for pair in pairs for border in pair), f"{name}: {pairs}"
-    assert len({begin for begin, _ in pairs}) == len(pairs) and len(pairs) + by_hand <= len(segments), f"{name}: {pairs}"
+    assert len(pairs) + by_hand == len(segments), f"{name}: {pairs}"
     return len(pairs)
 
 

@@ -301,6 +301,32 @@ static void precision_casts_weights_and_activations_apart(void **state)
     model_free(m);
 }
 
+/* An export in 16 bits: what it computes in float32 is the network's own. */
+static void what_networks_cast_themselves_stays(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "bf16[8,16]");
+    model_weight(m, "w", "bf16[16,16]");
+    model_node(m, "MatMul", "0", "x w", "a", "");
+    model_node(m, "Cast", "1", "a", "b", "to=1");
+    model_node(m, "Relu", "2", "b", "y", "");
+    model_output(m, "y", "f32");
+    static const struct {
+        onv_precision precision;
+        uint64_t weights, activations;
+    } cases[] = {{ONV_PRECISION_AS_EXPORTED, 512, 1024},
+                 {ONV_PRECISION_BF16, 512, 1024},
+                 {ONV_PRECISION_FP16, 512, 1024},
+                 {ONV_PRECISION_FP32, 1024, 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_runtime_info r = with_precision(m, cases[i].precision);
+        assert_int_equal(r.weight_bytes, cases[i].weights);
+        assert_int_equal(r.activation_bytes, cases[i].activations);
+    }
+    model_free(m);
+}
+
 /* --- Levers ------------------------------------------------------------------------------------ */
 
 /* A scalar grows to 4 MiB (a), passes through two operators (b, c) and shrinks again. */
@@ -361,6 +387,7 @@ int main(void)
         cmocka_unit_test(handles_are_of_the_libraries_that_a_model_needs),
         cmocka_unit_test(workspaces_of_torch_are_allocated),
         cmocka_unit_test(precision_casts_weights_and_activations_apart),
+        cmocka_unit_test(what_networks_cast_themselves_stays),
         cmocka_unit_test(levers_are_computed),
     };
     return cmocka_run_group_tests_name("runtime.runtime", tests, NULL, NULL);

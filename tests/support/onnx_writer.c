@@ -32,6 +32,7 @@ struct model {
     char trace[512];  /* likewise */
     char classes[256];
     char call[256];
+    const char *rules;
 };
 
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
@@ -94,8 +95,8 @@ static int64_t parse_dtype(const char **type)
     static const struct {
         const char *name;
         int64_t number;
-    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},
-                 {"i8", 3},  {"u8", 2},   {"bool", 9}, {"str", 8}, {"u4", 21}};
+    } names[] = {{"f32", 1}, {"f16", 10}, {"f64", 11}, {"i64", 7}, {"i32", 6},  {"i8", 3},
+                 {"u8", 2},  {"bool", 9}, {"str", 8},  {"u4", 21}, {"bf16", 16}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t length = strlen(names[i].name);
         if (strncmp(*type, names[i].name, length) != 0) continue;
@@ -229,6 +230,20 @@ void model_float(model *m, const char *name, float value)
     put_tensor(m, name, 1, NULL, &value, sizeof value);
 }
 
+void model_weight_data(model *m, const char *name, const char *type, const void *data, size_t bytes)
+{
+    buffer tensor = {0};
+    int64_t dtype = parse_dtype(&type);
+    void *zeros = calloc(1, bytes);
+    assert_non_null(zeros);
+    each_dim(type, add_tensor_dim, &tensor);
+    put_number(&tensor, 2, dtype);
+    put_text(&tensor, 8, name);
+    put_field(&tensor, 9, data != NULL ? data : zeros, bytes);
+    put_message(current(m), 5, &tensor);
+    free(zeros);
+}
+
 /* --- Nodes ------------------------------------------------------------------------------------- */
 
 static void put_names(buffer *node, unsigned field, const char *names)
@@ -293,6 +308,24 @@ void model_role(model *m, const char *name, const char *role)
     put_message(current(m), 13, &info);
 }
 
+void model_rules(model *m, const char *rules)
+{
+    m->rules = rules;
+}
+
+void model_parameters(model *m, const char *names)
+{
+    char text[1024] = "\n# inputs\n";
+    size_t n = strlen(text);
+    for (size_t length; *names != '\0'; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        n += (size_t)snprintf(text + n, sizeof text - n, "p_%zu: PARAMETER target='%.*s'\n", n,
+                              (int)length, names);
+        if (n >= sizeof text) fail_msg("too many names");
+    }
+    put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
+}
+
 void model_node(model *m, const char *op_type, const char *name, const char *inputs,
                 const char *outputs, const char *attributes)
 {
@@ -318,7 +351,9 @@ void model_node(model *m, const char *op_type, const char *name, const char *inp
     if (m->classes[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.class_hierarchy", m->classes);
     if (m->trace[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.stack_trace", m->trace);
     if (m->call[0] != '\0') put_note(&node, 9, "pkg.torch.onnx.fx_node", m->call);
+    if (m->rules != NULL) put_note(&node, 9, "pkg.onnxscript.rewriter.rule_name", m->rules);
     m->source[0] = m->classes[0] = m->trace[0] = m->call[0] = '\0';
+    m->rules = NULL;
     put_message(current(m), 1, &node);
 }
 
@@ -365,13 +400,11 @@ void model_statement(model *m, unsigned number, const char *line)
              number, line);
 }
 
-void model_linear_call(model *m, const char *arguments)
+void model_call(model *m, const char *operation, const char *arguments)
 {
-    snprintf(
-        m->call, sizeof m->call,
-        "%%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = "
-        "(%s), kwargs = {})",
-        arguments);
+    snprintf(m->call, sizeof m->call,
+             "%%x : [num_users=1] = call_function[target=torch.ops.%s](args = (%s), kwargs = {})",
+             operation, arguments);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */

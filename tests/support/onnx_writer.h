@@ -41,7 +41,11 @@ void model_value_info(model *m, const char *name, const char *type);
 /* An initializer whose data is in a file that is not there. */
 void model_weight(model *m, const char *name, const char *type);
 
-/* The same as a Constant node. */
+/* The same with its elements, `bytes` of them; zeros where `data` is NULL. */
+void model_weight_data(model *m, const char *name, const char *type, const void *data,
+                       size_t bytes);
+
+/* A weight as a Constant node. */
 void model_constant(model *m, const char *name, const char *type);
 
 /* An int64 vector, inline; a scalar with model_int, a bool with model_bool, a float with model_float. */
@@ -72,11 +76,15 @@ void model_class(model *m, const char *module_class, const char *aten);
 void model_trace(model *m, const char *line);
 /* The same with what called that: a line of the model's own forward, and of a helper between. */
 void model_statement(model *m, unsigned number, const char *line);
-/* The call of PyTorch's linear layer that it was, with these arguments. */
-void model_linear_call(model *m, const char *arguments);
+/* PyTorch's call that it was, "aten.linear.default", with these arguments. */
+void model_call(model *m, const char *operation, const char *arguments);
 
 /* What it says an initializer is: "PARAMETER", "BUFFER". */
 void model_role(model *m, const char *name, const char *role);
+/* The next node came from these rules of the exporter's optimizer. */
+void model_rules(model *m, const char *rules);
+/* The graph's note of all parameters: names with a space between. */
+void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */
 const unsigned char *model_bytes(model *m, size_t *size);

@@ -1,0 +1,142 @@
+"""Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
+
+    python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, patches=N, stems=N
+    options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N
+
+layers=N: each layer of networks.json at N batches drawn from 1 to 128. varied=N: N layers of the fitted half with sizes,
+channels and batch changed at random. patches=N, stems=N: N patch embeddings (kernel = stride) and first layers (few
+channels) of random sizes.  --depthwise: also those that PyTorch computes without cuDNN.
+
+The first letter of an id says what the row is for: f fitted to; h held out (a layer that no fitted network has); t a layer that
+only the networks of scripts/export/trainees.py have, in neither half; v random, fitted to; p patches and stems, half and half
+(p fitted, q held out).  A network's half follows from its name, whatever its size.
+"""
+import argparse
+import hashlib
+import json
+import math
+import random
+
+TABLES = """alexnet convnext_tiny densenet121 efficientnet_b0 googlenet inception_v3 mnasnet1_0 mobilenet_v2 mobilenet_v3_large
+mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x1_0 squeezenet1_1 swin_t
+vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet""".split()
+BATCHES = [1, 2, 3, 4, 6, 8, 8, 12, 16, 16, 20, 24, 32, 32, 48, 64, 64, 128]
+SIDES = sorted({*range(4, 21), *(a << b for a in (5, 6, 7, 8, 9, 13, 15) for b in range(1, 7)), 27, 33, 35, 38, 41, 44, 65, 71, 75, 95,
+                100, 109, 113, 130, 147, 149, 150, 200, 256, 272, 299, 300, 380, 400, 512})
+CHANNELS = sorted({*range(1, 17), *range(16, 129, 4), *range(128, 513, 8), *range(512, 2049, 32), 2304, 2560, 3072})
+
+
+def half_of(name):
+    base = name.split("@")[0]
+    if base in TABLES:
+        return "t"
+    return "fh"[int(hashlib.md5(base.encode()).hexdigest(), 16) % 2]
+
+
+def distinct(networks):
+    """Layers by number, and the half of each: fitted before held out before those of the tables."""
+    halves = {}
+    for name in sorted(networks):
+        for row in networks[name]:
+            halves.setdefault(json.dumps(row), set()).add(half_of(name))
+    return [(json.loads(text), next(h for h in "fht" if h in halves[text])) for text in sorted(halves)]
+
+
+class Writer:
+    def __init__(self, options):
+        self.options, self.dtype = options, {"fp32": 0, "fp16": 2, "bf16": 9}[options.dtype]
+
+    def __call__(self, name, layer, batch):
+        transposed, rank, c, k, groups, in_dims, out_dims, *rest = layer
+        o = self.options
+        native = groups == c > 1 and not (transposed or o.channels_last or o.depthwise or self.dtype)
+        large = batch * max(c * math.prod(in_dims), k * math.prod(out_dims)) >= 2**30
+        if native or large or (o.channels_last and rank != 2):
+            return False
+        if transposed:  # the forward pass of one is the other's data gradient
+            c, k, in_dims, out_dims = k, c, out_dims, in_dims
+        for which in o.passes:
+            asked = {"f": "d", "d": "f", "w": "w"}[which] if transposed else which
+            print(f"{name}.{which}", asked, self.dtype, int(o.channels_last), int(not o.no_tf32), rank, batch, c, k, groups,
+                  *in_dims, *out_dims, *(n for dims in rest for n in dims))
+        return True
+
+
+def near(value, choices, factor):
+    fitting = [n for n in choices if value / factor <= n <= value * factor]
+    return random.choice(fitting) if fitting else max(1, int(value))
+
+
+def out_of(in_dims, kernel, stride, padding, dilation):
+    return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(in_dims, kernel, stride, padding, dilation)]
+
+
+def varied(layer):
+    transposed, rank, c, k, groups, in_dims, out_dims, *rest = layer
+    if transposed:
+        in_dims, c, k = out_dims, k, c
+    if groups == 1 and random.random() < .7:
+        was, same = c, c == k
+        c = near(c, CHANNELS, 2.2) if c > 4 else c
+        k = c if same and was > 4 and random.random() < .8 else near(k, CHANNELS, 2.2) if k > 4 else k
+    scale = random.choice([1, 1, .5, .7, 1.4, 2])
+    if len(set(in_dims)) == 1:
+        in_dims = [near(in_dims[0] * scale, SIDES, 1.35)] * rank
+    else:
+        in_dims = [max(1, round(n * scale)) if n > 16 else n for n in in_dims]
+    out_dims = out_of(in_dims, *rest)
+    if min(out_dims) < 1:
+        return None
+    return [False, rank, c, k, groups, in_dims, out_dims, *rest]
+
+
+def batch_of():
+    batch = min(128, max(1, round(2 ** random.uniform(0, 7))))
+    return 2 ** round(math.log2(batch)) if random.random() < .6 else batch
+
+
+def patch():
+    size = random.choice([2, 4, 4, 8, 8, 14, 16, 16, 16, 32])
+    cells = random.choice([4, 6, 7, 8, 12, 14, 14, 16, 16, 24, 27, 28, 32, 37, 48, 56, 64])
+    channels = random.choice([1, 3, 3, 3, 3, 4, 16, 96])
+    width = random.choice([32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 768, 768, 1024, 1280])
+    return [False, 2, channels, width, 1, [size * cells] * 2, [cells] * 2, [size] * 2, [size] * 2, [0, 0], [1, 1]]
+
+
+def stem():
+    kernel, stride = random.choice([(3, 2), (3, 2), (7, 2), (7, 2), (11, 4), (5, 2), (7, 4), (4, 2), (3, 1), (7, 1), (5, 1), (9, 1)])
+    padding = random.choice([kernel // 2, kernel // 2, 0, (kernel - 1) // 2])
+    side = [near(2 ** random.uniform(4.5, 9), SIDES, 1.2)] * 2
+    rest = [[kernel] * 2, [stride] * 2, [padding] * 2, [1, 1]]
+    out = out_of(side, *rest)
+    channels = random.choice([1, 1, 2, 3, 3, 3, 3, 4, 6, 8, 12])
+    width = random.choice([8, 16, 24, 32, 32, 40, 48, 64, 64, 64, 96, 128])
+    return [False, 2, channels, width, 1, side, out, *rest] if min(out) > 0 else None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks")
+    parser.add_argument("sets", nargs="+")
+    parser.add_argument("--dtype", default="fp32", choices=("fp32", "fp16", "bf16"))
+    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--no-tf32", action="store_true")
+    parser.add_argument("--depthwise", action="store_true")
+    parser.add_argument("--passes", default="fdw")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    random.seed(options.seed)
+    write, layers = Writer(options), distinct(json.load(open(options.networks))["nets"])
+    fitted = [layer for layer, half in layers if half == "f"]
+    for name, count in (text.split("=") for text in options.sets):
+        rows = 0
+        while name != "layers" and rows < int(count):
+            layer = varied(random.choice(fitted)) if name == "varied" else patch() if name == "patches" else stem()
+            letter = "v" if name == "varied" else "pq"[rows % 2]
+            rows += layer is not None and write(f"{letter}{name[0]}{rows}", layer, batch_of())
+        for number, (layer, half) in enumerate(layers if name == "layers" else []):
+            for batch in sorted(set(random.sample(BATCHES, int(count)))):
+                write(f"{half}{number}.{batch}", layer, batch)
+
+
+main()

@@ -1,0 +1,508 @@
+#!/usr/bin/env python3
+"""What people train with, measured: sharing among devices, LoRA, quantized weights, copies, the host, losses, checkpoints.
+
+    python scripts/export/sharing.py export DIR                        NETWORK.onnx, also in bfloat16
+    python scripts/export/sharing.py measure DIR [NAME...]             NAME.json, and NAME.csv: all that was allocated
+    python scripts/export/sharing.py table DIR --exe onnxvram          the table of docs/accuracy.md
+    python scripts/export/sharing.py replay DIR --exe onnxvram         NAME.csv through the allocator's model
+
+`measure` needs the CUDA build of PyTorch and a device; devices beyond the first are PyTorch's fake process group, so that
+no collective runs.  Quantized weights need bitsandbytes, LoRA needs peft, the fused loss Liger's kernels.  Under FSDP a
+network is made without memory, sharded, and then given its parts.  Figures are of the fifth iteration.
+"""
+
+import argparse
+import contextlib
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from default_trainees import difference, is_tensor, read  # noqa: E402
+
+UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
+         "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
+         "bert": r"model\.bert\.encoder\.layer\.\d+", "small_vit": r"encoder\.layers\.encoder_layer_\d+"}
+LORA = {"train_only": "*lora_*"}
+
+
+def cases():
+    """Name: (network, batch, optimizer, options of onnxvram)."""
+    fsdp, ddp = {"fsdp": True}, {"ddp": "copy"}
+    bf16, blocks = {"precision": "bf16"}, {"checkpoint": "blocks"}
+    chunked, fused = {"loss": "chunked-cross-entropy=8"}, {"loss": "fused-cross-entropy"}
+    rows = [
+        ("tower", 4, "adamw", {**ddp, "world": 4}), ("tower", 4, "adamw", {"ddp": "view", "world": 4}),
+        ("resnet18", 4, "adamw", {**ddp, "world": 4}), ("resnet18", 4, "adamw", {"ddp": "view", "world": 4}),
+        ("tower_wide", 8, "adamw", {**ddp, "world": 8}),
+        ("gpt2", 4, "momentum", {**ddp, "world": 8, "accumulate": 2}),
+        ("gpt2", 4, "momentum", {"ddp": "view", "world": 8, "accumulate": 2}),
+        ("tower_wide", 8, "adamw", {**fsdp, "world": 8}), ("gpt2", 4, "adamw", {**fsdp, "world": 8}),
+        ("llama", 4, "adamw", {**fsdp, "world": 8}), ("lora_llama", 4, "adamw", {**fsdp, "world": 4, **LORA}),
+        ("tower", 4, "adamw", {**fsdp, "world": 4, "accumulate": 2}),
+        ("resnet18", 8, "momentum", {**fsdp, "world": 4}),
+        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, **bf16, "master_weights": True}),
+        ("lora_llama", 4, "adamw", LORA), ("lora_llama", 4, "adamw", {**LORA, "weights": "nf4"}),
+        ("lora_llama", 4, "adamw", {**LORA, **bf16}),
+        ("lora_llama", 4, "adamw", {**LORA, **bf16, "weights": "nf4"}),
+        ("lora_llama", 4, "adamw", {**LORA, **bf16, "weights": "int8"}),
+        ("gpt2", 4, "adamw", {}), ("llama", 4, "adamw", {}), ("resnet18", 4, "adamw", {}),
+        ("tower_wide", 8, "adamw", {}),
+        ("gpt2", 4, "adamw", bf16), ("resnet18", 4, "adamw", bf16),
+        ("gpt2", 4, "adamw", {**bf16, "master_weights": True}),
+        ("gpt2", 4, "adamw", {**bf16, "master_weights": True, "accumulate": 2}),
+        ("gpt2", 4, "adamw", {"ema": True}), ("resnet18", 4, "momentum", {"ema": True}),
+        ("gpt2", 4, "adamw", {"offload": "optimizer"}), ("gpt2", 4, "adamw", {"offload": "gradients"}),
+        ("tower_wide", 8, "adamw", fused), ("tower_wide", 8, "adamw", {**fused, **bf16}),
+        ("tower_wide", 32, "sgd", fused), ("tower_wide", 32, "sgd", {**fused, **bf16}),
+        ("tower_wide", 8, "adamw", {"loss": "chunked-cross-entropy=4"}), ("tower_wide", 8, "adamw", chunked),
+        ("tower_wide", 32, "momentum", chunked), ("tower_wide", 32, "sgd", chunked),
+        ("tower_wide", 32, "sgd", {**chunked, **bf16}),
+        # together with checkpoints, and with one another
+        ("tower_wide", 32, "adamw", blocks), ("llama", 8, "adamw", blocks),
+        ("lora_llama", 8, "adamw", {**LORA, **blocks}), ("lora_llama", 8, "adamw", {**LORA, **blocks, "weights": "nf4"}),
+        ("tower_wide", 32, "adamw", {**fsdp, "world": 4, **blocks}), ("llama", 8, "adamw", {**fsdp, "world": 4, **blocks}),
+        ("tower_wide", 32, "adamw", {"offload": "optimizer", **blocks}),
+        ("tower_wide", 32, "adamw", {"offload": "gradients", **blocks}),
+        ("tower_wide", 8, "adamw", {**ddp, "world": 4, "offload": "optimizer"}),
+        ("tower_wide", 8, "adamw", {"ddp": "view", "world": 4, "offload": "optimizer"}),
+        ("tower_wide", 8, "adamw", {**fsdp, "world": 4, "offload": "gradients"}),
+        # measured once
+        ("bert", 8, "adamw", {**fsdp, "world": 4}), ("bert", 8, "adamw", {**fsdp, "world": 4, **blocks}),
+        ("bert", 8, "adamw", {**fsdp, "world": 2, "offload": "gradients"}),
+        ("bert", 8, "momentum", {"ddp": "view", "world": 4, "accumulate": 2}),
+        ("small_vit", 16, "momentum", {**fsdp, "world": 8}), ("small_vit", 16, "adamw", {**bf16, "ema": True}),
+        ("small_vit", 16, "adamw", {"offload": "gradients", **blocks}),
+    ]
+    return {name_of(row): row for row in rows}
+
+
+def name_of(row):
+    network, batch, optimizer, options = row
+    return "-".join([network, str(batch), optimizer, *(f"{k}" if v is True else f"{k}={v}" for k, v in options.items()
+                                                       if k != "train_only")])
+
+
+def networks():
+    """Name: how it is made, what it is fed with."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    import trainees
+
+    class Block(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            return x + self.down(F.gelu(self.up(self.norm(x))))
+
+    class Tower(nn.Module):
+        def __init__(self, width, blocks, words):
+            super().__init__()
+            self.embed = nn.Embedding(words, width)
+            self.blocks = nn.ModuleList(Block(width) for _ in range(blocks))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+        def body(self, x):
+            x = self.embed(x)
+            for block in self.blocks:
+                x = block(x)
+            return self.norm(x)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    def llama():
+        from transformers import LlamaConfig, LlamaForCausalLM
+        return trainees.Logits(LlamaForCausalLM(LlamaConfig(
+            vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4,
+            num_key_value_heads=2, use_cache=False, attn_implementation="eager", pad_token_id=0, bos_token_id=0,
+            eos_token_id=0)))
+
+    def lora_llama():
+        from peft import LoraConfig, get_peft_model
+        network = llama()
+        network.model = get_peft_model(network.model, LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"]))
+        return network
+
+    def tokens(length):
+        return lambda batch, device: torch.zeros(batch, length, dtype=torch.int64, device=device)
+
+    def of_trainees(name):
+        return trainees.TRAINEES[name].make, trainees.TRAINEES[name].inputs
+
+    return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
+            "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
+            **{name: of_trainees(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
+
+
+# --- export -------------------------------------------------------------------------------------------
+
+
+def export(folder):
+    import torch
+    for name, (make, inputs) in networks().items():
+        for suffix, dtype in (("", torch.float32), (".bf16", torch.bfloat16)):
+            path = os.path.join(folder, name + suffix + ".onnx")
+            if os.path.exists(path):
+                continue
+            torch.manual_seed(0)
+            model = make().train()
+            with torch.no_grad():  # equal parameters would be written once
+                for p in model.parameters():
+                    trained = p.requires_grad
+                    p.requires_grad_(False)
+                    p += 1e-3 * torch.randn_like(p)
+                    p.requires_grad_(trained)
+            x = inputs(3, "cpu")
+            x = x.to(dtype) if x.is_floating_point() else x
+            torch.onnx.export(model.to(dtype), (x,), path, dynamo=True, external_data=False, input_names=["input"],
+                              dynamic_shapes=({0: "batch"},), verbose=False)
+            print(path, flush=True)
+
+
+# --- measure ------------------------------------------------------------------------------------------
+
+
+def quantize(model, how):
+    """As transformers replaces frozen linear layers: all but the head and those of the adapters."""
+    import bitsandbytes as bnb
+    from torch import nn
+    for module in list(model.modules()):
+        for name, old in list(module.named_children()):
+            frozen = type(old) is nn.Linear and not any(p.requires_grad for p in old.parameters())
+            if not frozen or name == "lm_head":
+                continue
+            size, bias = (old.in_features, old.out_features), old.bias is not None
+            if how == "nf4":
+                new = bnb.nn.Linear4bit(*size, bias=bias, compute_dtype=old.weight.dtype, compress_statistics=True,
+                                        quant_type="nf4")
+                new.weight = bnb.nn.Params4bit(old.weight.data, requires_grad=False, quant_type="nf4",
+                                               compress_statistics=True, module=new)
+            else:
+                new = bnb.nn.Linear8bitLt(*size, bias=bias, has_fp16_weights=False, threshold=6.0)
+                new.weight = bnb.nn.Int8Params(old.weight.data, requires_grad=False, has_fp16_weights=False)
+            if bias:
+                new.bias = old.bias
+            setattr(module, name, new)
+
+
+def checkpoint_units(model, pattern):
+    from torch.utils.checkpoint import checkpoint
+    for name, module in model.named_modules():
+        if re.fullmatch(pattern, name):
+            module.forward = lambda *a, run=module.forward, **k: checkpoint(run, *a, use_reentrant=False, **k)
+
+
+def shard(model, pattern, options):
+    import torch
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+    how = {}
+    if options.get("precision"):
+        how["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    if options.get("offload"):
+        how["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    for name, module in model.named_modules():
+        if re.fullmatch(pattern, name):
+            fully_shard(module, **how)
+    fully_shard(model, **how)
+
+
+class Step:
+    """The optimizer, where its options have it."""
+
+    def __init__(self, model, name, options):
+        import torch
+        make = {"sgd": lambda p: torch.optim.SGD(p, lr=0.1), "adamw": torch.optim.AdamW,
+                "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)}[name]
+        self.own = [p for p in model.parameters() if p.requires_grad]
+        self.copies, self.where = None, options.get("offload") if "fsdp" not in options else None
+        if self.where:
+            self.copies = [p.detach().cpu() for p in self.own]
+        elif options.get("master_weights") and "fsdp" not in options:
+            self.copies = [p.detach().clone().float() for p in self.own]
+        self.optimizer = make(self.own if self.copies is None else self.copies)
+        if self.where == "gradients":
+            for p, copy in zip(self.own, self.copies):
+                p.register_post_accumulate_grad_hook(lambda p, copy=copy: self.take(p, copy))
+
+    @staticmethod
+    def take(p, copy):
+        grad = p.grad.to(copy.device, copy.dtype)
+        copy.grad = grad if copy.grad is None else copy.grad + grad
+        p.grad = None
+
+    def zero(self):
+        for p in self.own:
+            p.grad = None
+        self.optimizer.zero_grad()
+
+    def run(self):
+        import torch
+        if self.copies is not None and self.where != "gradients":
+            for p, copy in zip(self.own, self.copies):
+                if self.where:
+                    copy.grad = p.grad.cpu()
+                else:
+                    self.take(p, copy)
+        self.optimizer.step()
+        if self.copies is None:
+            return
+        with torch.no_grad():
+            for p, copy in zip(self.own, self.copies):
+                p.copy_(copy)
+        self.optimizer.zero_grad()
+
+
+def fused_loss(model, inputs, state):
+    """Liger's, whose kernels no device compiles here."""
+    import torch
+    from liger_kernel.ops import fused_linear_cross_entropy as fused
+
+    class NoKernel:
+        def __getitem__(self, grid):
+            return lambda *a, **k: None
+
+    fused.liger_cross_entropy_kernel = fused.element_mul_kernel = NoKernel()
+    hidden = model.body(inputs)
+    hidden = hidden.reshape(-1, hidden.shape[-1])
+    state.setdefault("targets", torch.zeros(hidden.shape[0], dtype=torch.int64, device=hidden.device))
+    return fused.LigerFusedLinearCrossEntropyFunction.apply(hidden, model.head.weight, state["targets"])[0]
+
+
+def chunked_loss(model, inputs, state, chunks):
+    """The linear layer and the loss of some rows after another."""
+    import torch
+    from torch.nn import functional as F
+    hidden = model.body(inputs)
+    hidden = hidden.reshape(-1, hidden.shape[-1])
+    state.setdefault("targets", torch.zeros(hidden.shape[0], dtype=torch.int64, device=hidden.device))
+    total = 0.0
+    for rows, targets in zip(hidden.chunk(chunks), state["targets"].chunk(chunks)):
+        total = total + F.cross_entropy(model.head(rows).float(), targets, reduction="sum")
+    return total / hidden.shape[0]
+
+
+def pass_of(model, inputs, options, state):
+    import trainees
+    loss = options.get("loss", "")
+    if loss.startswith("fused"):
+        state["loss"] = fused_loss(model, inputs, state)
+    elif loss.startswith("chunked"):
+        state["loss"] = chunked_loss(model, inputs, state, int(loss.partition("=")[2]))
+    else:
+        state["output"] = model(inputs)
+        if "targets" not in state:
+            state["targets"] = trainees.targets_of(state["output"])
+        state["loss"] = trainees.loss_of(state["output"], state["targets"])
+
+
+def build(row):
+    """The network on the device as the options have it, and its input."""
+    import torch
+    import torch.distributed as dist
+    name, batch, _, options = row
+    make, inputs = networks()[name]
+    if "world" in options:
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=options["world"])
+    torch.manual_seed(0)
+    low = torch.bfloat16 if options.get("precision") else None
+    with torch.device("meta") if "fsdp" in options else contextlib.nullcontext():
+        model = make().train()
+    if "checkpoint" in options:
+        checkpoint_units(model, UNITS[name])
+    if "fsdp" in options:
+        shard(model, UNITS[name], options)
+        model.to_empty(device="cpu" if "offload" in options else "cuda")
+        for module in model.modules():
+            for key, buffer in module._buffers.items():  # numbers of positions, which are looked up, among them
+                module._buffers[key] = buffer if buffer is None else torch.zeros_like(buffer, device="cuda")
+        low = None
+    else:
+        if low:
+            model = model.to(low)
+        if "weights" in options:
+            quantize(model, options["weights"])
+        model = model.cuda()
+    x = inputs(batch, "cuda")
+    if low and x.is_floating_point():
+        x = x.to(low)
+    if "ddp" in options:
+        model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=options["ddp"] == "view")
+
+        def all_reduce(state, bucket):
+            done = torch.futures.Future()
+            done.set_result(bucket.buffer())
+            return done
+
+        model.register_comm_hook(None, all_reduce)
+    return model, x
+
+
+def measure(base, row):
+    import torch
+    _, _, optimizer, options = row
+    history = {"enabled": "all", "context": "alloc", "stacks": "all", "max_entries": 2000000}
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.cuda.memory._record_memory_history(**history)
+    model, x = build(row)
+    average = None
+    if options.get("ema"):
+        from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+        average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
+    step, state, passes = Step(model, optimizer, options), {}, options.get("accumulate", 1)
+
+    def iterate():
+        step.zero()
+        for i in range(passes):
+            waits = "ddp" in options and i + 1 < passes
+            with model.no_sync() if waits else contextlib.nullcontext():
+                pass_of(model, x, options, state)
+                state["loss"].backward()
+        step.run()
+        if average is not None:
+            average.update_parameters(model)
+
+    for _ in range(4):
+        torch.cuda.reset_peak_memory_stats()
+        iterate()
+    stats = torch.cuda.memory_stats()
+    first = len(torch.cuda.memory._snapshot()["device_traces"][0])
+    held = stats["requested_bytes.all.current"]
+    iterate()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    write_trace(base + ".csv", events)
+    live, now, most = {}, 0, 0
+    for event in events[first:]:
+        if event["action"] == "alloc":
+            live[event["addr"]] = event["size"] if is_tensor(event) else 0
+            now += live[event["addr"]]
+            most = max(most, now)
+        elif event["action"] == "free_completed":
+            now -= live.pop(event["addr"], event["size"])
+    return {"tensors": held + most, "allocated": stats["allocated_bytes.all.peak"],
+            "reserved": stats["reserved_bytes.all.peak"], "ever_reserved": most_reserved(events)}
+
+
+def most_reserved(events):
+    now = most = 0
+    for event in events:
+        now += {"segment_alloc": 1, "segment_free": -1}.get(event["action"], 0) * event["size"]
+        most = max(most, now)
+    return most
+
+
+def write_trace(path, events):
+    """What `onnxvram simulate` reads; streams are numbered as they come."""
+    streams, ids = {0: 0}, {}
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        for i, event in enumerate(events):
+            if event["action"] == "alloc":
+                ids[event["addr"]] = i
+                stream = streams.setdefault(event["stream"], len(streams))
+                out.writerow(["alloc", i, event["size"], 0, "", stream])
+            elif event["action"] == "free_completed":
+                out.writerow(["free", ids.pop(event["addr"])])
+
+
+# --- compare ------------------------------------------------------------------------------------------
+
+
+def arguments_of(options):
+    result = []
+    for key, value in options.items():
+        flag = "--" + key.replace("_", "-")
+        if value is True:
+            result.append(flag)
+        else:
+            result += [f"{flag}={value}"] if key == "ddp" else [flag, str(value)]
+    return result
+
+
+def predicted(exe, folder, row):
+    name, batch, optimizer, options = row
+    low = options.get("precision") and "fsdp" not in options
+    low_path = os.path.join(folder, name + ".bf16.onnx")
+    path = low_path if low and os.path.exists(low_path) else os.path.join(folder, name + ".onnx")
+    run = subprocess.run([exe, path, "-b", str(batch), "--train", optimizer, "--attention", "math",
+                          *arguments_of(options), "--json"], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        return run.stderr.strip().splitlines()[-1]
+    training = json.loads(run.stdout)["models"][0]["training"]
+    return {"tensors": training["peak_bytes"], "allocated": training["allocated_peak_bytes"],
+            "reserved": training["reserved_peak_bytes"]}
+
+
+def line(exe, folder, name, row):
+    measured, ours = read(os.path.join(folder, name + ".json")), predicted(exe, folder, row)
+    options = " ".join(arguments_of(row[3])) or "-"
+    head = f"| {row[0]} | {row[1]} | {row[2]} | `{options}` |"
+    if measured is None:
+        return f"{head} not measured |"
+    if isinstance(ours, str):
+        return f"{head} {ours} |"
+    kinds = ("tensors", "allocated", "reserved")
+    return f"{head} {measured['tensors']:,} | " + " | ".join(difference(ours[k], measured[k]) for k in kinds) + " |"
+
+
+def replay(exe, folder, name):
+    """What the allocator's model reserves for the requests that were recorded."""
+    measured = read(os.path.join(folder, name + ".json"))
+    if measured is None:
+        return f"| {name} | not measured |"
+    run = subprocess.run([exe, "simulate", os.path.join(folder, name + ".csv"), "--runtime", "torch", "--header"], capture_output=True,
+                         text=True, check=True)
+    figures = dict(zip(*(text.split(",") for text in run.stdout.splitlines()[-2:])))
+    return f"| {name} | {measured['ever_reserved']:,} | {difference(int(figures['reserved_peak']), measured['ever_reserved'])} |"
+
+
+def in_a_process(base, row):
+    """What a measurement before leaves on the device would count."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            result = measure(base, row)
+            with open(base + ".json", "w") as file:
+                json.dump(result, file)
+            print(os.path.basename(base), result, flush=True)
+            status = 0
+        except Exception as error:  # noqa: BLE001: the other measurements go on
+            print(os.path.basename(base), "failed:", repr(error)[:300], flush=True)
+        os._exit(status)
+    os.waitpid(child, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("export", "measure", "table", "replay"))
+    parser.add_argument("folder")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--exe", default="onnxvram")
+    arguments = parser.parse_args()
+    if arguments.what == "export":
+        return export(arguments.folder)
+    table = cases()
+    for name in arguments.names or table:
+        base = os.path.join(arguments.folder, name)
+        if arguments.what == "table":
+            print(line(arguments.exe, arguments.folder, name, table[name]), flush=True)
+        elif arguments.what == "replay":
+            print(replay(arguments.exe, arguments.folder, name), flush=True)
+        elif not os.path.exists(base + ".json"):
+            in_a_process(base, table[name])
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+/* Training under torch.compile: what AOTAutograd's partition keeps, and what the step then takes.
+ *
+ * The network is compiled in one graph, the loss is not. Saved is what the partition (min_cut.h) of the
+ * joint graph (joint.h) keeps. The peak is that of the eager program with these tensors kept in place of
+ * those that operations of eager PyTorch save, each until the last operation of backward that needs it:
+ * results that a compiled kernel never writes still stand there, and what backward computes again takes
+ * nothing.
+ */
+#ifndef ONV_CKPT_COMPILE_H
+#define ONV_CKPT_COMPILE_H
+
+#include "eager/program.h"
+#include "graph/liveness.h"
+
+typedef struct onv_compiled_tensor {
+    uint64_t bytes;
+    const char *operation; /* PyTorch's name of what makes it, of the tape; NULL: an input */
+    onv_node_id node;      /* ONV_NO_NODE: an input */
+    onv_value_id value;    /* that it is of; ONV_NO_VALUE: of none */
+} onv_compiled_tensor;
+
+typedef struct onv_compiled {
+    double budget;
+    uint64_t saved_activation_bytes; /* of the network, and what the loss saves */
+    uint64_t recomputed_macs;
+    uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
+    uint64_t peak_bytes;
+    const onv_compiled_tensor *saved; /* by the network; in the model's arena */
+    uint32_t n_saved;
+} onv_compiled;
+
+/* Requires what onv_eager_lower does. What makes the result less than exact goes on the model's list of
+ * diagnostics. The result is in the model's arena. */
+onv_status onv_compile_training(onv_model *model, const onv_live *live, const bool *is_host,
+                                const onv_train_options *options, double budget,
+                                const onv_compiled **result, onv_error *err);
+
+#endif

@@ -1,0 +1,289 @@
+/* Second runs of what backward needs and nothing else.
+ *
+ *   segment   [ a  b  c  d ]     c saves b's result; d's result goes out, nobody inside saves it
+ *   again     [ a  b       ]     b again for c, a again for b
+ *             [    b       ]     a's result was kept: so a does not run, nor what comes before it
+ *
+ * Unlike torch.utils.checkpoint, which runs all of a segment up to the last thing to save, a pruned
+ * frame runs an operation again only if its result is saved in the segment itself, is needed for
+ * such a result, or for the inputs of an inner frame. It holds those inputs alone that this takes, and
+ * lets them go after its second run, when inner frames hold what they need. Results of operations that
+ * are kept (onv_train_options) are held like inputs, by the innermost frame around the operation. */
+#include <string.h>
+
+#include "eager/simulation.h"
+
+/* --- What runs again --------------------------------------------------------------------------- */
+
+typedef struct pruner {
+    onv_simulation *s;
+    const uint32_t *made_by;
+    uint32_t *needed; /* by storage: 1 + the frame whose second run needs it */
+    bool *is_used;    /* by operation: some second run takes its result as kept */
+} pruner;
+
+static bool counts(const onv_simulation *s, uint32_t storage)
+{
+    return !onv_sim_is_permanent(s, storage) && !s->eager->storages.at[storage].is_cached;
+}
+
+static void need(pruner *p, uint32_t self, uint32_t storage)
+{
+    if (counts(p->s, storage)) p->needed[storage] = self + 1;
+}
+
+static bool makes(const pruner *p, uint32_t op, uint32_t storage)
+{
+    return p->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
+}
+
+/* What its own backward saves of an operation of the frame; true where the operation makes it for that
+ * alone. */
+static bool need_saved(pruner *p, uint32_t self, const onv_eager_op *op)
+{
+    bool has_extra = false;
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        bool is_extra = p->s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA;
+        has_extra |= is_extra;
+        if (!is_extra) need(p, self, op->saved[k]);
+    }
+    return has_extra;
+}
+
+static void visit(pruner *p, uint32_t self, uint32_t i)
+{
+    onv_simulation *s = p->s;
+    const onv_eager_op *op = &s->eager->ops.at[i];
+    bool runs = s->frame_of[i] == self && need_saved(p, self, op);
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t out = onv_sim_storage(s, op->out[k]);
+        if (p->needed[out] != self + 1 || !makes(p, i, out)) continue;
+        runs = true;
+        if (!op->in_place || s->is_kept[i]) p->needed[out] = 0;
+    }
+    if (runs && s->is_kept[i]) {
+        p->is_used[i] = true;
+        return;
+    }
+    s->frames[self].runs[i - s->frames[self].first_op] = runs;
+    for (uint32_t k = 0; k < op->n_in && runs; k++)
+        need(p, self, onv_sim_storage(s, op->in[k].tensor));
+}
+
+static void need_inputs_of(pruner *p, uint32_t self, uint32_t inner)
+{
+    const onv_frame *frame = &p->s->frames[inner];
+    for (uint32_t k = 0; k < frame->n_inputs; k++) need(p, self, frame->inputs[k]);
+}
+
+/* What is still needed where the frame begins. */
+static onv_status take_inputs(pruner *p, uint32_t self, onv_error *err)
+{
+    onv_simulation *s = p->s;
+    onv_frame *frame = &s->frames[self];
+    uint32_t most = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+            const onv_eager_op *op = &s->eager->ops.at[i];
+            for (uint32_t k = 0; k < op->n_in; k++) {
+                uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+                if (p->needed[in] != self + 1) continue;
+                if (pass == 0) {
+                    most++;
+                    continue;
+                }
+                p->needed[in] = 0;
+                frame->inputs[frame->n_inputs++] = in;
+            }
+        }
+        if (pass == 1) break;
+        frame->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
+        frame->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
+        if (frame->inputs == NULL || frame->input_rows == NULL) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+/* Inner frames come behind the ones around them, and are done before. */
+static onv_status prune(pruner *p, uint32_t self, uint32_t *last_child, uint32_t *before,
+                        onv_error *err)
+{
+    onv_simulation *s = p->s;
+    onv_frame *frame = &s->frames[self];
+    uint32_t inner = last_child[self];
+    frame->runs = ONV_ARENA_ARRAY(&s->arena, bool, (size_t)frame->last_op - frame->first_op + 1);
+    if (frame->runs == NULL) return onv_fail_memory(err);
+    for (uint32_t i = frame->last_op + 1; i-- > frame->first_op;) {
+        visit(p, self, i);
+        for (; inner != ONV_NO_FRAME && s->frames[inner].first_op == i; inner = before[inner])
+            need_inputs_of(p, self, inner);
+    }
+    return take_inputs(p, self, err);
+}
+
+static onv_status mark_kept(onv_simulation *s, onv_error *err)
+{
+    for (uint32_t k = 0; k < s->options->n_kept_ops; k++) {
+        uint32_t op = s->options->kept_ops[k];
+        if (op >= s->eager->first_loss_op || s->frame_of[op] == ONV_NO_FRAME)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "operation %u, which is to be kept, is in no segment", op);
+        /* What overwrites its input and copies it does so for its backward alone. */
+        s->is_kept[op] = !(s->eager->ops.at[op].in_place && s->eager->ops.at[op].extras_first);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err)
+{
+    size_t n_ops = s->eager->ops.count, n_storages = s->eager->storages.count;
+    pruner p = {.s = s, .made_by = made_by};
+    p.needed = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
+    p.is_used = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
+    s->is_kept = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
+    s->kept_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
+    uint32_t *last_child = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_frames);
+    uint32_t *before = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_frames);
+    if (s->arena.failed) return onv_fail_memory(err);
+    ONV_TRY(mark_kept(s, err));
+    for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
+    for (uint32_t i = 0; i < s->n_frames; i++) {
+        uint32_t parent = s->frames[i].parent;
+        last_child[i] = before[i] = ONV_NO_FRAME;
+        if (parent == ONV_NO_FRAME) continue;
+        before[i] = last_child[parent];
+        last_child[parent] = i;
+    }
+    for (uint32_t i = s->n_frames; i-- > 0;) ONV_TRY(prune(&p, i, last_child, before, err));
+    memcpy(s->is_kept, p.is_used, n_ops * sizeof *p.is_used);
+    for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
+        s->options->is_kept_used[k] = p.is_used[s->options->kept_ops[k]];
+    return ONV_OK;
+}
+
+/* --- What is kept ------------------------------------------------------------------------------ */
+
+static void keep(onv_simulation *s, uint32_t storage)
+{
+    if (!counts(s, storage) || s->kept_row[storage] != ONV_NO_ROW) return;
+    s->kept_row[storage] = s->row_of[storage];
+    onv_sim_hold(s, s->row_of[storage]);
+}
+
+void onv_keep_results(onv_simulation *s, uint32_t index)
+{
+    if (s->is_kept == NULL || !s->is_kept[index]) return;
+    const onv_eager_op *op = &s->eager->ops.at[index];
+    for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]));
+    for (uint32_t k = 0; k < op->n_saved; k++)
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) keep(s, op->saved[k]);
+}
+
+static void drop(onv_simulation *s, uint32_t storage)
+{
+    onv_sim_release(s, s->kept_row[storage]);
+    s->kept_row[storage] = ONV_NO_ROW;
+}
+
+void onv_drop_results(onv_simulation *s, const onv_frame *frame, uint32_t self)
+{
+    if (s->is_kept == NULL) return;
+    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        if (!s->is_kept[i] || (self != ONV_NO_FRAME && s->frame_of[i] != self)) continue;
+        for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
+        for (uint32_t k = 0; k < op->n_saved; k++) drop(s, op->saved[k]);
+    }
+}
+
+/* --- Running again ----------------------------------------------------------------------------- */
+
+static void touch(onv_simulation *s, uint32_t storage, uint32_t op)
+{
+    if (onv_sim_is_permanent(s, storage)) return;
+    s->row_of[storage] = ONV_NO_ROW;
+    s->again_use[storage] = op;
+}
+
+static void prepare(onv_simulation *s, const onv_frame *frame, uint32_t self)
+{
+    uint32_t next = self + 1;
+    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        bool own = s->frame_of[i] == self, runs = frame->runs[i - frame->first_op];
+        for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
+            for (uint32_t k = 0; k < s->frames[next].n_inputs; k++)
+                if (s->frames[next].parent == self) touch(s, s->frames[next].inputs[k], i);
+        for (uint32_t k = 0; k < op->n_in && runs; k++)
+            touch(s, onv_sim_storage(s, op->in[k].tensor), i);
+        for (uint32_t k = 0; k < op->n_out && (runs || s->is_kept[i]); k++)
+            touch(s, onv_sim_storage(s, op->out[k]), i);
+        for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i);
+    }
+    for (uint32_t k = 0; k < frame->n_inputs; k++) {
+        s->row_of[frame->inputs[k]] = frame->input_rows[k];
+        s->again_use[frame->inputs[k]] = ONV_NO_OP;
+    }
+}
+
+/* A result that was kept gets its name again. */
+static void name_kept(onv_simulation *s, uint32_t storage)
+{
+    if (!counts(s, storage) || s->row_of[storage] != ONV_NO_ROW) return;
+    s->row_of[storage] = s->kept_row[storage];
+    onv_sim_hold(s, s->row_of[storage]);
+}
+
+/* An operation that does not run: what it saves is there, or is kept. */
+static void pass_by(onv_simulation *s, uint32_t i, bool own)
+{
+    const onv_eager_op *op = &s->eager->ops.at[i];
+    for (uint32_t k = 0; k < op->n_out && s->is_kept[i]; k++)
+        name_kept(s, onv_sim_storage(s, op->out[k]));
+    for (uint32_t k = 0; k < op->n_saved && s->is_kept[i] && own; k++)
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
+            name_kept(s, op->saved[k]);
+    if (own) {
+        onv_sim_cast_again(s, op);
+        onv_sim_save(s, i);
+        onv_sim_drop_extras(s, op);
+    }
+    for (uint32_t k = 0; k < op->n_in; k++)
+        onv_sim_let_go(s, onv_sim_storage(s, op->in[k].tensor), i, s->again_use);
+    for (uint32_t k = 0; k < op->n_out; k++)
+        onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), i, s->again_use);
+}
+
+static void forget(onv_simulation *s, const onv_frame *frame)
+{
+    for (uint32_t k = 0; k < frame->n_inputs; k++) s->row_of[frame->inputs[k]] = ONV_NO_ROW;
+    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+            uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
+            uint32_t storage = onv_sim_storage(s, tensor);
+            if (onv_sim_is_permanent(s, storage)) continue;
+            onv_sim_release(s, s->row_of[storage]);
+            s->row_of[storage] = ONV_NO_ROW;
+        }
+    }
+}
+
+void onv_run_pruned(onv_simulation *s, uint32_t self)
+{
+    const onv_frame *frame = &s->frames[self];
+    uint32_t next = self + 1;
+    prepare(s, frame, self);
+    for (uint32_t i = frame->first_op; i <= frame->last_op && !s->failed; i++) {
+        for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
+            if (s->frames[next].parent == self) onv_frame_enter(s, &s->frames[next]);
+        /* What autograd has passed already needs nothing any more. */
+        bool own = i <= s->backward_at && s->frame_of[i] == self;
+        if (frame->runs[i - frame->first_op])
+            onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
+        else
+            pass_by(s, i, own);
+    }
+    forget(s, frame);
+    onv_drop_results(s, frame, self);
+}

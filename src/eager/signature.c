@@ -1,0 +1,233 @@
+/* The parameters that the exporter lists, and where the file has them.
+ *
+ * Most stand in the file under their names, or are read where a module takes its weight or its bias. What
+ * is left over, and a constant that the export computed and a module reads, belong together where the
+ * name is that of an attribute of this module, or of a module in it: `-exp(self.A_log)`. A bias without a tensor
+ * was one of zeros, which exporters drop. Names that nothing explains are reported. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/lower.h"
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static size_t find(const onv_lowering *l, const char *name)
+{
+    const char **at = l->n_listed == 0
+                          ? NULL
+                          : bsearch(&name, l->listed, l->n_listed, sizeof *l->listed, by_text);
+    return at == NULL ? SIZE_MAX : (size_t)(at - l->listed);
+}
+
+/* The name of the module's attribute, where it is listed; SIZE_MAX: it is not. */
+static size_t find_attribute(const onv_lowering *l, const char *module, const char *attribute)
+{
+    char name[1024];
+    int length =
+        snprintf(name, sizeof name, "%s%s%s", module, module[0] != '\0' ? "." : "", attribute);
+    return length < (int)sizeof name ? find(l, name) : SIZE_MAX;
+}
+
+static void explain(onv_lowering *l, size_t i)
+{
+    if (i != SIZE_MAX) l->explained[i] = true;
+}
+
+/* The first listed name that is not before `text`. */
+static size_t lower_bound(const onv_lowering *l, const char *text)
+{
+    size_t low = 0, high = l->n_listed;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(l->listed[middle], text) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* How many modules are between the module and the attribute of that name; UINT32_MAX: it is not inside. */
+static uint32_t depth_in(const char *name, const char *module)
+{
+    size_t length = strlen(module);
+    uint32_t depth = 0;
+    if (length > 0 && (strncmp(name, module, length) != 0 || name[length] != '.'))
+        return UINT32_MAX;
+    for (const char *at = name + length + (length > 0); (at = strchr(at, '.')) != NULL; at++)
+        depth++;
+    return depth;
+}
+
+/* Attributes of one module that are looked at. */
+enum { MAX_ATTRIBUTES = 4096 };
+
+/* Those of a module, and of all in it: [first, end) without gaps, but for modules whose names go on. */
+static void find_inside(const onv_lowering *l, const char *module, size_t *first, size_t *end)
+{
+    size_t length = strlen(module);
+    *first = lower_bound(l, module);
+    *end = *first;
+    while (*end < l->n_listed && *end - *first < MAX_ATTRIBUTES &&
+           strncmp(l->listed[*end], module, length) == 0)
+        ++*end;
+}
+
+static void explain_modules(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->values.count; i++)
+        if (l->model->values.at[i].tensor != NULL) explain(l, find(l, l->model->values.at[i].name));
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->scope == NULL || node->scope[0] == '\0') continue;
+        if (node->source_op != NULL && strstr(node->source_op, "batch_norm") != NULL) {
+            explain(l, find_attribute(l, node->scope, "weight"));
+            explain(l, find_attribute(l, node->scope, "bias"));
+        }
+        if (!onv_node_is_recurrent(node)) continue; /* whose weights are joined */
+        size_t first, end;
+        find_inside(l, node->scope, &first, &end);
+        for (size_t k = first; k < end; k++)
+            if (depth_in(l->listed[k], node->scope) != UINT32_MAX) l->explained[k] = true;
+    }
+}
+
+static const char *last_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
+
+/* A name that nothing explains: best of the module itself, and one that is called as the module would
+ * call what the operation takes there. */
+static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
+{
+    size_t best = SIZE_MAX, first, end;
+    uint32_t best_rank = UINT32_MAX;
+    bool wants_bias = strcmp(read->slot, "bias") == 0;
+    find_inside(l, read->scope, &first, &end);
+    for (size_t i = first; i < end; i++) {
+        const char *name = last_part(l->listed[i]);
+        bool is_free = !l->explained[i] && !l->waits[i];
+        uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
+        if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
+        bool is_bias = strstr(name, "bias") != NULL;
+        uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
+        if (rank >= best_rank) continue;
+        best = i;
+        best_rank = rank;
+    }
+    return best;
+}
+
+/* The bias beside a weight "conv.weight" is that of an operation without one. */
+static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
+{
+    char name[1024];
+    size_t length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    static const char weight[] = "weight";
+    if (length < sizeof weight || length >= sizeof name) return;
+    length -= sizeof weight - 1;
+    if (strcmp(read->parameter + length, weight) != 0) return;
+    snprintf(name, sizeof name, "%.*sbias", (int)length, read->parameter);
+    size_t at = find(l, name);
+    if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
+}
+
+static void name_exactly(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->reads.count; i++) {
+        onv_weight_read *read = &l->reads.at[i];
+        const onv_value *value = &l->model->values.at[read->value];
+        size_t at = find_attribute(l, read->scope, read->slot);
+        if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        if (at == SIZE_MAX) continue;
+        l->explained[at] = true;
+        read->parameter = l->listed[at];
+    }
+}
+
+static void name_the_rest(onv_lowering *l, onv_weight_role role)
+{
+    for (size_t i = 0; i < l->reads.count; i++) {
+        onv_weight_read *read = &l->reads.at[i];
+        if (i > 0 && onv_weight_same_owner(read, read - 1)) {
+            if (read->parameter == NULL) read->parameter = read[-1].parameter;
+            continue;
+        }
+        if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
+        size_t at = find_left(l, read);
+        if (at == SIZE_MAX) continue;
+        l->explained[at] = true;
+        if (role != ONV_WEIGHT_IS_NUMBER) read->parameter = l->listed[at];
+    }
+}
+
+onv_status onv_signature_prepare(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_arena *arena = &l->model->arena;
+    l->n_listed = l->options->as_exported ? 0 : model->n_parameters;
+    if (l->n_listed == 0) return ONV_OK;
+    l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
+    l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
+    l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
+    if (l->listed == NULL || l->explained == NULL || l->waits == NULL)
+        return onv_fail_memory(l->err);
+    qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
+    explain_modules(l);
+    name_exactly(l);
+    name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
+    for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
+    name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
+    name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
+    return ONV_OK;
+}
+
+uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
+{
+    char module[1024];
+    if (size <= 0 || l->n_listed == 0 || l->status != ONV_OK) return ONV_NO_TENSOR;
+    const onv_weight_read *read =
+        node->n_inputs > 1 ? onv_weight_owner(l, node->inputs[1], node, 1) : NULL;
+    const char *name = read != NULL ? read->parameter : NULL;
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    if (dot == NULL || strcmp(dot + 1, "weight") != 0 || (size_t)(dot - name) >= sizeof module)
+        return ONV_NO_TENSOR;
+    snprintf(module, sizeof module, "%.*s", (int)(dot - name), name);
+    size_t at = find_attribute(l, module, "bias");
+    if (at == SIZE_MAX || !l->waits[at]) return ONV_NO_TENSOR;
+    uint32_t again;
+    if (l->explained[at] && onv_ptr_map_get(&l->layers, l->listed[at], &again)) return again;
+    l->explained[at] = true;
+    uint8_t dtype = onv_model_value(l->model, node->inputs[1])->type.dtype;
+    uint32_t bias = onv_lost_parameter(l, dtype, size, module, "bias");
+    if (bias != ONV_NO_TENSOR && !onv_ptr_map_set(&l->layers, l->listed[at], bias))
+        l->status = onv_fail_memory(l->err);
+    return bias;
+}
+
+/* After lowering: what no tensor stands for. */
+void onv_signature_report(onv_lowering *l)
+{
+    const char *first = NULL, *last = NULL;
+    uint64_t n = 0;
+    for (size_t i = 0; i < l->n_listed; i++) {
+        if (l->explained[i]) continue;
+        if (n++ == 0) first = l->listed[i];
+        last = l->listed[i];
+    }
+    if (n == 0) return;
+    onv_model_diag(
+        l->model, ONV_WARNING, "missing-parameters", NULL,
+        "%llu parameters that the export lists ('%s' to '%s') have no tensor in the file: the "
+        "forward "
+        "pass never reads them, or the exporter removed what does (a factor of 1). They are not "
+        "counted: "
+        "add the bytes of those that are never read, and export with weights that were trained",
+        (unsigned long long)n, first, last);
+}

@@ -1,0 +1,399 @@
+#include "report/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/format.h"
+#include "report/json.h"
+#include "report/modules.h"
+#include "report/text.h"
+#include "report/value.h"
+
+/* --- Matching ---------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const onv_diff_row *)a)->name, ((const onv_diff_row *)b)->name);
+}
+
+static uint64_t change_of(const onv_diff_row *row)
+{
+    uint64_t bytes = row->after > row->before ? row->after - row->before : row->before - row->after;
+    uint64_t params = row->params_after > row->params_before
+                          ? row->params_after - row->params_before
+                          : row->params_before - row->params_after;
+    return bytes > params ? bytes : params;
+}
+
+static int by_change(const void *a, const void *b)
+{
+    uint64_t x = change_of(a), y = change_of(b);
+    return x != y ? (x > y ? -1 : 1) : by_name(a, b);
+}
+
+static bool has_changed(const onv_diff_row *row)
+{
+    return row->was != row->is || row->before != row->after ||
+           row->params_before != row->params_after;
+}
+
+/* Joins rows of one name; those without a change go. `rows` holds first those of the first model. */
+static uint32_t join(onv_diff_row *rows, uint32_t n)
+{
+    uint32_t kept = 0;
+    if (n > 1) qsort(rows, n, sizeof *rows, by_name);
+    for (uint32_t i = 0; i < n;) {
+        onv_diff_row row = rows[i++];
+        for (; i < n && strcmp(rows[i].name, row.name) == 0; i++) {
+            row.was |= rows[i].was;
+            row.is |= rows[i].is;
+            row.before += rows[i].before;
+            row.after += rows[i].after;
+            row.params_before += rows[i].params_before;
+            row.params_after += rows[i].params_after;
+        }
+        if (has_changed(&row)) rows[kept++] = row;
+    }
+    if (kept > 1) qsort(rows, kept, sizeof *rows, by_change);
+    return kept;
+}
+
+/* --- Renamed tensors --------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    const onv_diff_row *x = a, *y = b;
+    uint64_t m = x->before + x->after, n = y->before + y->after;
+    if (m != n) return m > n ? -1 : 1;
+    if (x->was != y->was) return x->was ? -1 : 1;
+    return by_name(a, b);
+}
+
+/* Of those that stand on one side alone, as many of each size as stand on the other side too are the same
+ * under another name. */
+static uint32_t drop_renamed(onv_diff_row *rows, uint32_t n)
+{
+    uint32_t kept = 0;
+    if (n > 1) qsort(rows, n, sizeof *rows, by_size);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        uint64_t size = rows[i].before + rows[i].after;
+        uint32_t gone = 0, new = 0;
+        for (end = i; end < n && rows[end].before + rows[end].after == size; end++) {
+            gone += !rows[end].is;
+            new += !rows[end].was;
+        }
+        uint32_t same = gone < new ? gone : new, skip_gone = same, skip_new = same;
+        for (uint32_t k = i; k < end; k++) {
+            if (!rows[k].is && skip_gone > 0)
+                skip_gone--;
+            else if (!rows[k].was && skip_new > 0)
+                skip_new--;
+            else
+                rows[kept++] = rows[k];
+        }
+    }
+    if (kept > 1) qsort(rows, kept, sizeof *rows, by_change);
+    return kept;
+}
+
+static void add_tensors(const onv_view *view, bool is_after, onv_diff_row *rows, uint32_t *n)
+{
+    for (uint32_t i = 0; i < view->model->values.count; i++) {
+        uint64_t bytes = 0;
+        if (!onv_view_is_there(view, (onv_value_id){i})) continue;
+        if (!onv_view_bytes(view, (onv_value_id){i}, &bytes)) bytes = 0;
+        onv_diff_row *row = &rows[(*n)++];
+        *row = (onv_diff_row){
+            .name = view->model->values.at[i].name, .was = !is_after, .is = is_after};
+        *(is_after ? &row->after : &row->before) = bytes;
+    }
+}
+
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+/* "encoder/layer.0/attention". */
+static const char *path_of(onv_arena *arena, const onv_modules *modules, uint32_t at)
+{
+    const onv_module *module = &modules->list.at[at];
+    if (module->depth == 0) return "";
+    const char *above = path_of(arena, modules, module->parent); /* as deep as modules are */
+    if (above == NULL || above[0] == '\0') return above == NULL ? NULL : module->name;
+    return onv_arena_printf(arena, "%s/%s", above, module->name);
+}
+
+static bool add_modules(const onv_view *view, const onv_page *page, bool is_after,
+                        onv_diff_row **rows, uint32_t *n)
+{
+    onv_modules modules;
+    onv_footprint footprint;
+    bool done = onv_footprint_make(&footprint, view, page) &&
+                onv_modules_init(&modules, view, &footprint, 0, page->arena);
+    onv_diff_row *more =
+        done ? ONV_ARENA_ARRAY(page->arena, onv_diff_row, *n + modules.list.count) : NULL;
+    if (more != NULL && *n > 0) memcpy(more, *rows, *n * sizeof *more);
+    for (uint32_t i = 1; more != NULL && i < modules.list.count; i++) {
+        const onv_module *module = &modules.list.at[i];
+        onv_diff_row *row = &more[(*n)++];
+        *row = (onv_diff_row){
+            .name = path_of(page->arena, &modules, i), .was = !is_after, .is = is_after};
+        if (row->name == NULL) {
+            more = NULL;
+            break;
+        }
+        *(is_after ? &row->after : &row->before) = module->activation.fixed;
+        *(is_after ? &row->params_after : &row->params_before) = module->params;
+    }
+    if (done) onv_modules_cleanup(&modules);
+    *rows = more;
+    return more != NULL;
+}
+
+bool onv_diff_make(onv_diff *diff, const onv_view *before, const onv_view *after,
+                   const onv_page *page)
+{
+    *diff = (onv_diff){0};
+    uint32_t n = 0;
+    size_t most = before->model->values.count + after->model->values.count;
+    diff->tensors = ONV_ARENA_ARRAY(page->arena, onv_diff_row, most);
+    if (diff->tensors == NULL) return false;
+    add_tensors(before, false, diff->tensors, &n);
+    add_tensors(after, true, diff->tensors, &n);
+    diff->n_tensors = drop_renamed(diff->tensors, join(diff->tensors, n));
+    n = 0;
+    if (!add_modules(before, page, false, &diff->modules, &n) ||
+        !add_modules(after, page, true, &diff->modules, &n))
+        return false;
+    diff->n_modules = join(diff->modules, n);
+    return true;
+}
+
+/* --- Text -------------------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 15 };
+
+static const onv_column total_columns[] = {
+    {"", .least = 12},
+    {"before", .right = true, .least = 10},
+    {"after", .right = true, .least = 10},
+    {"change", .right = true},
+};
+
+static void add_total(onv_table *table, const onv_page *page, const char *what, uint64_t before,
+                      uint64_t after, onv_label (*label)(uint64_t))
+{
+    onv_table_add(table, what);
+    onv_table_add(table, onv_arena_printf(page->arena, "%s", label(before).text));
+    onv_table_add(table, onv_arena_printf(page->arena, "%s", label(after).text));
+    onv_table_add(table, onv_difference_text(page, before, after));
+}
+
+static void write_totals(const onv_view *a, const onv_view *b, const onv_page *page)
+{
+    onv_table table;
+    onv_table_init(&table, total_columns, 4);
+    const onv_live *x = a->live, *y = b->live;
+    add_total(&table, page, "nodes", x->timeline.steps.count, y->timeline.steps.count,
+              onv_label_count);
+    add_total(&table, page, "parameters", x->weight_elems, y->weight_elems, onv_label_count);
+    add_total(&table, page, "MACs", x->macs, y->macs, onv_label_scaled);
+    add_total(&table, page, "weights", x->weight_bytes, y->weight_bytes, onv_label_bytes);
+    add_total(&table, page, "peak", x->peak_bytes, y->peak_bytes, onv_label_bytes);
+    add_total(&table, page, "total", x->weight_bytes + x->peak_bytes,
+              y->weight_bytes + y->peak_bytes, onv_label_bytes);
+    for (size_t i = 0; i < a->n_runtimes && i < b->n_runtimes; i++)
+        add_total(&table, page, a->runtimes[i].runtime->name, a->runtimes[i].held_bytes,
+                  b->runtimes[i].held_bytes, onv_label_bytes);
+    onv_table_finish(&table, page);
+}
+
+static const char *peak_node(const onv_view *view)
+{
+    const onv_live *live = view->live;
+    return onv_view_node_name(
+        view, onv_model_node(view->model, live->timeline.steps.at[live->peak_step].node));
+}
+
+static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *page)
+{
+    onv_page_item(page);
+    onv_write_text(page->out, "peak: ");
+    const char *text = onv_arena_printf(page->arena, "at step %lu, %s, before; at step %lu, %s",
+                                        (unsigned long)a->live->peak_step, peak_node(a),
+                                        (unsigned long)b->live->peak_step, peak_node(b));
+    if (text != NULL) onv_page_wrapped(page, text, 8, 4);
+}
+
+static const onv_column module_columns[] = {
+    {"module", .least = 12},        {"parameters", .right = true}, {"change", .right = true},
+    {"activations", .right = true}, {"change", .right = true},
+};
+
+static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,
+                               uint64_t after)
+{
+    if (!row->was) return "new";
+    if (!row->is) return "gone";
+    return onv_difference_text(page, before, after);
+}
+
+static void write_modules(const onv_diff *diff, const onv_page *page)
+{
+    if (diff->n_modules == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Modules that changed");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, module_columns, 5);
+    for (uint32_t i = 0; i < diff->n_modules && i < MOST_ROWS; i++) {
+        const onv_diff_row *row = &diff->modules[i];
+        uint64_t params = row->is ? row->params_after : row->params_before;
+        onv_table_add(&table, row->name);
+        onv_table_add(&table, onv_arena_printf(page->arena, "%s", onv_label_count(params).text));
+        onv_table_add(&table, change_text(page, row, row->params_before, row->params_after));
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "%s",
+                                       onv_label_bytes(row->is ? row->after : row->before).text));
+        onv_table_add(&table, change_text(page, row, row->before, row->after));
+    }
+    onv_table_finish(&table, page);
+}
+
+static void write_tensors(const onv_diff *diff, const onv_page *page)
+{
+    if (diff->n_tensors == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Tensors that changed");
+    onv_page_line(page);
+    onv_table table;
+    onv_table_init(&table, total_columns, 4);
+    for (uint32_t i = 0; i < diff->n_tensors && i < MOST_ROWS; i++) {
+        const onv_diff_row *row = &diff->tensors[i];
+        onv_label before = onv_label_bytes(row->before), after = onv_label_bytes(row->after);
+        onv_table_add(&table, row->name);
+        onv_table_add(&table, row->was ? onv_arena_printf(page->arena, "%s", before.text) : "");
+        onv_table_add(&table, row->is ? onv_arena_printf(page->arena, "%s", after.text) : "");
+        onv_table_add(&table, change_text(page, row, row->before, row->after));
+    }
+    onv_table_finish(&table, page);
+    if (diff->n_tensors > MOST_ROWS) {
+        onv_page_item(page);
+        onv_write_format(page->out, "and %s more\n",
+                         onv_label_count(diff->n_tensors - MOST_ROWS).text);
+    }
+}
+
+static onv_status write_diff_on(const onv_report_job *job, const onv_page *page)
+{
+    if (job->count != 2)
+        return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
+    const onv_view *a = &job->views[0], *b = &job->views[1];
+    /* Sizes that both have: an example's where dims are free in both. */
+    if (a->example != NULL && b->example != NULL) a = a->example, b = b->example;
+    onv_diff diff;
+    if (!onv_diff_make(&diff, a, b, page)) return onv_fail_memory(job->err);
+    onv_page_text(page, ONV_STYLE_TITLE, "Changes");
+    const char *text = onv_arena_printf(page->arena, " from %s to %s",
+                                        a->model->path != NULL ? a->model->path : "",
+                                        b->model->path != NULL ? b->model->path : "");
+    if (text != NULL) onv_page_wrapped(page, text, 7, 2);
+    write_totals(a, b, page);
+    write_peaks(a, b, page);
+    write_modules(&diff, page);
+    write_tensors(&diff, page);
+    return ONV_OK;
+}
+
+static onv_status write_diff(const onv_report_job *job)
+{
+    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    return write_diff_on(job, &page);
+}
+
+static onv_status write_markdown_diff(const onv_report_job *job)
+{
+    onv_page page = onv_page_make(job->out, job->arena, job->options);
+    page.mode = ONV_CLEAN_MARKDOWN;
+    page.color = false;
+    return write_diff_on(job, &page);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static void put_rows(onv_json *json, const char *key, const onv_diff_row *rows, uint32_t n,
+                     bool has_params)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < n; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", rows[i].name);
+        onv_json_put_known(json, has_params ? "activation_bytes_before" : "bytes_before",
+                           rows[i].was, rows[i].before);
+        onv_json_put_known(json, has_params ? "activation_bytes_after" : "bytes_after", rows[i].is,
+                           rows[i].after);
+        if (has_params) {
+            onv_json_put_known(json, "parameters_before", rows[i].was, rows[i].params_before);
+            onv_json_put_known(json, "parameters_after", rows[i].is, rows[i].params_after);
+        }
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+static onv_status write_json_diff(const onv_report_job *job)
+{
+    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    onv_diff diff;
+    onv_json json;
+    if (job->count != 2)
+        return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
+    const onv_view *a = &job->views[0], *b = &job->views[1];
+    if (a->example != NULL && b->example != NULL) a = a->example, b = b->example;
+    if (!onv_diff_make(&diff, a, b, &page)) return onv_fail_memory(job->err);
+    onv_json_init(&json, job->out);
+    onv_json_open(&json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(&json, "schema_version", 1);
+    onv_json_put_string(&json, "before", a->model->path);
+    onv_json_put_string(&json, "after", b->model->path);
+    const onv_view *const both[] = {a, b};
+    static const char *const keys[] = {"totals_before", "totals_after"};
+    for (int i = 0; i < 2; i++) {
+        const onv_live *live = both[i]->live;
+        onv_json_key(&json, keys[i]);
+        onv_json_open(&json, '{', ONV_JSON_INLINE);
+        onv_json_put_u64(&json, "nodes", live->timeline.steps.count);
+        onv_json_put_u64(&json, "parameters", live->weight_elems);
+        onv_json_put_known(&json, "macs", live->macs_known, live->macs);
+        onv_json_put_u64(&json, "weight_bytes", live->weight_bytes);
+        onv_json_put_known(&json, "peak_bytes", live->unknown == 0, live->peak_bytes);
+        for (size_t r = 0; r < both[i]->n_runtimes; r++)
+            onv_json_put_u64(&json, both[i]->runtimes[r].runtime->name,
+                             both[i]->runtimes[r].held_bytes);
+        onv_json_close(&json);
+    }
+    put_rows(&json, "modules", diff.modules, diff.n_modules, true);
+    put_rows(&json, "tensors", diff.tensors, diff.n_tensors, false);
+    onv_json_close(&json);
+    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+}
+
+const onv_report_format onv_format_diff = {
+    .id = ONV_FORMAT_DIFF,
+    .name = "diff",
+    .summary = "what changed from the first model to the second",
+    .write = write_diff,
+};
+
+const onv_report_format onv_format_diff_markdown = {
+    .id = ONV_FORMAT_DIFF_MARKDOWN,
+    .name = "diff-markdown",
+    .summary = "the same for a pull request",
+    .write = write_markdown_diff,
+};
+
+const onv_report_format onv_format_diff_json = {
+    .id = ONV_FORMAT_DIFF_JSON,
+    .name = "diff-json",
+    .summary = "the same for programs",
+    .write = write_json_diff,
+};

@@ -1,0 +1,173 @@
+/* What the one who deploys asks: which GPU, which batch, how long a sequence, what grew, what changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/program.h"
+
+#define SAMPLES ONV_SOURCE_DIR "/samples/"
+
+static char text[PROGRAM_TEXT];
+
+static void expect_text(const char *arguments, int status, const char *const *parts)
+{
+    int got = program_run(arguments, text);
+    if (got != status) fail_msg("'%s' ends with %d, not %d:\n%s", arguments, got, status, text);
+    for (; *parts != NULL; parts++)
+        if (strstr(text, *parts) == NULL)
+            fail_msg("'%s' has no '%s':\n%s", arguments, *parts, text);
+}
+
+#define EXPECT(arguments, status, ...)                                                             \
+    expect_text(arguments, status, (const char *const[]){__VA_ARGS__, NULL})
+
+static void several_devices_are_a_table(void **state)
+{
+    (void)state;
+    EXPECT("-b 8 --budget T4,L4,2GiB " SAMPLES "resnet18.onnx", 0, "Budgets",
+           "  T4        15.00 GiB  yes", "  L4        22.49 GiB  yes",
+           "  2.00 GiB   2.00 GiB  yes");
+    /* One that fits is enough; none is not. */
+    EXPECT("-b 8 --budget 1MiB,L4 " SAMPLES "resnet18.onnx", 0, "1.0 MiB  no ");
+    EXPECT("-b 8 --budget 1MiB,2MiB " SAMPLES "resnet18.onnx", 3, "2.0 MiB  no ");
+    EXPECT("-b 8 --budget T4 " SAMPLES "resnet18.onnx", 0, "Budget T4, 15.00 GiB", "It fits.");
+    EXPECT("-b 8 --runtime ideal,torch --budget 100MiB " SAMPLES "resnet18.onnx", 3,
+           "It does not fit: torch.");
+    EXPECT("-q -b 8 --runtime ideal --max-batch --budget 100MiB " SAMPLES "resnet18.onnx", 0,
+           "fits 100.0 MiB, largest batch 9");
+    /* Each is judged with its own libraries, as if it stood alone. */
+    char alone[PROGRAM_TEXT];
+    assert_int_equal(program_run("-q -b 8 --runtime torch --max-batch --budget A100-80GB " SAMPLES
+                                 "resnet18.onnx",
+                                 alone),
+                     0);
+    const char *verdict = strstr(alone, ", fits");
+    assert_non_null(verdict);
+    EXPECT("-q -b 8 --runtime torch --max-batch --budget T4,A100-80GB " SAMPLES "resnet18.onnx", 0,
+           verdict);
+}
+
+static void the_largest_size_of_a_dim(void **state)
+{
+    (void)state;
+    EXPECT("-b 2 --runtime ideal --budget 64MiB --max-dim sequence " SAMPLES "lstm.onnx", 0,
+           "largest sequence");
+    /* The table of positions ends. */
+    EXPECT("-b 2 --runtime ideal --budget T4 --max-dim sequence " SAMPLES "bert.onnx", 0, "512",
+           "allows no larger");
+    /* Multiples of 16 alone. */
+    EXPECT("-b 1 -d width=64 --runtime ideal --budget 100MiB --max-dim height " SAMPLES "unet.onnx",
+           0, "largest height");
+    EXPECT("-b 1 -d sequence=4 --budget T4 --max-dim sequence " SAMPLES "bert.onnx", 2,
+           "bound to 4");
+}
+
+static void what_grew_since_a_baseline(void **state)
+{
+    (void)state;
+    EXPECT("-q -b 8 --json=before.json " SAMPLES "resnet18.onnx", 0, "93.6 MiB");
+    EXPECT("-b 8 --baseline before.json --max-growth 0% " SAMPLES "resnet18.onnx", 0,
+           "Growth since before.json, at most 0.00%");
+    EXPECT("-b 9 --baseline before.json --max-growth 10% " SAMPLES "resnet18.onnx", 3, "too much",
+           "its bindings differ",
+           "grew by more than is allowed: peak from 51395584 to 57818112 bytes");
+    /* 57,818,112 is 12.496 % more. */
+    EXPECT("-b 9 --runtime ideal --baseline before.json --max-growth 12.5% " SAMPLES
+           "resnet18.onnx",
+           0, "+12%");
+    EXPECT("-b 9 --runtime ideal --baseline before.json --max-growth 12.49 " SAMPLES
+           "resnet18.onnx",
+           3, "too much");
+    EXPECT("-b 7 --baseline before.json --max-growth 0% " SAMPLES "resnet18.onnx", 0, "-12%");
+    EXPECT("-b 8 --baseline missing.json " SAMPLES "resnet18.onnx", 1, "missing.json");
+    program_write("broken.json", "{\"models\": [", 12);
+    EXPECT("-b 8 --baseline broken.json " SAMPLES "resnet18.onnx", 1,
+           "no report that --json wrote");
+    program_write("other.json", "{\"models\": []}", 14);
+    EXPECT("-b 8 --baseline other.json " SAMPLES "resnet18.onnx", 1, "no model 'resnet18.onnx'");
+    EXPECT("-b 8 --max-growth 5% " SAMPLES "resnet18.onnx", 2, "--baseline");
+    EXPECT("-b 8 --baseline before.json --max-growth 5percent " SAMPLES "resnet18.onnx", 2,
+           "5% or 0.5%");
+}
+
+static void what_changed_between_two_models(void **state)
+{
+    (void)state;
+    EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "Changes from",
+           "11,680,872  25,507,944", "layer1/layer1.2", "Tensors that changed");
+    EXPECT("diff -b 8 " SAMPLES "resnet18.onnx " SAMPLES "resnet18.onnx", 0, "=");
+    assert_null(strstr(text, "that changed"));
+    EXPECT("diff -b 8 --max-growth 5% " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 3,
+           "grew by more than is allowed", "resnet18.onnx)");
+    EXPECT("diff -b 8 --max-growth 5% " SAMPLES "resnet50.onnx " SAMPLES "resnet18.onnx", 0,
+           "Changes");
+    EXPECT("diff -b 8 --json " SAMPLES "resnet18.onnx " SAMPLES "resnet18-train.onnx", 0,
+           "\"totals_after\": {\"nodes\": 69");
+    EXPECT("diff " SAMPLES "resnet18.onnx", 2, "two models");
+    EXPECT("diff --csv " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 2, "--json");
+}
+
+/* Names act on no page that shows the Markdown. */
+static void markdown_is_for_pull_requests(void **state)
+{
+    (void)state;
+    EXPECT("-b 8 --format markdown --budget T4 " SAMPLES "resnet18.onnx", 0, "### ",
+           "| peak | 49.0 MiB |", "|---|--:|", "- It fits.");
+    EXPECT("diff -b 8 --format markdown " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,
+           "| nodes | 65 | 169 | x2.6 |");
+    model *m = model_new(17);
+    model_input(m, "x", "f32[64]");
+    model_node(m, "Relu", "<script>alert(1)</script>", "x", "a|b", "");
+    model_node(m, "Relu", "n", "a|b", "[y](http://z)", "");
+    model_output(m, "[y](http://z)", "f32");
+    program_write_model("hostile.onnx", m);
+    m = model_new(17);
+    model_input(m, "x", "f32[64]");
+    model_node(m, "Neg", "n", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("plain.onnx", m);
+    EXPECT("diff --format markdown plain.onnx hostile.onnx", 0, "a&#124;b", "&#60;script&#62;");
+    assert_null(strstr(text, "<script"));
+    EXPECT("--format html hostile.onnx", 2, "text or markdown");
+}
+
+static void free_dims_get_an_answer(void **state)
+{
+    (void)state;
+    EXPECT(SAMPLES "bert.onnx", 0, "An example, batch = 1, sequence = 128", "--batch 1",
+           "--dim sequence=128", "Runtimes");
+    /* What it prints can be pasted. */
+    EXPECT("--batch 1 --dim sequence=128 " SAMPLES "bert.onnx", 0, "Runtimes");
+    EXPECT("--formula=python " SAMPLES "lstm.onnx", 0,
+           "def peak_bytes(batch, sequence):", "return 14600380 + peak_bytes(batch, sequence)");
+    EXPECT("--formula " SAMPLES "lstm.onnx", 0, "# from sequence = 3 on");
+    EXPECT("--formula " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 2, "one model");
+    EXPECT("-q " SAMPLES "bert.onnx", 0, "bert.onnx: ");
+    model *m = model_new(17);
+    model_input(m, "x", "f32[it's,4]");
+    model_node(m, "Relu", "n", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("quoted name.onnx", m);
+    EXPECT("'quoted name.onnx'", 0, "onnxvram 'quoted name.onnx' --batch 1");
+    EXPECT("--formula=c 'quoted name.onnx'", 0, "int64_t it_s");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_devices_are_a_table),
+        cmocka_unit_test(the_largest_size_of_a_dim),
+        cmocka_unit_test(what_grew_since_a_baseline),
+        cmocka_unit_test(what_changed_between_two_models),
+        cmocka_unit_test(markdown_is_for_pull_requests),
+        cmocka_unit_test(free_dims_get_an_answer),
+    };
+    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
+}

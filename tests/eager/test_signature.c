@@ -1,0 +1,226 @@
+/* The parameters that an export lists: which tensors of the file they are, and which are missing; and calls that
+ * several modules make of what they are given. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+enum { W = 8 * 8 * 4, MAX_NODES = 8 };
+
+typedef struct call {
+    const char *op, *inputs, *output, *attributes;
+    const char *module, *call, *class, *aten; /* module NULL: not noted */
+} call;
+
+#define LINEAR "torch.nn.modules.linear.Linear"
+#define CONV   "torch.nn.modules.conv.Conv2d"
+
+typedef struct network {
+    const char *listed;  /* parameters */
+    const char *weights; /* of the file: names and types */
+    call calls[MAX_NODES];
+} network;
+
+/* x [4, 8]; the result is y. */
+static model *build(const network *n)
+{
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_input(m, "image", "f32[1,8,6,6]");
+    char text[512], *at = text;
+    strcpy(text, n->weights); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): short ones */
+    for (char *name = strtok_r(text, " ", &at); name != NULL; name = strtok_r(NULL, " ", &at))
+        model_weight(m, name, strtok_r(NULL, " ", &at));
+    if (n->listed != NULL) model_parameters(m, n->listed);
+    for (size_t i = 0; i < MAX_NODES && n->calls[i].op != NULL; i++) {
+        const call *c = &n->calls[i];
+        if (c->module != NULL) {
+            model_source(m, c->module, c->call);
+            model_class(m, c->class, c->aten);
+        }
+        model_node(m, c->op, c->output, c->inputs, c->output, c->attributes);
+    }
+    model_output(m, "y", "f32");
+    return m;
+}
+
+typedef struct outcome {
+    onv_training_figures figures;
+    char text[512];
+} outcome;
+
+static outcome run(const network *n)
+{
+    outcome o = {0};
+    trainer t;
+    model *m = build(n);
+    trainer_open_model(&t, m);
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+    o.figures = trainer_run(&t, &options).figures;
+    for (size_t i = 0; i < t.model.diags.count; i++)
+        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0)
+            snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
+    trainer_close(&t);
+    model_free(m);
+    return o;
+}
+
+/* A weight of a linear layer has a made-up name; the bias beside it may be gone. */
+#define FC                                                                                         \
+    {                                                                                              \
+        "MatMul", "x val_1", "h", "", "fc", "linear", LINEAR, "aten.linear.default"                \
+    }
+
+static void parameters_without_a_tensor_are_reported(void **state)
+{
+    (void)state;
+    static const struct {
+        network network;
+        uint64_t parameters;
+        const char *told;
+    } cases[] = {
+        {{NULL,
+          "val_1 f32[8,8]",
+          {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
+         W,
+         NULL},
+        {{"fc.weight",
+          "val_1 f32[8,8]",
+          {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
+         W,
+         NULL},
+        /* Stages that the forward pass never uses. */
+        {{"fc.weight stage4.conv.weight stage4.norm.bias",
+          "val_1 f32[8,8]",
+          {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
+         W,
+         "2 parameters that the export lists ('stage4.conv.weight' to 'stage4.norm.bias')"},
+        /* Biases of zeros, which the exporter drops. */
+        {{"fc.bias fc.weight",
+          "val_1 f32[8,8]",
+          {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
+         W + 8 * 4,
+         NULL},
+        {{"conv.bias conv.weight",
+          "conv.weight f32[16,8,3,3]",
+          {{"Conv", "image conv.weight", "y", "", "conv", "conv2d", CONV, "aten.conv2d.default"}}},
+         (16 * 8 * 9 + 16) * 4,
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        outcome o = run(&cases[i].network);
+        assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
+        assert_int_equal(o.figures.gradient_bytes, cases[i].parameters);
+        assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
+        if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
+    }
+}
+
+/* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
+ * it; rows of a table of biases between 4 positions, of 32. */
+static void constants_computed_from_parameters_are_trained(void **state)
+{
+    (void)state;
+#define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
+    static const struct {
+        const char *listed;
+        uint64_t parameters;
+    } cases[] = {{"fc.weight", W},
+                 {"fc.weight net.mixer.scale", W + 4 * 8 * 4},
+                 {"fc.weight net.other.scale", W},
+                 {"fc.weight net.mixer.relative_attention_bias.weight", W + 32 * 1 * 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool is_table = i == 3;
+        network n = {cases[i].listed,
+                     is_table ? "val_1 f32[8,8] permute f32[1,4,8]"
+                              : "val_1 f32[8,8] unsqueeze_3 f32[4,8]",
+                     {FC, {"Mul", is_table ? "h permute" : "h unsqueeze_3", "y", "", MIXER}}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
+        assert_int_equal(o.text[0] != '\0', i == 2);
+    }
+}
+
+/* Two layers compute a table of what both are given; the exporter merged the calls. */
+static void layers_compute_what_they_are_given_each(void **state)
+{
+    (void)state;
+#define LAYER(module, call, aten) module, call, "zoo.Layer", "aten." aten
+    static const char *const readers[] = {"layers.1", "layers.0", "layers.0.inner"};
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        network n = {
+            NULL,
+            "val_1 f32[8,8] val_2 f32[8,8]",
+            {FC,
+             {"Exp", "x", "table", "", LAYER("layers.0", "exp", "exp.default")},
+             {"Mul", "h table", "a", "", LAYER("layers.0", "mul", "mul.Tensor")},
+             {"MatMul", "a val_2", "b", "", "fc2", "linear_1", LINEAR, "aten.linear.default"},
+             {"Mul", "b table", "y", "", readers[i], "mul_1", "zoo.Layer", "aten.mul.Tensor"}}};
+        outcome o = run(&n);
+        /* x for the first layer, a for the second, and a table for each call. */
+        assert_int_equal(o.figures.saved_activation_bytes, (i == 0 ? 4 : 3) * 4 * 8 * 4);
+    }
+}
+
+static void tables_of_sinusoidal_modules_are_not_trained(void **state)
+{
+    (void)state;
+    for (int is_table = 0; is_table < 2; is_table++) {
+        network n = {"fc.weight positions.weight",
+                     "val_1 f32[8,8] positions.weight f32[4,8]",
+                     {FC,
+                      {"Add", "h positions.weight", "y", "", "positions", "add",
+                       is_table ? "zoo.SinusoidalPositionalEmbedding" : "zoo.Positions",
+                       "aten.add.Tensor"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.parameter_bytes, W + 4 * 8 * 4);
+        assert_int_equal(o.figures.gradient_bytes, W + (is_table ? 0 : 4 * 8 * 4));
+    }
+}
+
+/* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
+static void one_padding_is_read_by_two(void **state)
+{
+    (void)state;
+    for (int is_read = 0; is_read < 2; is_read++) {
+        model *m = model_new(18);
+        static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
+        model_input(m, "x", "f32[1,8,6,6]");
+        model_weight(m, "w", "f32[8,8,1,1]");
+        model_weight(m, "v", "f32[8,8,2,2]");
+        model_ints(m, "pads", 8, pads);
+        model_node(m, "Conv", "first", "x w", "h", "");
+        if (is_read) {
+            model_node(m, "Pad", "pad", "h pads", "p", "");
+            model_node(m, "MaxPool", "pool", "p", "q", "kernel_shape=[2,2]");
+        } else {
+            model_node(m, "MaxPool", "pool", "h", "q", "kernel_shape=[2,2] pads=[0,0,1,1]");
+        }
+        model_node(m, "Conv", "second", "h v", "r", "pads=[0,0,1,1]");
+        model_node(m, "Add", "sum", "q r", "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        enum { X = 8 * 36 * 4, PADDED = 8 * 49 * 4, INDICES = 8 * 36 * 8 };
+        assert_int_equal(kept, X + PADDED + INDICES + (is_read ? 0 : X));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(constants_computed_from_parameters_are_trained),
+        cmocka_unit_test(layers_compute_what_they_are_given_each),
+        cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
+        cmocka_unit_test(one_padding_is_read_by_two),
+    };
+    return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
+}
