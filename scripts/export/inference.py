@@ -152,6 +152,15 @@ def networks():
                                    cls_token_id=1, sep_token_id=2, **words), tokens()),
         "ALBERT": (transformer("AlbertModel", "AlbertConfig", embedding_size=64, **words), tokens()),
         "ViT (transformers)": (transformer("ViTModel", "ViTConfig", image_size=224, **small), image()),
+        # chosen when names and what `x += y` overwrites stood
+        "resnext50_32x4d": (vision(None, "resnext50_32x4d"), image()),
+        "mobilevit_s": (timm("mobilevit_s"), image(256)),
+        "coat_lite_tiny": (timm("coat_lite_tiny"), image()),
+        "DistilBERT": (transformer("DistilBertModel", "DistilBertConfig", vocab_size=1000, dim=256, n_layers=3, n_heads=4,
+                                   hidden_dim=512), tokens()),
+        "Gemma": (transformer("GemmaForCausalLM", "GemmaConfig", fixed=no_cache, num_key_value_heads=2, head_dim=64,
+                              **words), tokens()),
+        "LinkNet (MobileNet V2)": (segmentation("Linknet", "mobilenet_v2"), image()),
         # segmentation-models-pytorch, diffusers
         "U-Net (ResNet-34)": (segmentation("Unet", "resnet34"), image()),
         "U-Net++ (MobileNet V2)": (segmentation("UnetPlusPlus", "mobilenet_v2"), image()),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "eager/names.h"
+#include "load/statements.h"
 
 /* --- What tells -------------------------------------------------------------------------------- */
 
@@ -12,6 +13,8 @@ typedef struct chain {
     bool sequential[ONV_MAX_CALLS];
     uint32_t n;
     bool has_classes;
+    onv_statement_line lines[ONV_MAX_CALLS];
+    uint32_t n_lines; /* of the first calls; 0: none is told */
 } chain;
 
 /* The next element of a list that Python wrote; NULL: there is none. */
@@ -73,8 +76,8 @@ static bool find_chain(const onv_model *model, const onv_eager *eager, uint32_t 
         find_noted(node, c);
     else if (node->name[0] == '/')
         find_named(node, c);
-    uint32_t told = is_noted ? onv_statements_count(node) : 0;
-    if (told > 0 && told < c->n) c->n = told;
+    c->n_lines = is_noted ? onv_statements_lines(node, c->lines, ONV_MAX_CALLS) : 0;
+    if (c->n_lines > 0 && c->n_lines < c->n) c->n = c->n_lines;
     bool is_other = c->n > 0 && is_other_module(eager, index, is_noted);
     c->n -= is_other;
     return is_other;
@@ -87,12 +90,48 @@ static bool is_inside(const onv_call *call, const chain *c, uint32_t depth)
     return call->length == c->ends[depth] && memcmp(call->path, c->path, call->length) == 0;
 }
 
+static bool is_first_line(const onv_call *call, const chain *c, uint32_t depth)
+{
+    const onv_statement_line *line = &c->lines[depth];
+    return call->first_line != NULL && depth < c->n_lines && line->length == call->line_length &&
+           memcmp(call->first_line, line->number, line->length) == 0;
+}
+
+/* How many of the `same` calls are still the same: one that comes to its first line again, and makes the same
+ * call there, is another one, if its caller calls it as a member of a list; so are those around it that are
+ * at their first lines, too. */
+static uint32_t find_again(const onv_calls *calls, const chain *c, const uint32_t *open,
+                           uint32_t same)
+{
+    if (same < 2 || same >= c->n) return same;
+    const onv_call *inner = &calls->at.at[open[same - 1]];
+    uint32_t length = c->ends[same], first = same - 1;
+    if (!inner->has_passed || inner->inner_length != length ||
+        memcmp(inner->path, c->path, length) != 0 || !is_first_line(inner, c, first))
+        return same;
+    while (first > 1 && is_first_line(&calls->at.at[open[first - 1]], c, first - 1)) first--;
+    return c->lines[first - 1].kind == ONV_STATEMENT_LOOPS ? first : same;
+}
+
+static void note_lines(onv_calls *calls, const chain *c, const uint32_t *open)
+{
+    for (uint32_t i = 0; i < c->n && i < c->n_lines; i++) {
+        onv_call *call = &calls->at.at[open[i]];
+        call->has_passed |= call->first_line != NULL && !is_first_line(call, c, i);
+        if (call->first_line != NULL) continue;
+        call->first_line = c->lines[i].number;
+        call->line_length = c->lines[i].length;
+        call->inner_length = i + 1 < c->n ? c->ends[i + 1] : 0;
+    }
+}
+
 /* `open`: the calls around the last operation of which anything is known. */
 static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_open, uint32_t op)
 {
     uint32_t same = 0;
-    while (same < c->n && same < *n_open && is_inside(&calls->at.at[open[same]], c, same))
-        calls->at.at[open[same++]].last_op = op;
+    while (same < c->n && same < *n_open && is_inside(&calls->at.at[open[same]], c, same)) same++;
+    same = find_again(calls, c, open, same);
+    for (uint32_t i = 0; i < same; i++) calls->at.at[open[i]].last_op = op;
     for (*n_open = same; *n_open < c->n; (*n_open)++) {
         onv_call call = {.first_op = op,
                          .last_op = op,
@@ -105,6 +144,7 @@ static bool enter(onv_calls *calls, const chain *c, uint32_t *open, uint32_t *n_
         open[*n_open] = (uint32_t)calls->at.count - 1;
     }
     if (*n_open == 0) return true;
+    note_lines(calls, c, open);
     onv_call *inner = &calls->at.at[open[*n_open - 1]];
     inner->is_chain &= inner->is_known; /* it computes something itself */
     calls->of_op[op] = open[*n_open - 1];

@@ -6,7 +6,8 @@
  * where an export tells the statements; elsewhere there are two ends.
  *
  * The exports of PyTorch tell the calls: in metadata, or in names of nodes, "/layer1/layer1.0/Add".
- * Two calls of a module without an operation between them count as one.
+ * Two calls of a module without an operation between them count as one, where no statement tells: a member
+ * of a list that comes to its first line again is called again, as layers that share weights are.
  */
 #ifndef ONV_EAGER_CALLS_H
 #define ONV_EAGER_CALLS_H
@@ -21,6 +22,10 @@ typedef struct onv_call {
     bool is_known;    /* its class is */
     const char *path; /* of the node, of which `length` characters name the call */
     uint32_t length;
+    const char *first_line; /* of its statements, of `line_length` digits; NULL: none is told */
+    uint32_t line_length;
+    uint32_t inner_length; /* of `path`, up to the call that this line makes; 0: none */
+    bool has_passed;       /* another line has run since */
 } onv_call;
 
 #define ONV_NO_CALL UINT32_MAX

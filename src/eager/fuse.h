@@ -27,6 +27,9 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_RMS_NORM,      /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_BATCH_NORM,    /* x, weight: with the statistics of the batch, kept by no one */
     ONV_FUSION_POINTWISE,     /* x, key where absent or second; name, saves */
+    ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
+    ONV_FUSION_CDIST,         /* x, key: rows of each */
+    ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
 } onv_fusion_kind;
 
@@ -52,7 +55,8 @@ typedef struct onv_fusion {
     onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
     onv_value_id key, value, mask; /* likewise */
     onv_value_id out;
-    int64_t groups;
+    int64_t groups, step;
+    onv_node_id reduction;
     const char *name; /* POINTWISE: PyTorch's, static */
     uint8_t saves;    /* POINTWISE: of onv_fusion_saves */
     const onv_encoder_layer *layer;

@@ -74,4 +74,16 @@ void onv_find_variance(onv_finder *s, const onv_node *square);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
+/* --- fuse_formula.c ---------------------------------------------------------------------------- */
+
+/* torch.lerp, from the choice of its branch on. */
+void onv_find_lerp(onv_finder *s, const onv_node *where);
+void onv_find_atan2(onv_finder *s, const onv_node *atan);
+/* F.cosine_similarity, from its quotient on. */
+void onv_find_cosine(onv_finder *s, const onv_node *div);
+/* torch.cdist of p = 2, from its root on. */
+void onv_find_cdist(onv_finder *s, const onv_node *root);
+/* Tensor.unfold: windows of one tensor, one Slice each. */
+void onv_find_unfold(onv_finder *s, const onv_node *concat);
+
 #endif

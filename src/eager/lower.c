@@ -456,6 +456,12 @@ static void report(onv_lowering *l)
                        "autograd kept what their derivatives read; what their forward saves is not "
                        "in the file",
                        l->fusions.n_functions_apart, l->fusions.function);
+    if (l->gates > 0)
+        onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
+                       "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
+                       "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
+                       "%llu bytes more",
+                       l->gates, (unsigned long long)l->gate_bytes);
     if (l->maxima > 0)
         onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
                        "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "

@@ -112,6 +112,8 @@ typedef struct onv_lowering {
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
     uint32_t maxima;             /* reductions to a maximum that may be those with indices */
     uint64_t maxima_bytes;       /* what they keep more than these */
+    uint32_t gates;              /* x * sigmoid(x) that may be two operations */
+    uint64_t gate_bytes;         /* what these keep more than one */
     uint32_t activations;        /* that would keep less if they overwrote their input */
     uint64_t activation_bytes;   /* that */
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
@@ -309,6 +311,9 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
 uint32_t onv_emit_dropout(onv_lowering *l, uint32_t x);
 uint32_t onv_emit_layer_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b);
 void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
+void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
+void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
+void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Inference: is the node's module one that works in place, and may the operation that reads `value`

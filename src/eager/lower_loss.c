@@ -305,22 +305,56 @@ static uint32_t list_targets(onv_lowering *l, const onv_value_id *outputs, uint3
     return n;
 }
 
-/* Where there are several outputs, says which has which loss. */
-static void report(onv_lowering *l, const target *targets, uint32_t n)
+static bool is_own_loss(const onv_lowering *l, const target *t)
 {
-    char text[400] = "";
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t length = strlen(text);
-        left += targets[i].loss == ONV_LOSS_NONE && l->options->loss != ONV_LOSS_NONE &&
-                !targets[i].is_named;
-        if (length + 1 < sizeof text)
-            snprintf(text + length, sizeof text - length, "%s'%.80s' %s", i > 0 ? ", " : "",
-                     onv_model_value(l->model, targets[i].value)->name, names[targets[i].loss]);
-    }
+    return t->is_end && onv_tensor_at(l, t->tensor).rank == 0;
+}
+
+/* Why an output has no loss; NULL: it was asked to have none. */
+static const char *why_none(const onv_lowering *l, const target *t)
+{
+    if (t == NULL) return "no gradient reaches it";
+    if (t->is_named || l->options->loss == ONV_LOSS_NONE) return NULL;
+    if (is_own_loss(l, t)) return "it is a loss";
+    return t->is_end ? "there is a loss already" : "other operations read it";
+}
+
+enum { MAX_LISTED = 400 };
+
+/* Adds "'logits' cross-entropy" to the list; false where it is full. */
+static bool list_loss(const onv_lowering *l, char *text, onv_value_id output, const target *t)
+{
+    char item[200];
+    bool has_loss = t != NULL && t->loss != ONV_LOSS_NONE;
+    const char *why = has_loss ? NULL : why_none(l, t);
+    int n = snprintf(item, sizeof item, "%s'%.80s' %s%s%s%s", text[0] != '\0' ? ", " : "",
+                     onv_model_value(l->model, output)->name,
+                     has_loss ? names[t->loss] : names[ONV_LOSS_NONE], why != NULL ? " (" : "",
+                     why != NULL ? why : "", why != NULL ? ")" : "");
+    if (n < 0 || strlen(text) + (size_t)n >= MAX_LISTED) return false;
+    strcat(text, item);
+    return true;
+}
+
+/* Where there are several outputs, says which has which loss: first those that have one. */
+static void report(onv_lowering *l, const onv_value_id *outputs, uint32_t n_outputs,
+                   const target *targets, uint32_t n)
+{
+    char text[MAX_LISTED] = "", more[32] = "";
+    uint32_t left = 0, listed = 0;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0, k = 0; i < n_outputs; i++) {
+            const target *t =
+                k < n && targets[k].value.index == outputs[i].index ? &targets[k++] : NULL;
+            bool has_loss = t != NULL && t->loss != ONV_LOSS_NONE;
+            if (has_loss != (pass == 0)) continue;
+            left += t != NULL && !has_loss && !is_own_loss(l, t) && why_none(l, t) != NULL;
+            listed += list_loss(l, text, outputs[i], t);
+        }
+    if (listed < n_outputs) snprintf(more, sizeof more, " and %u more", n_outputs - listed);
     onv_model_diag(l->model, left > 0 ? ONV_WARNING : ONV_NOTE, "losses", NULL,
-                   "%u outputs and their losses: %s%s; --loss OUTPUT=NAME,... chooses", n, text,
-                   left > 0 ? " (none: other operations read it, or there is a loss already)" : "");
+                   "%u outputs and their losses: %s%s; --loss OUTPUT=NAME,... chooses", n_outputs,
+                   text, more);
 }
 
 static uint32_t emit_loss(onv_lowering *l, const target *t)
@@ -365,8 +399,7 @@ static uint32_t emit_sum(onv_lowering *l, uint32_t sum, uint32_t loss)
 static void start_at_outputs(onv_lowering *l, const target *targets, uint32_t n, bool has_own)
 {
     for (uint32_t i = 0; i < n && l->status == ONV_OK; i++) {
-        bool scalar = targets[i].is_end && onv_tensor_at(l, targets[i].tensor).rank == 0;
-        if (has_own && !scalar) continue;
+        if (has_own && !is_own_loss(l, &targets[i])) continue;
         if (!onv_vec_push(&l->eager->outputs, targets[i].tensor))
             l->status = onv_fail_memory(l->err);
     }
@@ -403,8 +436,7 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
     bool any_end = false;
     for (uint32_t i = 0; i < n; i++) any_end |= targets[i].is_end;
     targets[0].is_end |= !any_end; /* which is read by what is no output */
-    for (uint32_t i = 0; i < n; i++)
-        has_own |= targets[i].is_end && onv_tensor_at(l, targets[i].tensor).rank == 0;
+    for (uint32_t i = 0; i < n; i++) has_own |= is_own_loss(l, &targets[i]);
     has_own &= l->options->loss == ONV_LOSS_AUTO;
     for (uint32_t i = 0; i < n; i++) {
         targets[i].loss = has_own ? ONV_LOSS_NONE : usual(l, &targets[i], n);
@@ -414,5 +446,6 @@ void onv_lower_loss(onv_lowering *l, const onv_value_id *outputs, uint32_t n_out
     if (l->status == ONV_OK) emit_all(l, targets, n);
     if (l->status == ONV_OK) start_at_outputs(l, targets, n, has_own);
     bool asked = l->options->loss == ONV_LOSS_NONE && l->eager->loss == ONV_NO_TENSOR;
-    if (l->status == ONV_OK && n > 1 && l->options->reports && !asked) report(l, targets, n);
+    if (l->status == ONV_OK && n_outputs > 1 && l->options->reports && !asked)
+        report(l, outputs, n_outputs, targets, n);
 }

@@ -14,6 +14,25 @@ static onv_grad sum_grad(onv_lowering *l, uint32_t in, uint32_t out)
     return x.elems == y.elems && x.dtype == y.dtype ? ONV_GRAD_ALIAS : ONV_GRAD_NEW;
 }
 
+/* `x -= y`, `x *= y` and a broadcast y: the result is x itself in inference, where nothing else reads it. */
+static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
+{
+    onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
+    onv_shape shape;
+    bool may = node->overwrites && l->options->inference && !l->options->no_inplace &&
+               x.dtype == dtype && onv_may_overwrite(l, node, 0) &&
+               onv_value_shape(l, node->outputs[0], &shape) && shape.rank == x.rank;
+    for (uint32_t i = 0; may && i < x.rank; i++) may = shape.dims[i] == x.dims[i];
+    return may ? onv_tensor_on(l, x.storage, x.dtype, x.rank, x.dims, x.strides)
+               : onv_node_new_pointwise(l, node, dtype);
+}
+
+static bool is_overwritten(const onv_lowering *l, uint32_t in, uint32_t out)
+{
+    return in != ONV_NO_TENSOR && out != ONV_NO_TENSOR &&
+           onv_tensor_at(l, in).storage == onv_tensor_at(l, out).storage;
+}
+
 /* In an export without notes: whether each sum that a ReLU alone reads adds to the result of a batch norm, as where
  * residual blocks say `out += identity`. Those that say `x + block(x)` add to what is kept, and show that this network
  * makes new tensors. */
@@ -64,9 +83,9 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     bool in_place = !negated && is_update(l, node);
     onv_eager_tensor t = onv_tensor_at(l, onv_node_in(l, node, 0));
     uint32_t out = in_place ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
-                            : onv_node_new_pointwise(l, node, onv_promoted(l, node));
+                            : new_result(l, node, onv_promoted(l, node));
     onv_emit_begin(l, negated ? "sub" : "add");
-    l->op.in_place = in_place;
+    l->op.in_place = is_overwritten(l, onv_node_in(l, node, 0), out);
     l->op.swaps_grads = negated;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
@@ -105,8 +124,9 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     bool in_float32 =
         l->options->amp != ONV_UNDEFINED && onv_node_attention(l, node) != ONV_ATTENTION_NONE;
     uint8_t dtype = in_float32 ? ONV_FLOAT : onv_promoted(l, node);
-    uint32_t out = onv_node_new_pointwise(l, node, dtype);
+    uint32_t out = new_result(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
+    l->op.in_place = is_overwritten(l, in[0], out);
     l->op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);

@@ -483,13 +483,42 @@ static bool is_gate(const onv_fusion *f)
            f->kind == ONV_FUSION_MISH;
 }
 
+/* Without notes of its call, in a module that has other nodes too, as the names of its neighbours tell: nothing
+ * says that it is one function. Names are like "/layers.0/act/Mul". */
+static bool may_be_apart(const onv_lowering *l, const onv_node *node)
+{
+    if (node->aten_op != NULL && node->aten_op[0] != '\0') return false;
+    const char *slash = node->name[0] == '/' ? strrchr(node->name, '/') : NULL;
+    size_t length = slash != NULL ? (size_t)(slash + 1 - node->name) : 0;
+    for (uint32_t k = 0; k < node->n_outputs && length > 1; k++) {
+        onv_value_id out = node->outputs[k];
+        onv_node_id reader = onv_is_value(out) ? l->fusions.user[out.index] : ONV_NO_NODE;
+        if (!onv_is_node(reader)) continue;
+        if (strncmp(onv_model_node(l->model, reader)->name, node->name, length) == 0) return true;
+    }
+    return length == 1;
+}
+
+static void count_gate(onv_lowering *l, const onv_fusion *f, uint32_t x)
+{
+    if (x == ONV_NO_TENSOR || !onv_tensor_needs_grad(l, x) ||
+        !may_be_apart(l, onv_model_node(l->model, f->last)))
+        return;
+    l->gates++;
+    if (!onv_u64_add(l->gate_bytes, onv_tensor_at(l, x).bytes, &l->gate_bytes))
+        l->gate_bytes = UINT64_MAX;
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
     bool in_place = is_gate(f) && onv_overwrites(l, onv_model_node(l->model, f->last), f->x, 2);
     switch (f->kind) {
     case ONV_FUSION_GELU: onv_value_set(l, f->out, emit_unary(l, "gelu", x, true, false)); break;
-    case ONV_FUSION_SILU: onv_value_set(l, f->out, emit_unary(l, "silu", x, true, in_place)); break;
+    case ONV_FUSION_SILU:
+        count_gate(l, f, x);
+        onv_value_set(l, f->out, emit_unary(l, "silu", x, true, in_place));
+        break;
     case ONV_FUSION_MISH: onv_value_set(l, f->out, emit_unary(l, "mish", x, true, in_place)); break;
     case ONV_FUSION_HARD_SWISH:
         onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true, in_place));
@@ -528,6 +557,9 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         break;
     }
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
+    case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
+    case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
+    case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;

@@ -55,11 +55,12 @@ static bool next_frame(const char **at, told_frame *f)
     return true;
 }
 
-uint32_t onv_statements_count(const onv_node *node)
+uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, uint32_t most)
 {
     uint32_t count = 0;
     const char *at = node->statements != NULL ? node->statements : "";
-    for (told_frame f; next_frame(&at, &f);) count++;
+    for (told_frame f; count < most && next_frame(&at, &f); count++)
+        lines[count] = (onv_statement_line){f.line.at, (uint32_t)f.line.length, f.kind};
     return count;
 }
 

@@ -10,8 +10,14 @@
 
 #include "eager/calls.h"
 
-/* How many calls around the node its statements tell of; 0: nothing tells. */
-uint32_t onv_statements_count(const onv_node *node);
+typedef struct onv_statement_line {
+    const char *number; /* of `length` digits */
+    uint32_t length;
+    char kind; /* load/statements.h */
+} onv_statement_line;
+
+/* Those of the calls around the node, outer first, at most `most`; returns how many, 0: nothing tells. */
+uint32_t onv_statements_lines(const onv_node *node, onv_statement_line *lines, uint32_t most);
 
 /* Raises `held` of onv_calls_hold(). `told`, by operation: its statements are. */
 onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const onv_eager *eager,

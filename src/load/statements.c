@@ -157,6 +157,19 @@ static char kind_of(text code, text callee)
     return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
 }
 
+/* `x += y` is a sum: not what y computes. */
+static bool is_of_sign(text operation, char sign)
+{
+    static const struct {
+        const char *name;
+        char sign;
+    } signs[] = {{"add", '+'}, {"sub", '-'}, {"mul", '*'}, {"div", '/'}};
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (signs[i].sign == sign)
+            return operation.length == 3 && memcmp(operation.at, signs[i].name, 3) == 0;
+    return false;
+}
+
 /* --- All frames -------------------------------------------------------------------------------- */
 
 enum { MAX_BYTES = 2000 };
@@ -252,7 +265,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         put_targets(&w, f.code, &sign);
         put(&w, ";", 1);
         /* Of several operations of the same kind nothing tells which one it is. */
-        *overwrites = !has_next && sign != '\0' && count(f.code, sign) == 1;
+        *overwrites = !has_next && is_of_sign(callee, sign) && count(f.code, sign) == 1;
     }
     bool fits = !next_frame(&trace, &f) && !w.full;
     *overwrites &= fits;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/program.h"
+#include "support/encoder.h"
 
 #define TRAINEE ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 
@@ -162,6 +163,46 @@ static void options_of_what_exports_hide(void **state)
     program_expect("--train sgd --attention-dropout none noted.onnx", 2, "--attention-dropout");
     program_expect("--train sgd --loss none noted.onnx", 0, "--inplace=PATTERN");
     program_expect("--train sgd --loss none --attention math noted.onnx", 0, "80 bytes;");
+}
+
+/* A norm that the older exporter folded, in a module. */
+static void write_folded(const char *name)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,16,16]");
+    model_weight(m, "onnx::Conv_10", "f32[8,8,1,1]");
+    model_weight(m, "onnx::Conv_11", "f32[8]");
+    model_node(m, "Neg", "/Neg", "x", "a", "");
+    model_node(m, "Conv", "/block/conv/Conv", "a onnx::Conv_10 onnx::Conv_11", "b", "");
+    model_node(m, "Neg", "/block/Neg", "b", "c", "");
+    model_node(m, "Neg", "/block/Neg_1", "c", "d", "");
+    model_node(m, "Neg", "/Neg_1", "d", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model(name, m);
+}
+
+static void options_of_inference_change_what_they_name(void **state)
+{
+    (void)state;
+    enum { OF = 4 * 2 * 8 * 16 * 16, NORM = 3 * 4 * 8 + 8 };
+    static const char path[] = "runtimes.torch.tensor_peak_bytes";
+    write_folded("folded.onnx");
+    /* x, the argument of the block, and two results of the three there. */
+    json_int_t folded = figure("--runtime torch --folded-norms folded.onnx", path);
+    assert_int_equal(figure("--runtime torch folded.onnx", path), folded + NORM);
+    assert_int_equal(figure("--runtime torch --graph-module --folded-norms folded.onnx", path),
+                     folded - OF);
+    assert_int_equal(figure("--runtime torch --locals --folded-norms folded.onnx", path),
+                     folded + OF);
+    program_expect("-v --runtime torch folded.onnx", 0, "python-locals: names in functions");
+    program_expect("-v --runtime torch folded.onnx", 0, "--folded-norms leaves");
+    program_write_model("layer.onnx", encoder_layer("perm=[1,0,2]"));
+    json_int_t fast = figure("--runtime torch layer.onnx", path);
+    json_int_t apart = figure("--runtime torch --no-fast-path layer.onnx", path);
+    assert_true(fast != apart);
+    program_expect("-v --runtime torch layer.onnx", 0,
+                   "fast-path: 1 layers of nn.TransformerEncoder");
+    program_expect("-v --runtime torch layer.onnx", 0, "without it");
 }
 
 /* target decides the shape of y: x [6, 4] reshaped. */
@@ -372,6 +413,7 @@ int main(void)
         cmocka_unit_test(precision_halves_floats),
         cmocka_unit_test(options_of_training_change_what_they_name),
         cmocka_unit_test(options_of_what_exports_hide),
+        cmocka_unit_test(options_of_inference_change_what_they_name),
         cmocka_unit_test(input_values_decide_shapes),
         cmocka_unit_test(colours_are_there_when_asked_for),
         cmocka_unit_test(operators_are_taught),

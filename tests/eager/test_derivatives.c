@@ -227,11 +227,53 @@ static void add_conv_over_time(model *m)
     add_over_time(m, "Conv", "b k", "pads=[1,1]");
 }
 
+/* As the older exporter writes torch.cdist and Tensor.unfold. */
+static void add_distances(model *m)
+{
+    model_input(m, "x", "f32[3,512,8]");
+    model_input(m, "z", "f32[3,8,8]");
+    model_weight(m, "w", "f32[8,4]");
+    model_weight(m, "v", "f32[8,4]");
+    model_ints(m, "last", 1, (const int64_t[]){-1});
+    model_ints(m, "i1", 1, (const int64_t[]){1});
+    model_ints(m, "i2", 1, (const int64_t[]){2});
+    model_node(m, "Constant", "c0", "", "two", "value_float=2.0");
+    model_node(m, "Constant", "c1", "", "root", "value_float=0.49999975");
+    model_node(m, "MatMul", "left", "x w", "a", "");
+    model_node(m, "MatMul", "right", "z v", "b", "");
+    model_node(m, "Unsqueeze", "0", "a i2", "c", "");
+    model_node(m, "Unsqueeze", "1", "b i1", "d", "");
+    model_node(m, "Sub", "2", "c d", "e", "");
+    model_node(m, "Pow", "3", "e two", "f", "");
+    model_node(m, "ReduceSum", "4", "f last", "g", "keepdims=0");
+    model_node(m, "Pow", "5", "g root", "y", "");
+}
+
+static void add_windows(model *m)
+{
+    model_input(m, "x", "f32[2,12,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_ints(m, "i0", 1, (const int64_t[]){0});
+    model_ints(m, "i1", 1, (const int64_t[]){1});
+    model_ints(m, "i4", 1, (const int64_t[]){4});
+    model_ints(m, "i8", 1, (const int64_t[]){8});
+    model_ints(m, "i12", 1, (const int64_t[]){12});
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, "Slice", "0", "h i0 i8 i1", "a", "");
+    model_node(m, "Slice", "1", "h i4 i12 i1", "b", "");
+    model_node(m, "Transpose", "2", "a", "c", "perm=[0,2,1]");
+    model_node(m, "Transpose", "3", "b", "d", "perm=[0,2,1]");
+    model_node(m, "Unsqueeze", "4", "c i1", "e", "");
+    model_node(m, "Unsqueeze", "5", "d i1", "f", "");
+    model_node(m, "Concat", "6", "e f", "y", "axis=1");
+}
+
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
 static void kernels_copy_gradients(void **state)
 {
     (void)state;
     const uint64_t image = 2 * 8 * 16 * 16 * 4, product = 3 * 2 * 6 * 8 * 4;
+    enum { DISTANT = 3 * 8 * 4 * 4 };
     const struct {
         void (*add)(model *m);
         uint64_t temps;
@@ -239,6 +281,8 @@ static void kernels_copy_gradients(void **state)
                  {add_overwritten_product, 0},
                  {add_experts, product},
                  {add_index, 4 * 8 * 4},
+                 {add_distances, 2 * F + ROWS * 4 + 2 * DISTANT + 24 * 4 + 8 * ROWS * 4},
+                 {add_windows, 12 * 8},
                  {add_resize_over_time, F + 2 * F},
                  {add_reflection_over_time, F + 3 * 518 * 4 * 4},
                  {add_edge_over_time, F},

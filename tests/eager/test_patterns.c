@@ -53,6 +53,8 @@ static model *build(const pattern *p)
     model_node(m, "Constant", "c0", "", "number", "value_float=0.7978845");
     model_node(m, "Constant", "c1", "", "one", "value_float=1.0");
     model_node(m, "Constant", "c2", "", "half", "value_float=0.5");
+    model_node(m, "Constant", "c3", "", "two", "value_float=2.0");
+    model_node(m, "Constant", "c4", "", "root", "value_float=0.49999975");
     model_node(m, "MatMul", "product", "x w", "h", "");
     for (uint32_t i = 0; i < MAX_NODES && p->nodes[i] != NULL; i++) add_node(m, p->nodes[i], i);
     model_output(m, "y", "f32");
@@ -103,6 +105,18 @@ static void expect(const pattern *p, bool as_exported)
 #define DEVIATIONS                                                                                 \
     "ReduceMean(h)a axes=[-1]", "Sub(h a)b", "Mul(b b)c", "ReduceMean(c)d axes=[-1]",              \
         "Mul(d number)e"
+#define BRANCHES                                                                                   \
+    "Exp(h)a", "Sub(a h)b", "Less(half one)c", "Mul(number b)d", "Add(h d)e", "Sub(one number)i",  \
+        "Mul(b i)f", "Sub(a f)g"
+#define HALF_TURNS                                                                                 \
+    "Exp(h)a", "Div(h a)b", "Atan(b)c", "Greater(h number)d", "Add(c one)e", "Sub(c one)f",        \
+        "Where(d e f)g", "Less(a number)i"
+#define PRODUCTS                                                                                   \
+    "Exp(h)a", "Mul(h a)b", "ReduceSum(b minus)c", "Mul(h h)d", "ReduceSum(d minus)e",             \
+        "Mul(a a)f", "ReduceSum(f minus)g", "Mul(e g)i", "Sqrt(i)j", "Max(j number)k"
+#define DIFFERENCES                                                                                \
+    "Exp(h)a", "Unsqueeze(h i1)b", "Unsqueeze(a i0)c", "Sub(b c)d", "Pow(d two)e",                 \
+        "ReduceSum(e minus)f keepdims=0"
 #define IN_GROUPS "Reshape(h groups)a", "InstanceNormalization(a s s)b", "Reshape(b whole)c"
 
 enum { ROWS = 2 * 4 * 4, GROUPS = 2 * 4 * 2 * 4 }; /* mean and 1/std, float32 */
@@ -131,6 +145,17 @@ static void exported_forms_are_one_operation(void **state)
         {{NORMALISED, "Div(b f)g", "Mul(v g)i", "Add(u i)y"}, "layer_norm", H + ROWS},
         {{IN_GROUPS, "Mul(c v)d", "Add(d u)y"}, "group_norm", H + GROUPS},
         {{"Slice(h i3 far i1)a", "Slice(h i0 i3 i1)b", "Concat(a b)y axis=1"}, "roll", 0},
+        {{BRANCHES, "Where(c e g)y"}, "Exp lerp", H},
+        {{HALF_TURNS, "Where(i g c)y"}, "Exp atan2", 2 * H},
+        {{PRODUCTS, "Div(c k)y"},
+         "Exp ReduceL2 clone div ReduceL2 clone div mul sum",
+         4 * H + 4 * ROWS / 2},
+        {{DIFFERENCES, "Pow(f root)y"}, "Exp cdist", 2 * H + H / 2},
+        {{"Slice(h i0 i4 i1)a", "Slice(h i2 i6 i1)b", "Slice(h i4 i8 i1)c", "Unsqueeze(a i1)d",
+          "Transpose(b)e perm=[0,1]", "Unsqueeze(e i1)f", "Unsqueeze(c i1)g",
+          "Concat(d f g)y axis=1"},
+         "unfold",
+         0},
         {{"Softmax(h)a", "IsNaN(a)b", "Where(b number a)y"}, "softmax", H},
         {{"Softmax(h)a", "IsNaN(a)b", "Where(b a number)y"}, "Softmax IsNaN Where", H + H / 4},
     };
@@ -184,6 +209,15 @@ static void look_alikes_stay_what_they_are(void **state)
         {{"Softplus(h)a", "Tanh(a)b", "Mul(h b)c", "Add(a c)y"}, "Softplus Tanh mul add", 2 * H},
         {{"Slice(h i3 far i1)a", "Slice(x i0 i3 i1)b", "Concat(a b)y axis=1"},
          "slice slice cat",
+         0},
+        {{BRANCHES, "Where(c g e)y"}, "Exp sub mul add mul sub Where", H},
+        {{HALF_TURNS, "Where(i c g)y"},
+         "Exp div Atan Greater add sub Where Less Where",
+         3 * H + H / 2},
+        {{DIFFERENCES, "Pow(f half)y"}, "Exp view view sub pow sum pow", 5 * H + H / 2},
+        {{"Slice(h i0 i4 i1)a", "Slice(h i3 i7 i1)b", "Slice(h i4 i8 i1)c", "Unsqueeze(a i1)d",
+          "Unsqueeze(b i1)e", "Unsqueeze(c i1)f", "Concat(d e f)y axis=1"},
+         "slice slice slice view view view cat",
          0},
         {{"Slice(h i3 far i1)a", "Slice(h i0 i4 i1)b", "Concat(a b)y axis=1"},
          "slice slice cat",

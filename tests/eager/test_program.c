@@ -273,6 +273,64 @@ static void outputs_have_a_loss_each(void **state)
     }
 }
 
+/* Every output is in the report, those of integers and constants too. */
+static void every_output_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *extra[3]; /* operator, inputs, output */
+        onv_severity severity;
+        const char *text;
+    } cases[] = {
+        {{"ArgMax", "y", "ids"},
+         ONV_NOTE,
+         "2 outputs and their losses: 'y' cross-entropy, 'ids' none (no gradient reaches it);"},
+        {{"Identity", "table", "names"},
+         ONV_NOTE,
+         "2 outputs and their losses: 'y' cross-entropy, 'names' none (no gradient reaches it);"},
+        {{"Neg", "x", "mirror"},
+         ONV_NOTE,
+         "2 outputs and their losses: 'y' cross-entropy, 'mirror' none (no gradient reaches it);"},
+        {{NULL, NULL, "h"},
+         ONV_WARNING,
+         "2 outputs and their losses: 'y' cross-entropy, 'h' none (other operations read it);"},
+        {{"ReduceSum", "h one", "sum"},
+         ONV_WARNING,
+         "2 outputs and their losses: 'sum' none (it is a loss), 'y' none (there is a loss "
+         "already);"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int64_t one[] = {0, 1};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[16,64]");
+        model_weight(m, "w", "f32[64,64]");
+        model_weight(m, "w1", "f32[64,10]");
+        model_ints(m, "table", 2, one);
+        model_ints(m, "one", 2, one);
+        model_node(m, "MatMul", "body", "x w", "h", "");
+        model_node(m, "MatMul", "head", "h w1", "y", "");
+        if (cases[i].extra[0] != NULL)
+            model_node(m, cases[i].extra[0], "extra", cases[i].extra[1], cases[i].extra[2],
+                       i == 4 ? "keepdims=0" : "");
+        model_output(m, cases[i].extra[2], i == 0 || i == 1 ? "i64" : "f32");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_lower_options options = {.reports = true};
+        onv_error err = {0};
+        onv_eager eager;
+        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
+                         ONV_OK);
+        const onv_diag *diag = t.model.diags.count > 0 ? &t.model.diags.at[0] : NULL;
+        if (diag == NULL || strcmp(diag->code, "losses") != 0 ||
+            diag->severity != cases[i].severity || strstr(diag->message, cases[i].text) == NULL)
+            fail_msg("case %zu: %s", i, diag != NULL ? diag->message : "nothing");
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* What each implementation allocates beside states (as the CUDA build of PyTorch 2.15 asked for it over a
  * substitute for the driver; Lion and LAMB are not of torch.optim), and where gradients go. */
 static void steps_and_zeroing_are_options(void **state)
@@ -507,6 +565,7 @@ int main(void)
         cmocka_unit_test(gradients_of_readers_add_in_place),
         cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
         cmocka_unit_test(outputs_have_a_loss_each),
+        cmocka_unit_test(every_output_is_told),
         cmocka_unit_test(steps_and_zeroing_are_options),
         cmocka_unit_test(options_move_memory),
         cmocka_unit_test(tensors_are_made_in_pytorchs_order),

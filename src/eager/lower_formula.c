@@ -1,0 +1,157 @@
+/* What PyTorch runs for functions that the exporter writes down as a formula. */
+#include "base/checked.h"
+#include "eager/lower.h"
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return onv_u64_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+/* --- Cosine similarity ------------------------------------------------------------------------- */
+
+/* x / norm(x): autograd keeps the norm, and its copy that is bounded below. */
+static uint32_t emit_unit(onv_lowering *l, uint32_t x, const onv_shape *norm)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t length = onv_tensor_new(l, t.dtype, norm->rank, norm->dims, NULL);
+    onv_emit_begin(l, "ReduceL2");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, length);
+    onv_emit_out(l, length);
+    onv_emit_end(l);
+    uint32_t bounded = onv_tensor_new(l, t.dtype, norm->rank, norm->dims, NULL);
+    onv_emit_begin(l, "clone");
+    onv_emit_in(l, length, ONV_GRAD_ALIAS);
+    onv_emit_out(l, bounded);
+    onv_emit_end(l);
+    uint32_t unit = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "div");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, bounded, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_save(l, bounded);
+    onv_emit_out(l, unit);
+    onv_emit_end(l);
+    return unit;
+}
+
+void onv_lower_cosine(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t in[2] = {onv_amp_fp32(l, onv_value_tensor(l, f->x)),
+                      onv_amp_fp32(l, onv_value_tensor(l, f->key))};
+    const onv_node *reduction = onv_model_node(l->model, f->reduction);
+    onv_eager_tensor t = onv_tensor_at(l, in[0]);
+    onv_shape norm = {.rank = t.rank}, shape;
+    if (in[0] == ONV_NO_TENSOR || in[1] == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape))
+        return;
+    int64_t axis = onv_node_operand(l, reduction, 1, 0, -1);
+    if (axis < 0) axis += t.rank;
+    for (uint32_t i = 0; i < t.rank; i++) norm.dims[i] = i == axis ? 1 : t.dims[i];
+    uint32_t unit[2] = {emit_unit(l, in[0], &norm), emit_unit(l, in[1], &norm)};
+    uint32_t product = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_emit_begin(l, "mul");
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(l, unit[k], ONV_GRAD_NEW);
+        if (onv_tensor_needs_grad(l, unit[1 - k])) onv_emit_save(l, unit[k]);
+    }
+    onv_emit_out(l, product);
+    onv_emit_end(l);
+    onv_emit_begin(l, "sum");
+    onv_emit_in(l, product, ONV_GRAD_PART);
+    onv_value_set(l, f->out,
+                  onv_emit_out(l, onv_tensor_new(l, t.dtype, shape.rank, shape.dims, NULL)));
+    onv_emit_end(l);
+}
+
+/* --- Distances --------------------------------------------------------------------------------- */
+
+/* Beyond as many rows cdist takes a product of matrices. */
+enum { MAX_ROWS_APART = 25 };
+
+/* _euclidean_dist: each side with its squared norms and ones behind it. */
+static uint64_t joined_bytes(const onv_eager_tensor *t)
+{
+    uint64_t row = (uint64_t)t->dims[t->rank - 1], more = 0;
+    return row == 0 || !onv_u64_mul(t->bytes / row, 2, &more) ? t->bytes : sum_of(t->bytes, more);
+}
+
+static uint64_t column_bytes(const onv_eager_tensor *t)
+{
+    uint64_t row = (uint64_t)t->dims[t->rank - 1];
+    return row == 0 ? 0 : t->bytes / row;
+}
+
+/* _euclidean_dist_backward: grad / result, its sums, and for each side a product of both kinds, all to the end
+ * of one expression. */
+static uint64_t product_temps(const onv_eager_tensor *x, const onv_eager_tensor *y,
+                              const onv_eager_tensor *out)
+{
+    uint64_t temps = out->bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        const onv_eager_tensor *t = i == 0 ? x : y;
+        temps = sum_of(temps, sum_of(column_bytes(t), sum_of(t->bytes, t->bytes)));
+    }
+    return temps;
+}
+
+void onv_lower_cdist(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t in[2];
+    onv_eager_tensor t[2];
+    onv_shape shape;
+    for (uint32_t k = 0; k < 2; k++) {
+        in[k] = onv_amp_fp32(l, onv_value_tensor(l, k == 0 ? f->x : f->key));
+        in[k] = onv_emit_contiguous(l, in[k]);
+        if (in[k] == ONV_NO_TENSOR) return;
+        t[k] = onv_tensor_at(l, in[k]);
+    }
+    if (!onv_value_shape(l, f->out, &shape) || t[0].rank < 2 || t[1].rank != t[0].rank) return;
+    uint32_t out = onv_tensor_new(l, t[0].dtype, shape.rank, shape.dims, NULL);
+    onv_eager_tensor y = onv_tensor_at(l, out);
+    int64_t rows[2] = {t[0].dims[t[0].rank - 2], t[1].dims[t[1].rank - 2]};
+    uint64_t backward, forward = 0;
+    if (rows[0] > MAX_ROWS_APART || rows[1] > MAX_ROWS_APART) {
+        forward = sum_of(joined_bytes(&t[0]), joined_bytes(&t[1]));
+        backward = product_temps(&t[0], &t[1], &y);
+    } else { /* every difference of two elements, then their sums */
+        if (!onv_u64_mul(y.bytes, (uint64_t)t[0].dims[t[0].rank - 1], &backward))
+            backward = UINT64_MAX;
+    }
+    onv_emit_begin(l, "cdist");
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_emit_in(l, in[k], ONV_GRAD_NEW);
+        onv_emit_save(l, in[k]);
+    }
+    onv_emit_save(l, out);
+    onv_emit_temps(l, forward, backward);
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
+/* --- Windows ----------------------------------------------------------------------------------- */
+
+/* A view. Its backward adds up windows that overlap by a list of the places along the dim. */
+void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (x == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape) || shape.rank != t.rank + 1)
+        return;
+    for (uint32_t i = 0; i < t.rank; i++)
+        strides[i] = t.strides[i] * (i == f->groups ? f->step : 1);
+    strides[t.rank] = t.strides[f->groups];
+    uint64_t places = 0;
+    if (f->step < shape.dims[t.rank] &&
+        !onv_u64_mul((uint64_t)t.dims[f->groups], sizeof(int64_t), &places))
+        places = UINT64_MAX;
+    uint32_t view = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, strides);
+    onv_emit_begin(l, "unfold");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_temps(l, 0, places);
+    onv_value_set(l, f->out, onv_emit_out(l, view));
+    onv_emit_end(l);
+}

@@ -1,0 +1,218 @@
+/* What names of Python hold, and which calls hold their arguments, as exports tell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/pass.h"
+
+/* What a module is called with is there until it returns; what it may have a name for, on request. */
+static void calls_hold_their_arguments(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prefix;
+        bool locals, graph_module;
+        uint32_t last_a, last_b;
+    } cases[] = {{"/", false, false, 3, 2}, {"/", true, false, 4, 3}, {"", false, false, 1, 2},
+                 {"", true, false, 1, 2},   {"/", false, true, 1, 2}, {"/", true, true, 1, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const names[] = {"Neg", "block/Neg", "block/inner/Neg", "block/Neg_1",
+                                            "Neg_1"};
+        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.locals = cases[i].locals, .graph_module = cases[i].graph_module};
+        model_input(m, "x", "f32[4,6]");
+        for (size_t k = 0; k < 5; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", cases[i].prefix, names[k]);
+            model_node(m, "Neg", name, values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, &how);
+        assert_int_equal(pass_find(&p, "a")->last, cases[i].last_a);
+        assert_int_equal(pass_find(&p, "b")->last, cases[i].last_b);
+        pass_drop(&p);
+    }
+}
+
+/* A module of its own operations and of one inside, with the lines of Python that called them. Where the
+ * results of the second and third operation go: at a name that is bound again, at the end of the call, in
+ * the one statement that reads them. */
+static void statements_tell_what_names_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[5]; /* of the forward of "net" */
+        bool locals;
+        uint32_t last_b, last_c;
+    } cases[] = {
+        {{"a = f(x)", "b = f(a)", "c = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        {{"x = f(x)", "x = f(x)", "x = f(x)", "x = f(x)", "return f(x)"}, false, 2, 3},
+        {{"a = f(x)", "c, b = g(a)", "c, b = g(a)", "c = f(c)", "return f(b)"}, false, 2, 3},
+        {{"a = f(x)", "b: Tensor = f(a)", "c = f(b)", "b += f(c)", "return f(b)"}, false, 3, 4},
+        {{"a = f(x)", "b=f(a),", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "if f(a):", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
+        {{"a = f(x)", "m['b'] = f(a)", "m['b'] = f(b)", "d = f(c)", "return f(d)"}, false, 4, 4},
+        /* What a function between has names for is not told. */
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, false, 2, 3},
+        {{"a = f(x)", "d = g(a)", "d = g(a)", "d = g(a)", "return f(d)"}, true, 3, 3},
+        {{"a = f(x)", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))", "d = neg(neg(neg(a)))",
+          "return f(d)"},
+         true,
+         2,
+         3},
+        {{"", "", "", "", ""}, false, 2, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
+        pass p;
+        model *m = model_new(17);
+        onv_lower_options how = {.locals = cases[i].locals};
+        unsigned line = 0;
+        model_input(m, "x", "f32[4,6]");
+        for (size_t k = 0; k < 5; k++) {
+            line += k == 0 || strcmp(cases[i].lines[k], cases[i].lines[k - 1]) != 0 ||
+                    strncmp(cases[i].lines[k], "x = ", 4) == 0;
+            model_source(m, "net", "neg");
+            model_class(m, "Net", "aten.neg.default");
+            model_statement(m, 10 + line, cases[i].lines[k]);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, &how);
+        if (pass_find(&p, "b")->last != cases[i].last_b ||
+            pass_find(&p, "c")->last != cases[i].last_c)
+            fail_msg("case %zu: b %u, c %u", i, pass_find(&p, "b")->last, pass_find(&p, "c")->last);
+        pass_drop(&p);
+    }
+}
+
+/* Three calls of one layer, as those that share weights have: `y` of one call is gone when the next begins,
+ * whose argument is what the one before gave. */
+static void shared_layers_are_called_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *line;
+        uint32_t last_a, last_b;
+    } cases[] = {{"layers.0", "h = self.layers[0](h)", 1, 3}, {"layer", "h = self.layer(h)", 2, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "d", "e", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 6; k++) {
+            bool is_inside = k % 2 == 0;
+            char modules[96], lines[256];
+            snprintf(modules, sizeof modules, "%s%s%s%s", cases[i].module, is_inside ? "', '" : "",
+                     is_inside ? cases[i].module : "", is_inside ? ".inner" : "");
+            snprintf(lines, sizeof lines, "%s\n  File \"n.py\", line %s", cases[i].line,
+                     is_inside ? "20, in forward\n    y = self.inner(x)\n"
+                                 "  File \"n.py\", line 30, in forward\n    return f(x)"
+                               : "21, in forward\n    return f(y)");
+            model_source(m, modules, "neg");
+            model_class(m, is_inside ? "Layer', 'Inner" : "Layer", "aten.neg.default");
+            model_trace(m, lines);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a ||
+            pass_find(&p, "b")->last != cases[i].last_b)
+            fail_msg("%s: a %u, b %u", cases[i].line, pass_find(&p, "a")->last,
+                     pass_find(&p, "b")->last);
+        pass_drop(&p);
+    }
+}
+
+/* `a += b` is a itself, where nothing else reads it and it is the sum that the statement makes. */
+static void statements_overwrite(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *aten, *line, *reader; /* what is read once more */
+        bool overwrites;
+    } cases[] = {
+        {"Add", "aten.add.Tensor", "a += b", "b", true},
+        {"Mul", "aten.mul.Tensor", "a *= b", "b", true},
+        {"Sub", "aten.sub.Tensor", "a -= b", "b", true},
+        {"Add", "aten.add.Tensor", "a += b", "a", false},
+        {"Add", "aten.add.Tensor", "a = a + b", "b", false},
+        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false},
+        {"Add", "aten.add.Tensor", "c += a + b", "b", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_node(m, "Neg", "0", "x", "a", "");
+        model_node(m, "Exp", "1", "x", "b", "");
+        model_source(m, "net", "one");
+        model_class(m, "Net", cases[i].aten);
+        model_statement(m, 10, cases[i].line);
+        model_node(m, cases[i].op, "2", "a b", "c", "");
+        model_node(m, "Neg", "3", cases[i].reader, "d", "");
+        model_node(m, "Add", "4", "c d", "y", "");
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
+        pass_drop(&p);
+    }
+}
+
+/* A list that has a name holds what operations joined. */
+static void lists_hold_what_is_joined(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *aten;
+        uint32_t last_a;
+    } cases[] = {
+        {"c = torch.cat(found, 1)", "aten.cat.default", 4},
+        {"c = torch.cat([a, b], 1)", "aten.cat.default", 2},
+        {"c = torch.stack(found)", "aten.stack.default", 4},
+        {"c = torch.hstack(found)", "aten.cat.default", 2}, /* a function between */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const ops[][3] = {{"Neg", "x", "a"},
+                                             {"Neg", "a", "b"},
+                                             {"Concat", "a b", "c"},
+                                             {"Neg", "c", "d"},
+                                             {"Neg", "d", "y"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 5; k++) {
+            static const char *const lines[] = {"found.append(f(x))", "found.append(f(a))", NULL,
+                                                "d = f(c)", "return f(d)"};
+            model_source(m, "net", "neg");
+            model_class(m, "Net", k == 2 ? cases[i].aten : "aten.neg.default");
+            model_statement(m, 10 + k, k == 2 ? cases[i].line : lines[k]);
+            model_node(m, ops[k][0], "", ops[k][1], ops[k][2], k == 2 ? "axis=1" : "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_hold_their_arguments),
+        cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(shared_layers_are_called_again),
+        cmocka_unit_test(statements_overwrite),
+        cmocka_unit_test(lists_hold_what_is_joined),
+    };
+    return cmocka_run_group_tests_name("eager.names", tests, NULL, NULL);
+}

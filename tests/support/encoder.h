@@ -1,0 +1,10 @@
+/* A layer of nn.TransformerEncoder as PyTorch's default exporter writes it. */
+#ifndef ONV_TESTS_ENCODER_H
+#define ONV_TESTS_ENCODER_H
+
+#include "support/onnx_writer.h"
+
+/* 2 x 4 rows of 16 values, 2 heads, 32 values between. `perm`: "perm=[1,0,2]" where the batch is first. */
+model *encoder_layer(const char *perm);
+
+#endif
