@@ -334,7 +334,7 @@ static bool find_part(range message, uint32_t number, range *part)
 /* Whether a TypeProto leaves nothing of a tensor's shape open; what is no tensor is as it is. */
 static bool is_complete(range type)
 {
-    range tensor, shape;
+    range tensor = {0}, shape = {0};
     onv_wire_field field;
     if (type.at == type.end) return false;
     if (!find_part(type, TYPE_TENSOR, &tensor)) return true;
