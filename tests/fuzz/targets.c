@@ -301,6 +301,7 @@ static onv_status feed(void *context, const onv_trace_event *event, onv_error *e
 {
     feeding *f = context;
     f->allocs += !event->is_free;
+    if (!event->is_free) f->allocator.stream = event->stream;
     return event->is_free ? onv_allocator_free(&f->allocator, event->id, error)
                           : onv_allocator_alloc(&f->allocator, event->id, event->bytes, error);
 }
