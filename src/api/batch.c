@@ -159,10 +159,13 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     for (size_t i = 0; i < analysis->n_runtimes; i++) {
         if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
     }
-    if (p->refused > 0 && p->refused * p->unit == fit->max_batch + p->unit)
-        onv_model_diag(&analysis->model, ONV_WARNING, "max-dim", p->refusal.node,
+    if (p->refused > 0 && p->refused * p->unit == fit->max_batch + p->unit) {
+        /* The model keeps the name, and `p` goes. */
+        const char *node = onv_arena_printf(&analysis->model.arena, "%s", p->refusal.node);
+        onv_model_diag(&analysis->model, ONV_WARNING, "max-dim", node,
                        "the model allows no larger '%s' than %lld: %s", fit->max_dim,
                        (long long)fit->max_batch, p->refusal.message);
+    }
     if (p->searched != NULL) onv_heap_free(p->searched - (options->n_dims - 1));
     onv_heap_free(p);
     return status;

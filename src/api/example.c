@@ -155,7 +155,8 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
         if (status != ONV_OK && err != NULL) *err = why;
         return status;
     }
-    onv_model_diag(&analysis->model, ONV_NOTE, "no-example", why.node,
+    const char *node = onv_arena_printf(&analysis->model.arena, "%s", why.node);
+    onv_model_diag(&analysis->model, ONV_NOTE, "no-example", node,
                    "no usual sizes of the free dims fit this model: %s", why.message);
     return ONV_OK;
 }

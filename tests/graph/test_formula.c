@@ -162,6 +162,7 @@ static void the_pieces_say_from_where_on(void **unused)
     assert_int_equal(formula.pieces[1].from, 201);
     assert_string_equal(onv_dim_symbol_name(&f.model.dims, formula.pieces[1].decided_by), "n");
     flow_close(&f);
+    model_free(m);
 }
 
 static void what_has_no_size_has_no_formula(void **unused)
