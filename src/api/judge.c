@@ -43,6 +43,11 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
     onv_arena *arena = &analysis->model.arena;
     if (options->budget == 0) return ONV_OK;
     ONV_TRY(judge(from, options, analysis, err));
+    if (options->max_dim != NULL) {
+        /* Reports may come when the caller's text is gone. */
+        analysis->fit.max_dim = onv_arena_printf(arena, "%s", options->max_dim);
+        if (analysis->fit.max_dim == NULL) return onv_fail_memory(err);
+    }
     onv_device_fit *devices = ONV_ARENA_ARRAY(arena, onv_device_fit, options->n_budgets);
     if (devices == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < options->n_budgets; i++) {
@@ -56,6 +61,7 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
             take(&devices[i], analysis);
         else
             ONV_TRY(judge_other(from, *options, &budget, &devices[i], err));
+        devices[i].fit.max_dim = analysis->fit.max_dim;
     }
     analysis->devices = devices;
     analysis->n_devices = options->n_budgets;
