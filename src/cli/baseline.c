@@ -1,9 +1,11 @@
 /* A report that --json wrote before. The library takes its figures; reading JSON is the program's. */
 #include "cli/baseline.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* JSON takes some ten times as much memory as its text. */
 enum { MOST_BYTES = 64 << 20, MOST_FIGURES = 32 };
@@ -29,10 +31,22 @@ static size_t next_block(void *buffer, size_t room, void *context)
     return n;
 }
 
+/* A FIFO that nobody writes is not waited for: it is empty. */
+static FILE *open_baseline(const char *path)
+{
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return NULL;
+    int flags = fcntl(file, F_GETFL);
+    FILE *stream =
+        flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? NULL : fdopen(file, "rb");
+    if (stream == NULL) close(file);
+    return stream;
+}
+
 onv_cli_baseline *onv_cli_open_baseline(const char *file)
 {
     onv_cli_baseline *b = calloc(1, sizeof *b);
-    source from = {.file = fopen(file, "rb"), .left = MOST_BYTES};
+    source from = {.file = open_baseline(file), .left = MOST_BYTES};
     json_error_t why = {.text = "it cannot be read"};
     if (b != NULL && from.file != NULL) b->report = json_load_callback(next_block, &from, 0, &why);
     if (from.file != NULL) fclose(from.file);

@@ -5,6 +5,7 @@
 
 #include "report/formula.h"
 #include "report/text.h"
+#include "report/value.h"
 
 enum { MAX_OPEN_DIMS = 16, MAX_PIECES = 4 };
 
@@ -125,6 +126,27 @@ static void write_word(const onv_page *page, const char *word, size_t *at)
     *at += 1 + columns;
 }
 
+/* What was bound already; a batch that the export fixed has no name of its own. */
+static const char *given_option(const onv_view *view, const onv_page *page, const onv_bound *bound)
+{
+    const char *value = NULL;
+    bool is_batch = strcmp(bound->name, "batch") == 0;
+    if (bound->size >= 0 && is_batch)
+        return onv_arena_printf(page->arena, "--batch %lld", (long long)bound->size);
+    if (bound->size >= 0)
+        value = onv_arena_printf(page->arena, "%s=%lld", bound->name, (long long)bound->size);
+    const onv_graph *graph = onv_model_graph(view->model, (onv_graph_id){0});
+    for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++)
+        if (strcmp(onv_model_value(view->model, graph->inputs[i])->name, bound->name) == 0)
+            value = onv_arena_printf(
+                page->arena, "%s=%s", bound->name,
+                onv_view_shape(view, page->arena, graph->inputs[i], ONV_CLEAN_ASCII));
+    const char *word = value == NULL ? NULL : onv_shell_word(page->arena, value);
+    return word == NULL ? NULL
+                        : onv_arena_printf(page->arena, "%s %s",
+                                           bound->size < 0 ? "--shape" : "--dim", word);
+}
+
 /* Never cut: it is to be copied. */
 static void write_command(const onv_view *view, const onv_page *page)
 {
@@ -135,6 +157,10 @@ static void write_command(const onv_view *view, const onv_page *page)
     onv_write_text(page->out, "\n  onnxvram");
     if ((word = onv_shell_word(page->arena, path)) == NULL) return;
     write_word(page, word, &at);
+    for (size_t i = 0; i < view->infer->bounds.count; i++) {
+        if ((word = given_option(view, page, &view->infer->bounds.at[i])) == NULL) return;
+        write_word(page, word, &at);
+    }
     for (size_t i = 0; i < view->infer->free_dims.count; i++) {
         const onv_free_dim *dim = &view->infer->free_dims.at[i];
         word = onv_binding_option(page->arena, dim, size_in(view->example, dim->name));

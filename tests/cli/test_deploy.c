@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/program.h"
 
@@ -99,6 +100,8 @@ static void what_grew_since_a_baseline(void **state)
     EXPECT("-b 8 --baseline broken.json " SAMPLES "resnet18.onnx", 1,
            "no report that --json wrote");
     program_write("other.json", "{\"models\": []}", 14);
+    assert_int_equal(mkfifo("fifo.json", 0600), 0);
+    EXPECT("-b 8 --baseline fifo.json " SAMPLES "resnet18.onnx", 1, "no report that --json wrote");
     EXPECT("-b 8 --baseline other.json " SAMPLES "resnet18.onnx", 1, "no model 'resnet18.onnx'");
     EXPECT("-b 8 --max-growth 5% " SAMPLES "resnet18.onnx", 2, "--baseline");
     EXPECT("-b 8 --baseline before.json --max-growth 5percent " SAMPLES "resnet18.onnx", 2,
@@ -151,6 +154,9 @@ static void free_dims_get_an_answer(void **state)
     (void)state;
     EXPECT(SAMPLES "bert.onnx", 0, "An example, batch = 1, sequence = 128", "--batch 1",
            "--dim sequence=128", "Runtimes");
+    /* What was given stays in the command. */
+    EXPECT("-b 4 " SAMPLES "bert.onnx", 0, "bert.onnx --batch 4 ", "--dim sequence=128");
+    EXPECT("-d sequence=9 " SAMPLES "bert.onnx", 0, " --dim sequence=9 ", "--batch 1");
     /* What it prints can be pasted. */
     EXPECT("--batch 1 --dim sequence=128 " SAMPLES "bert.onnx", 0, "Runtimes");
     EXPECT("--formula=python " SAMPLES "lstm.onnx", 0,
