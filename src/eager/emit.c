@@ -341,3 +341,17 @@ uint32_t onv_amp_fp32(onv_lowering *l, uint32_t x)
     if (l->options->amp == ONV_UNDEFINED || !onv_tensor_is_float(l, x)) return x;
     return onv_emit_cast(l, x, ONV_FLOAT);
 }
+
+uint32_t onv_emit_add_to(onv_lowering *l, uint32_t x, uint32_t y, onv_grad grad)
+{
+    if (x == ONV_NO_TENSOR || y == ONV_NO_TENSOR) return x;
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(l, "add_");
+    l->op.in_place = true;
+    onv_emit_in(l, x, ONV_GRAD_ALIAS);
+    onv_emit_in(l, y, grad);
+    onv_emit_out(l, out);
+    onv_emit_end(l);
+    return out;
+}

@@ -179,11 +179,10 @@ static void prepare(onv_simulation *s, const onv_frame *frame)
     }
 }
 
-/* The end of the second run: its names go, what was kept is held by who keeps it. */
-static void forget(onv_simulation *s, const onv_frame *frame)
+void onv_frame_forget(onv_simulation *s, const onv_frame *frame, uint32_t last)
 {
     for (uint32_t k = 0; k < frame->n_inputs; k++) s->row_of[frame->inputs[k]] = ONV_NO_ROW;
-    for (uint32_t i = frame->first_op; i <= frame->stop; i++) {
+    for (uint32_t i = frame->first_op; i <= last; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
             uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
@@ -219,7 +218,7 @@ static void run_again(onv_simulation *s, uint32_t self)
             onv_sim_save(s, i);
         }
     }
-    forget(s, frame);
+    onv_frame_forget(s, frame, frame->stop);
     /* The inputs of an inner frame were kept by the outer one, and are asked for once. */
     if (frame->parent != ONV_NO_FRAME) let_inputs_go(s, frame);
 }

@@ -156,6 +156,8 @@ bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
 
 void onv_emit_begin(onv_lowering *l, const char *name);
 void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad);
+/* x += y; `grad` is how y gets its gradient. */
+uint32_t onv_emit_add_to(onv_lowering *l, uint32_t x, uint32_t y, onv_grad grad);
 void onv_emit_save(onv_lowering *l, uint32_t tensor);
 /* What backward alone reads and no tensor of the graph is. */
 void onv_emit_extra(onv_lowering *l, uint64_t count, uint64_t bytes_each, const char *label);

@@ -30,21 +30,6 @@ static uint32_t head_view(onv_lowering *l, uint32_t qkv, int64_t heads)
     return onv_emit_view(l, "chunk", qkv, 4, dims, strides, ONV_GRAD_PART);
 }
 
-/* x += y. */
-static uint32_t add(onv_lowering *l, uint32_t x, uint32_t y)
-{
-    if (x == ONV_NO_TENSOR || y == ONV_NO_TENSOR) return x;
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    onv_emit_begin(l, "add_");
-    l->op.in_place = true;
-    onv_emit_in(l, x, ONV_GRAD_ALIAS);
-    onv_emit_in(l, y, ONV_GRAD_ALIAS);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
 static uint32_t attend(onv_lowering *l, uint32_t x, const onv_encoder_layer *layer)
 {
     uint32_t qkv = product(l, x, &layer->products[0]);
@@ -76,11 +61,11 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f)
     uint32_t src = onv_value_tensor(l, f->x);
     if (src == ONV_NO_TENSOR || onv_tensor_at(l, src).rank != 3) return;
     uint32_t x = attend(l, layer->norm_first ? norm(l, src, layer, 0) : src, layer);
-    x = add(l, x, src);
+    x = onv_emit_add_to(l, x, src, ONV_GRAD_ALIAS);
     if (!layer->norm_first) x = norm(l, x, layer, 0);
     /* The product computes the activation, too. */
     uint32_t y = product(l, layer->norm_first ? norm(l, x, layer, 1) : x, &layer->products[2]);
     if (l->status != ONV_OK || y == ONV_NO_TENSOR) return;
-    y = add(l, product(l, y, &layer->products[3]), x);
+    y = onv_emit_add_to(l, product(l, y, &layer->products[3]), x, ONV_GRAD_ALIAS);
     onv_value_set(l, f->out, layer->norm_first ? y : norm(l, y, layer, 1));
 }

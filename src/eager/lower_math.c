@@ -419,16 +419,7 @@ uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
     if (onv_tensor_is_contiguous(&t))
         return unflatten(l, emit_mm(l, "addmm", flatten(l, x), w, bias), x);
     uint32_t product = onv_emit_matmul(l, x, w);
-    if (bias == ONV_NO_TENSOR || product == ONV_NO_TENSOR) return product;
-    onv_eager_tensor y = onv_tensor_at(l, product);
-    uint32_t out = onv_tensor_on(l, y.storage, y.dtype, y.rank, y.dims, y.strides);
-    onv_emit_begin(l, "add_");
-    l->op.in_place = true;
-    onv_emit_in(l, product, ONV_GRAD_ALIAS);
-    onv_emit_in(l, bias, ONV_GRAD_NEW);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
+    return onv_emit_add_to(l, product, bias, ONV_GRAD_NEW);
 }
 
 /* Under autocast the result of attention is in low precision again, and so are its probabilities:

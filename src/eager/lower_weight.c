@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 #include "ir/origin.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
@@ -18,110 +19,6 @@ enum { MAX_SHARED_ELEMS = 1024 };
 
 /* How many constants of unsure role are reported one by one. */
 enum { MAX_REPORTS = 12 };
-
-/* --- What reads a weight ----------------------------------------------------------------------- */
-
-typedef enum place {
-    PLACE_UNKNOWN,
-    PLACE_WEIGHT, /* where the operation takes what its module trains */
-    PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
-} place;
-
-static bool is_noted(const onv_node *node)
-{
-    return node->aten_op != NULL && node->aten_op[0] != '\0';
-}
-
-bool onv_node_is_recurrent(const onv_node *node)
-{
-    return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
-           strcmp(node->op_type, "RNN") == 0;
-}
-
-static bool is_any_aten(const onv_node *node, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (onv_node_is_aten(node, names[i])) return true;
-    return false;
-}
-
-static place place_of(const onv_node *node, uint32_t k)
-{
-    static const char *const layers[] = {
-        "linear",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "convolution",
-        "layer_norm",
-        "rms_norm",
-        "native_layer_norm",
-        "prelu",
-        "_weight_norm",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "bilinear",
-        "instance_norm",
-        "_native_batch_norm_legit_functional",
-        "_native_batch_norm_legit",
-        "batch_norm",
-        "native_batch_norm",
-        "addmm",
-    };
-    static const char *const others[] = {
-        "scaled_dot_product_attention",
-        "index_put",
-        "scatter",
-        "scatter_add",
-        "scatter_reduce",
-        "bernoulli",
-        "rand_like",
-        "randn_like",
-        "upsample_bilinear2d",
-        "upsample_bicubic2d",
-        "upsample_nearest2d",
-        "upsample_linear1d",
-        "upsample_trilinear3d",
-        "masked_fill",
-        "where",
-        "arange",
-        "index_add",
-        "index_copy",
-        "full_like",
-        "new_zeros",
-        "fill",
-        "rot90",
-        "clamp",
-    };
-    if (!is_noted(node)) return PLACE_UNKNOWN;
-    if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? PLACE_WEIGHT : PLACE_MADE;
-    if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
-        bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
-        return scales ? PLACE_MADE : PLACE_WEIGHT;
-    }
-    if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
-        return k == 0 ? PLACE_WEIGHT : PLACE_MADE;
-    /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
-    if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
-        strstr(node->aten_op, "no_stats") != NULL)
-        return k == 1 ? PLACE_WEIGHT : PLACE_MADE;
-    if (is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
-        return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
-                   ? PLACE_WEIGHT
-                   : PLACE_MADE; /* the layer's input */
-    if (is_any_aten(node, others, sizeof others / sizeof others[0])) return PLACE_MADE;
-    return PLACE_UNKNOWN;
-}
-
-/* What a module calls the parameter that a node takes there. */
-static const char *slot_name(const onv_node *node, uint32_t k)
-{
-    static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
-    if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
-    if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
-    return k == 2 ? "bias" : "weight";
-}
 
 /* --- The reads --------------------------------------------------------------------------------- */
 
@@ -152,7 +49,7 @@ static onv_status list_reads(onv_lowering *l)
                                     .node = i,
                                     .k = k,
                                     .scope = node->scope != NULL ? node->scope : "",
-                                    .slot = slot_name(node, k),
+                                    .slot = onv_weight_slot_name(node, k),
                                     .tensor = ONV_NO_TENSOR};
             if (!onv_vec_push(&l->reads, read)) return onv_fail_memory(l->err);
         }
@@ -293,14 +190,14 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
     if (value->role != ONV_ROLE_NOT_NOTED || value->tensor == NULL ||
         l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
-    if (place_of(&l->model->nodes.at[read->node], read->k) == PLACE_WEIGHT)
+    if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++) {
-        place p = place_of(&l->model->nodes.at[at->node], at->k);
-        if (p == PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
-        made &= p == PLACE_MADE;
+        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
+        if (p == ONV_PLACE_WEIGHT) return ONV_WEIGHT_IS_OTHER;
+        made &= p == ONV_PLACE_MADE;
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
     if (value->tensor->elems > 1) return ONV_WEIGHT_IS_UNSURE;
@@ -330,9 +227,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     }
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
-        place p = place_of(&l->model->nodes.at[at->node], at->k);
-        if (p == PLACE_WEIGHT) return (verdict){ONV_WEIGHT_TRAINED, true, at};
-        made &= p == PLACE_MADE;
+        onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
+        if (p == ONV_PLACE_WEIGHT) return (verdict){ONV_WEIGHT_TRAINED, true, at};
+        made &= p == ONV_PLACE_MADE;
     }
     /* "conv1.weight_bias": derived from a parameter's name. */
     if (strchr(value->name, '.') != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, first};
@@ -341,7 +238,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     const onv_node *node = &l->model->nodes.at[first->node];
     static const char *const parts[] = {"slice", "select", "view", "reshape"};
     const char *class = node->module_class != NULL ? node->module_class : "";
-    if (!is_noted(node)) { /* nothing is known of the reader: as an older export */
+    if (!onv_node_is_noted(node)) { /* nothing is known of the reader: as an older export */
         v.use = onv_has_made_up_name(value->name) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_CONSTANT;
         return v;
     }
@@ -369,7 +266,7 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
     if (is_call_of_any(value->name, views, sizeof views / sizeof views[0])) return false;
     return value->type.rank >= 2 && !onv_has_made_up_name(value->name) &&
            strchr(value->name, '.') == NULL &&
-           is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
+           onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
 }
 
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
@@ -391,7 +288,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
                         strstr(v.read->parameter, "relative") != NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
-        place_of(&l->model->nodes.at[v.read->node], v.read->k) != PLACE_WEIGHT)
+        onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
@@ -499,7 +396,7 @@ static bool find_sharing(const onv_lowering *l, onv_value_id id)
     }
     if (!may_be_uniform(value)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
-        if (!is_noted(&l->model->nodes.at[at->node])) return false;
+        if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);
     }
     return several;
@@ -550,7 +447,7 @@ onv_weight_read *onv_weight_owner(onv_lowering *l, onv_value_id id, const onv_no
 {
     onv_weight_read key = {.value = id.index, .slot = ""};
     key.scope = node != NULL && node->scope != NULL ? node->scope : "";
-    if (node != NULL && k != UINT32_MAX) key.slot = slot_name(node, k);
+    if (node != NULL && k != UINT32_MAX) key.slot = onv_weight_slot_name(node, k);
     onv_weight_read *at = lower_bound(l, &key);
     if (at != NULL && onv_weight_same_owner(at, &key)) return at;
     key.slot = "";
@@ -606,7 +503,7 @@ onv_status onv_weights_prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     for (size_t i = 0; i < model->nodes.count; i++) {
         const onv_node *node = &model->nodes.at[i];
-        l->has_notes |= is_noted(node);
+        l->has_notes |= onv_node_is_noted(node);
         if (node->scope != NULL && node->scope[0] != '\0') l->scopes[l->n_scopes++] = node->scope;
     }
     if (l->n_scopes > 0) qsort(l->scopes, l->n_scopes, sizeof *l->scopes, by_text);

@@ -254,21 +254,6 @@ static void pass_by(onv_simulation *s, uint32_t i, bool own)
         onv_sim_let_go(s, onv_sim_storage(s, op->out[k]), i, s->again_use);
 }
 
-static void forget(onv_simulation *s, const onv_frame *frame)
-{
-    for (uint32_t k = 0; k < frame->n_inputs; k++) s->row_of[frame->inputs[k]] = ONV_NO_ROW;
-    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
-        const onv_eager_op *op = &s->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
-            uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
-            uint32_t storage = onv_sim_storage(s, tensor);
-            if (onv_sim_is_permanent(s, storage)) continue;
-            onv_sim_release(s, s->row_of[storage]);
-            s->row_of[storage] = ONV_NO_ROW;
-        }
-    }
-}
-
 void onv_run_pruned(onv_simulation *s, uint32_t self)
 {
     const onv_frame *frame = &s->frames[self];
@@ -284,6 +269,6 @@ void onv_run_pruned(onv_simulation *s, uint32_t self)
         else
             pass_by(s, i, own);
     }
-    forget(s, frame);
+    onv_frame_forget(s, frame, frame->last_op);
     onv_drop_results(s, frame, self);
 }

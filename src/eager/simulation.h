@@ -163,6 +163,8 @@ void onv_frames_reset(onv_simulation *s);
 /* Holds the inputs of a frame, at its first operation. */
 void onv_frame_enter(onv_simulation *s, onv_frame *frame);
 /* Makes sure that what operation `index` saves is there. */
+/* The end of a second run through `last`: its names go, what was kept is held by who keeps it. */
+void onv_frame_forget(onv_simulation *s, const onv_frame *frame, uint32_t last);
 void onv_frame_restore(onv_simulation *s, uint32_t index);
 /* The backward of operation `index` is over: frames whose first saver it was let go. */
 void onv_frame_leave(onv_simulation *s, uint32_t index);

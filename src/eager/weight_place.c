@@ -1,0 +1,104 @@
+#include "eager/weight_place.h"
+
+#include <string.h>
+
+#include "eager/lower.h"
+
+bool onv_node_is_noted(const onv_node *node)
+{
+    return node->aten_op != NULL && node->aten_op[0] != '\0';
+}
+
+bool onv_node_is_recurrent(const onv_node *node)
+{
+    return strcmp(node->op_type, "LSTM") == 0 || strcmp(node->op_type, "GRU") == 0 ||
+           strcmp(node->op_type, "RNN") == 0;
+}
+
+bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (onv_node_is_aten(node, names[i])) return true;
+    return false;
+}
+
+/* Operations whose module trains what they read beside their input. */
+static const char *const layers[] = {
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "convolution",
+    "layer_norm",
+    "rms_norm",
+    "native_layer_norm",
+    "prelu",
+    "_weight_norm",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "bilinear",
+    "instance_norm",
+    "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit",
+    "batch_norm",
+    "native_batch_norm",
+    "addmm",
+};
+/* Operations that make what they read. */
+static const char *const others[] = {
+    "scaled_dot_product_attention",
+    "index_put",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "bernoulli",
+    "rand_like",
+    "randn_like",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+    "upsample_nearest2d",
+    "upsample_linear1d",
+    "upsample_trilinear3d",
+    "masked_fill",
+    "where",
+    "arange",
+    "index_add",
+    "index_copy",
+    "full_like",
+    "new_zeros",
+    "fill",
+    "rot90",
+    "clamp",
+};
+
+onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
+{
+    if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
+    if (onv_node_is_recurrent(node)) return k >= 1 && k <= 3 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "group_norm") || onv_node_is_aten(node, "native_group_norm")) {
+        bool scales = strcmp(node->op_type, "InstanceNormalization") == 0;
+        return scales ? ONV_PLACE_MADE : ONV_PLACE_WEIGHT;
+    }
+    if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
+        return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
+    if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
+        strstr(node->aten_op, "no_stats") != NULL)
+        return k == 1 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]))
+        return k > 0 || strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Mul") == 0
+                   ? ONV_PLACE_WEIGHT
+                   : ONV_PLACE_MADE; /* the layer's input */
+    if (onv_node_is_any_aten(node, others, sizeof others / sizeof others[0])) return ONV_PLACE_MADE;
+    return ONV_PLACE_UNKNOWN;
+}
+
+/* What a module calls the parameter that a node takes there. */
+const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
+{
+    static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
+    if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
+    if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
+    return k == 2 ? "bias" : "weight";
+}

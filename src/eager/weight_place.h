@@ -1,0 +1,24 @@
+/* What an input of a node says of the weight that it reads: by PyTorch's operation, as the export notes it. */
+#ifndef ONV_EAGER_WEIGHT_PLACE_H
+#define ONV_EAGER_WEIGHT_PLACE_H
+
+#include "ir/model.h"
+
+typedef enum onv_weight_place {
+    ONV_PLACE_UNKNOWN,
+    ONV_PLACE_WEIGHT, /* where the operation takes what its module trains */
+    ONV_PLACE_MADE,   /* where the operation takes what it made itself: masks, zeros */
+} onv_weight_place;
+
+/* Whether the export notes the operation at all. */
+bool onv_node_is_noted(const onv_node *node);
+
+/* Whether it is one of these `n` operations. */
+bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n);
+
+onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
+
+/* What a module calls the parameter that a node takes there. */
+const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
+
+#endif
