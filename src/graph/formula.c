@@ -245,11 +245,38 @@ static onv_status find_pieces(builder *b, const onv_dim *sizes, onv_error *err)
     return ONV_OK;
 }
 
+/* Beyond what a dim holds it is infinite. */
+static onv_dim number(uint64_t value)
+{
+    return value < (uint64_t)ONV_DIM_INFINITY_RAW ? onv_dim_const((int64_t)value)
+                                                  : ONV_DIM_INFINITY;
+}
+
+/* Where every size is a number, liveness has summed them. */
+static onv_status take_numbers(builder *b, onv_error *err)
+{
+    const onv_live *live = b->live;
+    onv_formula *f = b->formula;
+    f->pieces = ONV_ARENA_ARRAY(&b->model->arena, onv_piece, 1);
+    if (f->pieces == NULL) return onv_fail_memory(err);
+    f->pieces[f->n_pieces++] = (onv_piece){.bytes = number(live->peak_bytes),
+                                           .step = live->peak_step,
+                                           .decided_by = ONV_DIM_UNKNOWN,
+                                           .from = 1,
+                                           .until = INT64_MAX};
+    f->input_bytes = number(live->input_bytes);
+    f->output_bytes = number(live->output_bytes);
+    f->activation_bytes = number(live->activation_bytes);
+    if (live->macs_known) f->macs = number(live->macs);
+    return ONV_OK;
+}
+
 onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formula *formula,
                                onv_error *err)
 {
     *formula = (onv_formula){.macs = ONV_DIM_UNKNOWN};
     builder b = {.model = model, .live = live, .formula = formula};
+    if (live->unknown == 0) return take_numbers(&b, err);
     onv_dim *sizes = list_sizes(&b);
     if (sizes == NULL || !mark_parts(&b)) return onv_fail_memory(err);
     sum_kinds(&b, sizes);

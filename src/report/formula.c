@@ -75,7 +75,7 @@ static const char *name_of(const void *context, onv_dim symbol)
     return n->of[onv_dim_symbol_index(n->dims, symbol)];
 }
 
-/* --- What stands in every language ------------------------------------------------------------- */
+/* --- Languages ------------------------------------------------------------- */
 
 typedef struct formula_language {
     onv_dim_syntax syntax;

@@ -276,7 +276,7 @@ static void add_dim(splice *s, onv_dim d, text *shape)
     add_message(shape, SHAPE_DIM, &dim);
 }
 
-/* False for what is no tensor of a known type. */
+/* False unless it is a tensor of a known type. */
 static bool add_type(splice *s, uint32_t value, text *to)
 {
     const onv_type *type = &s->types->values.at[value].type;
@@ -331,7 +331,7 @@ static bool find_part(range message, uint32_t number, range *part)
     return found;
 }
 
-/* Whether a TypeProto leaves nothing of a tensor's shape open; what is no tensor is as it is. */
+/* Whether a TypeProto fixes a tensor's whole shape; true for types other than tensors, which stay as they are. */
 static bool is_complete(range type)
 {
     range tensor = {0}, shape = {0};
