@@ -10,6 +10,7 @@
 #include "graph/largest.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
+#include "infer/quantize.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
@@ -23,6 +24,7 @@ struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
+    onv_quantized quantized; /* its weights in fewer bits, where that was asked for */
     onv_ort_settings ort;           /* of the session of the runtime `ort` */
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;

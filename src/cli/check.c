@@ -67,7 +67,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                         : cli->analysis.master_weights  ? "--master-weights"
                         : cli->analysis.offload != NULL ? "--offload"
                         : cli->analysis.ema             ? "--ema"
-                        : cli->analysis.weights != NULL ? "--weights"
                                                         : NULL;
     if (needs != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("%s: these are for --train", needs);

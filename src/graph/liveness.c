@@ -81,7 +81,8 @@ static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t 
         row.kind = ONV_BUFFER_OUTPUT;
     else if (top && value->kind == ONV_VALUE_INPUT)
         row.kind = ONV_BUFFER_INPUT;
-    row.sized = type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
+    row.sized = value->packed != NULL || /* products read the weight itself */
+                type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
     if (overflow)
         return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of '%s' do not fit 64 bits",
                         value->name);

@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "base/vec.h"
 #include "ir/type.h"
+#include "ir/weight_format.h"
 
 typedef struct onv_value_id {
     uint32_t index;
@@ -190,6 +191,7 @@ typedef struct onv_value {
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
     const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
     const onv_known *known;   /* contents, where they are tracked */
+    const onv_packed *packed; /* NULL: as it is */
 } onv_value;
 
 typedef struct onv_graph {
