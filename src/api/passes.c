@@ -327,6 +327,22 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
     return onv_infer_quantize(&analysis->model, format, &analysis->quantized, err);
 }
 
+static onv_status find_cache(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    onv_kv_cache *cache = &analysis->cache;
+    if (options->kv_cache == NULL) return ONV_OK;
+    if (strcmp(options->kv_cache, "copies") == 0) cache->mode = ONV_KV_COPIES;
+    if (strcmp(options->kv_cache, "shared") == 0) cache->mode = ONV_KV_SHARED;
+    if (cache->mode == ONV_KV_NOT_ASKED)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "a key-value cache is held as copies or shared, not as '%s'",
+                        options->kv_cache);
+    if (options->train != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "training has no key-value cache: ask for one of them");
+    ONV_TRY(onv_kv_cache_find(&analysis->model, cache, err));
+    return onv_kv_cache_hold(&analysis->model, cache, err);
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
@@ -342,6 +358,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
     if (status == ONV_OK) status = quantize(analysis, options, err);
+    if (status == ONV_OK) status = find_cache(analysis, options, err);
     if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
     /* What asks for memory and goes on without it (layouts of views, expressions) leaves a mark: its
      * figures only look true. */

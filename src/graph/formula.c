@@ -60,6 +60,13 @@ static onv_dim *list_sizes(builder *b)
                        : type_bytes(&b->model->dims, &value->type);
         if (!onv_dim_is_known(sizes[i]) && b->unsized == NULL) b->unsized = value->name;
     }
+    /* The input that an output fills further has room for that. */
+    for (uint32_t i = 0; sizes != NULL && i < live->timeline.buffers.count; i++) {
+        uint32_t whole = live->timeline.buffers.at[i].within;
+        if (whole != ONV_NO_BUFFER && b->model->n_shared > 0 &&
+            live->timeline.buffers.at[whole].kind == ONV_BUFFER_INPUT)
+            sizes[whole] = sizes[i];
+    }
     return sizes;
 }
 
