@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_PROBES = 256 };
+enum { MAX_PROBES = 256, APART = -1 };
 
 /* What was found out: the totals (upper ends) at some batches, of the runtimes, and last of the
  * checkpointing plan. */
@@ -20,7 +20,7 @@ typedef struct probes {
     const onv_request *from;
     onv_dim_binding *searched; /* the dim, the last one of the options; NULL: the batch */
     int64_t unit;              /* sizes are multiples of it */
-    /* Dims that grow with the one that is searched: how much more each is; NULL: none does. */
+    /* Dims that grow with the one that is searched: how much more each is, or APART; NULL: none does. */
     const int64_t *beside;
     onv_dim_binding *dims; /* those of the options, this search's own */
     int64_t refused;       /* the least size that the model itself rules out; 0: none */
@@ -51,7 +51,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     else
         p->options.batch = batch;
     for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
-        if (p->beside[i] > 0) p->dims[i].size = p->searched->size + p->beside[i];
+        if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
     for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW ||
@@ -206,13 +206,19 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     return status;
 }
 
-/* By dim of the options: how much longer than the past it is, where it is as long as the present; such a mask
- * is over both. */
+/* By dim of the options: how much longer than the past it is, where it is the past of another pair, or as long
+ * as the present, as a mask is that is over both. */
 static int64_t *find_totals(const onv_options *options, const onv_kv_cache *cache, onv_arena *arena)
 {
     int64_t *beside = ONV_ARENA_ARRAY(arena, int64_t, options->n_dims);
-    for (size_t i = 0; beside != NULL && i < options->n_dims; i++)
-        if (options->dims[i].size == cache->tokens) beside[i] = cache->tokens - cache->past_tokens;
+    for (size_t i = 0; beside != NULL && i < options->n_dims; i++) {
+        const onv_dim_binding *dim = &options->dims[i];
+        beside[i] = dim->size == cache->tokens ? cache->tokens - cache->past_tokens : APART;
+        for (uint32_t k = 0; k < cache->n_pairs; k++)
+            if (cache->pairs[k].past_dim != NULL &&
+                strcmp(cache->pairs[k].past_dim, dim->name) == 0)
+                beside[i] = 0;
+    }
     return beside;
 }
 

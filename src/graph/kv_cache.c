@@ -278,7 +278,8 @@ static onv_status add_up(finder *f, onv_error *err)
         fits &= onv_u64_add(cache->token_bytes, pair->token_bytes, &cache->token_bytes);
         if (pair->past_tokens > cache->past_tokens) cache->past_tokens = pair->past_tokens;
         if (pair->present_tokens > cache->tokens) cache->tokens = pair->present_tokens;
-        if (cache->past_dim == NULL) cache->past_dim = name_of_past(f, pair);
+        pair->past_dim = name_of_past(f, pair);
+        if (cache->past_dim == NULL) cache->past_dim = pair->past_dim;
     }
     /* Of five dims one tells keys from values. */
     bool is_joint = cache->n_growing > 0;

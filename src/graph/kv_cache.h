@@ -29,6 +29,7 @@ typedef struct onv_kv_pair {
     int64_t past_tokens, present_tokens;
     uint64_t past_bytes, present_bytes;
     uint64_t token_bytes; /* of one more token, at the batch that is bound; 0: it does not grow */
+    const char *past_dim; /* the symbol that the file gives the length of the past; NULL: none */
     bool in_place;        /* its operator fills a shared buffer by itself */
 } onv_kv_pair;
 
@@ -42,7 +43,7 @@ typedef struct onv_kv_cache {
     uint64_t fixed_bytes;        /* of those that do not */
     uint64_t token_bytes;        /* of all layers */
     int64_t past_tokens, tokens; /* the most of a pair, before and after the step */
-    const char *past_dim;        /* its name, where a symbol stands for the past; or NULL */
+    const char *past_dim;        /* of the first one that has one; or NULL */
     int64_t longest;             /* with a budget: tokens after the step that fit; -1: not asked */
 } onv_kv_cache;
 
