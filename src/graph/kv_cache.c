@@ -235,7 +235,7 @@ static onv_status measure(finder *f, onv_kv_pair *pair, onv_error *err)
     uint64_t *bytes[2] = {&pair->past_bytes, &pair->present_bytes};
     for (int t = 0; t < 2; t++) {
         for (int i = 0; i < types[t]->rank; i++) {
-            onv_dim d = types[t]->dims[i];
+            onv_dim d = onv_dim_substitute_bounds(&f->model->dims, types[t]->dims[i]);
             if (!onv_dim_is_const(d)) return ONV_OK; /* not bound: nothing is counted */
             if (!onv_u64_mul(elems[t], (uint64_t)d.raw, &elems[t]))
                 return onv_fail(err, ONV_ERR_OVERFLOW, "the key-value cache does not fit 64 bits");
@@ -244,8 +244,14 @@ static onv_status measure(finder *f, onv_kv_pair *pair, onv_error *err)
             return onv_fail(err, ONV_ERR_OVERFLOW, "the key-value cache does not fit 64 bits");
     }
     if (pair->axis < 0) return ONV_OK;
-    pair->past_tokens = past->type.dims[pair->axis].raw;
-    pair->present_tokens = present->type.dims[pair->axis].raw;
+    onv_dims *dims = &f->model->dims;
+    pair->past_tokens = onv_dim_substitute_bounds(dims, past->type.dims[pair->axis]).raw;
+    pair->present_tokens = onv_dim_substitute_bounds(dims, present->type.dims[pair->axis]).raw;
+    /* In a buffer for both the present is what there is room for. */
+    if (f->cache->mode == ONV_KV_SHARED && !onv_dim_is_const(present->type.dims[pair->axis])) {
+        pair->present_tokens = pair->past_tokens;
+        pair->present_bytes = pair->past_bytes;
+    }
     if (pair->present_tokens > 0)
         pair->token_bytes = pair->present_bytes / (uint64_t)pair->present_tokens;
     return ONV_OK;

@@ -220,7 +220,9 @@ static void share_inputs(builder *b)
         whole->last = b->live->timeline.steps.count - 1;
         if (s->is_copy) continue;
         if (!part->sized) whole->sized = false;
-        if (part->bytes > whole->bytes) whole->bytes = part->bytes;
+        if (part->bytes > whole->bytes && !part->bound) whole->bytes = part->bytes;
+        if (part->bytes > whole->bytes)
+            part->bytes = whole->bytes; /* it may be less, and has to fit */
         if (!whole->sized) whole->bytes = 0;
         part->within = in;
     }

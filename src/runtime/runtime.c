@@ -265,7 +265,8 @@ static onv_status share_outputs(const onv_model *model, onv_timeline *t, onv_err
         onv_buffer *to = &t->buffers.at[whole];
         if (at->last > to->last) to->last = at->last;
         if (copies) continue;
-        if (at->bytes > to->bytes) to->bytes = at->bytes;
+        if (at->bytes > to->bytes && !at->bound) to->bytes = at->bytes;
+        if (at->bytes > to->bytes) at->bytes = to->bytes;
         at->within = whole;
         at->offset = 0;
     }

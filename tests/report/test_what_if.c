@@ -315,7 +315,7 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
     model_input(m, "past_key_values.0.value", "f16[B,2,p,16]");
     model_input(m, "past_key_values.0.encoder.key", "f16[B,2,30,16]");
     model_input(m, "lengths", "i32[B]");
-    model_int(m, "total", 100);
+    model_input(m, "total", "i32[]");
     model_node(m, "com.microsoft::GroupQueryAttention", "gqa",
                "q k v past_key_values.0.key past_key_values.0.value lengths total",
                "y present.0.key present.0.value", "num_heads=4 kv_num_heads=2");
@@ -329,6 +329,8 @@ static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
     json_t *pairs = json_object_get(c, "pairs");
     assert_int_equal(json_array_size(pairs), 3);
     assert_int_equal(number(c, "layers"), 1);
+    assert_int_equal(number(c, "tokens"), 99); /* the buffer, however much of it is in use */
+    assert_int_equal(number(c, "bytes"), 2 * 2 * 99 * 2 * 16 * 2 + 2 * 2 * 30 * 16 * 2);
     assert_int_equal(number(c, "token_bytes"), 2 * 2 * 2 * 16 * 2);
     assert_int_equal(number(c, "fixed_bytes"), 2 * 2 * 30 * 16 * 2);
     assert_true(json_is_true(json_object_get(json_array_get(pairs, 0), "in_place")));
