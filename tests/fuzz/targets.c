@@ -169,6 +169,9 @@ static onv_options draw_options(const uint8_t *data, size_t size)
         options.order = onv_order_name((draw >> 9 & 15) % n, NULL);
     }
     options.expandable_segments = (draw >> 13 & 3) == 0;
+    options.savings = (draw >> 24 & 1) == 0;
+    if ((draw >> 25 & 3) == 0) options.weights = onv_weight_format_name((draw >> 27 & 3) % 3, NULL);
+    if ((draw >> 29 & 3) == 0) options.kv_cache = (draw >> 31 & 1) == 0 ? "copies" : "shared";
     if ((draw >> 15 & 7) == 0) {
         options.budget = UINT64_C(1) << (draw >> 18 & 63);
         options.max_batch = options.batch > 0;
