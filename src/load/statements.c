@@ -188,9 +188,20 @@ static void put(writer *w, const char *at, size_t length)
     w->length += length;
 }
 
+/* `y.permute(...)` and `.reshape(...)` in lines of their own. */
+static void put_untold(writer *w, text code)
+{
+    size_t n = 0;
+    while (n < code.length && is_word(code.at[n])) n++;
+    if (n >= code.length || code.at[n] != '.') return;
+    put(w, (char[]){ONV_STATEMENT_UNTOLD}, 1);
+    put(w, code.at, n);
+}
+
 static void put_targets(writer *w, text code, char *sign)
 {
     const char *equals = find_equals(code, sign), *at = code.at;
+    if (equals == NULL) put_untold(w, code);
     if (equals == NULL) return;
     const char *end = equals - (*sign != '\0');
     size_t before = w->length;
