@@ -211,11 +211,10 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
     s->loop_row = ONV_NO_ROW;
 }
 
-/* The forward pass returns: nothing holds what leads to no loss and no output. */
-static void drop_unreached(onv_simulation *s)
+/* No tensor is left to which operations lead that lead to no loss and no output: nothing holds them. */
+static void drop_unreached(onv_simulation *s, uint32_t op)
 {
-    for (uint32_t i = 0; i < s->eager->first_loss_op; i++)
-        if (s->eager->ops.at[i].life == ONV_LIFE_FORWARD) onv_sim_forget(s, i);
+    for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1]) onv_sim_forget(s, i - 1);
 }
 
 void onv_sim_forward(onv_simulation *s)
@@ -227,17 +226,16 @@ void onv_sim_forward(onv_simulation *s)
     onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
-        if (i == s->eager->first_loss_op) drop_unreached(s);
         for (; next < s->n_frames && s->frames[next].first_op == i; next++)
             if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         end_holds(s, i);
+        drop_unreached(s, i);
         hold_loop_input(s, i);
         onv_shard_after(s, i);
     }
-    if (s->eager->first_loss_op == s->eager->ops.count) drop_unreached(s);
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;
         onv_sim_release(s, s->row_of[i]);

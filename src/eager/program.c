@@ -260,6 +260,35 @@ static onv_status find_held(onv_simulation *s, onv_error *err)
     return most != NULL ? list_holds(s, most, &s->noted, err) : ONV_OK;
 }
 
+/* Autograd's nodes that lead nowhere live as long as a tensor does that they gave, or a node that reads it.
+ * `until`: by tensor, as of those that read it. */
+static onv_status find_ended(onv_simulation *s, onv_error *err)
+{
+    uint32_t n = (uint32_t)s->eager->ops.count;
+    uint32_t *until = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->tensors.count);
+    s->first_ended = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_ended = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = n; i-- > 0;) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        if (op->life != ONV_LIFE_FORWARD || !op->has_backward) continue;
+        uint32_t last = i;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t at = onv_sim_storage(s, op->out[k]);
+            uint32_t held = s->held.until != NULL ? s->held.until[at] : 0;
+            uint32_t ends[] = {until[op->out[k]], s->last_use[at], held};
+            for (uint32_t j = 0; j < 3; j++)
+                if (ends[j] > last && ends[j] != ONV_NO_OP) last = ends[j];
+        }
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].grad != ONV_GRAD_NONE && last > until[op->in[k].tensor])
+                until[op->in[k].tensor] = last;
+        s->next_ended[i] = s->first_ended[last];
+        s->first_ended[last] = i + 1;
+    }
+    return ONV_OK;
+}
+
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(make_arrays(s, err));
@@ -272,6 +301,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
     if (!s->options->lower.graph_module && !s->options->lower.inference) ONV_TRY(find_held(s, err));
+    ONV_TRY(find_ended(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);

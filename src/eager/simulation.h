@@ -95,8 +95,11 @@ typedef struct onv_simulation {
     onv_pending_grad *made; /* room for the gradients of one operation */
     bool *is_kept;          /* by operation: its results stay for a second run; NULL: none's */
     uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
-    onv_holds held, noted;  /* what is told, and what may be beside it */
-    onv_frame *frames;      /* as the segments of the options */
+    uint32_t
+        *first_ended; /* by operation: 1 + the first one that leads nowhere whose node goes then */
+    uint32_t *next_ended;  /* by such an operation: 1 + the next one; 0: none */
+    onv_holds held, noted; /* what is told, and what may be beside it */
+    onv_frame *frames;     /* as the segments of the options */
     uint32_t n_frames;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
     uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */
