@@ -14,15 +14,27 @@
 /* What less than this part of the peak decides is no news. */
 enum { PARTS_OF_NEWS = 100 };
 
-static void warn_of_locals(onv_model *model, const onv_runtime_result *result)
+static bool is_news(uint64_t low, uint64_t high)
 {
-    uint64_t low = result->allocated_peak_bytes, high = result->locals_peak_bytes;
-    if (high <= low || high - low < low / PARTS_OF_NEWS) return;
+    return high > low && high - low >= low / PARTS_OF_NEWS;
+}
+
+/* Tensors may differ where a workspace hides it in what is allocated. */
+static void warn_of_locals(onv_model *model, const onv_runtime_result *result,
+                           const onv_runtime_result *named)
+{
+    uint64_t low = result->tensor_peak_bytes, high = named->tensor_peak_bytes;
+    bool is_hidden = !is_news(result->allocated_peak_bytes, named->allocated_peak_bytes);
+    if (is_hidden && !is_news(low, high)) return;
+    if (!is_hidden) {
+        low = result->allocated_peak_bytes;
+        high = named->allocated_peak_bytes;
+    }
     onv_model_diag(model, ONV_NOTE, "python-locals", NULL,
                    "names in functions of the network's Python code, which the file does not show, "
                    "may hold tensors: eager PyTorch allocates from %" PRIu64 " to %" PRIu64
-                   " bytes at most; --locals counts the upper end",
-                   low, high);
+                   " bytes at most%s; --locals counts the upper end",
+                   low, high, is_hidden ? " for tensors, without workspaces" : "");
 }
 
 /* The fast path of PyTorch's own layers depends on the caller as well. */
@@ -61,7 +73,7 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     if (!how.lower.locals) {
         ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &named, &other, err));
         result->locals_peak_bytes = other.allocated_peak_bytes;
-        if (reports) warn_of_locals(&analysis->model, result);
+        if (reports) warn_of_locals(&analysis->model, result, &other);
     }
     if (how.lower.n_inplace > 0) return ONV_OK;
     how.lower.inplace = all;
