@@ -180,7 +180,7 @@ static void check_formats(const onv_analysis *analysis)
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
     json_t *model = json_array_get(json_object_get(root, "models"), 0);
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(analysis, &summary);
     json_t *peak = json_object_get(json_object_get(model, "peak"), "bytes");
     assert_int_equal(json_is_integer(peak), summary.sized);
