@@ -224,8 +224,11 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
 }
 
 static const onv_column module_columns[] = {
-    {"module", .least = 12},        {"parameters", .right = true}, {"change", .right = true},
-    {"activations", .right = true}, {"change", .right = true},
+    {"module", .least = 12, .is_name = true},
+    {"parameters", .right = true},
+    {"change", .right = true},
+    {"activations", .right = true},
+    {"change", .right = true},
 };
 
 static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,
