@@ -20,6 +20,7 @@ typedef struct probes {
     int64_t unit;              /* sizes are multiples of it */
     int64_t refused;           /* the least size that the model itself rules out; 0: none */
     onv_error refusal;
+    const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
     size_t count, n_runtimes;
     probe at[MAX_PROBES];
@@ -45,6 +46,8 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
         p->searched->size = batch * p->unit;
     else
         p->options.batch = batch;
+    onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
+             (long long)(batch * p->unit));
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
     for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW ||
@@ -134,6 +137,8 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     if (p == NULL) return onv_fail_memory(err);
     p->from = from;
     p->options = *options;
+    p->told = options;
+    p->options.progress = NULL;
     if (options->max_dim != NULL) {
         /* analysis.c has put it last. */
         onv_dim_binding *dims = onv_heap_copy(options->dims, options->n_dims * sizeof *dims);
