@@ -105,7 +105,10 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
 {
     onv_fit_info fit;
     if (cli->report.together == NULL || !onv_analysis_fit(analysis, &fit)) return EXIT_DONE;
-    return cli->sessions.total_high > fit.usable ? EXIT_NO_FIT : EXIT_DONE;
+    if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
+    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
+        if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
+    return EXIT_NO_FIT;
 }
 
 /* The figures of the first model of a diff, as a baseline for the second. */
@@ -193,6 +196,7 @@ static int report_and_judge(onv_cli *cli, const analysed *done, int worst)
     bool sums = cli->together && done->count == cli->n_models;
     if (sums && !find_together(cli, done->at)) worst = EXIT_USAGE;
     bool is_told = !sums || cli->report.together != NULL;
+    if (cli->is_diff && done->count < cli->n_models) return worst;
     for (size_t i = 0; i < cli->n_outputs && done->count > 0 && is_told; i++) {
         int status =
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)done->at, done->count);

@@ -32,6 +32,8 @@ bool onv_cli_parse_size(const char *text, uint64_t *bytes)
     if (*text < '0' || *text > '9') return false;
     char *unit;
     long double number = strtold(text, &unit);
+    /* Neither hexadecimal digits nor exponents, which it takes too. */
+    if (strspn(text, "0123456789.") != (size_t)(unit - text)) return false;
     while (*unit == ' ') unit++;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcasecmp(units[i].name, unit) != 0) continue;
@@ -186,9 +188,11 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
 
 onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text)
 {
-    if (onv_cli_parse_size(text, align) && *align != 0 && (*align & (*align - 1)) == 0)
-        return ONV_CLI_RUN;
-    return onv_cli_reject("--%s takes a power of two, as in --align 256, not '%s'", option, text);
+    enum { MOST = 1 << 30 };
+    bool good = onv_cli_parse_size(text, align) && *align != 0 && *align <= MOST;
+    if (good && (*align & (*align - 1)) == 0) return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --align 256, not '%s'",
+                          option, text);
 }
 
 /* --- Choices ----------------------------------------------------------------------------------- */

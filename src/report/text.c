@@ -420,7 +420,7 @@ static onv_status write_text(const onv_report_job *job)
         if (i + 1 < job->count) onv_arena_reset(job->arena);
     }
     if (job->count > 1 && job->options->verbosity >= 0) onv_write_comparison(job, &page);
-    if (job->options->together != NULL) onv_write_together(job->options->together, &page);
+    if (job->options->together != NULL) onv_write_together(job, &page);
     return ONV_OK;
 }
 

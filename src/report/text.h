@@ -25,6 +25,9 @@ void onv_write_open(const onv_view *view, const onv_page *page);
 const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim amount,
                              onv_label (*label)(uint64_t number));
 
+/* ", batch = 1, sequence = 128": what is bound. NULL without memory. */
+const char *onv_sizes_text(const onv_view *example, const onv_page *page);
+
 /* The sizes of an example. */
 void onv_write_example_title(const onv_view *example, const onv_page *page);
 

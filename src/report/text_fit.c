@@ -85,8 +85,9 @@ static const char *cell(const onv_page *page, const onv_device_fit *device, size
 
 static void write_several(const onv_view *view, const onv_page *page)
 {
-    onv_column columns[3 + ONV_MAX_RUNTIMES] = {
-        {"", .least = 8}, {"memory", .right = true}, {"fits", .style = ONV_STYLE_PLAIN}};
+    onv_column columns[3 + ONV_MAX_RUNTIMES] = {{"", .style = ONV_STYLE_PLAIN},
+                                                {"memory", .right = true},
+                                                {"fits", .style = ONV_STYLE_PLAIN}};
     const char *title = searched(view, page);
     if (title == NULL) return;
     for (size_t r = 0; r < view->n_runtimes; r++)

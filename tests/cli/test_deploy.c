@@ -62,6 +62,16 @@ static void instances_stand_before_or_behind_their_option(void **state)
     EXPECT("-b 8 --runtime ort --together '" SAMPLES "resnet18.onnx*2'", 0, "resnet18.onnx");
 }
 
+/* All of them have to fit one of the devices. */
+static void instances_fit_together_or_not(void **state)
+{
+    (void)state;
+    EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB,L4", 0,
+           "Together they do not fit 1.00 GiB.", "Together they fit L4.");
+    EXPECT("-q '" SAMPLES "resnet18.onnx*3' -b 8 --runtime ort --together --budget 1GiB", 3,
+           "Together they do not fit 1.00 GiB.");
+}
+
 static void the_largest_size_of_a_dim(void **state)
 {
     (void)state;
@@ -107,6 +117,10 @@ static void what_changed_between_two_models(void **state)
            "grew by more than is allowed", "resnet18.onnx)");
     EXPECT("diff -b 8 --max-growth 5% " SAMPLES "resnet50.onnx " SAMPLES "resnet18.onnx", 0,
            "Changes");
+    /* Sizes of an example are said to be. */
+    EXPECT("diff " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0, "an example, batch = 1");
+    EXPECT("diff --json " SAMPLES "resnet18.onnx " SAMPLES "resnet50.onnx", 0,
+           "\"is_example\": true");
     EXPECT("diff -b 8 --json " SAMPLES "resnet18.onnx " SAMPLES "resnet18-train.onnx", 0,
            "\"totals_after\": {\"nodes\": 69");
 }
@@ -162,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_devices_are_a_table),
         cmocka_unit_test(instances_stand_before_or_behind_their_option),
+        cmocka_unit_test(instances_fit_together_or_not),
         cmocka_unit_test(the_largest_size_of_a_dim),
         cmocka_unit_test(what_grew_since_a_baseline),
         cmocka_unit_test(what_changed_between_two_models),

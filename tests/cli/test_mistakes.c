@@ -138,6 +138,13 @@ static const mistake mistakes[] = {
     {B1 "--top many", 2, "'many'", "a number of at least 1", NULL},
     {B1 "--effort 10x", 2, "'10x'", "a number of at least 1", NULL},
     {B1 "--pool 0", 2, "'0'", "a size above 0 like 2GiB", NULL},
+    {B1 "--align 0x100", 2, "'0x100'", "a power of two up to 1GiB", "--align 256"},
+    {B1 "--align 2GiB", 2, "'2GiB'", "a power of two up to 1GiB", "--align 256"},
+    {B1 "--budget 0x10GiB", 2, "'0x10GiB'", "a size like 16GiB", "--list-gpus"},
+    {B1 "--baseline b.json --max-growth -5%", 2, "'-5%'", "a percentage", "5% or 0.5%"},
+    {MODEL " --baseline figures.json --max-growth 5%", 2, "70 tensors have no size",
+     "cannot compare with a baseline", "--dim batch=N"},
+    {"diff -b 1 " MODEL " absent.onnx", 1, "absent.onnx", "cannot be opened", NULL},
     {B1 "--align 24", 2, "'24'", "a power of two", "--align 256"},
     {TRAIN "--attention-dropout 1.5", 2, "'1.5'", "from 0 to below 1", NULL},
     {TRAIN "--compile=1.5", 2, "'1.5'", "a memory budget from 0 to 1", NULL},
@@ -255,6 +262,9 @@ static int prepare(void **state)
     program_write("text.onnx", "hello, world\n", 13);
     program_write("broken.json", "{\"models\": [", 12);
     program_write("other.json", "{\"models\": []}", 14);
+    program_write(
+        "figures.json",
+        "{\"models\": [{\"path\": \"resnet18-train.onnx\", \"parameters\": {\"bytes\": 1}}]}", 73);
     return status != 0 ? status : mkfifo("pipe.fifo", 0600);
 }
 
