@@ -57,6 +57,9 @@ void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
     if (most == NULL) most = &gate->rows[0];
     const char *text = onv_difference_text(page, most->before, most->after);
     if (text == NULL) return;
-    onv_write_format(page->out, ", %s %s since ", most->what, text);
+    if (most->before == most->after)
+        onv_write_text(page->out, ", no growth since ");
+    else
+        onv_write_format(page->out, ", %s %s since ", most->what, text);
     onv_write_clean(page->out, gate->baseline, page->mode);
 }
