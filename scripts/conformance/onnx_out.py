@@ -48,19 +48,34 @@ def write(program, source, to, order, binds):
     return done.stderr.strip() if done.returncode else None
 
 
-def stripped(model):
-    """The model without what --onnx-out adds, nodes in one order."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    del copy.metadata_props[:]
-    del copy.graph.value_info[:]
-    nodes = sorted(node.SerializeToString(deterministic=True) for node in copy.graph.node)
-    del copy.graph.node[:]
-    for value in list(copy.graph.input) + list(copy.graph.output):
+def strip(graph):
+    """Takes out what --onnx-out adds to a graph and to those of its nodes."""
+    del graph.value_info[:]
+    for value in list(graph.input) + list(graph.output):
         del value.metadata_props[:]
         if value.doc_string.startswith("onnxvram."):
             value.ClearField("doc_string")
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                strip(attribute.g)
+
+
+def stripped(model):
+    """The model without what is added, its nodes in one order."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.metadata_props[:]
+    strip(copy.graph)
+    nodes = sorted(node.SerializeToString(deterministic=True) for node in copy.graph.node)
+    del copy.graph.node[:]
     return copy.SerializeToString(deterministic=True), nodes
+
+
+def entries(graph):
+    """Entries of value_info, those of inner graphs too."""
+    inner = (a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH)
+    return len(graph.value_info) + sum(map(entries, inner))
 
 
 LEVELS = (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
@@ -144,7 +159,7 @@ def judge_model(program, path, cases, folder, external):
             if wrong is None and again.read_bytes() != written.read_bytes():
                 wrong = "written once more, it changes"
         bad += wrong is not None
-        added = len(onnx.load(written, load_external_data=False).graph.value_info) if written.exists() else 0
+        added = entries(onnx.load(written, load_external_data=False).graph) if written.exists() else 0
         print(f"{path.name:28} {order:8} {added:5} value_info  {wrong or 'ok'}", flush=True)
         written.unlink(missing_ok=True)
     return bad

@@ -12,13 +12,15 @@
  * What an earlier run added is replaced. Types are those of the model as it is, with nothing bound:
  * a file that still takes any batch must not say that its values have one.
  *
- * Lengths stand before messages, so the graph is gone through twice: once for its length. */
+ * Lengths stand before messages, so the graph is gone through twice: once for the lengths of what is written anew. Graphs of
+ * nodes recurse; loading has bounded how deep they nest. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "load/wire.h"
 #include "report/format.h"
+#include "report/wire_made.h"
 
 enum {
     MODEL_GRAPH = 7,
@@ -28,6 +30,9 @@ enum {
     GRAPH_OUTPUT = 12,
     GRAPH_VALUE_INFO = 13,
     NODE_OUTPUT = 2,
+    NODE_ATTRIBUTE = 5,
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_GRAPH = 6,
     INFO_NAME = 1,
     INFO_TYPE = 2,
     INFO_DOC = 3,
@@ -58,80 +63,18 @@ typedef struct splice {
     onv_arena scratch; /* of one entry */
     bool has_metadata; /* of value_info, by the IR version */
     bool is_counting;
-    uint64_t bytes; /* counted */
+    uint64_t bytes;            /* counted */
+    ONV_VEC(uint64_t) lengths; /* of messages around others, in the order of their beginnings */
+    size_t next_length;        /* that is written */
     range graph;
     range *nodes; /* of the main graph, as in the file */
     size_t n_nodes;
-    uint32_t *order;   /* places of nodes; NULL: as in the file */
-    uint32_t *outputs; /* values of them, in the order of the file, once each */
-    size_t n_outputs;
-    uint32_t *slots; /* values of the main graph by name: index + 1, 0 where empty */
+    uint32_t *order; /* places of nodes; NULL: as in the file */
+    uint32_t *slots; /* values by graph and name: index + 1, 0 where empty */
     size_t n_slots;
     bool *has_info; /* by value: an entry of the file's */
     bool *at_peak;  /* by buffer */
 } splice;
-
-/* --- Messages that are made here ------------------------------------------------------------------ */
-
-typedef struct text {
-    ONV_VEC(unsigned char) bytes;
-    bool failed;
-} text;
-
-static void add(text *to, const void *data, size_t n)
-{
-    if (to->failed || !onv_vec_reserve(&to->bytes, n)) {
-        to->failed = true;
-        return;
-    }
-    if (n > 0) memcpy(to->bytes.at + to->bytes.count, data, n);
-    to->bytes.count += n;
-}
-
-static size_t encode(uint64_t value, unsigned char *to)
-{
-    size_t n = 0;
-    do {
-        to[n++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        value >>= 7;
-    } while (value != 0);
-    return n;
-}
-
-static void add_varint(text *to, uint64_t value)
-{
-    unsigned char bytes[ONV_VARINT_MOST_BYTES];
-    add(to, bytes, encode(value, bytes));
-}
-
-static void add_number(text *to, uint32_t field, uint64_t value)
-{
-    add_varint(to, (uint64_t)field << 3 | ONV_WIRE_VARINT);
-    add_varint(to, value);
-}
-
-static void add_field(text *to, uint32_t field, const void *data, size_t n)
-{
-    add_varint(to, (uint64_t)field << 3 | ONV_WIRE_BYTES);
-    add_varint(to, n);
-    add(to, data, n);
-}
-
-/* Puts `part` into `to`, and empties it. */
-static void add_message(text *to, uint32_t field, text *part)
-{
-    add_field(to, field, part->bytes.at, part->bytes.count);
-    to->failed |= part->failed;
-    onv_vec_cleanup(&part->bytes);
-}
-
-static void add_pair(text *to, uint32_t field, const char *key, const char *value)
-{
-    text pair = {0};
-    add_field(&pair, PAIR_KEY, key, strlen(key));
-    add_field(&pair, PAIR_VALUE, value, strlen(value));
-    add_message(to, field, &pair);
-}
 
 /* --- Output --------------------------------------------------------------------------------------- */
 
@@ -151,20 +94,22 @@ static void put_range(splice *s, range r)
 static void put_tag(splice *s, uint32_t field, uint64_t length)
 {
     unsigned char bytes[2 * ONV_VARINT_MOST_BYTES];
-    size_t n = encode((uint64_t)field << 3 | ONV_WIRE_BYTES, bytes);
-    n += encode(length, bytes + n);
+    size_t n = onv_varint_write((uint64_t)field << 3 | ONV_WIRE_BYTES, bytes);
+    n += onv_varint_write(length, bytes + n);
     put(s, bytes, n);
 }
 
 /* --- Values by name ------------------------------------------------------------------------------- */
 
-static uint32_t *slot_of(const splice *s, const void *name, size_t length)
+static uint32_t *slot_of(const splice *s, onv_graph_id graph, const void *name, size_t length)
 {
     const onv_model *model = s->view->model;
-    size_t mask = s->n_slots - 1, slot = onv_hash_bytes(name, length, 0) & mask;
+    size_t mask = s->n_slots - 1, slot = onv_hash_bytes(name, length, graph.index) & mask;
     for (; s->slots[slot] != 0; slot = (slot + 1) & mask) {
-        const char *there = model->values.at[s->slots[slot] - 1].name;
-        if (strlen(there) == length && memcmp(there, name, length) == 0) break;
+        const onv_value *there = &model->values.at[s->slots[slot] - 1];
+        if (there->graph.index == graph.index && strlen(there->name) == length &&
+            memcmp(there->name, name, length) == 0)
+            break;
     }
     return &s->slots[slot];
 }
@@ -180,8 +125,8 @@ static bool list_values(splice *s)
     if (s->slots == NULL || s->has_info == NULL || s->at_peak == NULL) return false;
     for (uint32_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
-        if (value->graph.index != 0 || value->name[0] == '\0') continue;
-        uint32_t *slot = slot_of(s, value->name, strlen(value->name));
+        if (value->name[0] == '\0') continue;
+        uint32_t *slot = slot_of(s, value->graph, value->name, strlen(value->name));
         if (*slot == 0) *slot = i + 1;
     }
     for (uint32_t i = 0; i < s->view->live->n_peak_set; i++)
@@ -189,22 +134,37 @@ static bool list_values(splice *s)
     return true;
 }
 
-static const onv_value *find_value(const splice *s, range name, uint32_t *index)
+/* Values of a graph of a node are called by its path, too. */
+static const onv_value *find_value(splice *s, onv_graph_id graph, range name, uint32_t *index)
 {
-    uint32_t found = *slot_of(s, name.at, (size_t)(name.end - name.at));
+    size_t length = (size_t)(name.end - name.at);
+    const char *path = onv_model_graph(s->view->model, graph)->name;
+    const void *key = name.at;
+    if (path[0] != '\0') {
+        size_t n = strlen(path) + 1;
+        char *joined = onv_arena_alloc(&s->scratch, n + length);
+        if (joined == NULL) return NULL; /* the arena failed, which its owner finds */
+        memcpy(joined, path, n - 1);
+        joined[n - 1] = '/';
+        if (length > 0) memcpy(joined + n, name.at, length);
+        key = joined;
+        length += n;
+    }
+    uint32_t found = *slot_of(s, graph, key, length);
     if (found == 0) return NULL;
     *index = found - 1;
     return &s->view->model->values.at[*index];
 }
 
 /* The value that an entry is about; UINT32_MAX: none. */
-static uint32_t value_of_info(const splice *s, range info)
+static uint32_t value_of_info(splice *s, onv_graph_id graph, range info)
 {
     onv_wire_field field;
     uint32_t index = UINT32_MAX;
     for (const unsigned char *at = info.at; onv_wire_next(&at, info.end, &field);)
         if (field.number == INFO_NAME && field.type == ONV_WIRE_BYTES)
-            if (find_value(s, (range){field.value, field.end}, &index) == NULL) index = UINT32_MAX;
+            if (find_value(s, graph, (range){field.value, field.end}, &index) == NULL)
+                index = UINT32_MAX;
     return index;
 }
 
@@ -240,20 +200,20 @@ static size_t list_notes(splice *s, uint32_t value, note *notes)
     return n;
 }
 
-static void add_notes(splice *s, const note *notes, size_t n, text *to)
+static void add_notes(splice *s, const note *notes, size_t n, onv_made *to)
 {
-    text doc = {0};
+    onv_made doc = {0};
     for (size_t i = 0; i < n; i++) {
         if (s->has_metadata) {
-            add_pair(to, INFO_METADATA, notes[i].key, notes[i].value);
+            onv_made_pair(to, INFO_METADATA, notes[i].key, notes[i].value);
             continue;
         }
-        if (i > 0) add(&doc, "\n", 1);
-        add(&doc, notes[i].key, strlen(notes[i].key));
-        add(&doc, "=", 1);
-        add(&doc, notes[i].value, strlen(notes[i].value));
+        if (i > 0) onv_made_bytes(&doc, "\n", 1);
+        onv_made_bytes(&doc, notes[i].key, strlen(notes[i].key));
+        onv_made_bytes(&doc, "=", 1);
+        onv_made_bytes(&doc, notes[i].value, strlen(notes[i].value));
     }
-    if (!s->has_metadata && n > 0) add_message(to, INFO_DOC, &doc);
+    if (!s->has_metadata && n > 0) onv_made_message(to, INFO_DOC, &doc);
 }
 
 /* Sizes that inference made are called by the number of a node, which means another one in another order: no name
@@ -263,31 +223,31 @@ static bool is_made(const char *dim)
     return strchr(dim, '#') != NULL;
 }
 
-static void add_dim(splice *s, onv_dim d, text *shape)
+static void add_dim(splice *s, onv_dim d, onv_made *shape)
 {
-    text dim = {0};
+    onv_made dim = {0};
     if (onv_dim_is_const(d) && d.raw >= 0) {
-        add_number(&dim, DIM_VALUE, (uint64_t)d.raw);
+        onv_made_number(&dim, DIM_VALUE, (uint64_t)d.raw);
     } else if (onv_dim_is_expr(d)) {
         const char *name = onv_dim_text(&s->types->dims, &s->scratch, d);
         if (name != NULL && strlen(name) <= LONGEST_DIM && !is_made(name))
-            add_field(&dim, DIM_PARAM, name, strlen(name));
+            onv_made_field(&dim, DIM_PARAM, name, strlen(name));
     }
-    add_message(shape, SHAPE_DIM, &dim);
+    onv_made_message(shape, SHAPE_DIM, &dim);
 }
 
 /* False unless it is a tensor of a known type. */
-static bool add_type(splice *s, uint32_t value, text *to)
+static bool add_type(splice *s, uint32_t value, onv_made *to)
 {
     const onv_type *type = &s->types->values.at[value].type;
     bool is_sparse = type->kind == ONV_TYPE_SPARSE_TENSOR;
     if ((type->kind != ONV_TYPE_TENSOR && !is_sparse) || type->dtype == ONV_UNDEFINED) return false;
-    text shape = {0}, tensor = {0}, whole = {0};
-    add_number(&tensor, TENSOR_ELEM, type->dtype);
+    onv_made shape = {0}, tensor = {0}, whole = {0};
+    onv_made_number(&tensor, TENSOR_ELEM, type->dtype);
     for (int i = 0; i < type->rank; i++) add_dim(s, type->dims[i], &shape);
-    if (type->rank >= 0) add_message(&tensor, TENSOR_SHAPE, &shape);
-    add_message(&whole, is_sparse ? TYPE_SPARSE : TYPE_TENSOR, &tensor);
-    add_message(to, INFO_TYPE, &whole);
+    if (type->rank >= 0) onv_made_message(&tensor, TENSOR_SHAPE, &shape);
+    onv_made_message(&whole, is_sparse ? TYPE_SPARSE : TYPE_TENSOR, &tensor);
+    onv_made_message(to, INFO_TYPE, &whole);
     return true;
 }
 
@@ -347,7 +307,7 @@ static bool is_complete(range type)
 }
 
 /* An entry with its old fields; `may_type`: its type is not the model's interface. */
-static void add_info(splice *s, range info, uint32_t value, bool may_type, text *to)
+static void add_info(splice *s, range info, uint32_t value, bool may_type, onv_made *to)
 {
     onv_wire_field field;
     note notes[MOST_NOTES];
@@ -364,13 +324,13 @@ static void add_info(splice *s, range info, uint32_t value, bool may_type, text 
                 if (may_type && !is_complete(part) && add_type(s, value, to)) continue;
             }
         }
-        add(to, field.start, (size_t)(field.end - field.start));
+        onv_made_bytes(to, field.start, (size_t)(field.end - field.start));
     }
     if (!has_type && may_type) add_type(s, value, to);
     if (s->has_metadata || !keeps_doc) add_notes(s, notes, n, to);
 }
 
-static void put_text(splice *s, uint32_t field, text *t)
+static void put_text(splice *s, uint32_t field, onv_made *t)
 {
     put_tag(s, field, t->bytes.count);
     put(s, t->bytes.at, t->bytes.count);
@@ -379,27 +339,26 @@ static void put_text(splice *s, uint32_t field, text *t)
     onv_arena_reset(&s->scratch);
 }
 
-static void put_info(splice *s, const onv_wire_field *field)
+static void put_info(splice *s, onv_graph_id graph, const onv_wire_field *field)
 {
     range info = {field->value, field->end};
-    uint32_t value = value_of_info(s, info);
+    uint32_t value = value_of_info(s, graph, info);
     if (value == UINT32_MAX || onv_value_is_weight(&s->view->model->values.at[value])) {
         put_range(s, (range){field->start, field->end});
         return;
     }
-    text made = {0};
+    onv_made made = {0};
     add_info(s, info, value, field->number == GRAPH_VALUE_INFO, &made);
     put_text(s, field->number, &made);
 }
 
 /* --- Entries that are new ------------------------------------------------------------------------- */
 
-static void put_new_info(splice *s, uint32_t value)
+static void put_new_info(splice *s, range name, uint32_t value)
 {
-    const char *name = s->view->model->values.at[value].name;
     note notes[MOST_NOTES];
-    text made = {0};
-    add_field(&made, INFO_NAME, name, strlen(name));
+    onv_made made = {0};
+    onv_made_field(&made, INFO_NAME, name.at, (size_t)(name.end - name.at));
     if (!add_type(s, value, &made)) {
         onv_vec_cleanup(&made.bytes);
         onv_arena_reset(&s->scratch);
@@ -423,44 +382,21 @@ static bool is_info(const onv_wire_field *field)
             field->number == GRAPH_VALUE_INFO);
 }
 
-static void note_outputs(splice *s, range node, bool *listed)
+/* The nodes of the main graph. */
+static onv_status list_nodes(splice *s)
 {
     onv_wire_field field;
-    uint32_t index;
-    for (const unsigned char *at = node.at; onv_wire_next(&at, node.end, &field);) {
-        if (field.number != NODE_OUTPUT || field.type != ONV_WIRE_BYTES) continue;
-        const onv_value *value = find_value(s, (range){field.value, field.end}, &index);
-        if (value == NULL || listed[index]) continue;
-        listed[index] = true;
-        s->outputs[s->n_outputs++] = index;
-    }
-}
-
-/* Nodes, their outputs, and which values have entries. */
-static onv_status list_graph(splice *s)
-{
-    onv_wire_field field;
-    size_t count = 0, n_values = s->view->model->values.count;
+    size_t count = 0;
     const unsigned char *at = s->graph.at;
     while (at < s->graph.end) {
         if (!onv_wire_next(&at, s->graph.end, &field)) return broken(s);
         count += field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES;
     }
-    bool *listed = ONV_ARENA_ARRAY(s->job->arena, bool, n_values + 1);
     s->nodes = ONV_ARENA_ARRAY(s->job->arena, range, count + 1);
-    s->outputs = ONV_ARENA_ARRAY(s->job->arena, uint32_t, n_values + 1);
-    if (listed == NULL || s->nodes == NULL || s->outputs == NULL)
-        return onv_fail_memory(s->job->err);
-    for (at = s->graph.at; at < s->graph.end && onv_wire_next(&at, s->graph.end, &field);) {
-        if (is_info(&field)) {
-            uint32_t value = value_of_info(s, (range){field.value, field.end});
-            if (value != UINT32_MAX) s->has_info[value] = true;
-        }
-        if (field.number != GRAPH_NODE || field.type != ONV_WIRE_BYTES || s->n_nodes == count)
-            continue;
-        s->nodes[s->n_nodes++] = (range){field.start, field.end};
-        note_outputs(s, (range){field.value, field.end}, listed);
-    }
+    if (s->nodes == NULL) return onv_fail_memory(s->job->err);
+    for (at = s->graph.at; at < s->graph.end && onv_wire_next(&at, s->graph.end, &field);)
+        if (field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES && s->n_nodes < count)
+            s->nodes[s->n_nodes++] = (range){field.start, field.end};
     return ONV_OK;
 }
 
@@ -495,23 +431,185 @@ static onv_status order_nodes(splice *s)
     return ONV_OK;
 }
 
-static onv_status put_graph(splice *s)
+/* --- Graphs of nodes ------------------------------------------------------------------------------ */
+
+static bool has_type(const onv_type *a, const onv_type *b)
+{
+    bool same = a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++) same = onv_dim_same(a->dims[i], b->dims[i]);
+    return same;
+}
+
+/* Whether the states of a Loop keep their types, so that types in its body are those of every iteration. */
+static bool is_steady(const onv_model *types, const onv_node *loop, const onv_graph *body)
+{
+    enum { FIRST_STATE = 2 };
+    for (uint32_t i = FIRST_STATE; i < loop->n_inputs; i++) {
+        if (i >= body->n_inputs || i - 1 >= body->n_outputs || !onv_is_value(loop->inputs[i]))
+            return false;
+        const onv_type *now = &onv_model_value(types, body->inputs[i])->type;
+        if (!has_type(now, &onv_model_value(types, loop->inputs[i])->type) ||
+            !has_type(now, &onv_model_value(types, body->outputs[i - 1])->type))
+            return false;
+    }
+    return true;
+}
+
+/* Whether types in it hold whenever it runs. Bodies of operators that are not known here are left as they are. */
+static bool holds_types(const splice *s, onv_graph_id id)
+{
+    const onv_graph *graph = onv_model_graph(s->types, id);
+    const onv_node *owner = onv_model_node(s->types, graph->owner);
+    if (graph->never_runs || graph->is_unrolled) return false;
+    if (strcmp(owner->op_type, "Loop") == 0) return is_steady(s->types, owner, graph);
+    return strcmp(owner->op_type, "If") == 0 || strcmp(owner->op_type, "Scan") == 0;
+}
+
+/* The graph that an attribute of a node of the file holds; false: none whose values get types. */
+static bool find_inner(splice *s, onv_graph_id outer, range node, range attribute,
+                       onv_graph_id *inner)
+{
+    const onv_model *model = s->view->model;
+    range name = {0}, graph = {0};
+    onv_wire_field field;
+    uint32_t index = UINT32_MAX;
+    if (!find_part(attribute, ATTRIBUTE_NAME, &name) ||
+        !find_part(attribute, ATTRIBUTE_GRAPH, &graph))
+        return false;
+    const onv_value *output = NULL;
+    for (const unsigned char *at = node.at; output == NULL && onv_wire_next(&at, node.end, &field);)
+        if (field.number == NODE_OUTPUT && field.type == ONV_WIRE_BYTES && field.end > field.value)
+            output = find_value(s, outer, (range){field.value, field.end}, &index);
+    if (output == NULL || !onv_is_node(output->producer)) return false;
+    for (uint32_t i = 1; i < model->graphs.count; i++) {
+        const onv_graph *g = &model->graphs.at[i];
+        size_t length = (size_t)(name.end - name.at);
+        if (g->owner.index != output->producer.index || strlen(g->owner_attr) != length ||
+            memcmp(g->owner_attr, name.at, length) != 0)
+            continue;
+        *inner = (onv_graph_id){i};
+        return holds_types(s, *inner);
+    }
+    return false;
+}
+
+/* --- The graph ------------------------------------------------------------------------------------ */
+
+typedef struct around {
+    uint64_t before; /* bytes that were counted */
+    size_t length;   /* which */
+} around;
+
+/* A message whose parts are written one by one: its length is what was counted. */
+static around begin_message(splice *s, uint32_t field)
+{
+    around message = {s->bytes, s->lengths.count};
+    if (!s->is_counting)
+        put_tag(s, field, s->next_length < s->lengths.count ? s->lengths.at[s->next_length++] : 0);
+    else if (!onv_vec_push(&s->lengths, (uint64_t)0))
+        s->scratch.failed = true;
+    return message;
+}
+
+static void end_message(splice *s, uint32_t field, around message)
+{
+    if (!s->is_counting || message.length >= s->lengths.count) return;
+    s->lengths.at[message.length] = s->bytes - message.before;
+    put_tag(s, field, s->bytes - message.before);
+}
+
+static onv_status put_graph(splice *s, onv_graph_id id, range graph);
+
+static onv_status put_attribute(splice *s, range attribute, onv_graph_id inner)
+{
+    onv_wire_field field;
+    around message = begin_message(s, NODE_ATTRIBUTE);
+    for (const unsigned char *at = attribute.at; onv_wire_next(&at, attribute.end, &field);) {
+        if (field.number != ATTRIBUTE_GRAPH || field.type != ONV_WIRE_BYTES) {
+            put_range(s, (range){field.start, field.end});
+            continue;
+        }
+        around graph = begin_message(s, ATTRIBUTE_GRAPH);
+        ONV_TRY(put_graph(s, inner, (range){field.value, field.end}));
+        end_message(s, ATTRIBUTE_GRAPH, graph);
+    }
+    end_message(s, NODE_ATTRIBUTE, message);
+    return ONV_OK;
+}
+
+static bool is_attribute(const onv_wire_field *field)
+{
+    return field->number == NODE_ATTRIBUTE && field->type == ONV_WIRE_BYTES;
+}
+
+/* A node as it is, but for the graphs of its attributes. `whole` begins with its tag. */
+static onv_status put_node(splice *s, onv_graph_id outer, range whole)
+{
+    onv_wire_field field, self;
+    onv_graph_id inner;
+    bool has_inner = false;
+    const unsigned char *at = whole.at;
+    if (!onv_wire_next(&at, whole.end, &self)) return broken(s);
+    range node = {self.value, self.end};
+    for (at = node.at; !has_inner && onv_wire_next(&at, node.end, &field);)
+        has_inner = is_attribute(&field) &&
+                    find_inner(s, outer, node, (range){field.value, field.end}, &inner);
+    if (!has_inner) {
+        put_range(s, whole);
+        return ONV_OK;
+    }
+    around message = begin_message(s, GRAPH_NODE);
+    for (at = node.at; onv_wire_next(&at, node.end, &field);) {
+        range part = {field.value, field.end};
+        if (is_attribute(&field) && find_inner(s, outer, node, part, &inner))
+            ONV_TRY(put_attribute(s, part, inner));
+        else
+            put_range(s, (range){field.start, field.end});
+    }
+    end_message(s, GRAPH_NODE, message);
+    return ONV_OK;
+}
+
+/* Entries for outputs of nodes that have none. */
+static void put_new_infos(splice *s, onv_graph_id id, range graph)
+{
+    onv_wire_field field, part;
+    uint32_t value;
+    for (const unsigned char *at = graph.at; onv_wire_next(&at, graph.end, &field);) {
+        if (field.number != GRAPH_NODE || field.type != ONV_WIRE_BYTES) continue;
+        for (const unsigned char *in = field.value; onv_wire_next(&in, field.end, &part);) {
+            if (part.number != NODE_OUTPUT || part.type != ONV_WIRE_BYTES) continue;
+            bool found = find_value(s, id, (range){part.value, part.end}, &value) != NULL;
+            if (found && !s->has_info[value]) put_new_info(s, (range){part.value, part.end}, value);
+        }
+        if (s->job->out->failed) return;
+    }
+}
+
+static onv_status put_graph(splice *s, onv_graph_id id, range graph)
 {
     onv_wire_field field;
     size_t node = 0;
-    for (const unsigned char *at = s->graph.at; at < s->graph.end && !s->job->out->failed;) {
-        if (!onv_wire_next(&at, s->graph.end, &field)) return broken(s);
+    bool is_main = id.index == 0;
+    for (const unsigned char *at = graph.at; at < graph.end && !s->job->out->failed;) {
+        if (!onv_wire_next(&at, graph.end, &field)) return broken(s);
+        bool is_node = field.number == GRAPH_NODE && field.type == ONV_WIRE_BYTES;
         if (is_info(&field)) {
-            put_info(s, &field);
-        } else if (field.number == GRAPH_NODE && s->order != NULL) {
-            if (node == s->n_nodes) return broken(s);
-            put_range(s, s->nodes[s->order[node++]]);
+            uint32_t value = value_of_info(s, id, (range){field.value, field.end});
+            if (value != UINT32_MAX) s->has_info[value] = true;
+            put_info(s, id, &field);
+        } else if (is_node) {
+            range whole = {field.start, field.end};
+            if (is_main && s->order != NULL) {
+                if (node == s->n_nodes) return broken(s);
+                whole = s->nodes[s->order[node++]];
+            }
+            ONV_TRY(put_node(s, id, whole));
         } else {
             put_range(s, (range){field.start, field.end});
         }
     }
-    for (size_t i = 0; i < s->n_outputs && !s->job->out->failed; i++)
-        if (!s->has_info[s->outputs[i]]) put_new_info(s, s->outputs[i]);
+    put_new_infos(s, id, graph);
     return ONV_OK;
 }
 
@@ -519,10 +617,10 @@ static onv_status put_graph(splice *s)
 
 static void put_note(splice *s, const char *key, const char *value)
 {
-    text pair = {0};
+    onv_made pair = {0};
     if (value == NULL) return;
-    add_field(&pair, PAIR_KEY, key, strlen(key));
-    add_field(&pair, PAIR_VALUE, value, strlen(value));
+    onv_made_field(&pair, PAIR_KEY, key, strlen(key));
+    onv_made_field(&pair, PAIR_VALUE, value, strlen(value));
     put_text(s, MODEL_METADATA, &pair);
 }
 
@@ -564,8 +662,9 @@ static onv_status put_model(splice *s)
         bool is_bytes = field.type == ONV_WIRE_BYTES;
         if (is_bytes && field.number == MODEL_METADATA && is_ours(part)) continue;
         if (is_bytes && field.number == MODEL_GRAPH) {
-            put_tag(s, MODEL_GRAPH, s->bytes);
-            ONV_TRY(put_graph(s));
+            around message = begin_message(s, MODEL_GRAPH);
+            ONV_TRY(put_graph(s, (onv_graph_id){0}, part));
+            end_message(s, MODEL_GRAPH, message);
             continue;
         }
         put_range(s, (range){field.start, field.end});
@@ -585,10 +684,12 @@ static onv_status splice_model(splice *s)
 {
     if (!find_graph(s)) return broken(s);
     if (!list_values(s)) return onv_fail_memory(s->job->err);
-    ONV_TRY(list_graph(s));
+    ONV_TRY(list_nodes(s));
     ONV_TRY(order_nodes(s));
     s->is_counting = true;
-    ONV_TRY(put_graph(s));
+    around message = begin_message(s, MODEL_GRAPH);
+    ONV_TRY(put_graph(s, (onv_graph_id){0}, s->graph));
+    end_message(s, MODEL_GRAPH, message);
     s->is_counting = false;
     ONV_TRY(put_model(s));
     return s->scratch.failed ? onv_fail_memory(s->job->err) : ONV_OK;
@@ -612,6 +713,7 @@ static onv_status write_onnx(const onv_report_job *job)
     onv_arena_init(&s.scratch, SIZE_MAX);
     onv_status status = splice_model(&s);
     onv_arena_cleanup(&s.scratch);
+    onv_vec_cleanup(&s.lengths);
     return status;
 }
 
