@@ -179,7 +179,8 @@ typedef struct onv_options {
     const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
     bool ema;               /* a moving average of the parameters beside them */
     uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights;    /* a format of onv_weight_format_name(), of frozen linear layers */
+    const char *weights;    /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+                               with `train` */
     bool as_exported;       /* no operator that the exporter decomposed is recognised */
     const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
@@ -234,6 +235,10 @@ typedef struct onv_options {
     /* Told now and then what is worked on ("inferring shapes"), from the thread of the call; NULL: not. */
     void (*progress)(void *context, const char *stage);
     void *progress_context;
+    /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
+     * budget the longest context is searched. */
+    const char *kv_cache;
+    bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -8,7 +8,9 @@ static onv_status judge(const onv_request *from, const onv_options *options, onv
     analysis->fit.margin_percent = options->margin_percent;
     onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
     if (analysis->n_runtimes == 0) return onv_fail_unsized(analysis, "check the budget", err);
-    return options->max_batch ? onv_analysis_find_batch(from, options, analysis, err) : ONV_OK;
+    if (options->max_batch) return onv_analysis_find_batch(from, options, analysis, err);
+    if (options->kv_cache == NULL) return ONV_OK;
+    return onv_analysis_find_context(from, options, analysis, err);
 }
 
 static void take(onv_device_fit *device, const onv_analysis *analysis)

@@ -111,6 +111,12 @@ const char *onv_order_choice(const void *unused, size_t index)
     return onv_order_name(index, NULL);
 }
 
+const char *onv_weight_choice(const void *unused, size_t index)
+{
+    (void)unused;
+    return onv_weight_format_name(index, NULL);
+}
+
 const char *onv_allocator_choice(const void *unused, size_t index)
 {
     (void)unused;

@@ -16,6 +16,7 @@ onv_status onv_check_runtimes(const char *list, onv_error *err);
 const char *onv_runtime_choice(const void *unused, size_t index);
 const char *onv_optimizer_choice(const void *unused, size_t index);
 const char *onv_order_choice(const void *unused, size_t index);
+const char *onv_weight_choice(const void *unused, size_t index);
 const char *onv_allocator_choice(const void *unused, size_t index);
 
 #endif

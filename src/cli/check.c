@@ -93,6 +93,10 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
         cli->budgets[i].compute_capability = 0;
     if (onv_cli_check_needs(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
+        return onv_cli_reject("--kv-cache is of inference: leave --train or --kv-cache out");
+    if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)
+        return onv_cli_reject("--onnx-out keeps the weights of the file: leave --weights out");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject(
             "--replay allocates what a model asks for: leave it or --untrusted out");
@@ -120,5 +124,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff;
     return verdict;
 }

@@ -450,6 +450,15 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text)
+{
+    static const char *const names[] = {"copies", "shared", NULL};
+    size_t place;
+    if (!choose("kv-cache", names, text, &place)) return ONV_CLI_USAGE;
+    cli->analysis.kv_cache = text;
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text)
 {
     char *end = NULL;

@@ -112,6 +112,8 @@ static const mistake mistakes[] = {
     {B1 "--ort arena_extend_strategy=kSameasRequested", 2, "'kSameasRequested'",
      "takes kNextPowerOfTwo or kSameAsRequested", "did you mean 'kSameAsRequested'?"},
     {TRAIN "--freeze head", 2, "'head'", "no parameter and no module", "'conv1.weight'"},
+    {B1 "--weights int3", 2, "'int3'", "int8", NULL},
+    {B1 "--kv-cache both", 2, "'both'", "choose from copies, shared", NULL},
     /* Devices and budgets */
     {B1 "--budget 16", 2, "'16'", "a size with its unit", "16GiB, 16GB or 16B"},
     {B1 "--budget 0", 2, "'0'", "a size above 0 like 16GiB", "--list-gpus"},
@@ -198,6 +200,9 @@ static const mistake mistakes[] = {
     {"-b 1 '" MODEL "*2'", 2, "*2'", "several of one model", "add --together"},
     {BERT " -b 1 -d sequence=4 --budget T4 --max-dim sequence", 2, "'sequence' is bound to 4",
      "--max-dim is to choose it", NULL},
+    {B1 "--weights nf4 --onnx-out x.onnx", 2, "--onnx-out", "the weights of the file",
+     "leave --weights out"},
+    {TRAIN "--kv-cache copies", 2, "--kv-cache", "of inference", "leave --train or --kv-cache out"},
     /* Reports of before, and diff */
     {B1 "--baseline absent.json", 1, "absent.json", "cannot be opened", NULL},
     {B1 "--baseline broken.json", 1, "broken.json", "no report that --json wrote", NULL},
