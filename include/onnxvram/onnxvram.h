@@ -228,6 +228,8 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    bool timelines; /* keep what each runtime executes, for reports that draw it: ONV_FORMAT_HTML,
+                       ONV_FORMAT_SVG, and "timelines" in ONV_FORMAT_JSON */
 } onv_options;
 
 static inline onv_options onv_options_default(void)
@@ -466,7 +468,9 @@ typedef enum onv_format {
     ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
     ONV_FORMAT_DIFF_JSON,      /* JSON */
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
-    ONV_FORMAT_DUMP_HEADER /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
+    ONV_FORMAT_SVG   /* live memory over the steps as a picture: likewise */
 } onv_format;
 
 typedef struct onv_report_options {

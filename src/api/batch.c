@@ -147,6 +147,7 @@ onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *o
     }
     p->options.budget = 0;
     p->options.replay = NULL;
+    p->options.timelines = false;
     p->options.checkpoint = NULL;
     p->unit = p->searched != NULL ? p->searched->size : 1;
     fit->has_max_batch = true;

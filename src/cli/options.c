@@ -76,6 +76,9 @@ enum {
     OPT_PYTORCH,
     OPT_ONNX_OUT,
     OPT_ALIGN,
+    OPT_TIMELINES,
+    OPT_HTML,
+    OPT_SVG,
 };
 
 typedef struct option_row {
@@ -190,6 +193,11 @@ static const option_row rows[] = {
      "make the allocations and compare: cuda (the default) or host; exit status 4 if they differ"},
     {OPT_LIST_GPUS, "list-gpus", no_argument, NULL, "the GPUs that --budget knows"},
     {OPT_JSON, "json", optional_argument, "[=FILE]", "everything, as JSON"},
+    {OPT_TIMELINES, "timelines", no_argument, NULL,
+     "with --json: what each runtime executes, and where it lies, too"},
+    {OPT_HTML, "html", optional_argument, "[=FILE]",
+     "a page to look at, which needs no network (MODEL.html)"},
+    {OPT_SVG, "svg", required_argument, "FILE", "live memory over the steps, as a picture"},
     {OPT_CSV, "csv", optional_argument, "[=FILE]", "one row per tensor, as CSV"},
     {OPT_LAYERS, "layers", optional_argument, "[=DEPTH]", "a table per module"},
     {OPT_FORMAT, "format", required_argument, "NAME",
@@ -365,6 +373,9 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
         cli->analysis.max_dim = arg;
         return ONV_CLI_RUN;
     case OPT_JSON: return onv_cli_add_output(cli, ONV_FORMAT_JSON, arg);
+    case OPT_TIMELINES: cli->analysis.timelines = true; return ONV_CLI_RUN;
+    case OPT_HTML: return onv_cli_add_output(cli, ONV_FORMAT_HTML, arg != NULL ? arg : "");
+    case OPT_SVG: return onv_cli_add_output(cli, ONV_FORMAT_SVG, arg);
     case OPT_CSV: return onv_cli_add_output(cli, ONV_FORMAT_CSV, arg);
     case OPT_LAYERS:
         if (arg != NULL &&
@@ -530,6 +541,7 @@ void onv_cli_cleanup(onv_cli *cli)
     }
     for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
     free(cli->models);
+    free(cli->page);
     free(cli->instances);
     free(cli->dims);
     free(cli->shapes);

@@ -2,6 +2,7 @@
 #ifndef ONV_REPORT_JSON_PARTS_H
 #define ONV_REPORT_JSON_PARTS_H
 
+#include "report/format.h"
 #include "report/json.h"
 #include "report/report.h"
 
@@ -20,5 +21,12 @@ void onv_json_write_runtimes(
 
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */
 void onv_json_write_open(const onv_json_part *job);
+
+/* "timelines": what was kept to be drawn; nothing where nothing was. Names are those of the tensors and
+ * nodes of `named`, of which the part's view may be an example. */
+void onv_json_write_timelines(const onv_json_part *job, const onv_view *named);
+
+/* The whole report. */
+onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
 
 #endif

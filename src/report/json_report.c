@@ -8,6 +8,7 @@
 #include "report/json_replay.h"
 #include "report/sessions.h"
 #include "report/value.h"
+#include "runtime/gpu.h"
 
 /* Text made for one element is dropped behind it. */
 static void end_element(const onv_json_part *job)
@@ -556,11 +557,17 @@ static void write_replays(const onv_json_part *job)
     onv_json_write_replays(job->json, job->view->replays);
 }
 
-/* The parts of a model's object, in their order. */
 static void write_sessions(const onv_json_part *job)
 {
     onv_write_sessions_json(job->view, job->json);
 }
+
+static void write_timelines(const onv_json_part *job)
+{
+    onv_json_write_timelines(job, job->view);
+}
+
+/* The parts of a model's object, in their order. */
 
 static void (*const parts[])(const onv_json_part *job) = {
     write_model,
@@ -577,28 +584,56 @@ static void (*const parts[])(const onv_json_part *job) = {
     write_sessions,
     write_training,
     write_replays,
+    write_timelines,
     write_diagnostics,
 };
+
+/* For who draws what was executed: the memory of devices that it may be held against. */
+static void write_gpus(const onv_report_job *job, onv_json *json)
+{
+    bool is_drawn = false;
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_view *view =
+            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
+        is_drawn |= view->executions != NULL && view->executions->list.count > 0;
+    }
+    if (!is_drawn) return;
+    onv_json_key(json, "gpus");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", onv_gpus[i].name);
+        onv_json_put_u64(json, "usable_bytes", onv_gpus[i].usable_bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
+{
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "schema_version", 1);
+    onv_json_put_string(json, "generator", "onnxvram " ONV_VERSION);
+    onv_json_key(json, "models");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_json_part part = {json, &job->views[i], job->arena};
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    if (job->options->together != NULL) onv_write_together_json(job->options->together, json);
+    write_gpus(job, json);
+    onv_json_close(json);
+    return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+}
 
 static onv_status write_json(const onv_report_job *job)
 {
     onv_json json;
     onv_json_init(&json, job->out);
-    onv_json_open(&json, '{', ONV_JSON_LINES);
-    onv_json_put_u64(&json, "schema_version", 1);
-    onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
-    onv_json_key(&json, "models");
-    onv_json_open(&json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_json_part part = {&json, &job->views[i], job->arena};
-        onv_json_open(&json, '{', ONV_JSON_LINES);
-        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
-        onv_json_close(&json);
-    }
-    onv_json_close(&json);
-    if (job->options->together != NULL) onv_write_together_json(job->options->together, &json);
-    onv_json_close(&json);
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    return onv_json_write_document(job, &json);
 }
 
 const onv_report_format onv_format_json = {

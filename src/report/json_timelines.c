@@ -1,0 +1,453 @@
+/* The member "timelines" of a model's object: what was executed, for who draws it.
+ *
+ * Lists are columns, one number for each step, buffer or segment, as differences: the first number,
+ * then what each adds to the one before. A column of nothing but its usual value (0; -1 for what refers to
+ * a row) is left out. Text stands once: a name is the index of a row of "tensors", or, counted on from
+ * there, of "labels".
+ */
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/strings.h"
+#include "report/json_parts.h"
+#include "report/modules.h"
+
+enum { NONE = -1, FIRST_SLOTS = 1024 };
+
+typedef struct naming {
+    const onv_view *view; /* whose tensors and nodes are named */
+    uint32_t *of_value;   /* by value: its row in "tensors"; UINT32_MAX: none */
+    uint32_t *step_of;    /* by row: the step that makes it; UINT32_MAX: none */
+    uint32_t n_tensors;
+    const char **text; /* of all names, tensors first */
+    uint32_t *slots;   /* a hash table: index + 1 */
+    size_t n_names, capacity, n_slots;
+    bool failed;
+} naming;
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+static uint32_t *slot_of(const naming *n, const char *text)
+{
+    size_t slot = onv_hash_bytes(text, strlen(text), 0) & (n->n_slots - 1);
+    while (n->slots[slot] != 0 && strcmp(n->text[n->slots[slot] - 1], text) != 0)
+        slot = (slot + 1) & (n->n_slots - 1);
+    return &n->slots[slot];
+}
+
+static bool grow(naming *n)
+{
+    size_t slots = n->n_slots == 0 ? FIRST_SLOTS : 2 * n->n_slots;
+    const char **text = onv_heap_realloc(n->text, slots / 2 * sizeof *text);
+    if (text != NULL) n->text = text;
+    uint32_t *table = onv_heap_calloc(slots, sizeof *table);
+    if (text == NULL || table == NULL) {
+        onv_heap_free(table);
+        n->failed = true;
+        return false;
+    }
+    onv_heap_free(n->slots);
+    n->slots = table;
+    n->n_slots = slots;
+    for (size_t i = 0; i < n->n_names; i++) *slot_of(n, n->text[i]) = (uint32_t)i + 1;
+    return true;
+}
+
+/* The index of a name, which is new where it was not there; NONE without text or memory. */
+static int64_t name_of(naming *n, const char *text)
+{
+    if (text == NULL || (n->n_names >= n->n_slots / 2 && !grow(n))) return NONE;
+    uint32_t *slot = slot_of(n, text);
+    if (*slot == 0) {
+        n->text[n->n_names++] = text;
+        *slot = (uint32_t)n->n_names;
+    }
+    return (int64_t)*slot - 1;
+}
+
+/* Tensors have their rows as indices, also where two share a name. */
+static void add_tensor(naming *n, const char *text)
+{
+    if (n->n_names >= n->n_slots / 2 && !grow(n)) return;
+    uint32_t *slot = slot_of(n, text);
+    n->text[n->n_names++] = text;
+    if (*slot == 0) *slot = (uint32_t)n->n_names;
+}
+
+static void name_tensors(naming *n, const onv_view *view)
+{
+    const onv_model *model = view->model;
+    size_t n_values = model->values.count;
+    n->view = view;
+    n->of_value = onv_heap_calloc(n_values + 1, sizeof *n->of_value);
+    n->step_of = onv_heap_calloc(n_values + 1, sizeof *n->step_of);
+    n->failed = n->of_value == NULL || n->step_of == NULL;
+    for (uint32_t i = 0; i < n_values && !n->failed; i++) {
+        n->of_value[i] = UINT32_MAX;
+        n->step_of[i] = UINT32_MAX;
+        if (!onv_view_is_there(view, (onv_value_id){i})) continue;
+        n->of_value[i] = (uint32_t)n->n_names;
+        add_tensor(n, model->values.at[i].name);
+    }
+    n->n_tensors = (uint32_t)n->n_names;
+    const onv_timeline *t = &view->live->timeline;
+    for (uint32_t s = 0; s < t->steps.count && !n->failed; s++) {
+        const onv_node *node = onv_model_node(model, t->steps.at[s].node);
+        for (uint32_t i = 0; i < node->n_outputs; i++) {
+            if (!onv_is_value(node->outputs[i])) continue;
+            uint32_t row = n->of_value[node->outputs[i].index];
+            if (row != UINT32_MAX) n->step_of[row] = s;
+        }
+    }
+}
+
+static void cleanup(naming *n)
+{
+    onv_heap_free(n->of_value);
+    onv_heap_free(n->step_of);
+    onv_heap_free(n->text);
+    onv_heap_free(n->slots);
+}
+
+/* The row of "nodes" that a node of this model, an example's or a rewritten one is or stands for: the one
+ * that makes the same value. */
+static int64_t node_of(naming *n, const onv_model *model, onv_node_id id)
+{
+    if (!onv_is_node(id)) return NONE;
+    const onv_node *node = onv_model_node(model, id);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (!onv_is_value(node->outputs[i]) || n->n_slots == 0) continue;
+        uint32_t row = UINT32_MAX;
+        if (model == n->view->model) {
+            row = n->of_value[node->outputs[i].index];
+        } else {
+            uint32_t slot = *slot_of(n, onv_model_value(model, node->outputs[i])->name);
+            if (slot > 0 && slot <= n->n_tensors) row = slot - 1;
+        }
+        if (row != UINT32_MAX && n->step_of[row] != UINT32_MAX) return n->step_of[row];
+    }
+    return NONE;
+}
+
+/* --- Columns ----------------------------------------------------------------------------------- */
+
+typedef struct drawing {
+    onv_json *json;
+    naming *names;
+    const onv_kept_execution *kept;
+    const uint64_t *live; /* by step */
+} drawing;
+
+typedef int64_t (*cell_fn)(const drawing *d, size_t row);
+
+static void put_column(const drawing *d, const char *key, size_t n, int64_t usual, cell_fn cell)
+{
+    int64_t before = 0, value;
+    size_t i = 0;
+    while (i < n && cell(d, i) == usual) i++;
+    if (i == n) return;
+    onv_json_key(d->json, key);
+    onv_json_open(d->json, '[', ONV_JSON_DENSE);
+    for (i = 0; i < n && !d->json->out->failed; i++) {
+        value = cell(d, i);
+        onv_json_i64(d->json, (int64_t)((uint64_t)value - (uint64_t)before));
+        before = value;
+    }
+    onv_json_close(d->json);
+}
+
+static const onv_timeline *timeline(const drawing *d)
+{
+    return &d->kept->made.timeline;
+}
+
+static int64_t step_node(const drawing *d, size_t i)
+{
+    return node_of(d->names, d->kept->model, timeline(d)->steps.at[i].node);
+}
+
+static int64_t step_label(const drawing *d, size_t i)
+{
+    const onv_step *step = &timeline(d)->steps.at[i];
+    const char *label = step->label;
+    if (label == NULL && onv_is_node(step->node))
+        label = onv_model_node(d->kept->model, step->node)->op_type;
+    return name_of(d->names, label);
+}
+
+static int64_t step_phase(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].phase;
+}
+
+static int64_t step_iteration(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].iteration;
+}
+
+static int64_t step_recompute(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].is_recompute;
+}
+
+static int64_t step_live(const drawing *d, size_t i)
+{
+    return (int64_t)d->live[i];
+}
+
+static int64_t step_allocated(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.allocated_at[i];
+}
+
+static int64_t step_reserved(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.reserved_at[i];
+}
+
+static const onv_buffer *buffer(const drawing *d, size_t i)
+{
+    return &timeline(d)->buffers.at[i];
+}
+
+static int64_t buffer_name(const drawing *d, size_t i)
+{
+    return name_of(d->names, buffer(d, i)->label);
+}
+
+static int64_t buffer_kind(const drawing *d, size_t i)
+{
+    return buffer(d, i)->kind;
+}
+
+static int64_t buffer_bytes(const drawing *d, size_t i)
+{
+    return (int64_t)buffer(d, i)->bytes;
+}
+
+static int64_t buffer_first(const drawing *d, size_t i)
+{
+    return buffer(d, i)->first;
+}
+
+static int64_t buffer_steps(const drawing *d, size_t i)
+{
+    return buffer(d, i)->last - buffer(d, i)->first;
+}
+
+static int64_t buffer_within(const drawing *d, size_t i)
+{
+    return buffer(d, i)->within == ONV_NO_BUFFER ? NONE : (int64_t)buffer(d, i)->within;
+}
+
+static int64_t buffer_transient(const drawing *d, size_t i)
+{
+    return buffer(d, i)->is_transient;
+}
+
+static int64_t buffer_segment(const drawing *d, size_t i)
+{
+    uint32_t segment = d->kept->made.placement.places.at[i].segment;
+    return segment == ONV_NO_SEGMENT ? NONE : (int64_t)segment;
+}
+
+static int64_t buffer_offset(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.places.at[i].offset;
+}
+
+static const onv_taken_segment *segment(const drawing *d, size_t i)
+{
+    return &d->kept->made.placement.segments.at[i];
+}
+
+static int64_t segment_bytes(const drawing *d, size_t i)
+{
+    return (int64_t)segment(d, i)->bytes;
+}
+
+/* The step of an event; behind the last one: the step behind the last. */
+static int64_t step_of_event(const drawing *d, size_t event)
+{
+    const onv_placement *p = &d->kept->made.placement;
+    return event < p->events.count ? (int64_t)p->events.at[event].step : (int64_t)p->n_steps;
+}
+
+static int64_t segment_first(const drawing *d, size_t i)
+{
+    return step_of_event(d, segment(d, i)->taken);
+}
+
+static int64_t segment_end(const drawing *d, size_t i)
+{
+    return step_of_event(d, segment(d, i)->returned);
+}
+
+typedef struct column {
+    const char *key;
+    int64_t usual;
+    cell_fn cell;
+} column;
+
+static void put_table(const drawing *d, const char *key, size_t n, const column *columns)
+{
+    onv_json_key(d->json, key);
+    onv_json_open(d->json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(d->json, "count", n);
+    for (; columns->key != NULL; columns++)
+        put_column(d, columns->key, n, columns->usual, columns->cell);
+    onv_json_close(d->json);
+}
+
+static const column step_columns[] = {{"node", NONE, step_node},
+                                      {"label", NONE, step_label},
+                                      {"phase", 0, step_phase},
+                                      {"iteration", 0, step_iteration},
+                                      {"recompute", 0, step_recompute},
+                                      {"live_bytes", 0, step_live},
+                                      {"allocated_bytes", 0, step_allocated},
+                                      {"reserved_bytes", 0, step_reserved},
+                                      {NULL, 0, NULL}};
+
+static const column buffer_columns[] = {
+    {"name", NONE, buffer_name},        {"kind", 0, buffer_kind},
+    {"bytes", 0, buffer_bytes},         {"first", 0, buffer_first},
+    {"steps", 0, buffer_steps},         {"within", NONE, buffer_within},
+    {"transient", 0, buffer_transient}, {"segment", NONE, buffer_segment},
+    {"offset", 0, buffer_offset},       {NULL, 0, NULL}};
+
+static const column segment_columns[] = {{"bytes", 0, segment_bytes},
+                                         {"first", 0, segment_first},
+                                         {"end", 0, segment_end},
+                                         {NULL, 0, NULL}};
+
+/* --- Executions -------------------------------------------------------------------------------- */
+
+static void write_execution(drawing *d)
+{
+    onv_json *json = d->json;
+    const onv_timeline *t = timeline(d);
+    const onv_placement *p = &d->kept->made.placement;
+    onv_peak peak;
+    uint64_t *live = onv_heap_calloc(t->steps.count + 1, sizeof *live);
+    if (live == NULL || onv_timeline_peak(t, &peak, live, NULL) != ONV_OK) {
+        json->out_of_memory = true; /* sums were checked when the figures were made */
+        onv_heap_free(live);
+        return;
+    }
+    d->live = live;
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "runtime", d->kept->runtime);
+    if (d->kept->plan != ONV_NO_PLAN) onv_json_put_u64(json, "plan", d->kept->plan);
+    onv_json_put_u64(json, "peak_bytes", peak.bytes);
+    onv_json_put_u64(json, "peak_step", peak.step);
+    onv_json_put_u64(json, "allocated_peak_bytes", p->figures.allocated_peak);
+    onv_json_put_u64(json, "reserved_peak_bytes", p->figures.reserved_peak);
+    if (t->measured_from > 0) onv_json_put_u64(json, "measured_from", t->measured_from);
+    put_table(d, "steps", t->steps.count, step_columns);
+    put_table(d, "buffers", t->buffers.count, buffer_columns);
+    put_table(d, "segments", p->segments.count, segment_columns);
+    onv_json_close(json);
+    onv_heap_free(live);
+}
+
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+static void put_of_node(onv_json *json, naming *names, const onv_view *view,
+                        const onv_modules *modules)
+{
+    size_t n = names->view->live->timeline.steps.count;
+    uint32_t *of_node = onv_heap_calloc(n + 1, sizeof *of_node);
+    if (of_node == NULL) names->failed = true;
+    for (uint32_t s = 0; s < view->live->timeline.steps.count && of_node != NULL; s++) {
+        int64_t node = node_of(names, view->model, view->live->timeline.steps.at[s].node);
+        if (node != NONE) of_node[node] = modules->of_step[s];
+    }
+    uint32_t before = 0;
+    onv_json_key(json, "of_node");
+    onv_json_open(json, '[', ONV_JSON_DENSE);
+    for (size_t i = 0; i < n && of_node != NULL; i++) {
+        onv_json_i64(json, (int64_t)of_node[i] - before);
+        before = of_node[i];
+    }
+    onv_json_close(json);
+    onv_heap_free(of_node);
+}
+
+/* As --layers has them, all of them with what is inside. */
+static void write_modules(onv_json *json, naming *names, const onv_view *view)
+{
+    const onv_report_options options = onv_report_options_default();
+    onv_arena arena;
+    onv_footprint footprint;
+    onv_modules modules = {0};
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_page page = onv_page_make(json->out, &arena, &options);
+    if (!onv_footprint_make(&footprint, view, &page) ||
+        !onv_modules_init(&modules, view, &footprint, 0, &arena)) {
+        names->failed = true;
+    } else {
+        onv_json_key(json, "modules");
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        onv_json_key(json, "list");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (size_t i = 0; i < modules.list.count; i++) {
+            const onv_module *m = &modules.list.at[i];
+            onv_json_open(json, '{', ONV_JSON_INLINE);
+            onv_json_put_string(json, "name", m->name);
+            onv_json_put_known(json, "parent", i > 0, m->parent);
+            onv_json_put_u64(json, "parameters", m->params);
+            onv_json_put_u64(json, "activation_bytes", m->activation.fixed);
+            onv_json_put_known(json, "macs", m->macs_known, m->macs);
+            onv_json_close(json);
+        }
+        onv_json_close(json);
+        put_of_node(json, names, view, &modules);
+        onv_json_close(json);
+    }
+    onv_modules_cleanup(&modules);
+    onv_arena_cleanup(&arena);
+}
+
+/* --- All of it --------------------------------------------------------------------------------- */
+
+static void put_words(onv_json *json, const char *key, const char *const *words, size_t n)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < n; i++) onv_json_string(json, words[i]);
+    onv_json_close(json);
+}
+
+void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
+{
+    static const char *const phases[] = {[ONV_PHASE_FORWARD] = "forward",
+                                         [ONV_PHASE_LOSS] = "loss",
+                                         [ONV_PHASE_BACKWARD] = "backward",
+                                         [ONV_PHASE_OPTIMIZER] = "optimizer"};
+    const onv_executions *executions = job->view->executions;
+    if (executions == NULL || executions->list.count == 0) return;
+    const char *kinds[ONV_N_BUFFER_KINDS];
+    for (int i = 0; i < ONV_N_BUFFER_KINDS; i++)
+        kinds[i] = onv_buffer_kind_name((onv_buffer_kind)i);
+    naming names = {0};
+    onv_json *json = job->json;
+    name_tensors(&names, named);
+    onv_json_key(json, "timelines");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    put_words(json, "phases", phases, ONV_N_PHASES);
+    put_words(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
+    if (!names.failed) write_modules(json, &names, job->view);
+    onv_json_key(json, "executions");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < executions->list.count && !names.failed && !json->out->failed; i++)
+        write_execution(&(drawing){json, &names, &executions->list.at[i], NULL});
+    onv_json_close(json);
+    onv_json_key(json, "labels");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = names.n_tensors; i < names.n_names; i++) onv_json_string(json, names.text[i]);
+    onv_json_close(json);
+    onv_json_close(json);
+    if (names.failed) json->out_of_memory = true;
+    cleanup(&names);
+}
