@@ -68,6 +68,14 @@ class Arena {
     this.shown = { rows, total };
     const x = (step) => PLOT.left + ((right - PLOT.left) * (Math.min(high, Math.max(low, step)) - low)) / (high - low);
     const y = (bytes) => bottom - ((bottom - top) * bytes) / total;
+    const key = [e.model.index, e.index, low, high, this.state.weights].join();
+    this.scene.cached(context, key, (pen) => this.drawAll(pen, { x, y, rows, right, top, bottom, total }));
+    this.drawChosen(context, x, y, rows);
+    this.drawCursors(context, x, top, bottom);
+  }
+
+  drawAll(context, { x, y, rows, right, top, bottom, total }) {
+    const e = this.state.execution, { low, high } = this.state;
     drawByteAxis(context, PLOT.left, right, top, bottom, total);
     const free = hatch(context, themeColor("grid"));
     for (let s = 0; s < rows.length; s++) {
@@ -81,7 +89,6 @@ class Arena {
       context.strokeRect(x0 + 0.5, y0, Math.max(1, x1 - x0 - 1), y1 - y0);
     }
     this.drawBuffers(context, x, y);
-    this.drawCursors(context, x, top, bottom);
   }
 
   drawBuffers(context, x, y) {
@@ -94,14 +101,15 @@ class Arena {
       const y0 = y(at + e.bytes[i]), h = y(at) - y0;
       if (h < 0.15) continue;
       context.fillStyle = slotColor(LAYERS[e.layer[i]]);
-      context.globalAlpha = this.state.buffer >= 0 && this.state.buffer !== i ? 0.4 : 1;
       context.fillRect(x0, y0, Math.max(1, x1 - x0), Math.max(0.6, h));
       if (h < 3 || x1 - x0 < 3) continue;
       context.strokeStyle = paper;
       context.strokeRect(x0, y0, x1 - x0, h);
     }
-    context.globalAlpha = 1;
-    const i = this.state.buffer;
+  }
+
+  drawChosen(context, x, y, rows) {
+    const i = this.state.buffer, e = this.state.execution;
     if (i < 0 || i >= e.n || e.segment[i] < 0 || rows[e.segment[i]] < 0) return;
     const at = rows[e.segment[i]] + e.offset[i], x0 = x(e.first[i]), y0 = y(at + e.bytes[i]);
     context.strokeStyle = themeColor("ink");

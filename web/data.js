@@ -112,13 +112,27 @@ class Execution {
     return { operation: clean(this.operation(step), 48), node: this.nodeName(step), phase };
   }
 
-  /* What is allocated by itself while the step runs, largest first. */
+  /* What makes up the live bytes of a step, largest first. Of what begins there, buffers that are freed before
+   * the next one is allocated stand beside those alone that came before them; the moment with the most counts. */
   liveAt(step) {
-    const rows = [];
-    for (let i = 0; i < this.n; i++)
-      if (this.within[i] < 0 && this.first[i] <= step && step <= this.last[i] && this.bytes[i] > 0) rows.push(i);
-    rows.sort((a, b) => this.bytes[b] - this.bytes[a] || a - b);
-    return rows;
+    const rows = [], begun = [];
+    let sum = 0, most = 0, best = [];
+    for (let i = 0; i < this.n; i++) {
+      if (this.within[i] >= 0 || this.first[i] > step || step > this.last[i] || this.bytes[i] === 0) continue;
+      if (this.first[i] < step) {
+        rows.push(i);
+        continue;
+      }
+      if (sum + this.bytes[i] > most) {
+        most = sum + this.bytes[i];
+        best = [begun.length, i];
+      }
+      if (this.transient[i]) continue;
+      sum += this.bytes[i];
+      begun.push(i);
+    }
+    if (best.length > 0) rows.push(...begun.slice(0, best[0]), best[1]);
+    return rows.sort((a, b) => this.bytes[b] - this.bytes[a] || a - b);
   }
 
   /* Bytes by step of each of the layers that `layerOf` gives buffers; the last row of the result is what of the

@@ -3,7 +3,7 @@
 
 /* --- Does it fit ----------------------------------------------------------------------------------- */
 
-const USUAL_GPUS = ["T4", "L4", "RTX 4090", "A100 40GB", "A100 80GB", "H100", "H200"];
+const USUAL_GPUS = ["T4", "RTX 4090", "A100 40GB", "H100", "H200"];
 
 class Verdict {
   constructor(state, report) {
@@ -11,6 +11,7 @@ class Verdict {
     this.gpus = report.gpus ?? [];
     this.element = make("div.verdict");
     state.when(["model", "execution"], () => this.refresh());
+    state.when(["budget"], () => this.paint(this.formula));
   }
 
   /* Budgets that were asked for, or else usual GPUs. */
@@ -19,7 +20,8 @@ class Verdict {
     const asked = json.fits ?? (json.fit ? [json.fit] : []);
     if (asked.length > 0)
       return asked.map((fit) => ({ name: clean(fit.device ?? "budget", 32), usable: fit.usable_bytes, fit }));
-    return this.gpus.filter((g) => USUAL_GPUS.includes(g.name)).map((g) => ({ name: g.name, usable: g.usable_bytes }));
+    return this.gpus.filter((g) => USUAL_GPUS.includes(g.name)).map((g) => ({ name: g.name, usable: g.usable_bytes }))
+      .sort((a, b) => a.usable - b.usable);
   }
 
   refresh() {
@@ -90,6 +92,7 @@ class Verdict {
   }
 
   paint(formula) {
+    this.formula = formula;
     const total = this.parts(formula);
     if (total === null) {
       replace(this.bars, make("p.note", {}, "A size is not known, so nothing can be said: bind all dimensions."));
@@ -107,8 +110,10 @@ class Verdict {
       const verdict = fits ? "fits, " + bytesText(gpu.usable - total.high) + " free"
         : mayFit ? "may fit" : "does not fit, " + bytesText(total.low - gpu.usable) + " too much";
       const most = gpu.fit?.max_batch ?? gpu.fit?.max_size;
-      return make("div.gpu." + (fits ? "fits" : mayFit ? "may" : "over"), {},
-        make("span.device", {}, gpu.name, make("small", {}, bytesText(gpu.usable))), track,
+      const isLine = this.state.budget === gpu.usable;
+      const line = make("button.device", { type: "button", "aria-pressed": String(isLine), title: "a line in the chart below",
+        click: () => this.state.set({ budget: isLine ? null : gpu.usable }) }, gpu.name, make("small", {}, bytesText(gpu.usable)));
+      return make("div.gpu." + (fits ? "fits" : mayFit ? "may" : "over"), {}, line, track,
         make("span.says", {}, make("i.sign", { "aria-hidden": "true" }, fits ? "\u2713" : mayFit ? "?" : "\u2717"), verdict,
           most !== undefined ? make("small", {}, "largest: " + countText(most)) : null));
     });
@@ -150,21 +155,24 @@ class PeakSet {
   refresh() {
     const e = this.state.execution;
     if (e === null) return;
-    const step = e.peakStep, rows = e.liveAt(step), shown = rows.slice(0, 24);
+    const step = e.peakStep, all = e.liveAt(step), rows = all.filter((i) => e.layer[i] !== 0), shown = rows.slice(0, 18);
+    const fixed = all.filter((i) => e.layer[i] === 0), sum = (list) => list.reduce((bytes, i) => bytes + e.bytes[i], 0);
     const text = e.stepText(step);
     replace(this.note, bytesText(e.live[step]) + " at step " + step.toLocaleString("en-US") + ", ", make("b", {}, text.operation), " ",
-      nameSpan(text.node, 50), ": " + rows.length.toLocaleString("en-US") + " buffers");
+      nameSpan(text.node, 50), ": " + bytesText(sum(fixed)) + " of it in " + countText(fixed.length) + " weights, and " +
+        countText(rows.length) + " other buffers, largest first");
     const most = shown.length > 0 ? e.bytes[shown[0]] : 1;
     replace(this.list, shown.map((i) => bufferBar(this.state, i, most, this.story(i))),
-      rows.length > shown.length ? make("li.note", {}, (rows.length - shown.length).toLocaleString("en-US") + " more, " +
-        bytesText(rows.slice(shown.length).reduce((sum, i) => sum + e.bytes[i], 0))) : null);
+      rows.length > shown.length ? make("li.note", {}, countText(rows.length - shown.length) + " more, " +
+        bytesText(sum(rows.slice(shown.length)))) : null);
   }
 
   /* Who makes it, who reads it last, what would save it. */
   story(i) {
     const e = this.state.execution;
-    const parts = [];
-    if (e.layer[i] === 0) parts.push("is there all the time");
+    const parts = [e.kindName(i) + ", "];
+    if (e.first[i] === 0 && e.last[i] === e.count - 1) parts.push("there all the time");
+    else if (e.transient[i]) parts.push("while ", nameSpan(e.nodeName(e.first[i]) || e.operation(e.first[i]), 36), " runs");
     else {
       const made = e.stepText(e.first[i]), read = e.stepText(e.last[i]);
       parts.push(e.first[i] === 0 && e.kindName(i) === "input" ? "given" : ["made by ", nameSpan(made.node || made.operation, 36)],
@@ -212,10 +220,13 @@ class Front {
       return;
     }
     const width = 640, height = 300, left = 78, right = 24, top = 16, bottom = 40;
-    const peak = Math.max(...plans.map((p) => p.peak_bytes)) * 1.06, over = Math.max(0.02, ...plans.map((p) => p.overhead)) * 1.08;
-    const x = (v) => left + ((width - left - right) * v) / over, y = (v) => height - bottom - ((height - top - bottom) * v) / peak;
+    const peaks = plans.map((p) => p.peak_bytes), over = Math.max(0.02, ...plans.map((p) => p.overhead)) * 1.08;
+    /* No axis from 0: the plans are to be told apart. */
+    const peak = Math.max(...peaks) * 1.04, least = Math.min(...peaks) * 0.9;
+    const x = (v) => left + 10 + ((width - left - right - 10) * v) / over;
+    const y = (v) => height - bottom - ((height - top - bottom) * (v - least)) / (peak - least);
     const drawing = makeSvg("svg.plot", { viewBox: "0 0 " + width + " " + height, role: "group", "aria-label": "peak over recomputation, by plan" });
-    for (const tick of byteTicks(peak))
+    for (const tick of byteTicks(peak - least).map((t) => t + least))
       drawing.append(makeSvg("line.grid", { x1: left, x2: width - right, y1: y(tick), y2: y(tick) }),
         makeSvg("text.tick.end", { x: left - 8, y: y(tick) + 4 }, bytesText(tick)));
     for (let k = 0; k <= 4; k++)

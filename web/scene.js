@@ -5,10 +5,10 @@
 const PALETTE = {
   light: { weights: "#8d99a6", optimizer: "#56b4e9", gradients: "#009e73", activations: "#0072b2",
            pattern: "#cc79a7", temporary: "#e69f00", rest: "#c3cad2",
-           series: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6a51a3", "#8c6d31"] },
+           series: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#6a51a3", "#8c6d31"] },
   dark: { weights: "#6b7785", optimizer: "#56b4e9", gradients: "#1fb58a", activations: "#3b8fd4",
           pattern: "#d48fb5", temporary: "#e69f00", rest: "#4a5460",
-          series: ["#3b8fd4", "#e8743b", "#1fb58a", "#d48fb5", "#56b4e9", "#e6b84d", "#9d86d1", "#b39a5b"] },
+          series: ["#3b8fd4", "#e8743b", "#1fb58a", "#d48fb5", "#56b4e9", "#9d86d1", "#b39a5b"] },
 };
 
 function isDark() {
@@ -96,6 +96,23 @@ class Scene {
     context.clearRect(0, 0, this.width, this.height);
     context.font = "11px system-ui, sans-serif";
     this.draw(context, this.width, this.height);
+  }
+
+  /* What changes seldom is drawn once for each key, and shown from then on. */
+  cached(context, key, draw) {
+    const size = this.canvas.width + "x" + this.canvas.height + (isDark() ? "d" : "l");
+    key = key + "|" + size;
+    if (this.cacheKey !== key) {
+      this.cacheKey = key;
+      this.cache ??= document.createElement("canvas");
+      this.cache.width = this.canvas.width;
+      this.cache.height = this.canvas.height;
+      const pen = this.cache.getContext("2d");
+      pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      pen.font = context.font;
+      draw(pen);
+    }
+    context.drawImage(this.cache, 0, 0, this.width, this.height);
   }
 
   later() {

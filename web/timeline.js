@@ -19,7 +19,7 @@ class Timeline {
     this.listen();
     state.when(["execution", "mode", "low", "high", "weights", "reserved", "budget"], () => this.refresh());
     state.when(["step", "pinned", "buffer"], () => this.scene.later());
-    state.when(["pinned", "execution", "step"], () => this.showDetails());
+    state.when(["pinned", "execution", "step", "weights"], () => this.showDetails());
     state.when(["execution"], () => this.mini.later());
     state.when(["low", "high"], () => this.mini.later());
   }
@@ -82,17 +82,22 @@ class Timeline {
       if (this.state.reserved) most = Math.max(most, reserved[c] - this.base(steps[c]));
     }
     const budget = this.state.budget !== null ? this.state.budget - this.base(0) : null;
-    if (budget !== null && budget > 0 && budget < 2.5 * most) most = Math.max(most, budget);
+    if (budget !== null && budget > 0) most = Math.max(most, budget);
     most *= 1.04;
     this.most = most;
     const y = (bytes) => bottom - ((bottom - PLOT.top) * bytes) / most;
-    this.drawPhases(context, width, bottom);
-    drawByteAxis(context, PLOT.left, right, PLOT.top, bottom, most);
-    this.drawBands(context, bands, steps, width, y);
-    if (this.state.reserved) this.drawReserved(context, reserved, steps, width, y);
-    if (budget !== null) this.drawBudget(context, budget, right, y);
-    this.drawPeak(context, width, y);
-    this.drawStepAxis(context, width, bottom);
+    const { mode, low, high, weights } = this.state;
+    const key = [e.model.index, e.index, mode, low, high, weights, this.state.reserved, this.state.budget].join();
+    this.scene.cached(context, key, (pen) => {
+      this.drawPhases(pen, width, bottom);
+      drawByteAxis(pen, PLOT.left, right, PLOT.top, bottom, most);
+      this.drawBands(pen, bands, steps, width, y);
+      if (this.state.reserved) this.drawReserved(pen, reserved, steps, width, y);
+      if (budget !== null) this.drawBudget(pen, budget, right, y);
+      this.drawPeak(pen, width, y);
+      this.drawStepAxis(pen, width, bottom);
+    });
+    this.drawChosen(context, bands, steps, width, y);
     this.drawCursor(context, width, bottom, y);
   }
 
@@ -101,41 +106,61 @@ class Timeline {
     return PLOT.left + (inner * c) / steps.length;
   }
 
-  drawBands(context, bands, steps, width, y) {
-    const below = new Float64Array(steps.length);
-    const chosen = this.state.buffer;
-    for (const band of bands) {
-      context.beginPath();
-      for (let c = 0; c < steps.length; c++) {
+  /* The outline of a band that stands on `below`, along the columns in which it is there. */
+  trace(context, band, below, steps, width, y) {
+    const n = steps.length;
+    context.beginPath();
+    for (let from = 0; from < n;) {
+      if (band.bytes[steps[from]] <= 0) {
+        from++;
+        continue;
+      }
+      let end = from;
+      while (end < n && band.bytes[steps[end]] > 0) end++;
+      context.moveTo(this.edges(steps, width, from), y(below[from]));
+      for (let c = from; c < end; c++) {
         const at = y(below[c] + band.bytes[steps[c]]);
-        if (c === 0) context.moveTo(this.edges(steps, width, 0), at);
-        else context.lineTo(this.edges(steps, width, c), at);
+        context.lineTo(this.edges(steps, width, c), at);
         context.lineTo(this.edges(steps, width, c + 1), at);
       }
-      for (let c = steps.length - 1; c >= 0; c--) {
-        const at = y(below[c]);
-        context.lineTo(this.edges(steps, width, c + 1), at);
-        context.lineTo(this.edges(steps, width, c), at);
+      for (let c = end - 1; c >= from; c--) {
+        context.lineTo(this.edges(steps, width, c + 1), y(below[c]));
+        context.lineTo(this.edges(steps, width, c), y(below[c]));
       }
       context.closePath();
+      from = end;
+    }
+  }
+
+  drawBands(context, bands, steps, width, y) {
+    const below = new Float64Array(steps.length), paper = themeColor("paper");
+    for (const band of bands) {
+      this.trace(context, band, below, steps, width, y);
       context.fillStyle = slotColor(band.color);
-      context.globalAlpha = chosen >= 0 && band.buffer !== undefined && band.buffer !== chosen ? 0.45 : 1;
       context.fill();
-      context.globalAlpha = 1;
-      if (this.state.mode === "tensor" && band.buffer !== undefined) {
-        context.strokeStyle = themeColor("paper");
-        context.lineWidth = band.buffer === chosen ? 1.5 : 0.4;
+      if (band.buffer !== undefined || band.module !== undefined) {
+        context.strokeStyle = paper;
+        context.lineWidth = 0.4;
         context.stroke();
       }
       for (let c = 0; c < steps.length; c++) below[c] += band.bytes[steps[c]];
     }
-    if (chosen >= 0) this.drawLife(context, chosen, width);
   }
 
-  /* When the chosen buffer lives: a bar above the plot. */
-  drawLife(context, i, width) {
-    const e = this.execution, { low, high } = this.state;
-    if (i >= e.n || e.last[i] < low || e.first[i] >= high) return;
+  /* The buffer that is pointed at, here or elsewhere: its band, and when it lives as a bar above the plot. */
+  drawChosen(context, bands, steps, width, y) {
+    const i = this.state.buffer, e = this.execution, { low, high } = this.state;
+    if (i < 0 || i >= e.n || e.last[i] < low || e.first[i] >= high) return;
+    const band = bands.find((b) => b.buffer === i);
+    if (band !== undefined) {
+      const below = new Float64Array(steps.length);
+      for (const b of bands.slice(0, bands.indexOf(band)))
+        for (let c = 0; c < steps.length; c++) below[c] += b.bytes[steps[c]];
+      this.trace(context, band, below, steps, width, y);
+      context.strokeStyle = themeColor("ink");
+      context.lineWidth = 2;
+      context.stroke();
+    }
     const from = this.x(Math.max(low, e.first[i]), width), to = this.x(Math.min(high, e.last[i] + 1), width);
     context.fillStyle = themeColor("accent");
     context.fillRect(from, PLOT.top - 8, Math.max(2, to - from), 4);
@@ -189,7 +214,7 @@ class Timeline {
     for (let s = low + 1; s <= high; s++) {
       if (s < high && e.phase[s] === e.phase[from] && e.iteration[s] === e.iteration[from]) continue;
       const x0 = this.x(from, width), x1 = this.x(s, width);
-      if ((e.phase[from] + e.iteration[from]) % 2 === 1) {
+      if (e.runtime === "train" ? e.phase[from] === 2 : e.iteration[from] % 2 === 1) {
         context.fillStyle = themeColor("shade");
         context.fillRect(x0, PLOT.top - 18, x1 - x0, bottom - PLOT.top + 18);
       }
@@ -215,7 +240,8 @@ class Timeline {
     context.strokeStyle = themeColor("paper");
     context.lineWidth = 1.5;
     context.stroke();
-    const text = "peak " + bytesText(e.live[step]);
+    const base = this.base(step);
+    const text = "peak " + bytesText(e.live[step]) + (base > 0 ? ", " + bytesText(e.live[step] - base) + " beside the weights" : "");
     context.font = "600 12px system-ui, sans-serif";
     const room = context.measureText(text).width, isLeft = x + room + 14 > width;
     context.textAlign = isLeft ? "right" : "left";
@@ -317,7 +343,7 @@ class Timeline {
     if (e === null) return;
     const step = this.state.pinned ?? this.state.step;
     const text = e.stepText(step);
-    const rows = e.liveAt(step);
+    const rows = e.liveAt(step).filter((i) => this.state.weights || e.layer[i] !== 0);
     const most = rows.length > 0 ? e.bytes[rows[0]] : 1;
     this.scene.canvas.setAttribute("aria-valuenow", String(step));
     this.scene.canvas.setAttribute("aria-valuetext", this.stepSummary(step));
@@ -329,7 +355,8 @@ class Timeline {
         make("div", {}, make("dt", {}, "live"), make("dd", { "data-figure": "live" }, bytesText(e.live[step]))),
         make("div", {}, make("dt", {}, "allocated"), make("dd", {}, bytesText(e.allocated[step]))),
         make("div", {}, make("dt", {}, "reserved"), make("dd", {}, bytesText(e.reserved[step])))),
-      make("p.note", {}, rows.length.toLocaleString("en-US") + " buffers, largest first"),
+      make("p.note", {}, rows.length.toLocaleString("en-US") + " buffers" +
+        (this.state.weights ? "" : " beside the weights") + ", largest first"),
       make("ol.bars", {}, rows.slice(0, 14).map((i) => bufferBar(this.state, i, most))));
   }
 
@@ -477,5 +504,6 @@ function bufferBar(state, i, most, extra) {
     mouseenter: () => state.set({ buffer: i }), mouseleave: () => state.set({ buffer: -1 }),
     focus: () => state.set({ buffer: i }), blur: () => state.set({ buffer: -1 }) },
     make("div.line", {}, nameSpan(e.bufferName(i), 56), make("span.size", {}, bytesText(e.bytes[i]))), bar, extra);
+  item.title = e.kindName(i) + ", steps " + e.first[i] + " to " + e.last[i];
   return item;
 }

@@ -14,9 +14,10 @@ enum {
     TOP = 58,
     PLOT = 260, /* its height */
     BELOW = 62, /* the axis and the legend */
-    FRONT = 300,
+    FRONT = 320,
     COLUMNS = 428, /* of the plot: every second pixel */
     N_TICKS = 4,
+    DOT_ROOM = 14,
     NAME_COLUMNS = 60
 };
 
@@ -78,7 +79,8 @@ typedef struct samples {
     uint32_t count;
     uint64_t of[COLUMNS][N_LAYERS];
     uint64_t reserved[COLUMNS];
-    uint64_t top; /* of all curves */
+    uint64_t top;  /* of all curves, above `base` */
+    uint64_t base; /* weights that would leave nothing to see of the rest: left out */
     onv_peak peak;
     uint32_t peak_column;
 } samples;
@@ -96,6 +98,12 @@ static bool sum_layers(const onv_timeline *t, uint64_t *steps)
     return true;
 }
 
+/* What is drawn of a sum of bytes. */
+static uint64_t above(const samples *s, uint64_t bytes)
+{
+    return bytes > s->base ? bytes - s->base : 0;
+}
+
 static void take_sample(samples *s, uint32_t column, const uint64_t *layers_at, uint64_t live)
 {
     uint64_t sum = 0;
@@ -105,6 +113,7 @@ static void take_sample(samples *s, uint32_t column, const uint64_t *layers_at, 
     }
     /* What is freed before the next buffer of its step is allocated. */
     s->of[column][LAYER_TEMPORARY] += live - sum;
+    if (s->base > 0) s->of[column][LAYER_WEIGHT] = 0;
 }
 
 static onv_status sample(const onv_kept_execution *kept, samples *s, onv_error *err)
@@ -117,6 +126,8 @@ static onv_status sample(const onv_kept_execution *kept, samples *s, onv_error *
     uint64_t *live = steps + (n + 1) * N_LAYERS;
     onv_status status = onv_timeline_peak(t, &s->peak, live, err);
     if (status == ONV_OK) sum_layers(t, steps);
+    uint64_t weights = steps[(size_t)s->peak.step * N_LAYERS + LAYER_WEIGHT];
+    if (status == ONV_OK && weights > s->peak.bytes / 2) s->base = weights;
     for (uint32_t c = 0; c < s->count && status == ONV_OK; c++) {
         size_t from = (size_t)c * n / s->count, end = ((size_t)c + 1) * n / s->count, most = from;
         for (size_t i = from; i < end; i++) {
@@ -129,7 +140,8 @@ static onv_status sample(const onv_kept_execution *kept, samples *s, onv_error *
             most = s->peak.step;
         }
         take_sample(s, c, &steps[most * N_LAYERS], live[most]);
-        if (live[most] > s->top) s->top = live[most];
+        s->reserved[c] = above(s, s->reserved[c]);
+        if (above(s, live[most]) > s->top) s->top = above(s, live[most]);
         if (s->reserved[c] > s->top) s->top = s->reserved[c];
     }
     onv_heap_free(steps);
@@ -229,7 +241,7 @@ static void draw_legend(onv_writer *out, const samples *s, double y)
 static void draw_peak(onv_writer *out, const onv_kept_execution *kept, const samples *s, double at)
 {
     const onv_step *step = &kept->made.timeline.steps.at[s->peak.step];
-    double x = x_of(s, s->peak_column + 0.5), y = y_of((double)s->top, s->peak.bytes, at);
+    double x = x_of(s, s->peak_column + 0.5), y = y_of((double)s->top, above(s, s->peak.bytes), at);
     bool is_right = x > WIDTH / 2.0;
     onv_write_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#d55e00\"/>\n", x, y);
     text_at(out, is_right ? x - 8 : x + 8, y - 6, is_right ? "end" : "start", "#24292f", 12);
@@ -251,6 +263,8 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
     if (s == NULL) return onv_fail_memory(job->err);
     ONV_TRY(sample(kept, s, job->err));
     const char *path = view->model->path != NULL ? view->model->path : "";
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL) path = slash + 1;
     text_at(out, LEFT, at + 22, "start", "#24292f", 15);
     put_text(out, path);
     text_at(out, LEFT, at + 40, "start", "#57606a", 12);
@@ -259,11 +273,13 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
         onv_write_text(out, ", checkpoints ");
         onv_write_clean(out, view->training->plans[kept->plan].name, ONV_CLEAN_MARKDOWN);
     }
-    onv_write_format(out,
-                     ": live memory over %zu steps, allocated at most %s, reserved %s</text>\n",
+    onv_write_format(out, ": live memory over %zu steps, allocated at most %s, reserved %s",
                      kept->made.timeline.steps.count,
                      onv_label_bytes(kept->made.placement.figures.allocated_peak).text,
                      onv_label_bytes(kept->made.placement.figures.reserved_peak).text);
+    if (s->base > 0)
+        onv_write_format(out, "; drawn above %s of weights", onv_label_bytes(s->base).text);
+    onv_write_text(out, "</text>\n");
     draw_axis(out, s->top, at + TOP);
     for (int l = 0; l < N_LAYERS; l++) draw_layer(out, s, (layer)l, at + TOP);
     draw_reserved(out, s, at + TOP);
@@ -274,35 +290,83 @@ static onv_status draw_model(const onv_report_job *job, const onv_view *view,
 
 /* --- The front of plans ------------------------------------------------------------------------ */
 
+typedef struct front {
+    const onv_training *training;
+    uint64_t least, top; /* of the axis, which begins below the least: plans are to be told apart */
+    double most;         /* of what runs again */
+    double at;
+} front;
+
+static double again(const onv_training_plan *p)
+{
+    return p->pass_macs > 0 ? (double)p->recomputed_macs / (double)p->pass_macs : 0;
+}
+
+static front measure_front(const onv_training *t, double at)
+{
+    front f = {t, UINT64_MAX, 0, 0.01, at};
+    for (uint32_t i = 0; i < t->n_plans; i++) {
+        const onv_training_plan *p = &t->plans[i];
+        if (p->figures.peak_bytes > f.top) f.top = p->figures.peak_bytes;
+        if (p->figures.peak_bytes < f.least) f.least = p->figures.peak_bytes;
+        if (again(p) > f.most) f.most = again(p);
+    }
+    f.least -= f.least / 10;
+    return f;
+}
+
+static double front_y(const front *f, uint64_t bytes)
+{
+    return y_of((double)(f->top - f->least), bytes - f->least, f->at);
+}
+
+static void draw_front_axes(onv_writer *out, const front *f)
+{
+    for (int i = 0; i <= N_TICKS; i++) {
+        uint64_t bytes = f->least + (f->top - f->least) / N_TICKS * (uint64_t)i;
+        onv_write_format(out, "<path d=\"M%d %.1fH%d\" stroke=\"#d5dae0\"/>\n", LEFT,
+                         front_y(f, bytes), WIDTH - RIGHT);
+        text_at(out, LEFT - 8, front_y(f, bytes) + 4, "end", "#57606a", 11);
+        put_text(out, onv_label_bytes(bytes).text);
+        text_at(out, LEFT + DOT_ROOM + (WIDTH - LEFT - RIGHT - 2 * DOT_ROOM) * i / (double)N_TICKS,
+                f->at + PLOT + 18, "middle", "#57606a", 11);
+        onv_write_format(out, "%.1f%%</text>\n", 100 * f->most * i / N_TICKS);
+    }
+}
+
+/* Names of plans beside their dots, each below those that it would cover. */
 static void draw_front(const onv_report_job *job, const onv_training *t, double at)
 {
+    enum { MOST_NAMES = 16, NAME_WIDTH = 190, NAME_HEIGHT = 14 };
     onv_writer *out = job->out;
-    uint64_t top = t->figures.peak_bytes;
-    double most = 0.01;
-    for (uint32_t i = 0; i < t->n_plans; i++) {
-        const onv_training_plan *p = &t->plans[i];
-        double overhead = p->pass_macs > 0 ? (double)p->recomputed_macs / (double)p->pass_macs : 0;
-        if (p->figures.peak_bytes > top) top = p->figures.peak_bytes;
-        if (overhead > most) most = overhead;
-    }
+    struct {
+        double x, y;
+    } names[MOST_NAMES];
+    int n_names = 0;
+    const front f = measure_front(t, at + 34);
     text_at(out, LEFT, at + 14, "start", "#24292f", 13);
-    put_text(out, "Checkpointing plans: peak over recomputation");
-    at += 24;
-    draw_axis(out, top, at - (PLOT - FRONT + 80));
-    double base = at - (PLOT - FRONT + 80);
+    put_text(out, "Checkpointing plans: peak over what runs again");
+    draw_front_axes(out, &f);
     for (uint32_t i = 0; i < t->n_plans; i++) {
         const onv_training_plan *p = &t->plans[i];
-        double overhead = p->pass_macs > 0 ? (double)p->recomputed_macs / (double)p->pass_macs : 0;
-        double x = LEFT + 14 + (WIDTH - LEFT - RIGHT - 140) * overhead / most;
-        double y = y_of((double)top, p->figures.peak_bytes, base);
-        bool is_front = strncmp(p->name, "optimal", 7) == 0;
+        double x = LEFT + DOT_ROOM + (WIDTH - LEFT - RIGHT - 2 * DOT_ROOM) * again(p) / f.most;
+        double y = front_y(&f, p->figures.peak_bytes);
+        bool is_front = strncmp(p->name, "optimal", 7) == 0,
+             is_left = x > WIDTH - RIGHT - NAME_WIDTH;
         onv_write_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", x, y,
                          is_front ? 3 : 5, is_front ? "#0072b2" : "#d55e00");
-        if (is_front) continue;
-        text_at(out, x + 9, y + 4, "start", "#24292f", 12);
+        if (is_front || n_names == MOST_NAMES) continue;
+        double text_y = y + 4;
+        for (int k = 0; k < n_names; k++)
+            if (x - names[k].x < NAME_WIDTH && names[k].x - x < NAME_WIDTH &&
+                text_y - names[k].y < NAME_HEIGHT && names[k].y - text_y < NAME_HEIGHT)
+                text_y = names[k].y + NAME_HEIGHT;
+        names[n_names].x = x;
+        names[n_names++].y = text_y;
+        text_at(out, is_left ? x - 9 : x + 9, text_y, is_left ? "end" : "start", "#24292f", 12);
         onv_write_clean(out, p->name, ONV_CLEAN_MARKDOWN);
         onv_write_format(out, " %s, %.1f%%</text>\n", onv_label_bytes(p->figures.peak_bytes).text,
-                         overhead * 100);
+                         again(p) * 100);
     }
 }
 
