@@ -42,7 +42,8 @@ class Arena {
       .filter((i) => e.segment[i] >= 0 && e.bytes[i] > 0 && e.kindName(i) !== "pool");
     const peak = e.peakStep;
     const waste = e.allocated[peak] - e.live[peak], cached = e.reserved[peak] - e.allocated[peak];
-    replace(this.caption, e.segmentBytes.length.toLocaleString("en-US"), " segments, ", bytesText(e.json.reserved_peak_bytes),
+    const n = e.segmentBytes.length;
+    replace(this.caption, countText(n), n === 1 ? " segment, " : " segments, ", bytesText(e.json.reserved_peak_bytes),
       " reserved at most. At the peak: ", make("b", {}, bytesText(Math.max(0, waste))), " rounding, ",
       make("b", {}, bytesText(Math.max(0, cached))), " reserved and free (hatched).");
     this.scene.later();

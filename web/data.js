@@ -6,11 +6,13 @@ const LAYER_TEXT = { weights: "weights", optimizer: "optimizer state", gradients
                      activations: "activations", pattern: "memory pattern", temporary: "temporary" };
 const LAYER_OF_KIND = { weight: 0, statistic: 0, state: 1, gradient: 2, pool: 4, temporary: 5, workspace: 5 };
 
-/* Differences to values; a column that is absent holds its usual value. */
-function column(table, key, usual = 0) {
+/* Differences to values; a column that is absent holds its usual value, one that is a number is that of another
+ * execution. */
+function decodeColumn(table, key, usual, others) {
   const count = table.count;
   const values = new Float64Array(count);
-  const from = table[key];
+  let from = table[key];
+  if (typeof from === "number") from = others[from][key];
   if (from === undefined) return values.fill(usual);
   let sum = 0;
   for (let i = 0; i < count; i++) {
@@ -43,6 +45,9 @@ class Execution {
     if (this.decoded) return this;
     this.decoded = true;
     const { steps, buffers, segments } = this.json;
+    const all = this.model.timelines.executions;
+    const column = (table, key, usual = 0) =>
+      decodeColumn(table, key, usual, all.map((e) => (table === steps ? e.steps : table === buffers ? e.buffers : e.segments)));
     this.node = column(steps, "node", -1);
     this.label = column(steps, "label", -1);
     this.phase = column(steps, "phase");
@@ -255,7 +260,7 @@ class Model {
     this.modules = this.timelines.modules?.list ?? [{ name: "", parent: null }];
     const nodes = json.nodes.length;
     this.moduleOfNode = this.timelines.modules
-      ? column({ count: nodes, of: this.timelines.modules.of_node }, "of") : new Float64Array(nodes);
+      ? decodeColumn({ count: nodes, of: this.timelines.modules.of_node }, "of", 0, []) : new Float64Array(nodes);
     this.executions = this.timelines.executions.map((e, i) => new Execution(this, e, i));
     this.linkNodes();
     this.linkModules();

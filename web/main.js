@@ -21,6 +21,11 @@ function wantsWeights(execution) {
   return row === undefined || row.bytes[execution.peakStep] < 0.5 * execution.live[execution.peakStep];
 }
 
+/* The same of what an allocator asks for at the least. */
+function wantsReserved(execution) {
+  return execution === null || execution.json.reserved_peak_bytes < 6 * execution.json.peak_bytes;
+}
+
 class Page {
   constructor(report) {
     this.report = report;
@@ -73,7 +78,7 @@ class Page {
     const fit = model.json.fit;
     if (this.tabs !== null) press(this.tabs, model.index);
     this.state.set({ model, execution, step: execution?.peakStep ?? 0, pinned: null, buffer: -1, low: 0, high: execution?.count ?? 1,
-                     weights: wantsWeights(execution), budget: fit?.usable_bytes ?? null });
+                     weights: wantsWeights(execution), reserved: wantsReserved(execution), budget: fit?.usable_bytes ?? null });
     document.body.classList.toggle("empty", execution === null);
     this.frontSection.hidden = (model.json.training?.plans ?? []).length === 0;
   }

@@ -2,7 +2,7 @@
  *
  * Lists are columns, one number for each step, buffer or segment, as differences: the first number,
  * then what each adds to the one before. A column of nothing but its usual value (0; -1 for what refers to
- * a row) is left out. Text stands once: a name is the index of a row of "tensors", or, counted on from
+ * a row) is left out; one that an earlier execution has alike is the number of that execution. Text stands once: a name is the index of a row of "tensors", or, counted on from
  * there, of "labels".
  */
 #include <string.h>
@@ -135,21 +135,49 @@ typedef struct drawing {
     onv_json *json;
     naming *names;
     const onv_kept_execution *kept;
-    const uint64_t *live; /* by step */
+    uint64_t *live; /* by step */
+    onv_peak peak;
+    const struct drawing *all; /* in their order, those before this one are written */
+    size_t index;
 } drawing;
 
 typedef int64_t (*cell_fn)(const drawing *d, size_t row);
 
-static void put_column(const drawing *d, const char *key, size_t n, int64_t usual, cell_fn cell)
+typedef struct column {
+    const char *key;
+    int64_t usual;
+    cell_fn cell;
+} column;
+
+/* Steps, buffers or segments of an execution. */
+typedef struct table {
+    const char *key;
+    size_t (*count)(const drawing *d);
+    const column *columns;
+} table;
+
+static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_fn cell)
 {
-    int64_t before = 0, value;
     size_t i = 0;
-    while (i < n && cell(d, i) == usual) i++;
+    while (i < n && cell(d, i) == cell(other, i)) i++;
+    return i == n;
+}
+
+static void put_column(const drawing *d, const table *t, size_t n, const column *c)
+{
+    size_t i = 0;
+    while (i < n && c->cell(d, i) == c->usual) i++;
     if (i == n) return;
-    onv_json_key(d->json, key);
+    onv_json_key(d->json, c->key);
+    for (size_t k = 0; k < d->index; k++) {
+        if (t->count(&d->all[k]) != n || !is_alike(d, &d->all[k], n, c->cell)) continue;
+        onv_json_u64(d->json, k);
+        return;
+    }
+    int64_t before = 0;
     onv_json_open(d->json, '[', ONV_JSON_DENSE);
     for (i = 0; i < n && !d->json->out->failed; i++) {
-        value = cell(d, i);
+        int64_t value = c->cell(d, i);
         onv_json_i64(d->json, (int64_t)((uint64_t)value - (uint64_t)before));
         before = value;
     }
@@ -283,22 +311,6 @@ static int64_t segment_end(const drawing *d, size_t i)
     return step_of_event(d, segment(d, i)->returned);
 }
 
-typedef struct column {
-    const char *key;
-    int64_t usual;
-    cell_fn cell;
-} column;
-
-static void put_table(const drawing *d, const char *key, size_t n, const column *columns)
-{
-    onv_json_key(d->json, key);
-    onv_json_open(d->json, '{', ONV_JSON_LINES);
-    onv_json_put_u64(d->json, "count", n);
-    for (; columns->key != NULL; columns++)
-        put_column(d, columns->key, n, columns->usual, columns->cell);
-    onv_json_close(d->json);
-}
-
 static const column step_columns[] = {{"node", NONE, step_node},
                                       {"label", NONE, step_label},
                                       {"phase", 0, step_phase},
@@ -321,34 +333,77 @@ static const column segment_columns[] = {{"bytes", 0, segment_bytes},
                                          {"end", 0, segment_end},
                                          {NULL, 0, NULL}};
 
+static size_t count_steps(const drawing *d)
+{
+    return timeline(d)->steps.count;
+}
+
+static size_t count_buffers(const drawing *d)
+{
+    return timeline(d)->buffers.count;
+}
+
+static size_t count_segments(const drawing *d)
+{
+    return d->kept->made.placement.segments.count;
+}
+
+static const table tables[] = {{"steps", count_steps, step_columns},
+                               {"buffers", count_buffers, buffer_columns},
+                               {"segments", count_segments, segment_columns}};
+
 /* --- Executions -------------------------------------------------------------------------------- */
 
-static void write_execution(drawing *d)
+static void write_execution(const drawing *d)
 {
     onv_json *json = d->json;
-    const onv_timeline *t = timeline(d);
-    const onv_placement *p = &d->kept->made.placement;
-    onv_peak peak;
-    uint64_t *live = onv_heap_calloc(t->steps.count + 1, sizeof *live);
-    if (live == NULL || onv_timeline_peak(t, &peak, live, NULL) != ONV_OK) {
-        json->out_of_memory = true; /* sums were checked when the figures were made */
-        onv_heap_free(live);
-        return;
-    }
-    d->live = live;
+    const onv_held_figures *figures = &d->kept->made.placement.figures;
+    uint32_t measured_from = timeline(d)->measured_from;
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_put_string(json, "runtime", d->kept->runtime);
     if (d->kept->plan != ONV_NO_PLAN) onv_json_put_u64(json, "plan", d->kept->plan);
-    onv_json_put_u64(json, "peak_bytes", peak.bytes);
-    onv_json_put_u64(json, "peak_step", peak.step);
-    onv_json_put_u64(json, "allocated_peak_bytes", p->figures.allocated_peak);
-    onv_json_put_u64(json, "reserved_peak_bytes", p->figures.reserved_peak);
-    if (t->measured_from > 0) onv_json_put_u64(json, "measured_from", t->measured_from);
-    put_table(d, "steps", t->steps.count, step_columns);
-    put_table(d, "buffers", t->buffers.count, buffer_columns);
-    put_table(d, "segments", p->segments.count, segment_columns);
+    onv_json_put_u64(json, "peak_bytes", d->peak.bytes);
+    onv_json_put_u64(json, "peak_step", d->peak.step);
+    onv_json_put_u64(json, "allocated_peak_bytes", figures->allocated_peak);
+    onv_json_put_u64(json, "reserved_peak_bytes", figures->reserved_peak);
+    if (measured_from > 0) onv_json_put_u64(json, "measured_from", measured_from);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        size_t n = tables[i].count(d);
+        onv_json_key(json, tables[i].key);
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        onv_json_put_u64(json, "count", n);
+        for (const column *c = tables[i].columns; c->key != NULL; c++)
+            put_column(d, &tables[i], n, c);
+        onv_json_close(json);
+    }
     onv_json_close(json);
-    onv_heap_free(live);
+}
+
+/* The sums were checked when the figures were made, so all that can fail is memory. */
+static bool sum_live(drawing *d)
+{
+    const onv_timeline *t = timeline(d);
+    d->live = onv_heap_calloc(t->steps.count + 1, sizeof *d->live);
+    return d->live != NULL && onv_timeline_peak(t, &d->peak, d->live, NULL) == ONV_OK;
+}
+
+static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
+{
+    drawing *all = onv_heap_calloc(kept->list.count, sizeof *all);
+    onv_json_key(json, "executions");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    if (all == NULL) names->failed = true;
+    for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
+        all[i] = (drawing){
+            .json = json, .names = names, .kept = &kept->list.at[i], .all = all, .index = i};
+        if (sum_live(&all[i]))
+            write_execution(&all[i]);
+        else
+            names->failed = true;
+    }
+    onv_json_close(json);
+    for (size_t i = 0; i < kept->list.count && all != NULL; i++) onv_heap_free(all[i].live);
+    onv_heap_free(all);
 }
 
 /* --- Modules ----------------------------------------------------------------------------------- */
@@ -438,11 +493,7 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     put_words(json, "phases", phases, ONV_N_PHASES);
     put_words(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
     if (!names.failed) write_modules(json, &names, job->view);
-    onv_json_key(json, "executions");
-    onv_json_open(json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < executions->list.count && !names.failed && !json->out->failed; i++)
-        write_execution(&(drawing){json, &names, &executions->list.at[i], NULL});
-    onv_json_close(json);
+    if (!names.failed) write_executions(json, &names, executions);
     onv_json_key(json, "labels");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (size_t i = names.n_tensors; i < names.n_names; i++) onv_json_string(json, names.text[i]);
