@@ -7,8 +7,8 @@ class Arena {
     this.state = state;
     this.scene = new Scene("where buffers lie in memory, over the steps", 360, (c, w, h) => this.draw(c, w, h));
     this.tip = make("div.tip", { hidden: true });
-    this.caption = make("p.note");
-    this.element = make("div.arena", {}, make("div.stage", {}, this.scene.canvas, this.tip), this.caption);
+    this.caption = make("div.aside");
+    this.element = make("div.timeline", {}, make("div.stage", {}, this.scene.canvas, this.tip), this.caption);
     state.when(["execution"], () => this.lay());
     state.when(["low", "high", "buffer", "step", "pinned", "weights"], () => this.scene.later());
     const canvas = this.scene.canvas;
@@ -40,13 +40,31 @@ class Arena {
     this.total = sum;
     this.order = Array.from({ length: e.n }, (_, i) => i)
       .filter((i) => e.segment[i] >= 0 && e.bytes[i] > 0 && e.kindName(i) !== "pool");
-    const peak = e.peakStep;
-    const waste = e.allocated[peak] - e.live[peak], cached = e.reserved[peak] - e.allocated[peak];
-    const n = e.segmentBytes.length;
-    replace(this.caption, countText(n), n === 1 ? " segment, " : " segments, ", bytesText(e.json.reserved_peak_bytes),
-      " reserved at most. At the peak: ", make("b", {}, bytesText(Math.max(0, waste))), " rounding, ",
-      make("b", {}, bytesText(Math.max(0, cached))), " reserved and free (hatched).");
+    this.describe(e);
     this.scene.later();
+  }
+
+  /* At the peak: what was asked for, what blocks are larger by, what is free. */
+  describe(e) {
+    const peak = e.peakStep, n = e.segmentBytes.length;
+    const parts = [["in buffers", e.live[peak], slotColor("activations")], ["rounding", Math.max(0, e.allocated[peak] - e.live[peak]), slotColor("temporary")],
+                   ["reserved and free", Math.max(0, e.reserved[peak] - Math.max(e.allocated[peak], e.live[peak])), null]];
+    const whole = parts.reduce((sum, p) => sum + p[1], 0) || 1;
+    const track = make("div.track");
+    for (const [title, bytes, color] of parts) {
+      const part = make("i.part" + (color === null ? ".uncertain" : ""), { title: title + ": " + bytesText(bytes) });
+      part.style.width = (100 * bytes) / whole + "%";
+      if (color !== null) part.style.background = color;
+      track.append(part);
+    }
+    replace(this.caption, make("h3", {}, countText(n) + (n === 1 ? " segment" : " segments")),
+      make("p.note", {}, bytesText(e.json.reserved_peak_bytes) + " reserved at most. What is hatched is reserved and free; what lies above it in the " +
+        "picture came from a later segment."), make("h3", {}, "At the peak"), track,
+      make("dl.parts", {}, parts.map(([title, bytes, color]) => {
+        const swatch = make("i.swatch" + (color === null ? ".uncertain" : ""));
+        if (color !== null) swatch.style.background = color;
+        return make("div", {}, make("dt", {}, swatch, title), make("dd", {}, bytesText(bytes)));
+      })));
   }
 
   /* Segments of weights alone can be left out, as in the timeline. */
