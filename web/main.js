@@ -31,6 +31,7 @@ class Page {
     this.report = report;
     this.models = report.models.map((m, i) => new Model(m, i));
     this.state = new State();
+    this.state.models = this.models;
     this.live = make("div.aloud", { "aria-live": "polite", role: "status" });
     this.timeline = new Timeline(this.state, this.live);
     this.arena = new Arena(this.state);

@@ -102,6 +102,7 @@ class Modules {
         this.layOut();
         this.rows.firstChild?.focus();
       } });
+    cell.classList.toggle("labelled", room > 34);
     if (room > 34) cell.append(clean(name, 60), room > 110 ? make("small", {}, " " + this.text(this.sizes[m])) : "");
     cell.style.transform = "translate(" + left + "px," + top + "px)";
     cell.style.width = Math.max(1, room - 1) + "px";

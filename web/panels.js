@@ -142,13 +142,30 @@ function trainingTotals(json, plan) {
 
 /* --- The peak set ---------------------------------------------------------------------------------- */
 
+/* What a saving changes, as the text report says it. */
+function savingText(model, s) {
+  const node = model.json.nodes.find((n) => n.name === s.node);
+  const op = (s.everywhere ? "every " : "") + clean(node?.op_type ?? "input", 40);
+  switch (s.kind) {
+    case "16-bit": return op + " in 16 bits";
+    case "in-place": return op + " in place of its input";
+    case "recompute": return op + " computed again" + (s.more_macs > 0 ? " (" + scaledText(s.more_macs) + " multiply-accumulates)" : "");
+    case "later": return op + " just before it is read";
+    case "earlier": return op + " as soon as it can run";
+    case "split-batch": return "batch as " + s.parts + " parts of " + s.batch + " (" + countText(s.more_nodes) + " more runs of nodes)";
+    default: return clean(s.kind, 40);
+  }
+}
+
 class PeakSet {
   constructor(state) {
     this.state = state;
     this.note = make("p.note");
     this.list = make("ol.bars.linked");
-    this.element = make("div", {}, this.note, this.list);
+    this.help = make("div.help");
+    this.element = make("div", {}, this.note, this.list, this.help);
     state.when(["execution"], () => this.refresh());
+    state.when(["model"], () => this.showSavings());
     state.when(["buffer"], () => this.mark());
   }
 
@@ -165,6 +182,22 @@ class PeakSet {
     replace(this.list, shown.map((i) => bufferBar(this.state, i, most, this.story(i))),
       rows.length > shown.length ? make("li.note", {}, countText(rows.length - shown.length) + " more, " +
         bytesText(sum(rows.slice(shown.length)))) : null);
+  }
+
+  /* Single changes, each analysed by itself, of the graph's own peak. */
+  showSavings() {
+    const model = this.state.model, savings = model.json.savings ?? [];
+    if (savings.length === 0) {
+      replace(this.help);
+      return;
+    }
+    const most = savings[0].saved_bytes, peak = model.json.peak.bytes;
+    replace(this.help, make("h3", {}, "What would help, each by itself, of the graph's own peak"), make("table.small", {}, make("tbody", {}, savings.map((s) => {
+      const bar = make("i.bar.less");
+      bar.style.width = (100 * s.saved_bytes) / most + "%";
+      return make("tr", {}, make("td.right", {}, "\u2212" + bytesText(s.saved_bytes)), make("td.right", {}, percentText(s.saved_bytes, peak)),
+        make("td.meter", {}, bar), make("td", {}, savingText(model, s)), make("td", {}, s.everywhere ? "" : nameSpan(s.tensor ?? s.node ?? "", 60)));
+    }))));
   }
 
   /* Who makes it, who reads it last, what would save it. */
@@ -185,10 +218,10 @@ class PeakSet {
 
   savings(i) {
     const e = this.state.execution;
-    const all = this.state.model.sized.savings ?? this.state.model.json.savings;
-    const name = e.bufferName(i);
-    const found = Array.isArray(all) ? all.find((s) => s.tensor === name || s.name === name) : undefined;
-    if (found !== undefined && typeof found.text === "string") return clean(found.text, 200);
+    const model = this.state.model, name = e.bufferName(i);
+    const found = (model.json.savings ?? []).find((s) => s.tensor === name && !s.everywhere);
+    if (found !== undefined && e.runtime !== "train")
+      return savingText(model, found) + ": " + bytesText(found.saved_bytes) + " less at the graph's own peak";
     const plans = this.state.model.json.training?.plans ?? [];
     const isKept = e.runtime === "train" && e.layer[i] === 3 && e.phase[e.first[i]] === 0 && e.phase[e.last[i]] === 2;
     if (isKept && plans.length > 0) {

@@ -39,7 +39,7 @@ function mix(a, b, part) {
 class State extends EventTarget {
   constructor() {
     super();
-    Object.assign(this, { model: null, execution: null, mode: "kind", step: 0, pinned: null, low: 0, high: 1,
+    Object.assign(this, { models: [], model: null, execution: null, mode: "kind", step: 0, pinned: null, low: 0, high: 1,
                           buffer: -1, weights: true, reserved: true, budget: null });
     this.changed = new Set();
   }

@@ -81,6 +81,8 @@ class Timeline {
       most = Math.max(most, e.live[steps[c]] - this.base(steps[c]));
       if (this.state.reserved) most = Math.max(most, reserved[c] - this.base(steps[c]));
     }
+    const other = this.other;
+    if (other !== null) most = Math.max(most, other.json.peak_bytes - (this.state.weights ? 0 : (other.stack("kind").find((r) => r.color === "weights")?.bytes[other.peakStep] ?? 0)));
     const budget = this.state.budget !== null ? this.state.budget - this.base(0) : null;
     if (budget !== null && budget > 0) most = Math.max(most, budget);
     most *= 1.04;
@@ -94,6 +96,7 @@ class Timeline {
       this.drawBands(pen, bands, steps, width, y);
       if (this.state.reserved) this.drawReserved(pen, reserved, steps, width, y);
       if (budget !== null) this.drawBudget(pen, budget, right, y);
+      this.drawOther(pen, width, y);
       this.drawPeak(pen, width, y);
       this.drawStepAxis(pen, width, bottom);
     });
@@ -189,6 +192,29 @@ class Timeline {
     context.setLineDash([5, 3]);
     context.stroke();
     context.setLineDash([]);
+  }
+
+  /* Of two models the other one's live bytes, over its own steps. */
+  get other() {
+    const other = this.state.models.length === 2 ? this.state.models[1 - this.state.model.index] : null;
+    return other?.executions.find((x) => x.runtime === this.execution.runtime && x.plan === null)?.decode() ?? null;
+  }
+
+  drawOther(context, width, y) {
+    const other = this.other, e = this.execution;
+    if (other === null) return;
+    const low = Math.floor((this.state.low / e.count) * other.count), high = Math.max(low + 1, Math.round((this.state.high / e.count) * other.count));
+    const weights = other.stack("kind").find((row) => row.color === "weights");
+    const steps = sampleSteps(other.live, low, high, Math.max(1, Math.floor(width - PLOT.left - PLOT.right)));
+    context.beginPath();
+    steps.forEach((s, c) => {
+      const at = y(other.live[s] - (this.state.weights || weights === undefined ? 0 : weights.bytes[s]));
+      context.lineTo(this.edges(steps, width, c), at);
+      context.lineTo(this.edges(steps, width, c + 1), at);
+    });
+    context.strokeStyle = slotColor(1);
+    context.lineWidth = 1.6;
+    context.stroke();
   }
 
   drawBudget(context, budget, right, y) {
@@ -328,6 +354,7 @@ class Timeline {
         mouseleave: () => { if (row.buffer !== undefined) this.state.set({ buffer: -1 }); } }, swatch, nameSpan(row.name, 34));
       return item;
     }));
+    if (this.other !== null) this.legend.append(make("span.key", {}, make("i.curve"), nameSpan(fileName(this.other.model.path), 34)));
     if (this.state.reserved) this.legend.append(make("span.key", {}, make("i.dash"), "reserved"));
   }
 
