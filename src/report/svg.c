@@ -410,8 +410,7 @@ onv_status onv_write_svg(const onv_report_job *job)
     }
     if (at == 0) {
         text_at(job->out, LEFT, BELOW / 2.0, "start", "#24292f", 13);
-        put_text(job->out,
-                 "A size is not known, so there is nothing to draw: bind all dimensions.");
+        put_text(job->out, "Nothing to draw: a size is not known (bind all dimensions).");
     }
     onv_write_text(job->out, "</svg>\n");
     return ONV_OK;

@@ -118,7 +118,7 @@ static void nothing_to_draw(void **state)
     char *page = report_text(a, ONV_FORMAT_HTML, NULL),
          *picture = report_text(a, ONV_FORMAT_SVG, NULL);
     expect_lacks(page, "\"timelines\":");
-    expect_contains(picture, "there is nothing to draw");
+    expect_contains(picture, "Nothing to draw");
     free(page);
     free(picture);
     onv_analysis_destroy(a);
