@@ -342,3 +342,45 @@ def drawn_vision():
         "MFConv": (geometric("MFConv"), nodes, ()),
         "ClusterGCN": (geometric("ClusterGCNConv"), nodes, ()),
     }
+
+
+def drawn_later():
+    """By the same rule, random.Random(13) for timm, and what the first draw had left; written down on the same day."""
+    heads = {"num_attention_heads": 4, "attention_head_dim": 16, "num_layers": 2, "in_channels": 4, "sample_size": 16}
+
+    def cgc():
+        import torch_geometric.nn
+        return torch_geometric.nn.CGConv(32)
+
+    def decoded(make):
+        def build():
+            from torch import nn
+
+            class Decoded(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.network = make()
+
+                def forward(self, x):
+                    return self.network(x, num_frames=BATCH, return_dict=False)[0]
+            return Decoded()
+        return build
+    return {
+        "LowFormer": (timm_model("lowformer_b0"), image(), ()),
+        "EfficientViT (MIT)": (timm_model("efficientvit_b0"), image(), ()),
+        "HardCoRe-NAS": (timm_model("hardcorenas_b"), image(), ()),
+        "SAM 2 Hiera": (timm_model("sam2_hiera_tiny"), image(), ()),
+        "EfficientViM": (timm_model("efficientvim_m1"), image(), ()),
+        "ViT, relative positions": (timm_model("test_vit_relpos"), image(160), ()),
+        "ViTamin": (timm_model("vitamin_small_224"), image(224), ()),
+        "PixArt": (told(diffusers_model("PixArtTransformer2DModel", out_channels=8, cross_attention_dim=64, patch_size=2,
+                                        caption_channels=64, use_additional_conditions=False, **heads),
+                        added_cond_kwargs={"resolution": None, "aspect_ratio": None}), image(16, 4), ()),
+        "AutoencoderKLTemporalDecoder": (decoded(diffusers_model("AutoencoderKLTemporalDecoder",
+                                                                 block_out_channels=(32, 64), layers_per_block=1,
+                                                                 down_block_types=("DownEncoderBlock2D",) * 2)),
+                                         image(32), ()),
+        "U-Net (EfficientNet-Lite3)": (segmentation("Unet", "timm-tf_efficientnet_lite3"), image(), ()),
+        "GENConv": (geometric("GENConv"), nodes, ()),
+        "CGConv": (geometric(cgc), nodes, ()),
+    }

@@ -300,7 +300,8 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
-    if (!s->options->lower.graph_module && !s->options->lower.inference) ONV_TRY(find_held(s, err));
+    bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
+    if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(find_ended(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
