@@ -10,7 +10,7 @@ class Arena {
     this.caption = make("div.aside");
     this.element = make("div.timeline", {}, make("div.stage", {}, this.scene.canvas, this.tip), this.caption);
     state.when(["execution"], () => this.lay());
-    state.when(["low", "high", "buffer", "step", "pinned", "weights"], () => this.scene.later());
+    state.when(["low", "high", "buffer", "step", "pinned", "weights", "mode"], () => this.scene.later());
     const canvas = this.scene.canvas;
     canvas.addEventListener("pointermove", (event) => this.hover(event));
     canvas.addEventListener("pointerleave", () => {
@@ -87,7 +87,7 @@ class Arena {
     this.shown = { rows, total };
     const x = (step) => PLOT.left + ((right - PLOT.left) * (Math.min(high, Math.max(low, step)) - low)) / (high - low);
     const y = (bytes) => bottom - ((bottom - top) * bytes) / total;
-    const key = [e.model.index, e.index, low, high, this.state.weights].join();
+    const key = [e.model.index, e.index, low, high, this.state.weights, this.state.mode].join();
     this.scene.cached(context, key, (pen) => this.drawAll(pen, { x, y, rows, right, top, bottom, total }));
     this.drawChosen(context, x, y, rows);
     this.drawCursors(context, x, top, bottom);
@@ -112,14 +112,14 @@ class Arena {
 
   drawBuffers(context, x, y) {
     const e = this.state.execution, { low, high } = this.state, { rows } = this.shown;
-    const paper = themeColor("paper");
+    const paper = themeColor("paper"), colors = rememberColors();
     context.lineWidth = 0.5;
     for (const i of this.order) {
       if (e.last[i] < low || e.first[i] >= high || rows[e.segment[i]] < 0) continue;
       const x0 = x(e.first[i]), x1 = x(e.last[i] + 1), at = rows[e.segment[i]] + e.offset[i];
       const y0 = y(at + e.bytes[i]), h = y(at) - y0;
       if (h < 0.15) continue;
-      context.fillStyle = slotColor(LAYERS[e.layer[i]]);
+      context.fillStyle = colors(e.slot(i, this.state.mode));
       context.fillRect(x0, y0, Math.max(1, x1 - x0), Math.max(0.6, h));
       if (h < 3 || x1 - x0 < 3) continue;
       context.strokeStyle = paper;

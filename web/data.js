@@ -215,6 +215,18 @@ class Execution {
     return all.filter((row) => row.bytes.some((b) => b > 0));
   }
 
+  /* The color slot that a buffer has in the stack of a mode. */
+  slot(i, mode) {
+    const layer = LAYERS[this.layer[i]];
+    if (mode === "kind" || layer === "weights" || layer === "temporary") return layer;
+    if (mode === "module") {
+      const m = this.model.shownModuleOf[this.module[i]];
+      return m < 0 ? "rest" : m;
+    }
+    this.slots ??= new Map(this.stack("tensor").filter((row) => row.buffer !== undefined).map((row) => [row.buffer, row.color]));
+    return this.slots.get(i) ?? "rest";
+  }
+
   get peakStep() {
     return this.json.peak_step;
   }

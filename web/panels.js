@@ -73,7 +73,7 @@ class Verdict {
       const weights = formula.weight_bytes;
       if (this.says) {
         const step = peak === null ? null : model.json.nodes[peak.step];
-        replace(this.says, peak === null ? "too large to tell" : [make("b", { "data-figure": "formula" }, bytesText(weights + peak.bytes)),
+        replace(this.says, peak === null ? "too large to tell" : [make("b.total", { "data-figure": "formula" }, bytesText(weights + peak.bytes)),
           " = weights " + bytesText(weights) + " + peak " + bytesText(peak.bytes) + " at ", nameSpan(step ? step.name || step.op_type : "", 40)]);
       }
       return peak === null ? null : { parts: [["weights", weights, "weights"], ["peak", peak.bytes, "activations"]], low: weights + peak.bytes,
@@ -85,7 +85,8 @@ class Verdict {
     if (r === undefined || r === null) return null;
     const weights = r.weight_bytes ?? 0, held = r.total_bytes, driver = r.driver_bytes ?? 0;
     const context = r.context_bytes ?? [0, 0];
-    return { parts: [["weights", weights, "weights"], ["beside the weights", held - weights, "activations"],
+    const isChosen = name !== "train" || e.plan === null || model.json.training.plans[e.plan].chosen === true;
+    return { judged: isChosen ? name : null, parts: [["weights", weights, "weights"], ["beside the weights", held - weights, "activations"],
                      ["handles of libraries", driver, "temporary"], ["context, at least", context[0], "rest"]],
              range: context[1] - context[0], low: held + driver + context[0], high: held + driver + context[1],
              what: name === "train" ? "training, as PyTorch's allocator reserves it" : name + ", with its context" };
@@ -99,7 +100,9 @@ class Verdict {
       return;
     }
     const rows = this.devices().map((gpu) => {
-      const fits = total.high <= gpu.usable, mayFit = total.low <= gpu.usable;
+      /* Where the report judged this device, by its own libraries, that is what counts. */
+      const judged = gpu.fit?.runtimes?.[total.judged]?.fits;
+      const fits = judged ?? total.high <= gpu.usable, mayFit = total.low <= gpu.usable;
       const whole = Math.max(gpu.usable, total.high);
       const track = make("div.track");
       for (const [title, bytes, color] of total.parts) this.add(track, title, bytes, whole, slotColor(color));
@@ -107,7 +110,8 @@ class Verdict {
       const limit = make("i.limit");
       limit.style.left = (100 * gpu.usable) / whole + "%";
       track.append(limit);
-      const verdict = fits ? "fits, " + bytesText(gpu.usable - total.high) + " free"
+      const isWhole = formula === null, free = gpu.usable - total.high;
+      const verdict = fits ? (isWhole ? "fits" : "these fit") + (free >= 0 ? ", " + bytesText(free) + " free" : "")
         : mayFit ? "may fit" : "does not fit, " + bytesText(total.low - gpu.usable) + " too much";
       const most = gpu.fit?.max_batch ?? gpu.fit?.max_size;
       const isLine = this.state.budget === gpu.usable;
@@ -118,7 +122,14 @@ class Verdict {
           most !== undefined ? make("small", {}, "largest: " + countText(most)) : null));
     });
     const sum = total.low === total.high ? bytesText(total.low) : bytesText(total.low) + " to " + bytesText(total.high);
-    replace(this.bars, make("p.note", {}, make("b.total", { "data-figure": "total" }, sum), " " + total.what), rows);
+    const keys = total.parts.filter(([, bytes]) => bytes > 0).map(([title, , color]) => {
+      const swatch = make("i.swatch");
+      swatch.style.background = slotColor(color);
+      return make("span.key", {}, swatch, title);
+    });
+    if (total.range > 0) keys.push(make("span.key", {}, make("i.swatch.uncertain"), "context, at most"));
+    replace(this.bars, make("p.note.sum", {}, formula === null ? make("b.total", { "data-figure": "total" }, sum) : null,
+      make("span", {}, total.what), keys), rows);
   }
 
   add(track, title, bytes, whole, color) {
@@ -164,7 +175,7 @@ class PeakSet {
     this.list = make("ol.bars.linked");
     this.help = make("div.help");
     this.element = make("div", {}, this.note, this.list, this.help);
-    state.when(["execution"], () => this.refresh());
+    state.when(["execution", "mode"], () => this.refresh());
     state.when(["model"], () => this.showSavings());
     state.when(["buffer"], () => this.mark());
   }

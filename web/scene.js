@@ -29,6 +29,15 @@ function slotColor(slot) {
   return round === 0 ? base : mix(base, isDark() ? "#14181d" : "#ffffff", 0.22 * round);
 }
 
+/* The same for many of them. */
+function rememberColors() {
+  const known = new Map();
+  return (slot) => {
+    if (!known.has(slot)) known.set(slot, slotColor(slot));
+    return known.get(slot);
+  };
+}
+
 function mix(a, b, part) {
   const channel = (text, at) => parseInt(text.slice(at, at + 2), 16);
   const parts = [1, 3, 5].map((at) => Math.round(channel(a, at) * (1 - part) + channel(b, at) * part));

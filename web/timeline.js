@@ -19,7 +19,7 @@ class Timeline {
     this.listen();
     state.when(["execution", "mode", "low", "high", "weights", "reserved", "budget"], () => this.refresh());
     state.when(["step", "pinned", "buffer"], () => this.scene.later());
-    state.when(["pinned", "execution", "step", "weights"], () => this.showDetails());
+    state.when(["pinned", "execution", "step", "weights", "mode"], () => this.showDetails());
     state.when(["execution"], () => this.mini.later());
     state.when(["low", "high"], () => this.mini.later());
   }
@@ -526,7 +526,7 @@ function bufferBar(state, i, most, extra) {
   const e = state.execution;
   const bar = make("i.bar");
   bar.style.width = (100 * e.bytes[i]) / most + "%";
-  bar.style.background = slotColor(LAYERS[e.layer[i]]);
+  bar.style.background = slotColor(e.slot(i, state.mode));
   const item = make("li", { tabindex: extra === undefined ? null : 0, "data-buffer": i,
     mouseenter: () => state.set({ buffer: i }), mouseleave: () => state.set({ buffer: -1 }),
     focus: () => state.set({ buffer: i }), blur: () => state.set({ buffer: -1 }) },
