@@ -40,8 +40,6 @@ class Runtimes {
   refresh() {
     const model = this.state.model;
     const entries = Object.entries(model.runtimes);
-    const training = trainingTotals(model.json, null);
-    if (training !== null) entries.push(["train", training]);
     if (entries.length === 0) {
       replace(this.element, make("p.note", {}, "A size is not known, so no runtime has a figure: bind all dimensions."));
       return;
@@ -55,13 +53,16 @@ class Runtimes {
 
   row(name, r, most) {
     const model = this.state.model;
-    const e = model.executions.find((x) => x.runtime === name && x.plan === null);
+    /* The figures of training are those of the plan that was chosen. */
+    const chosen = (model.json.training?.plans ?? []).findIndex((p) => p.chosen);
+    const plan = name === "train" && chosen >= 0 ? chosen : null;
+    const e = model.executions.find((x) => x.runtime === name && x.plan === plan);
     const bar = make("i.bar");
     bar.style.width = (100 * r.total_bytes) / most + "%";
     const allocated = r.allocated_peak_bytes ?? r.used_peak_bytes ?? (e !== undefined ? e.json.allocated_peak_bytes : null);
     const reserved = r.reserved_peak_bytes ?? r.high_bytes ?? r.total_bytes;
     const title = e === undefined ? name : make("button.link", { type: "button", click: () => showExecution(this.state, e) }, name);
-    const isShown = this.state.execution?.runtime === name;
+    const isShown = e !== undefined && this.state.execution === e;
     return make("tr" + (isShown ? ".chosen" : ""), { "data-runtime": name },
       make("th", { scope: "row" }, title, make("small", {}, ABOUT[name] ?? "")),
       make("td.right", { "data-figure": "total_bytes" }, bytesText(r.total_bytes)), make("td.meter", {}, bar),
@@ -123,8 +124,6 @@ class Compare {
                   ["peak of the graph", before.sized.peak?.bytes ?? null, after.sized.peak?.bytes ?? null]];
     for (const name of Object.keys(after.runtimes))
       if (before.runtimes[name]) rows.push([name, before.runtimes[name].total_bytes, after.runtimes[name].total_bytes]);
-    const a = trainingTotals(before.json, null), b = trainingTotals(after.json, null);
-    if (a !== null && b !== null) rows.push(["train", a.total_bytes, b.total_bytes]);
     return make("table.small", {}, make("thead", {}, make("tr", {}, ["", names[0], names[1], "change"].map((t, k) =>
       make("th" + (k > 0 ? ".right" : ""), { scope: "col" }, t)))), make("tbody", {}, rows.map(([what, x, y]) =>
       make("tr", {}, make("th", { scope: "row" }, what), make("td.right", {}, bytesText(x)), make("td.right", {}, bytesText(y)), this.change(x, y)))));

@@ -8,7 +8,6 @@
 #include "report/json_replay.h"
 #include "report/sessions.h"
 #include "report/value.h"
-#include "runtime/gpu.h"
 
 /* Text made for one element is dropped behind it. */
 static void end_element(const onv_json_part *job)
@@ -593,27 +592,6 @@ static void (*const parts[])(const onv_json_part *job) = {
     write_diagnostics,
 };
 
-/* For who draws what was executed: the memory of devices that it may be held against. */
-static void write_gpus(const onv_report_job *job, onv_json *json)
-{
-    bool is_drawn = false;
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view =
-            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
-        is_drawn |= view->executions != NULL && view->executions->list.count > 0;
-    }
-    if (!is_drawn) return;
-    onv_json_key(json, "gpus");
-    onv_json_open(json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < onv_n_gpus; i++) {
-        onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "name", onv_gpus[i].name);
-        onv_json_put_u64(json, "usable_bytes", onv_gpus[i].usable_bytes);
-        onv_json_close(json);
-    }
-    onv_json_close(json);
-}
-
 onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
 {
     onv_json_open(json, '{', ONV_JSON_LINES);
@@ -629,7 +607,7 @@ onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
     }
     onv_json_close(json);
     if (job->options->together != NULL) onv_write_together_json(job->options->together, json);
-    write_gpus(job, json);
+    onv_json_write_gpus(job, json);
     onv_json_close(json);
     return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
 }

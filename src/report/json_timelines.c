@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "report/json_parts.h"
 #include "report/modules.h"
+#include "runtime/gpu.h"
 
 enum { NONE = -1, FIRST_SLOTS = 1024 };
 
@@ -501,4 +502,24 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     onv_json_close(json);
     if (names.failed) json->out_of_memory = true;
     cleanup(&names);
+}
+
+void onv_json_write_gpus(const onv_report_job *job, onv_json *json)
+{
+    bool is_drawn = false;
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_view *view =
+            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
+        is_drawn |= view->executions != NULL && view->executions->list.count > 0;
+    }
+    if (!is_drawn) return;
+    onv_json_key(json, "gpus");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", onv_gpus[i].name);
+        onv_json_put_u64(json, "usable_bytes", onv_gpus[i].usable_bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
 }
