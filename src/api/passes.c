@@ -419,9 +419,9 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
     onv_status status = from->data != NULL
-                            ? onv_load_memory(from->data, from->bytes, from->path, &options->limits,
+                            ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
                                               &analysis->model, err)
-                            : onv_load(from->path, &options->limits, &analysis->model, err);
+                            : onv_load(from->path, options->limits, &analysis->model, err);
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);

@@ -6,10 +6,10 @@
 #include "cli/values.h"
 
 /* Limits that were not given become small. */
-static void distrust(onv_options *options)
+static void distrust(onv_cli *cli)
 {
-    onv_limits *limits = &options->limits;
-    options->no_external_data = true;
+    onv_limits *limits = &cli->limits;
+    cli->analysis.no_external_data = true;
     if (limits->nodes == 0) limits->nodes = 64 << 10;
     if (limits->values == 0) limits->values = 1 << 20;
     if (limits->node_runs == 0) limits->node_runs = 64 << 10;
@@ -125,7 +125,7 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--onnx-out writes one model; give one, not %zu", cli->n_models);
     if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
         return onv_cli_reject("--onnx-out keeps the types of the file; leave --precision out");
-    if (cli->untrusted) distrust(&cli->analysis);
+    if (cli->untrusted) distrust(cli);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         on_stdout += strcmp(cli->outputs[i].file, "-") == 0;

@@ -497,6 +497,8 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
 {
     *cli = (onv_cli){0};
     cli->analysis = onv_options_default();
+    cli->limits = onv_limits_default();
+    cli->analysis.limits = &cli->limits;
     cli->report = onv_report_options_default();
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;

@@ -265,7 +265,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     uint64_t limit = 0;
     char *name = split(text, &value);
     bool good = name != NULL && onv_cli_parse_size(value, &limit) && limit > 0 &&
-                onv_limits_set(&cli->analysis.limits, name, limit);
+                onv_limits_set(&cli->limits, name, limit);
     free(name);
     if (!good)
         return onv_cli_reject("--limit takes NAME=N with a name that --help lists, not '%s'", text);

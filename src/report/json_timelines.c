@@ -136,7 +136,8 @@ typedef struct drawing {
     onv_json *json;
     naming *names;
     const onv_kept_execution *kept;
-    uint64_t *live; /* by step */
+    uint64_t *live;                         /* by step */
+    int64_t *nodes, *labels, *buffer_names; /* by step, by step, by buffer */
     onv_peak peak;
     const struct drawing *all; /* in their order, those before this one are written */
     size_t index;
@@ -170,8 +171,10 @@ static void put_column(const drawing *d, const table *t, size_t n, const column 
     while (i < n && c->cell(d, i) == c->usual) i++;
     if (i == n) return;
     onv_json_key(d->json, c->key);
+    /* Of many plans only neighbours are compared. */
     for (size_t k = 0; k < d->index; k++) {
-        if (t->count(&d->all[k]) != n || !is_alike(d, &d->all[k], n, c->cell)) continue;
+        bool is_far = d->all[k].kept->plan != ONV_NO_PLAN && k + 1 < d->index;
+        if (is_far || t->count(&d->all[k]) != n || !is_alike(d, &d->all[k], n, c->cell)) continue;
         onv_json_u64(d->json, k);
         return;
     }
@@ -192,16 +195,12 @@ static const onv_timeline *timeline(const drawing *d)
 
 static int64_t step_node(const drawing *d, size_t i)
 {
-    return node_of(d->names, d->kept->model, timeline(d)->steps.at[i].node);
+    return d->nodes[i];
 }
 
 static int64_t step_label(const drawing *d, size_t i)
 {
-    const onv_step *step = &timeline(d)->steps.at[i];
-    const char *label = step->label;
-    if (label == NULL && onv_is_node(step->node))
-        label = onv_model_node(d->kept->model, step->node)->op_type;
-    return name_of(d->names, label);
+    return d->labels[i];
 }
 
 static int64_t step_phase(const drawing *d, size_t i)
@@ -241,7 +240,7 @@ static const onv_buffer *buffer(const drawing *d, size_t i)
 
 static int64_t buffer_name(const drawing *d, size_t i)
 {
-    return name_of(d->names, buffer(d, i)->label);
+    return d->buffer_names[i];
 }
 
 static int64_t buffer_kind(const drawing *d, size_t i)
@@ -380,12 +379,43 @@ static void write_execution(const drawing *d)
     onv_json_close(json);
 }
 
+static void name_rows(drawing *d)
+{
+    const onv_timeline *t = timeline(d);
+    const onv_model *model = d->kept->model;
+    for (size_t i = 0; i < t->steps.count; i++) {
+        const onv_step *step = &t->steps.at[i];
+        const char *label = step->label;
+        if (label == NULL && onv_is_node(step->node))
+            label = onv_model_node(model, step->node)->op_type;
+        d->nodes[i] = node_of(d->names, model, step->node);
+        d->labels[i] = name_of(d->names, label);
+    }
+    for (size_t i = 0; i < t->buffers.count; i++)
+        d->buffer_names[i] = name_of(d->names, t->buffers.at[i].label);
+}
+
 /* The sums were checked when the figures were made, so all that can fail is memory. */
-static bool sum_live(drawing *d)
+static bool prepare(drawing *d)
 {
     const onv_timeline *t = timeline(d);
     d->live = onv_heap_calloc(t->steps.count + 1, sizeof *d->live);
-    return d->live != NULL && onv_timeline_peak(t, &d->peak, d->live, NULL) == ONV_OK;
+    d->nodes = onv_heap_calloc(t->steps.count + 1, sizeof *d->nodes);
+    d->labels = onv_heap_calloc(t->steps.count + 1, sizeof *d->labels);
+    d->buffer_names = onv_heap_calloc(t->buffers.count + 1, sizeof *d->buffer_names);
+    if (d->live == NULL || d->nodes == NULL || d->labels == NULL || d->buffer_names == NULL ||
+        onv_timeline_peak(t, &d->peak, d->live, NULL) != ONV_OK)
+        return false;
+    name_rows(d);
+    return !d->names->failed;
+}
+
+static void forget(drawing *d)
+{
+    onv_heap_free(d->live);
+    onv_heap_free(d->nodes);
+    onv_heap_free(d->labels);
+    onv_heap_free(d->buffer_names);
 }
 
 static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
@@ -397,13 +427,13 @@ static void write_executions(onv_json *json, naming *names, const onv_executions
     for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
         all[i] = (drawing){
             .json = json, .names = names, .kept = &kept->list.at[i], .all = all, .index = i};
-        if (sum_live(&all[i]))
+        if (prepare(&all[i]))
             write_execution(&all[i]);
         else
             names->failed = true;
     }
     onv_json_close(json);
-    for (size_t i = 0; i < kept->list.count && all != NULL; i++) onv_heap_free(all[i].live);
+    for (size_t i = 0; i < kept->list.count && all != NULL; i++) forget(&all[i]);
     onv_heap_free(all);
 }
 
