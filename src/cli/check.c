@@ -104,10 +104,15 @@ static onv_cli_verdict check_drawings(onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_cli_output *output = &cli->outputs[i];
-        if (output->format != ONV_FORMAT_HTML && output->format != ONV_FORMAT_SVG) continue;
+        if (output->format < ONV_FORMAT_HTML) continue;
         cli->analysis.timelines = true;
+        if (output->format > ONV_FORMAT_SVG && cli->n_models > 1)
+            return onv_cli_reject("--memory-viz, --perfetto and --model-explorer are of one model: "
+                                  "give one, not %zu",
+                                  cli->n_models);
         if (output->file[0] != '\0') continue;
-        if (output->format == ONV_FORMAT_SVG) return onv_cli_reject("--svg takes a file, as in --svg peak.svg");
+        if (output->format == ONV_FORMAT_SVG)
+            return onv_cli_reject("--svg takes a file, as in --svg peak.svg");
         if (name_page(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
         output->file = cli->page;
     }
