@@ -577,11 +577,6 @@ static onv_status write_memory_viz(const onv_report_job *job)
                   .kept = kept,
                   .t = &kept->made.timeline,
                   .p = &kept->made.placement};
-    if (s.p->segments.count == 0 && s.p->figures.allocated_peak > 0)
-        return onv_fail(job->err, ONV_ERR_USAGE,
-                        "the memory snapshot needs addresses, and the runtime %s has none: add "
-                        "torch to --runtime",
-                        kept->runtime);
     ONV_TRY(prepare(&s));
     return put_all(&s);
 }

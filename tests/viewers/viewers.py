@@ -82,7 +82,7 @@ def check_snapshot(data, execution):
     if execution["runtime"] != "async":  # its pool reserves by itself
         assert reserved == execution["reserved_peak_bytes"], (reserved, execution["reserved_peak_bytes"])
     assert allocated == execution["allocated_peak_bytes"], (allocated, execution["allocated_peak_bytes"])
-    assert total == reserved, (total, reserved)  # what is cached stays, and the peak of these cases comes last
+    assert total <= reserved  # it may grow after the peak
     for s in segments:
         assert s["device"] == 1 and sum(b["size"] for b in s["blocks"]) == s["total_size"]
         at = s["address"]
