@@ -328,7 +328,8 @@ def main():
     suffix = (".auto" if is_chosen else "") + (f".{amp}" if amp else "")
     options = ["--attention", arguments.attention] + (["--amp", amp] if amp else [])
     context = contextlib.nullcontext() if is_chosen else None
-    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second()}
+    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
+             **fresh_networks.drawn_later()}
     if arguments.what == "table":
         print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")

@@ -141,6 +141,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
+    how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
     how.lower.reports = !analysis->eager_reported && options->train == NULL &&
@@ -323,6 +324,37 @@ static onv_status take_alignment(onv_analysis *analysis, const onv_options *opti
     return ONV_OK;
 }
 
+/* Training quantizes what it freezes, and by itself. */
+static onv_status quantize(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    if (options->weights == NULL || options->train != NULL) return ONV_OK;
+    const onv_weight_format *format = onv_weight_format_find(options->weights);
+    if (format == NULL)
+        return onv_fail_choice(err, "format of weights", options->weights, strlen(options->weights),
+                               onv_weight_choice);
+    if (options->onnx_out)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "the file that is written keeps its weights as they are: leave the format "
+                        "of weights (--weights) out");
+    return onv_infer_quantize(&analysis->model, format, &analysis->quantized, err);
+}
+
+static onv_status find_cache(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    onv_kv_cache *cache = &analysis->cache;
+    if (options->kv_cache == NULL) return ONV_OK;
+    if (strcmp(options->kv_cache, "copies") == 0) cache->mode = ONV_KV_COPIES;
+    if (strcmp(options->kv_cache, "shared") == 0) cache->mode = ONV_KV_SHARED;
+    if (cache->mode == ONV_KV_NOT_ASKED)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "a key-value cache is held as copies or shared, not as '%s'",
+                        options->kv_cache);
+    if (options->train != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "training has no key-value cache: ask for one of them");
+    ONV_TRY(onv_kv_cache_find(&analysis->model, cache, err));
+    return onv_kv_cache_hold(&analysis->model, cache, err);
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
@@ -337,6 +369,8 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
+    if (status == ONV_OK) status = quantize(analysis, options, err);
+    if (status == ONV_OK) status = find_cache(analysis, options, err);
     if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
     /* What asks for memory and goes on without it (layouts of views, expressions) leaves a mark: its
      * figures only look true. */
