@@ -331,7 +331,9 @@ def main():
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later()}
     if arguments.what == "table":
-        print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
+        print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
+              "|---|--:|--:|--:|--:|--:|--:|" if suffix else
+              "| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
