@@ -434,13 +434,7 @@ static void report(onv_lowering *l)
             "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
             "choose is counted",
             (unsigned long long)l->benchmark_high);
-    if (l->fusions.n_grouped > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "grouped-queries", NULL,
-            "%u calls of attention take keys and values as they are: the export repeats "
-            "them for groups of queries, as transformers does where it is given a mask, and "
-            "not without one; --attention math counts the operations of the export",
-            l->fusions.n_grouped);
+    onv_attention_report(l);
     if (l->options->inference) {
         report_inference(l);
         return;
