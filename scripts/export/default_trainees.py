@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_networks
 import fresh_networks
 
 BATCH = 4
@@ -295,7 +296,8 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
-    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second()}
+    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **drawn_networks.first(),
+             **drawn_networks.later()}
     if arguments.what == "table":
         print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")
