@@ -135,7 +135,7 @@ def sequence_to_sequence():
         def forward(self, x):
             source = self.words(x) * 8 + self.positions
             target = self.words(self.given) * 8 + self.positions[:32]
-            return self.head(self.body(source, target, tgt_mask=self.mask))
+            return self.head(self.body(source, target, tgt_mask=self.mask, tgt_is_causal=True))
     return Translator()
 
 

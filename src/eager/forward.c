@@ -59,12 +59,10 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
     s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
     s->made_row[index] = s->row_of[index];
-    if (!again && s->held.until != NULL && s->held.until[index] > 0) {
-        s->held.row[index] = s->row_of[index];
-        onv_sim_hold(s, s->row_of[index]);
+    if (!again && s->held_until != NULL && s->held_until[index] > 0) {
+        s->held_row[index] = s->row_of[index];
+        if (!s->options->notes_holds) onv_sim_hold(s, s->row_of[index]);
     }
-    if (!again && s->noted.until != NULL && s->noted.until[index] > 0)
-        s->noted.row[index] = s->row_of[index];
     if (!storage->is_output || again) return;
     if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
         drop_lingering(s);
@@ -186,15 +184,13 @@ static void note_hold(onv_simulation *s, uint32_t row)
 /* Calls that return after operation `op` let go what they held. */
 static void end_holds(onv_simulation *s, uint32_t op)
 {
-    uint32_t next = s->held.until != NULL ? s->held.first[op] : 0;
-    for (; next > 0; next = s->held.next[next - 1]) {
-        onv_sim_release(s, s->held.row[next - 1]);
-        s->held.row[next - 1] = ONV_NO_ROW;
-    }
-    next = s->noted.until != NULL ? s->noted.first[op] : 0;
-    for (; next > 0; next = s->noted.next[next - 1]) {
-        note_hold(s, s->noted.row[next - 1]);
-        s->noted.row[next - 1] = ONV_NO_ROW;
+    uint32_t next = s->held_until != NULL ? s->first_held[op] : 0;
+    for (; next > 0; next = s->next_held[next - 1]) {
+        if (s->options->notes_holds)
+            note_hold(s, s->held_row[next - 1]);
+        else
+            onv_sim_release(s, s->held_row[next - 1]);
+        s->held_row[next - 1] = ONV_NO_ROW;
     }
 }
 

@@ -222,37 +222,28 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-static onv_status find_held(onv_simulation *s, const onv_calls *calls, bool upper_end,
-                            onv_sim_holds *holds, onv_error *err)
-{
-    size_t n = s->eager->storages.count;
-    ONV_TRY(onv_calls_hold(s->model, calls, s->eager, upper_end, &s->arena, &holds->until, err));
-    holds->row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    holds->next = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    holds->first = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
-    if (s->arena.failed) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < n; i++) {
-        holds->row[i] = ONV_NO_ROW;
-        if (holds->until[i] <= s->last_use[i]) holds->until[i] = 0;
-        if (holds->until[i] == 0) continue;
-        holds->next[i] = holds->first[holds->until[i]];
-        holds->first[holds->until[i]] = i + 1;
-    }
-    return ONV_OK;
-}
-
-/* Of fx's code, which has names of its own, and no calls of modules, nothing is asked. */
-static onv_status find_holds(onv_simulation *s, onv_error *err)
+/* What calls of modules hold longer than operations read it. */
+static onv_status find_held(onv_simulation *s, onv_error *err)
 {
     onv_calls calls;
-    bool upper_end = s->options->lower.locals;
-    if (s->options->lower.graph_module) return ONV_OK;
+    size_t n = s->eager->storages.count;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
-    if (status == ONV_OK) status = find_held(s, &calls, upper_end, &s->held, err);
-    if (status == ONV_OK && s->options->notes_holds)
-        status = find_held(s, &calls, true, &s->noted, err);
+    if (status == ONV_OK)
+        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &s->held_until, err);
     onv_calls_cleanup(&calls);
-    return status;
+    ONV_TRY(status);
+    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        s->held_row[i] = ONV_NO_ROW;
+        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
+        if (s->held_until[i] == 0) continue;
+        s->next_held[i] = s->first_held[s->held_until[i]];
+        s->first_held[s->held_until[i]] = i + 1;
+    }
+    return ONV_OK;
 }
 
 onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
@@ -266,6 +257,8 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
+    bool holds = s->options->lower.locals || s->options->notes_holds;
+    if (holds && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
@@ -437,7 +430,6 @@ static void iterate(onv_simulation *s)
 static onv_status run(onv_simulation *s, onv_error *err)
 {
     ONV_TRY(onv_sim_prepare(s, err));
-    ONV_TRY(find_holds(s, err));
     ONV_TRY(onv_shard_prepare(s, err));
     if (s->options->weights != NULL)
         ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));

@@ -46,15 +46,6 @@ typedef struct onv_frame {
     bool again; /* it ran again in this pass */
 } onv_frame;
 
-/* What calls of modules hold longer than operations read it. */
-typedef struct onv_sim_holds {
-    /* by storage */
-    uint32_t *until; /* the last forward operation at which a call holds it; NULL: not asked */
-    uint32_t *row;   /* what is held so, or ONV_NO_ROW */
-    uint32_t *next;  /* 1 + the next one that the same operation ends the hold of; 0: none */
-    uint32_t *first; /* by operation: 1 + the first storage whose hold ends with it; 0: none */
-} onv_sim_holds;
-
 struct onv_sharding;
 
 typedef struct onv_simulation {
@@ -83,14 +74,16 @@ typedef struct onv_simulation {
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;   /* of a parameter: its .grad */
-    onv_sim_holds held;   /* as far as the file tells */
-    onv_sim_holds noted;  /* if what it does not tell is held, too; options->notes_holds */
+    uint32_t *held_until; /* the last forward operation at which a call holds it; NULL: not asked */
+    uint32_t *held_row;   /* what is held so, or ONV_NO_ROW */
+    uint32_t *next_held;  /* 1 + the next one that the same operation ends the hold of; 0: none */
     uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     /* by tensor */
     onv_pending_grad *grad;
     uint32_t *senders; /* leaves: gradients that backward sends it */
     uint32_t *senders_left;
     /* by operation */
+    uint32_t *first_held;   /* 1 + the first storage whose hold ends with it; 0: none */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
     uint32_t *frame_of;     /* the innermost frame around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
