@@ -119,9 +119,11 @@ typedef struct onv_lowering {
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
     uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
-    const char *table;                /* one of them */
-    uint32_t *pad_of;                 /* by value: 1 + the node that pads it, 0: none */
-    uint32_t unreached;               /* trained parameters that no gradient reaches */
+    const char *table;   /* one of them */
+    uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
+    uint8_t *cloned_for; /* by value: onv_cloned_for */
+    uint32_t *clone_of;  /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
+    uint32_t unreached;  /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
@@ -133,6 +135,13 @@ typedef struct onv_lowering {
     onv_status status;
     onv_error *err;
 } onv_lowering;
+
+/* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
+typedef enum onv_cloned_for {
+    ONV_CLONED_FOR_NONE,
+    ONV_CLONED_FOR_SOME,
+    ONV_CLONED_FOR_ALL,
+} onv_cloned_for;
 
 /* Room for a shape on the stack. */
 typedef struct onv_shape {
@@ -151,6 +160,8 @@ uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
 uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_t rank,
                        const int64_t *dims, const int64_t *strides);
 bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
+/* As PyTorch tells them: of one channel, or of one place, both orders are the same, and are told for the usual one. */
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
 bool onv_tensor_needs_grad(const onv_lowering *l, uint32_t tensor);
 bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
 

@@ -64,24 +64,27 @@ static bool is_word(char c)
 }
 
 /* The `=` of a statement; *sign is the operator before it, or 0. An argument `name=value` is none: it
- * ends with a comma, or with a bracket too many. */
+ * ends with a comma, or with a bracket too many, or others follow. */
 static const char *find_equals(text code, char *sign)
 {
     int depth = 0;
     const char *found = NULL;
+    bool listed = false, again = false;
     for (size_t i = 0; i < code.length; i++) {
         char c = code.at[i], before = i > 0 ? code.at[i - 1] : ' ';
         char after = i + 1 < code.length ? code.at[i + 1] : ' ';
         depth += strchr("([{", c) != NULL;
         depth -= strchr(")]}", c) != NULL;
         if (depth < 0) return NULL;
+        again |= c == '=' && depth == 0 && found != NULL && listed;
+        listed |= c == ',' && depth == 0 && found != NULL;
         if (c != '=' || depth > 0 || found != NULL) continue;
         if (after == '=' || strchr("=!<>:", before) != NULL) return NULL;
         *sign = strchr("+-*/@%&|^", before) != NULL ? before : '\0';
         found = code.at + i;
     }
     bool is_spaced = found != NULL && found > code.at && (found[-1] == ' ' || *sign != '\0');
-    bool is_argument = code.length > 0 && code.at[code.length - 1] == ',';
+    bool is_argument = code.length > 0 && (code.at[code.length - 1] == ',' || again);
     return is_spaced || (depth == 0 && !is_argument) ? found : NULL;
 }
 
@@ -188,9 +191,20 @@ static void put(writer *w, const char *at, size_t length)
     w->length += length;
 }
 
+/* `y.permute(...)` and `.reshape(...)` in lines of their own. */
+static void put_untold(writer *w, text code)
+{
+    size_t n = 0;
+    while (n < code.length && is_word(code.at[n])) n++;
+    if (n >= code.length || code.at[n] != '.') return;
+    put(w, (char[]){ONV_STATEMENT_UNTOLD}, 1);
+    put(w, code.at, n);
+}
+
 static void put_targets(writer *w, text code, char *sign)
 {
     const char *equals = find_equals(code, sign), *at = code.at;
+    if (equals == NULL) put_untold(w, code);
     if (equals == NULL) return;
     const char *end = equals - (*sign != '\0');
     size_t before = w->length;

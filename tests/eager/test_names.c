@@ -69,6 +69,11 @@ static void statements_tell_what_names_hold(void **state)
          2,
          3},
         {{"", "", "", "", ""}, false, 2, 3},
+        /* `d = (`, and an expression in lines of its own: its last line gives what has the name. */
+        {{"d.f(x)", ".f()", ".g()", "e = f(c)", "return f(e)"}, false, 2, 4},
+        {{"c.f(x)", ".f()", ".g()", "e = f(c)", "c = f(e)"}, false, 2, 4},
+        {{"b.f(x)", ".f()", "c.f()", ".f()", "return f(d)"}, false, 4, 3},
+        {{"a = f(x)", "b=f(a), d=e", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
