@@ -269,6 +269,21 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
            onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
 }
 
+/* Integers and masks under the name of an operation that is no view: what the forward pass computes of shapes. A
+ * list that the code wrote down is moved to the device once. */
+static bool is_computed(const char *name)
+{
+    static const char *const others[] = {"slice",      "select",      "view",    "reshape",
+                                         "unsqueeze",  "squeeze",     "permute", "transpose",
+                                         "t",          "expand",      "flatten", "lift_fresh_copy",
+                                         "_to_copy",   "clone",       "split",   "getitem",
+                                         "contiguous", "index_select"};
+    return !onv_has_made_up_name(name) && strchr(name, '.') == NULL &&
+           strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
+           strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
+           !is_call_of_any(name, others, sizeof others / sizeof others[0]);
+}
+
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -278,7 +293,7 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
         if (noted && is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
-        bool made = noted && is_made_in_forward(value->name);
+        bool made = noted && (is_made_in_forward(value->name) || is_computed(value->name));
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;
