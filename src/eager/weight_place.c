@@ -131,5 +131,5 @@ bool onv_weight_is_computed(const char *name)
     return !onv_has_made_up_name(name) && strchr(name, '.') == NULL &&
            strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
            strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
-           !onv_is_call_of_any(name, not_made, sizeof others / sizeof others[0]);
+           !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
 }
