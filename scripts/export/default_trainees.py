@@ -6,7 +6,8 @@
     python scripts/export/default_trainees.py table DIR --exe onnxvram        the table of docs/accuracy.md
 
 `saved`: bytes that autograd keeps for backward, on fake CUDA tensors, which need no device. `peaks` needs the CUDA build
-of PyTorch and a device: the same bytes there, and what tensors take at most in the fourth iteration of training, workspaces left out, attention as
+of PyTorch and a device: the same bytes there, and what is asked for at most in the fourth iteration of training, by tensors alone
+(tensor_peak) and with workspaces, attention as
 separate operations. Outputs of more than one tensor have a cross-entropy each, and the loss is their sum. `table` needs
 nothing but the files. One process for each network keeps failures apart.
 """
@@ -262,15 +263,17 @@ def peak(network, optimizer, context=None):
         torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
         iterate()
         events = torch.cuda.memory._snapshot()["device_traces"][0]
-    live, now, most = {}, 0, 0
+    live, now, most, everything, most_at_all = {}, 0, 0, 0, 0
     for event in events:
         if event["action"] == "alloc":
             live[event["addr"]] = event["size"] if is_tensor(event) else 0
             now += live[event["addr"]]
-            most = max(most, now)
+            everything += event["size"]
+            most, most_at_all = max(most, now), max(most_at_all, everything)
         elif event["action"] == "free_completed":
             now -= live.pop(event["addr"], event["size"])
-    return {"tensor_peak": held + most}
+            everything -= event["size"]
+    return {"tensor_peak": held + most, "requested_peak": held + most_at_all}
 
 
 def read(path):
