@@ -185,6 +185,7 @@ uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t r
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
 uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_clone(onv_lowering *l, uint32_t x); /* in any case */
 uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 
