@@ -7,8 +7,7 @@
 
 `saved`: bytes that autograd keeps for backward, on fake CUDA tensors, which need no device. `peaks` needs the CUDA build
 of PyTorch and a device: the same bytes there, and what is asked for at most in the fourth iteration of training, by tensors alone
-(tensor_peak) and with workspaces, attention as
-separate operations. Outputs of more than one tensor have a cross-entropy each, and the loss is their sum. `table` needs
+(tensor_peak) and with workspaces, attention as separate operations. Outputs of more than one tensor have a cross-entropy each, and the loss is their sum. `table` needs
 nothing but the files. One process for each network keeps failures apart.
 """
 
