@@ -160,6 +160,8 @@ uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
 uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_t rank,
                        const int64_t *dims, const int64_t *strides);
 bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
+/* As PyTorch tells them: of one channel, or of one place, both orders are the same, and are told for the usual one. */
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
 bool onv_tensor_needs_grad(const onv_lowering *l, uint32_t tensor);
 bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
 
