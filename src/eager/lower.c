@@ -504,11 +504,12 @@ static onv_status prepare(onv_lowering *l)
     size_t n = l->model->values.count;
     l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->widened = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    if (l->tensor_of == NULL || l->tensor_known == NULL || l->one_reader == NULL ||
-        l->is_statistic == NULL || l->pad_of == NULL)
+    if (l->tensor_of == NULL || l->tensor_known == NULL || l->widened == NULL ||
+        l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
     return onv_weights_prepare(l);
