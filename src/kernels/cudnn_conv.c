@@ -339,6 +339,17 @@ static void widen(onv_conv_workspace *ws, const conv *c, bool first)
     if (ws->high < ws->bytes) ws->high = ws->bytes;
 }
 
+/* PyTorch tries the engines one after the other, and passes over those whose workspace it cannot have
+ * (aten/src/ATen/native/cudnn/Conv_v8.cpp): one of them, the last, takes next to nothing. */
+static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_bytes)
+{
+    uint64_t tensors = base_bytes(c, BASE_X_Y_W);
+    uint64_t room = tensors < device_bytes ? device_bytes - tensors : 0;
+    if (ws->bytes > room) ws->bytes = ws->low <= room ? ws->low : 0;
+    if (ws->low > ws->bytes) ws->low = ws->bytes;
+    if (ws->high > room) ws->high = ws->bytes;
+}
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings)
@@ -356,6 +367,7 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
     if (settings->benchmark) widen(&ws, &c, settings->first);
+    if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
     ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
     return ws;
 }
