@@ -75,7 +75,7 @@ typedef struct onv_train_options {
         loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds
                            until the forward pass is over; 0: no loop */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
-    bool notes_holds;   /* lower.locals is not set: what it would change is noted */
+    bool notes_holds;   /* lower.locals is not set: what it would hold beside is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
 } onv_train_options;
