@@ -162,6 +162,8 @@ class Fit:
         self.nodes = list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
         self.leaves = {leaf: self.leaf_of(indices, rows, keys, weights) for leaf, indices in by_leaf.items()}
         at = self.merge(0, by_leaf, at, lambda indices: self.leaf_of(indices, rows, keys, weights))
+        copied = [2 * max(r.forms[PAD_XYW], r.forms[XYW]) for r in rows]
+        self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most], default=0)
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
 
@@ -298,11 +300,11 @@ def number(limit):
 def main(folder):
     os.chdir(folder)
     sys.setrecursionlimit(10000)
-    nodes, leaves, roots = [], {}, {}
+    nodes, leaves, roots, most = [], {}, {}, {}
     with Pool(2) as pool:
         for job, made in pool.map(fit, [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"], chunksize=1):
             if made:
-                roots[job] = emit(made, nodes, leaves)
+                roots[job], most[job] = emit(made, nodes, leaves), made.most
     with open("rules.h", "w") as out:
         out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
         out.write("static const conv_leaf leaves[] = {\n")
@@ -312,6 +314,11 @@ def main(folder):
         out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
         for a in ARCHS:
             rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
+            out.write("    {" + ", ".join(rows) + "},\n")
+        out.write("};\n\n/* MiB: the largest answer that was more than twice the copies. */\n"
+                  "static const uint32_t limits_mib[CONV_ARCHS][CONV_MODES][3] = {\n")
+        for a in ARCHS:
+            rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
             out.write("    {" + ", ".join(rows) + "},\n")
         out.write("};\n/* clang-format on */\n")
     print(len(nodes), "nodes,", len(leaves), "leaves")
