@@ -258,10 +258,18 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    /* `n_dims` flags: set to true where the model has a dim of that name, which it then may lack; NULL: a name
+     * that it lacks is an error. */
+    bool *dims_found;
+    /* Told now and then what is worked on ("inferring shapes"), from the thread of the call; NULL: not. */
+    void (*progress)(void *context, const char *stage);
+    void *progress_context;
     /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
      * budget the longest context is searched. */
     const char *kv_cache;
     bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
+    bool timelines; /* keep what each runtime executes, for reports that draw it: ONV_FORMAT_HTML,
+                       ONV_FORMAT_SVG, and "timelines" in ONV_FORMAT_JSON */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
@@ -573,7 +581,9 @@ typedef enum onv_format {
     ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
     ONV_FORMAT_DIFF_JSON,      /* JSON */
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
-    ONV_FORMAT_DUMP_HEADER /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
+    ONV_FORMAT_SVG   /* live memory over the steps as a picture: likewise */
 } onv_format;
 
 typedef struct onv_report_options {
@@ -605,9 +615,9 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
 
 /* --- Names -------------------------------------------------------------------------------------- */
 
-/* The name of a list (`name` of an index; NULL behind the last one) that a mistyped word is likely meant to
- * be; NULL where none is near. */
-ONV_API const char *onv_nearest_name(const char *word, const char *(*name)(size_t index));
+/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
+ * near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
 
 /* --- GPUs ------------------------------------------------------------------------------------- */
 

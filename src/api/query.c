@@ -277,6 +277,7 @@ static onv_view view_of(const onv_analysis *analysis)
         .advice = &analysis->advice,
         .requests = &analysis->requests,
         .replays = &analysis->replays,
+        .executions = &analysis->executions,
     };
 }
 

@@ -184,6 +184,7 @@ uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t r
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
 uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_clone(onv_lowering *l, uint32_t x); /* in any case */
 uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 
@@ -209,6 +210,7 @@ uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t prob
                                    uint32_t out);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+void onv_attention_report(const onv_lowering *l);
 bool onv_takes_fast_path(const onv_lowering *l);
 /* The kernel alone; its result has the shape. */
 uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,

@@ -252,11 +252,14 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
 
 /* --- What rules ask about their node ----------------------------------------------------------- */
 
-/* What contiguous() gives for some of the readers; made for the first of them. */
+/* What contiguous() gives for some of the readers; made for the first of them. That there was one says that
+ * channels were last, which is not followed through convolutions; without training dropout has such notes, too. */
 static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
 {
     uint32_t *made = &l->clone_of[id.index];
-    if (*made == 0) *made = onv_emit_contiguous(l, tensor) + 1;
+    bool is_image = onv_tensor_at(l, tensor).rank == 4 && !l->options->inference;
+    if (*made == 0)
+        *made = (is_image ? onv_emit_clone(l, tensor) : onv_emit_contiguous(l, tensor)) + 1;
     return *made - 1;
 }
 
