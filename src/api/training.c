@@ -48,6 +48,7 @@ static onv_cuda_library_settings read_device(const onv_options *options)
 {
     onv_cuda_library_settings cuda = onv_cuda_library_defaults();
     if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
+    if (options->budget > 0) cuda.device_bytes = options->budget;
     cuda.tf32 = !options->no_tf32;
     cuda.channels_last = options->channels_last;
     cuda.benchmark = options->cudnn_benchmark;

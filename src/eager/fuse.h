@@ -84,6 +84,7 @@ typedef struct onv_fusions {
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
     onv_value_id *scaled_query; /* by node: of the product with the values */
+    onv_value_id *attended;     /* by node: of the query's scale, the values */
     bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
     bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
     uint32_t n_lost_dropouts;

@@ -274,4 +274,5 @@ void onv_find_attention(onv_finder *s, const onv_node *softmax)
             s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
     s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
     s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
+    s->f->attended[onv_find_id(s, a.scale_query).index] = a.last->inputs[1];
 }
