@@ -179,7 +179,8 @@ typedef struct onv_options {
     const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
     bool ema;               /* a moving average of the parameters beside them */
     uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights;    /* a format of onv_weight_format_name(), of frozen linear layers */
+    const char *weights;    /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+                               with `train` */
     bool as_exported;       /* no operator that the exporter decomposed is recognised */
     const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
     const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
@@ -228,6 +229,10 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
+     * budget the longest context is searched. */
+    const char *kv_cache;
+    bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
 } onv_options;
 
 static inline onv_options onv_options_default(void)

@@ -6,6 +6,7 @@
 #include "api/baseline.h"
 #include "api/example.h"
 #include "api/replay.h"
+#include "api/savings.h"
 #include "api/sessions.h"
 #include "api/unbound.h"
 #include "load/limits.h"
@@ -60,6 +61,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     ONV_TRY(onv_analysis_judge(from, options, *result, err));
     ONV_TRY(onv_analysis_compare(options, *result, err));
     ONV_TRY(onv_analysis_add_example(from, options, *result, err));
+    ONV_TRY(onv_analysis_find_savings(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
     ONV_TRY(onv_analysis_infer_unbound(options, *result, err));
     return replay(from, options, *result, err);

@@ -108,6 +108,11 @@ const char *onv_order_choice(size_t index)
     return onv_order_name(index, NULL);
 }
 
+const char *onv_weight_choice(size_t index)
+{
+    return onv_weight_format_name(index, NULL);
+}
+
 const char *onv_allocator_choice(size_t index)
 {
     /* `arena` is simulated by the planner. */

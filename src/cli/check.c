@@ -67,7 +67,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                         : cli->analysis.master_weights  ? "--master-weights"
                         : cli->analysis.offload != NULL ? "--offload"
                         : cli->analysis.ema             ? "--ema"
-                        : cli->analysis.weights != NULL ? "--weights"
                                                         : NULL;
     if (needs != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("%s: these are for --train", needs);
@@ -82,6 +81,10 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->analysis.compile && cli->analysis.train == NULL)
         return onv_cli_reject("--compile needs --train");
+    if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
+        return onv_cli_reject("--kv-cache is of inference; leave --train or --kv-cache out");
+    if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)
+        return onv_cli_reject("--onnx-out keeps the weights of the file; leave --weights out");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
     if (cli->together && cli->analysis.replay != NULL)
@@ -103,5 +106,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff;
     return verdict;
 }

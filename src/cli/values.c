@@ -371,6 +371,14 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text)
+{
+    if (strcmp(text, "copies") != 0 && strcmp(text, "shared") != 0)
+        return onv_cli_reject("--kv-cache takes copies or shared, not '%s'", text);
+    cli->analysis.kv_cache = text;
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text)
 {
     char *end = NULL;

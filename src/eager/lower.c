@@ -401,9 +401,10 @@ static const onv_node *find_fast_path(const onv_model *model)
 static void report_inference(onv_lowering *l)
 {
     const onv_eager *e = l->eager;
+    onv_signature_report(l);
     const onv_node *fast = find_fast_path(l->model);
     if (l->fusions.n_fast_layers > 0)
-        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast->name,
+        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
                        "%u layers of nn.TransformerEncoder are counted as PyTorch runs them in "
                        "inference, by one call each (the fast path); --no-fast-path counts the "
                        "operations of the export",

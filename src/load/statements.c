@@ -58,6 +58,36 @@ static bool next_frame(const char **at, frame *f)
 
 /* --- A line of code ---------------------------------------------------------------------------- */
 
+/* The next element of a list that Python wrote. */
+static bool next_element(const char **at, text *element)
+{
+    const char *begin = *at + strcspn(*at, "'\"");
+    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
+    if (end == NULL) return false;
+    *element = (text){begin + 1, (size_t)(end - begin - 1)};
+    *at = end + 1;
+    return true;
+}
+
+static bool has(text t, const char *part)
+{
+    return memmem(t.at, t.length, part, strlen(part)) != NULL;
+}
+
+static uint32_t count_frames(const char *trace)
+{
+    uint32_t n = 0;
+    for (frame f; next_frame(&trace, &f);) n++;
+    return n;
+}
+
+static uint32_t count_calls(const char *list)
+{
+    uint32_t n = 0;
+    for (text module; next_element(&list, &module);) n++;
+    return n;
+}
+
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -222,17 +252,6 @@ static void put_targets(writer *w, text code, char *sign)
     }
 }
 
-/* The next element of a list that Python wrote. */
-static bool next_element(const char **at, text *element)
-{
-    const char *begin = *at + strcspn(*at, "'\"");
-    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
-    if (end == NULL) return false;
-    *element = (text){begin + 1, (size_t)(end - begin - 1)};
-    *at = end + 1;
-    return true;
-}
-
 /* The member's own name: "norm1" of "features.denselayer1.norm1", "cat" of "aten.cat.default". */
 static text last_part(text path)
 {
@@ -264,6 +283,8 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
     text module, next = {0};
     const char *list = node->calls;
     bool has_next = next_element(&list, &module);
+    uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);
+    uint32_t without_call = n_frames > n_calls ? n_frames - n_calls : 0;
     *overwrites = false;
     while (has_next && next_frame(&trace, &f)) {
         has_next = next_element(&list, &next);
@@ -278,6 +299,12 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         put(&w, (char[]){joins ? ONV_STATEMENT_LISTS : kind, ':'}, 2);
         put_targets(&w, f.code, &sign);
         put(&w, ";", 1);
+        /* `super().forward(x)` calls no module: its frame is a part of this one. */
+        if (without_call > 0 && has(f.code, ".forward(")) {
+            next_frame(&trace, &f);
+            without_call--;
+            continue;
+        }
         /* Of several operations of the same kind nothing tells which one it is. */
         *overwrites = !has_next && is_of_sign(callee, sign) && count(f.code, sign) == 1;
     }

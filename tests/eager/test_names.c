@@ -255,6 +255,43 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
     }
 }
 
+/* The forward of a base class is a frame without a call of its own: what it gives has the names outside. */
+static void base_classes_are_no_calls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint32_t last_a;
+    } cases[] = {{"return super().forward(x)", 3}, {"return self.inner(x)", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 4; k++) {
+            char lines[256];
+            static const char outer[] = "return self.net(x)\n  File \"n.py\", line ";
+            if (k == 0)
+                snprintf(lines, sizeof lines,
+                         "%s9, in forward\n    a = self.table(x)\n  File \"n.py\", line 20, in "
+                         "forward\n    %s\n"
+                         "  File \"n.py\", line 30, in forward\n    return f(x)",
+                         outer, cases[i].line);
+            else
+                snprintf(lines, sizeof lines, "%s%u, in forward\n    b = f(b)", outer, k + 10);
+            model_source(m, k == 0 ? "net', 'net.table" : "net", "neg");
+            model_class(m, k == 0 ? "Net', 'Table" : "Net", "aten.neg.default");
+            model_trace(m, lines);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +301,7 @@ int main(void)
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
+        cmocka_unit_test(base_classes_are_no_calls),
     };
     return cmocka_run_group_tests_name("eager.names", tests, NULL, NULL);
 }
