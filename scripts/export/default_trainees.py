@@ -5,6 +5,9 @@
     python scripts/export/default_trainees.py peaks DIR [NAME...]             NAME.momentum.json, NAME.adamw.json
     python scripts/export/default_trainees.py table DIR --exe onnxvram        the table of docs/accuracy.md
 
+With `--attention auto`, `peaks` and `table` are about the kernels of attention that PyTorch chooses (NAME.momentum.auto.json),
+with `--amp fp16` under autocast, and the table has peaks alone.
+
 `saved`: bytes that autograd keeps for backward, on fake CUDA tensors, which need no device. `peaks` needs the CUDA build
 of PyTorch and a device: what tensors take at most in the fourth iteration of training, workspaces left out, attention as
 separate operations. Outputs of more than one tensor have a cross-entropy each, and the loss is their sum. `table` needs
@@ -12,6 +15,7 @@ nothing but the files. One process for each network keeps failures apart.
 """
 
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -139,6 +143,14 @@ def networks():
     video = {**small, "image_size": 32, "patch_size": 8, "num_frames": 4, "num_labels": 10}
     words = {**small, "vocab_size": 500}
     return {
+        # attention as PyTorch chooses it
+        "ViT-B/16": (lambda: __import__("torchvision").models.vit_b_16(), image(224), ()),
+        "CLIP vision (64)": (transformer("CLIPVisionModel", "CLIPVisionConfig", "pooler_output", image_size=64, patch_size=8,
+                                         **small), image(), ()),
+        "LLaMA": (transformer("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2, **words), tokens(), ()),
+        "Whisper encoder (64)": (lambda: Pick(__import__("transformers").WhisperModel(__import__("transformers").WhisperConfig(
+            d_model=64, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128,
+            max_source_positions=100)).encoder, 0), values(80, 200), ()),
         "two heads": (TwoHeads, image(), ()),
         "DeepLabV3 with an auxiliary head": (
             lambda: Auxiliary(vision("segmentation", "deeplabv3_mobilenet_v3_large", weights=None, weights_backbone=None,
@@ -215,9 +227,10 @@ def is_tensor(event):
     return any(mark in n for n in head for mark in MARKS)
 
 
-def peak(network, optimizer, context=None):
+def peak(network, optimizer, context=None, amp=""):
     """Of tensors alone; in the context, by default with attention as separate operations."""
     import torch
+    low = {"": None, "fp16": torch.float16, "bf16": torch.bfloat16}[amp]
     from torch.nn.attention import SDPBackend, sdpa_kernel
     make, inputs = network[:2]
     gc.collect()  # the network before is part of cycles
@@ -230,9 +243,10 @@ def peak(network, optimizer, context=None):
 
     def iterate():
         step.zero_grad()
-        state["output"] = model(x)
-        state.setdefault("losses", losses(state["output"]))
-        state["loss"] = state["losses"](state["output"])
+        with torch.autocast("cuda", dtype=low, enabled=low is not None):
+            state["output"] = model(x)
+            state.setdefault("losses", losses(state["output"]))
+            state["loss"] = state["losses"](state["output"])
         state["loss"].backward()
         step.step()
 
@@ -288,26 +302,48 @@ def row(exe, folder, name, more):
             f"{difference(results[1]['peak_bytes'], peaks[1])} |")
 
 
+def row_of_peaks(exe, folder, name, suffix, more):
+    base, cells = os.path.join(folder, slug(name)), [name]
+    for optimizer in ("momentum", "adamw"):
+        measured = read(f"{base}.{optimizer}{suffix}.json")
+        run = subprocess.run([exe, base + ".onnx", "--train", optimizer, "--loss", "cross-entropy", *more, "--json"],
+                             capture_output=True, text=True, check=False)
+        if measured is None or run.returncode != 0:
+            return None
+        found = json.loads(run.stdout)["models"][0]["training"]["peak_bytes"]
+        cells += [f"{found:,}", f"{measured['tensor_peak']:,}", difference(found, measured["tensor_peak"])]
+    return f"| {' | '.join(cells)} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("export", "peaks", "table"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
+    parser.add_argument("--attention", default="math", choices=("math", "auto"))
+    parser.add_argument("--amp", default="", choices=("", "fp16", "bf16"))
     arguments = parser.parse_args()
+    is_chosen, amp = arguments.attention == "auto", arguments.amp
+    suffix = (".auto" if is_chosen else "") + (f".{amp}" if amp else "")
+    options = ["--attention", arguments.attention] + (["--amp", amp] if amp else [])
+    context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later()}
     if arguments.what == "table":
-        print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
+        print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
+              "|---|--:|--:|--:|--:|--:|--:|" if suffix else
+              "| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
         if arguments.what == "table":
-            line = row(arguments.exe, arguments.folder, name, table[name][2])
+            line = (row_of_peaks(arguments.exe, arguments.folder, name, suffix, [*table[name][2], *options]) if suffix else
+                    row(arguments.exe, arguments.folder, name, [*table[name][2], *options]))
             print(line if line is not None else f"| {name} | not measured |")
             continue
         measures = {"saved": lambda: export(arguments.folder, name, table[name])} if arguments.what == "export" else {
-            o: lambda o=o: peak(table[name], o) for o in ("momentum", "adamw")}
+            o + suffix: lambda o=o: peak(table[name], o, context, amp) for o in ("momentum", "adamw")}
         for kind, measure in measures.items():
             if os.path.exists(f"{base}.{kind}.json"):
                 continue

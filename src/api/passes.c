@@ -1,5 +1,6 @@
 /* Composes the passes: from a file to lifetimes, and to what each runtime would hold. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/analysis.h"
@@ -10,6 +11,27 @@
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"
+
+onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err)
+{
+    enum { MOST_SHOWN = 4 };
+    const onv_infer_info *infer = &analysis->infer;
+    char options[300] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < infer->free_dims.count && i < MOST_SHOWN && used < sizeof options; i++) {
+        const onv_free_dim *dim = &infer->free_dims.at[i];
+        used +=
+            (size_t)snprintf(options + used, sizeof options - used, " --dim %.60s=N", dim->name);
+    }
+    if (used > 0)
+        return onv_fail(err, ONV_ERR_USAGE, "cannot %s: %" PRIu64 " tensors have no size; bind%s%s",
+                        what, analysis->live.unknown, options,
+                        infer->free_dims.count > MOST_SHOWN ? " and the other dimensions" : "");
+    return onv_fail(err, ONV_ERR_USAGE,
+                    "cannot %s: %" PRIu64 " tensors have no size; a report without it names their "
+                    "cause",
+                    what, analysis->live.unknown);
+}
 
 /* What less than this part of the peak decides is no news. */
 enum { PARTS_OF_NEWS = 100 };
@@ -128,9 +150,33 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
     return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
 }
 
+/* What was executed goes to the replay, and to the reports that draw it. */
+static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtime_options *how,
+                            const onv_options *options, onv_execution *made, onv_error *err)
+{
+    const onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes - 1];
+    const onv_runtime *runtime = result->runtime;
+    if (analysis->replays.kind != NULL) {
+        uint64_t figure = onv_runtime_figure(result, &made->placement);
+        ONV_TRY(
+            onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, made, err));
+        if (!options->timelines) return ONV_OK;
+        onv_runtime_result again; /* a replay owns what it replays */
+        onv_runtime_options quiet = *how;
+        quiet.lower.reports = false;
+        ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, &quiet, &again, made, err));
+    }
+    if (options->timelines)
+        return onv_executions_take(&analysis->executions, runtime->name, ONV_NO_PLAN, p.model, made,
+                                   err);
+    onv_execution_cleanup(made);
+    return ONV_OK;
+}
+
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
+    onv_tell(options, "the runtime %s", runtime->name);
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
                                .plan_alignment = options->align,
@@ -151,26 +197,19 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
-    bool is_replayed = analysis->replays.kind != NULL;
-    if (!is_plan && !is_replayed) {
+    if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
-    if (is_plan) {
-        analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
-        if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
-        if (analysis->plan_offsets == NULL) return onv_fail_memory(err);
-        if (!is_replayed) return ONV_OK;
-    }
-    uint64_t figure = onv_runtime_figure(result, &made.placement);
-    onv_status ends = find_ends(analysis, live, how, result, err);
-    if (ends != ONV_OK) {
-        onv_execution_cleanup(&made);
-        return ends;
-    }
-    return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
+    if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
+    onv_status status = is_plan && analysis->plan_offsets == NULL
+                            ? onv_fail_memory(err)
+                            : find_ends(analysis, live, how, result, err);
+    if (status == ONV_OK) return hand_over(analysis, p, &how, options, &made, err);
+    onv_execution_cleanup(&made);
+    return status;
 }
 
 /* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
@@ -191,6 +230,7 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
 typedef struct trained {
     onv_analysis *analysis;
     onv_replay_training replays;
+    bool is_kept; /* for reports that draw it */
 } trained;
 
 static onv_status take_trained(void *context, const onv_timeline *t, const onv_placement *placement,
@@ -202,8 +242,21 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
     onv_timeline_cleanup(status == ONV_OK ? &taken->analysis->trained : &copy);
     ONV_TRY(status);
     taken->analysis->trained = copy;
+    if (taken->is_kept)
+        ONV_TRY(onv_executions_take_training(&taken->analysis->executions, plan != NULL,
+                                             &taken->analysis->model, t,
+                                             &taken->replays.options.alloc, err));
     if (taken->analysis->replays.kind == NULL) return ONV_OK;
     return onv_replay_take_training(&taken->replays, t, placement, plan, err);
+}
+
+/* What is drawn is what the figures are of. */
+static void show_pressed(onv_executions *kept, onv_placement *placement)
+{
+    onv_execution *made = &kept->list.at[kept->list.count - 1].made;
+    onv_placement before = made->placement;
+    made->placement = *placement;
+    *placement = before;
 }
 
 /* A device that is full makes PyTorch's allocator give back what it has cached, and ask again: what passes the
@@ -231,6 +284,7 @@ static onv_status press(onv_analysis *analysis, const onv_training_options *how,
         t->figures.reserved_peak_bytes = placement.figures.reserved_peak;
         t->figures.allocated_peak_bytes = placement.figures.allocated_peak;
         status = onv_runtime_of_training(&t->figures, r, err);
+        if (analysis->executions.list.count > 0) show_pressed(&analysis->executions, &placement);
     }
     onv_placement_cleanup(&placement);
     return status;
@@ -241,6 +295,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
                                    onv_error *err)
 {
     onv_training_options how = {0};
+    onv_tell(options, "training with %s", options->train);
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
@@ -248,7 +303,8 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         analysis,
         {&analysis->replays,
          options->runtimes,
-         {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}}};
+         {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
+        options->timelines};
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;
@@ -267,7 +323,9 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
 {
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
-    if (order == NULL) return onv_fail_choice(err, "order", name, strlen(name), onv_order_choice);
+    if (order == NULL)
+        return onv_fail_choice(err, "--order", name, strlen(name), onv_order_choice, NULL);
+    onv_tell(options, "the order %s", name);
     onv_order_options how = {
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
@@ -276,15 +334,9 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     onv_largest_note(&analysis->model, &analysis->largest);
     ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so training cannot be sized: bind all "
-                        "dimensions",
-                        (unsigned long long)analysis->live.unknown);
+        return onv_fail_unsized(analysis, "size training", err);
     if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so nothing can be replayed: bind all "
-                        "dimensions",
-                        (unsigned long long)analysis->live.unknown);
+        return onv_fail_unsized(analysis, "replay anything", err);
     ONV_TRY(rewrite(analysis, options, err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     /* Training alone is compared with PyTorch's inference, unless more is asked for. */
@@ -330,8 +382,8 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
     if (options->weights == NULL || options->train != NULL) return ONV_OK;
     const onv_weight_format *format = onv_weight_format_find(options->weights);
     if (format == NULL)
-        return onv_fail_choice(err, "format of weights", options->weights, strlen(options->weights),
-                               onv_weight_choice);
+        return onv_fail_choice(err, "--weights", options->weights, strlen(options->weights),
+                               onv_weight_choice, NULL);
     if (options->onnx_out)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the file that is written keeps its weights as they are: leave the format "
@@ -365,6 +417,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
+    onv_tell(options, "shapes");
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
@@ -384,12 +437,13 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
                                onv_analysis **result, onv_error *err)
 {
     *result = NULL;
+    onv_tell(options, "reading");
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
     onv_status status = from->data != NULL
-                            ? onv_load_memory(from->data, from->bytes, from->path, &options->limits,
+                            ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
                                               &analysis->model, err)
-                            : onv_load(from->path, &options->limits, &analysis->model, err);
+                            : onv_load(from->path, options->limits, &analysis->model, err);
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);
@@ -402,6 +456,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     }
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);
+        onv_executions_cleanup(&analysis->executions);
         onv_timeline_cleanup(&analysis->trained);
         onv_heap_free(analysis);
         return status;

@@ -91,6 +91,7 @@ typedef struct onv_fusions {
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
     uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
+    uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
 

@@ -434,6 +434,7 @@ static void report(onv_lowering *l)
             "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
             "choose is counted",
             (unsigned long long)l->benchmark_high);
+    onv_attention_report(l);
     if (l->options->inference) {
         report_inference(l);
         return;

@@ -204,6 +204,7 @@ uint64_t onv_derivative_temps(const onv_lowering *l);
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+void onv_attention_report(const onv_lowering *l);
 bool onv_takes_fast_path(const onv_lowering *l);
 /* The kernel alone; its result has the shape. */
 uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,

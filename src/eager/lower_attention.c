@@ -189,3 +189,14 @@ bool onv_takes_fast_path(const onv_lowering *l)
            options->attention != ONV_ATTENTION_MATH &&
            !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
 }
+
+void onv_attention_report(const onv_lowering *l)
+{
+    if (l->fusions.n_grouped > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "grouped-queries", NULL,
+            "%u calls of attention take keys and values as they are: the export repeats "
+            "them for groups of queries, as transformers does where it is given a mask, and "
+            "not without one; --attention math counts the operations of the export",
+            l->fusions.n_grouped);
+}

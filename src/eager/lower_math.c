@@ -20,6 +20,7 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
     onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
     onv_shape shape;
     bool may = node->overwrites && l->options->inference && !l->options->no_inplace &&
+               !l->options->graph_module && /* torch.fx traces `x -= y` as `x - y` */
                x.dtype == dtype && onv_may_overwrite(l, node, 0) &&
                onv_value_shape(l, node->outputs[0], &shape) && shape.rank == x.rank;
     for (uint32_t i = 0; may && i < x.rank; i++) may = shape.dims[i] == x.dims[i];
@@ -65,8 +66,9 @@ static bool is_update(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), y = onv_node_in(l, node, 1);
     onv_eager_tensor a = onv_tensor_at(l, x), b = onv_tensor_at(l, y);
-    if (l->options->no_inplace || x == ONV_NO_TENSOR || y == ONV_NO_TENSOR || node->n_inputs != 2 ||
-        a.dtype != onv_promoted(l, node) || a.rank != b.rank || !onv_may_overwrite(l, node, 0))
+    if (l->options->no_inplace || l->options->graph_module || x == ONV_NO_TENSOR ||
+        y == ONV_NO_TENSOR || node->n_inputs != 2 || a.dtype != onv_promoted(l, node) ||
+        a.rank != b.rank || !onv_may_overwrite(l, node, 0))
         return false;
     for (uint32_t i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i]) return false;

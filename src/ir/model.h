@@ -136,8 +136,8 @@ typedef struct onv_node {
     /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
-    const char
-        *call; /* the arguments of `source_op`, where one is a slice or a quotient; or NULL */
+    const char *
+        call; /* the text of `source_op`, where it or an argument is a slice or a quotient; or NULL */
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
@@ -207,6 +207,8 @@ typedef struct onv_graph {
     uint32_t n_outputs;
     /* Set by inference. */
     bool never_runs; /* a branch that cannot be taken, a body without trips, or inside one */
+    bool
+        is_unrolled; /* a body whose iterations were inferred one by one: types are of the last one */
     onv_dim trips;   /* how often it runs each time its owner does: a body; 1 elsewhere */
 } onv_graph;
 

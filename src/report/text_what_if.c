@@ -17,14 +17,19 @@ static void add_row(onv_table *table, const onv_page *page, const char *name, ui
     onv_table_add(table, what);
 }
 
+static void write_title(const onv_page *page, const char *what, const char *how)
+{
+    const char *title = onv_arena_printf(page->arena, "%s%s", what, how);
+    if (title != NULL) onv_page_text(page, ONV_STYLE_TITLE, title);
+}
+
 void onv_write_quantized(const onv_view *view, const onv_page *page)
 {
     const onv_quantized *q = view->quantized;
     onv_table table;
     if (q == NULL || q->format == NULL) return;
     onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Weights in ");
-    onv_page_text(page, ONV_STYLE_TITLE, q->format->name);
+    write_title(page, "Weights in ", q->format->name);
     onv_page_line(page);
     onv_table_init(&table, weight_columns, 3);
     add_row(&table, page,
@@ -43,10 +48,11 @@ void onv_write_quantized(const onv_view *view, const onv_page *page)
     onv_page_item(page);
     onv_page_wrapped(
         page,
-        onv_arena_printf(page->arena,
-                         "torch: as bitsandbytes, which leaves the last layer as it is; ort: %s in "
-                         "blocks of %lu",
-                         q->format->ort_op, (unsigned long)q->format->ort_block),
+        onv_arena_printf(
+            page->arena,
+            "torch: as bitsandbytes has linear layers but the last one; ort: %s in blocks "
+            "of %lu",
+            q->format->ort_op, (unsigned long)q->format->ort_block),
         2, 4);
 }
 
@@ -65,7 +71,7 @@ static void write_longest(const onv_view *view, const onv_page *page)
     const char *most =
         cache->longest >= ONV_MAX_BATCH ? "no limit found" : tokens_text(page, cache->longest);
     onv_page_item(page);
-    onv_write_format(page->out, "The longest context within the budget: %s.\n",
+    onv_write_format(page->out, "The longest context that the budget has memory for: %s.\n",
                      cache->longest == 0 ? "none" : most);
 }
 
@@ -76,8 +82,7 @@ void onv_write_kv_cache(const onv_view *view, const onv_page *page)
     if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED || cache->tokens == 0) return;
     bool shared = cache->mode == ONV_KV_SHARED;
     onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_TITLE, "Key-value cache, ");
-    onv_page_text(page, ONV_STYLE_TITLE, shared ? "one buffer for each layer" : "as copies");
+    write_title(page, "Key-value cache, ", shared ? "one buffer for each layer" : "as copies");
     onv_page_line(page);
     onv_table_init(&table, weight_columns, 3);
     add_row(&table, page, "a token", cache->token_bytes,

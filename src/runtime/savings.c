@@ -9,7 +9,7 @@ enum {
     MOST_CANDIDATES = 12, /* values of the peak set */
     MOST_USES = 8,        /* of a value behind the peak */
     LEAST_SHARE = 100,    /* of the peak: what is smaller is no news */
-    MOST_WORK = 4000000   /* steps and buffers that all trials look at */
+    MOST_WORK = 2000000   /* steps and buffers that all trials look at */
 };
 
 typedef struct seeker {

@@ -158,6 +158,7 @@ static void analyses(void **state)
         {.name = "the largest batch",
          .path = SAMPLE("scan"),
          .options = {.budget = 1 << 20, .max_batch = true, .runtimes = "torch,ort"}},
+        {.name = "timelines", .path = SAMPLE("scan"), .options = {.batch = 2, .timelines = true}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         calls[i].make = analyse;
@@ -166,6 +167,40 @@ static void analyses(void **state)
         if (strcmp(calls[i].name, "the largest batch") == 0) bind(&calls[i], "sequence", NULL);
         fail_each(&calls[i]);
     }
+}
+
+/* Quantized weights, a cache that is shared with its longest context, changes that save memory. */
+static void what_would_be(void **state)
+{
+    (void)state;
+    can_fail();
+    static const onv_dim_binding dim = {"p", 7};
+    call c = {.name = "what if", .make = analyse, .options = onv_options_default()};
+    model *m = model_new(17);
+    model_input(m, "past_key_values.0.key", "f32[B,2,p,8]");
+    model_input(m, "x", "f32[B,2,1,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_node(m, "Exp", "e", "x", "a", "");
+    model_node(m, "MatMul", "project", "a w", "k", "");
+    model_node(m, "Concat", "grow", "past_key_values.0.key k", "present.0.key", "axis=2");
+    model_node(m, "ReduceMax", "reduce", "present.0.key", "s", "axes=[2] keepdims=1");
+    model_node(m, "Add", "join", "s a", "y", "");
+    model_output(m, "y", "f32");
+    model_output(m, "present.0.key", "f32");
+    c.data = model_bytes(m, &c.bytes);
+    c.options.batch = 4;
+    c.options.dims = &dim;
+    c.options.n_dims = 1;
+    c.options.weights = "int4";
+    c.options.kv_cache = "shared";
+    c.options.savings = true;
+    c.options.budget = 4096;
+    c.options.runtimes = "ideal";
+    fail_each(&c);
+    c.options.budget = 0;
+    c.options.runtimes = "ort";
+    fail_each(&c);
+    model_free(m);
 }
 
 /* A model in memory, an operator that is taught, and contents of an input from a file. */
@@ -212,6 +247,8 @@ static void trainings(void **state)
         {.name = "checkpoints", .options = {.batch = 2, .train = "sgd", .checkpoint = "all"}},
         {.name = "compiled",
          .options = {.batch = 2, .train = "sgd", .compile = true, .compile_budget = 0.3}},
+        {.name = "drawn",
+         .options = {.batch = 2, .train = "sgd", .checkpoint = "sqrt", .timelines = true}},
         {.name = "mixed", .options = {.batch = 2, .train = "adam8bit", .amp = ONV_PRECISION_BF16}},
         {.name = "sharded", .options = {.batch = 2, .train = "lamb", .zero_stage = 3, .world = 4}},
         {.name = "recurrent", .path = SEED("recurrent"), .options = {.checkpoint = "sqrt"}},
@@ -252,6 +289,7 @@ static onv_analysis *analysed(void)
     options.checkpoint = "sqrt";
     options.runtimes = "arena,torch";
     options.replay = "host";
+    options.timelines = true;
     if (onv_analysis_new(SAMPLE("vgg16"), &options, &analysis, &error) != ONV_OK)
         fail_msg("%s", error.message);
     return analysis;
@@ -262,7 +300,8 @@ static void reports(void **state)
     (void)state;
     can_fail();
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++) {
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++) {
+        if (format > ONV_FORMAT_CHECKPOINTS && format < ONV_FORMAT_HTML) continue;
         call c = {.name = "report",
                   .make = report,
                   .analysis = analysis,
@@ -402,9 +441,12 @@ static void writers_that_refuse(void **state)
 {
     (void)state;
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++)
-        refuse_each((call){
-            .name = "report", .make = report, .analysis = analysis, .format = (onv_format)format});
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++)
+        if (format <= ONV_FORMAT_CHECKPOINTS || format >= ONV_FORMAT_HTML)
+            refuse_each((call){.name = "report",
+                               .make = report,
+                               .analysis = analysis,
+                               .format = (onv_format)format});
     onv_analysis_destroy(analysis);
     for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
 }
@@ -414,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_without_memory),
         cmocka_unit_test(analyses),
+        cmocka_unit_test(what_would_be),
         cmocka_unit_test(other_inputs),
         cmocka_unit_test(trainings),
         cmocka_unit_test(replays),

@@ -252,7 +252,6 @@ static json_t *cache_of(model *m, const char *mode, uint64_t budget, onv_summary
     options.runtimes = "ideal";
     onv_analysis *a = model_analyse(m, &options);
     json_t *root = json_of(a), *cache = json_incref(json_object_get(root, "kv_cache"));
-    summary->struct_size = sizeof *summary;
     onv_analysis_summary(a, summary);
     json_decref(root);
     onv_analysis_destroy(a);
