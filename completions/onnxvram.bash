@@ -58,7 +58,7 @@ _onnxvram() {
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
     --checkpoint)
-        mapfile -t COMPREPLY < <(compgen -W 'all none sqrt every= segments= blocks optimal' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'all none sqrt every= segments= blocks optimal offload joint' -- "$cur")
         ;;
     --limit)
         compopt -o nospace

@@ -150,6 +150,9 @@ bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_che
                                   .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
                                   .recompute_macs = plan->recomputed_macs,
                                   .pass_macs = plan->pass_macs,
+                                  .offloaded_bytes = plan->figures.offloaded_bytes,
+                                  .returned_bytes = plan->figures.returned_bytes,
+                                  .host_bytes = plan->figures.pinned_bytes,
                                   .segments = plan->n_segments,
                                   .chosen = index == t->chosen};
     return true;

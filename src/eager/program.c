@@ -48,12 +48,12 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 
 void onv_sim_hold(onv_simulation *s, uint32_t row)
 {
-    if (row != ONV_NO_ROW) s->refs.at[row]++;
+    if (row < ONV_HOST_ROW) s->refs.at[row]++;
 }
 
 void onv_sim_release(onv_simulation *s, uint32_t row)
 {
-    if (row != ONV_NO_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
+    if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
 }
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
@@ -203,10 +203,11 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     if (seen == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        bool in_frame = s->frame_of[i] != ONV_NO_FRAME, leaves = onv_offload_takes(s, i);
         if (op->life == ONV_LIFE_FORWARD) continue;
-        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
-        bool is_kept = s->is_kept != NULL && s->is_kept[i];
+        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++)
+            if (!leaves || !onv_offload_moves(s, op->saved[k])) count_saved(s, seen, op->saved[k]);
+        bool is_kept = s->is_kept != NULL && s->is_kept[i] && !leaves;
         for (uint32_t k = 0; k < op->n_out && is_kept; k++)
             count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
@@ -217,7 +218,10 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     for (uint32_t i = 0; i < s->n_frames; i++) {
         const onv_frame *frame = &s->frames[i];
         if (frame->parent != ONV_NO_FRAME || frame->first_save == ONV_NO_OP) continue;
-        for (uint32_t k = 0; k < frame->n_inputs; k++) count_saved(s, seen, frame->inputs[k]);
+        bool leaves = onv_offload_takes(s, frame->first_op);
+        for (uint32_t k = 0; k < frame->n_inputs; k++)
+            if (!leaves || !onv_offload_moves(s, frame->inputs[k]))
+                count_saved(s, seen, frame->inputs[k]);
     }
     return ONV_OK;
 }
@@ -260,6 +264,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     bool holds = s->options->lower.locals || s->options->notes_holds;
     if (holds && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_offload_prepare(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }

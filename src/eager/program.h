@@ -74,6 +74,8 @@ typedef struct onv_train_options {
     uint32_t
         loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds
                            until the forward pass is over; 0: no loop */
+    bool saves_on_cpu;      /* torch.autograd.graph.save_on_cpu around the network: offload.c */
+    uint32_t offload_until; /* what operations before it keep goes to the host: offload.c */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
     bool notes_holds;   /* lower.locals is not set: what it would change is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
@@ -112,6 +114,10 @@ typedef struct onv_train_program {
     uint64_t trained_elems;
     uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
                              storages that operations save or that enter checkpoints */
+    uint64_t offloaded_bytes,
+        returned_bytes;    /* what a forward copies to the host, what its backward
+                                                 copies back */
+    uint64_t pinned_bytes; /* what PyTorch's allocator of pinned memory has for it */
     uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
