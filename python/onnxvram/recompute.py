@@ -329,9 +329,9 @@ class Recompute(TorchDispatchMode):
 
     def ref(self, tensor):
         number = self.numbers.get(key_of(tensor))
-        if number is None:
-            number = self.named(tensor)
-            self.outermost().inputs[number] = tensor
+        number = self.named(tensor) if number is None else number
+        if self.maker(number) is None:
+            self.outermost().inputs.setdefault(number, tensor)
         return Ref(number)
 
     def pass_by(self, func, args, kwargs):
@@ -379,6 +379,9 @@ class Recompute(TorchDispatchMode):
         storage, inputs = key_of(tensor)[0], self.outermost().inputs
         for key in [key for key in self.numbers if key[0] == storage]:
             number = self.numbers[key]
+            if number not in inputs and self.maker(number) is None:  # this segment has not met it
+                del self.numbers[key]
+                continue
             if number in inputs and not isinstance(inputs[number], Moved):
                 inputs[number] = inputs[number].detach().clone()
             if number in self.kept and not isinstance(self.kept[number].kept[number], Moved):

@@ -139,11 +139,15 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
     onv_status status = parse(list, &parsed, err);
     if (status == ONV_OK) status = onv_places_find(model, eager, &arena, &places, err);
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
+    onv_train_options known = *options;
+    onv_parameter_order order;
+    if (status == ONV_OK) status = onv_train_order_parameters(eager, &arena, &order, err);
+    known.order = &order;
     onv_ckpt_problem problem = {.model = model,
                                 .eager = eager,
                                 .units = &units,
                                 .places = &places,
-                                .options = options,
+                                .options = &known,
                                 .others = plans};
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     problem.prunes = true;

@@ -92,16 +92,6 @@ uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
     return bytes / s->world + (bytes % s->world != 0);
 }
 
-bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
-{
-    return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
-}
-
-uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
-{
-    return s->eager->tensors.at[tensor].storage;
-}
-
 /* --- Before the first iteration ---------------------------------------------------------------- */
 
 /* The tensors that stand for a quantized matrix. */

@@ -125,8 +125,15 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
 /* The rows of what is there all the time: the network, then the batch. */
 void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
-bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
-uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+static inline bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
+{
+    return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
+}
+
+static inline uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
+{
+    return s->eager->tensors.at[tensor].storage;
+}
 
 /* --- parameters.c ------------------------------------------------------------------------------ */
 
