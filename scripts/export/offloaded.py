@@ -90,6 +90,12 @@ def tensor_peak(iterate):
     return peak
 
 
+def separate_attention():
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def held():
     return torch.cuda.memory_stats()["requested_bytes.all.current"]
 
@@ -142,9 +148,7 @@ def main():
     parser.add_argument("--plans", type=int, default=4)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    torch.backends.cuda.enable_flash_sdp(False)
-    torch.backends.cuda.enable_mem_efficient_sdp(False)
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    separate_attention()
     networks = {**NETWORKS, **MORE}
     for name in options.names or networks:
         make, inputs, batch = networks[name]

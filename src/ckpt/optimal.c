@@ -28,6 +28,7 @@ typedef struct front {
     onv_ckpt_plans plans;
     uint32_t max_builds;      /* of programs, about */
     uint32_t n_fine, n_units; /* of the last chain */
+    onv_tape_beside beside;
     bool is_thinned;
 } front;
 
@@ -195,8 +196,8 @@ static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint
     onv_arena arena;
     uint32_t n = 0, n_points = 0;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status =
-        onv_tape_chain_build(f->problem, c->sorted, n_kept, MAX_UNITS, &arena, &tape, err);
+    onv_status status = onv_tape_chain_build(f->problem, &f->beside, c->sorted, n_kept, MAX_UNITS,
+                                             &arena, &tape, err);
     bool is_empty = status == ONV_OK && tape.chain.n_units == 0;
     if (status == ONV_OK && n_kept > 0) bound_search(&tape.chain);
     if (status == ONV_OK && !is_empty)
@@ -225,6 +226,7 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
 {
     candidates c;
     ONV_TRY(find_candidates(f->problem, arena, &c, err));
+    ONV_TRY(onv_tape_beside_find(f->problem, arena, &f->beside, err));
     uint32_t before = UINT32_MAX;
     for (uint32_t part = 0; part <= PARTS; part++) {
         uint32_t n_kept = keep_part(&c, part, PARTS);

@@ -444,6 +444,14 @@ static onv_status run(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* About what two iterations take: growing step by step would copy all of it, and more than once. */
+static bool reserve(onv_simulation *s)
+{
+    size_t n = s->eager->ops.count;
+    return onv_vec_reserve(&s->timeline->steps, 5 * n) &&
+           onv_vec_reserve(&s->timeline->buffers, 8 * n) && onv_vec_reserve(&s->refs, 8 * n);
+}
+
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,
                                    onv_error *err)
@@ -468,7 +476,7 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                         .timeline = &program->timeline};
     s.world = options->world > 0 ? options->world : 1;
     onv_arena_init(&s.arena, SIZE_MAX);
-    onv_status status = run(&s, err);
+    onv_status status = reserve(&s) ? run(&s, err) : onv_fail_memory(err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
     onv_vec_cleanup(&s.lingering);
