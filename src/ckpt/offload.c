@@ -153,11 +153,13 @@ static onv_status make_joint(const onv_ckpt_problem *problem, uint32_t count, on
     return status;
 }
 
-const onv_ckpt_plan_kind onv_ckpt_offload = {
-    .name = "offload", .summary = "what is saved waits on the host", .make = make_offload};
+const onv_ckpt_plan_kind onv_ckpt_offload = {.name = "offload",
+                                             .summary =
+                                                 "all that is saved waits on the host: save_on_cpu",
+                                             .make = make_offload};
 
-const onv_ckpt_plan_kind onv_ckpt_joint = {.name = "joint",
-                                           .summary =
-                                               "as optimal, beside it what waits on the host",
-                                           .is_front = true,
-                                           .make = make_joint};
+const onv_ckpt_plan_kind onv_ckpt_joint = {
+    .name = "joint",
+    .summary = "a front as optimal, where what is kept may wait on the host",
+    .is_front = true,
+    .make = make_joint};

@@ -123,3 +123,4 @@ check mobilenet_v2-train 40 --batch 16 --checkpoint all
 check vit-small-train 8 --batch 16 --checkpoint all
 check unet-train 30 --batch 16 --dim height=64 --dim width=64 --checkpoint all
 check resnet18-train 1 --batch 16 --checkpoint sqrt
+check vit-small-train 50 --batch 16 --checkpoint offload,joint
