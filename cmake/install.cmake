@@ -14,17 +14,25 @@ endforeach()
 set_property(TARGET onnxvram_static PROPERTY INTERFACE_LINK_LIBRARIES ${links})
 
 if(TARGET onnxvram)
-  install(TARGETS onnxvram RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS onnxvram RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
 install(TARGETS onnxvram_static onnxvram_shared EXPORT onnxvram
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/onnxvram/onnxvram.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxvram)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES man/onnxvram.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(FILES include/onnxvram/onnxvram.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxvram
+  COMPONENT development)
+# Packages have these two in the forms that Debian asks for.
+if(NOT ONV_PACKAGES)
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(FILES man/onnxvram.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 install(FILES completions/onnxvram.bash RENAME onnxvram
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(FILES completions/_onnxvram DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(FILES completions/onnxvram.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+set(zsh_folder $<IF:$<BOOL:${ONV_PACKAGES}>,zsh/vendor-completions,zsh/site-functions>)
+install(FILES completions/_onnxvram DESTINATION ${CMAKE_INSTALL_DATADIR}/${zsh_folder}
+  COMPONENT program)
+install(FILES completions/onnxvram.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 
 # --- pkg-config ----------------------------------------------------------------------------------
 
@@ -35,15 +43,17 @@ file(RELATIVE_PATH PC_PREFIX ${pc_folder} ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH PC_LIBDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH PC_INCLUDEDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 configure_file(cmake/onnxvram.pc.in onnxvram.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/onnxvram.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_BINARY_DIR}/onnxvram.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  COMPONENT development)
 
 # --- CMake package -------------------------------------------------------------------------------
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/onnxvram)
 # The exported targets need nothing found before them, so they are the configuration itself.
 install(EXPORT onnxvram FILE onnxvramConfig.cmake NAMESPACE onnxvram::
-  DESTINATION ${package_folder})
+  DESTINATION ${package_folder} COMPONENT development)
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/onnxvramConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/onnxvramConfigVersion.cmake DESTINATION ${package_folder})
+install(FILES ${CMAKE_BINARY_DIR}/onnxvramConfigVersion.cmake DESTINATION ${package_folder}
+  COMPONENT development)

@@ -5,7 +5,7 @@ _onnxvram() {
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
         --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
-        --offload --ema --weights --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
+        --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --csv
         --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
@@ -34,6 +34,7 @@ _onnxvram() {
 
     case $option in
     --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
+    --kv-cache) mapfile -t COMPREPLY < <(compgen -W 'copies shared' -- "$cur") ;;
     --format) mapfile -t COMPREPLY < <(compgen -W 'text markdown' -- "$cur") ;;
     --formula) mapfile -t COMPREPLY < <(compgen -W 'text python c' -- "$cur") ;;
     --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan header trace replay' -- "$cur") ;;

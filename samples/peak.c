@@ -35,7 +35,7 @@ static size_t find_largest(const onv_analysis *analysis, uint64_t step,
 
 static void print_peak(const onv_analysis *analysis)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(analysis, &summary);
     printf("weights %" PRIu64 " bytes\n", summary.parameter_bytes);
     printf("peak    %" PRIu64 " bytes at step %" PRIu64 " of %" PRIu64 "\n", summary.peak_bytes,

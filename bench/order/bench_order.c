@@ -74,7 +74,7 @@ static onv_status infer(const char *path, onv_model *model, onv_infer_info *info
         dims[how.n_dims++] = (onv_dim_binding){.name = name, .size = image ? 64 : 8};
     }
     how.dims = dims;
-    ONV_TRY(onv_load(path, &how.limits, model, err));
+    ONV_TRY(onv_load(path, how.limits, model, err));
     onv_status status = onv_graph_check(model, err);
     if (status == ONV_OK) status = onv_infer(model, &how, info, err);
     if (status != ONV_OK) onv_model_cleanup(model);

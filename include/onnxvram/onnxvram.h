@@ -27,6 +27,22 @@
 extern "C" {
 #endif
 
+/* The version of this header; that of the library is onv_version_number(). One can be older than the other: structs
+ * grow at their end alone, and say how large they are. Those that say nothing, because they stand in arrays or pass
+ * errors (onv_error, onv_dim_binding, onv_shape_binding, onv_input_value, onv_budget, onv_figure, onv_baseline), never
+ * change. */
+#define ONV_VERSION_MAJOR 0
+#define ONV_VERSION_MINOR 2
+#define ONV_VERSION_PATCH 0
+#define ONV_VERSION_NUMBER                                                                         \
+    (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
+
+#ifdef __cplusplus
+static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
+#else
+_Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
+#endif
+
 #if defined(__GNUC__)
 #define ONV_API __attribute__((visibility("default")))
 #else
@@ -56,7 +72,8 @@ typedef struct onv_error {
 } onv_error;
 
 ONV_API const char *onv_status_name(onv_status status);
-ONV_API const char *onv_version(void);
+ONV_API const char *onv_version(void);     /* "0.2.0" */
+ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the library */
 
 /* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
  * terminal: control characters, bidirectional overrides and ill-formed UTF-8 become escapes like
@@ -67,10 +84,11 @@ ONV_API size_t onv_printable(const char *text, char *out, size_t size);
 
 /* Limits that hostile input meets. 0 in any field means its default. */
 typedef struct onv_limits {
-    uint64_t nodes;   /* nodes after expansion of functions; default 4 Mi, of functions one for
+    size_t struct_size; /* sizeof(onv_limits), set by onv_limits_default() or onv_limits_init() */
+    uint64_t nodes;     /* nodes after expansion of functions; default 4 Mi, of functions one for
                                 each byte of the file beside 65536 */
-    uint64_t values;  /* default 16 Mi */
-    uint32_t nesting; /* depth of messages in the file; default 200 */
+    uint64_t values;    /* default 16 Mi */
+    uint32_t nesting;   /* depth of messages in the file; default 200 */
     uint32_t function_depth; /* functions calling functions; default 64 */
     uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
     uint64_t name_bytes;     /* length of one name; default 64 KiB */
@@ -86,7 +104,18 @@ typedef struct onv_limits {
 /* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */
 ONV_API const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallback);
 
-/* Sets the limit of that name; false if there is none, or the value does not fit. */
+/* All limits at their defaults; `size` is sizeof(onv_limits) of the caller's header. */
+ONV_API void onv_limits_init(onv_limits *limits, size_t size);
+
+static inline onv_limits onv_limits_default(void)
+{
+    onv_limits limits;
+    onv_limits_init(&limits, sizeof limits);
+    return limits;
+}
+
+/* Sets the limit of that name; false if there is none, the value does not fit, or the caller's header
+ * does not have it. */
 ONV_API bool onv_limits_set(onv_limits *limits, const char *name, uint64_t value);
 
 /* `name` is a symbolic dim. */
@@ -141,9 +170,10 @@ typedef enum onv_precision {
 /* All pointers stay the caller's and must live until the call returns. Zero means "default"
  * throughout, so that a struct of an older header keeps its meaning. */
 typedef struct onv_options {
-    size_t struct_size; /* sizeof(onv_options), set by onv_options_default() */
-    onv_limits limits;
-    int64_t batch; /* 0: not bound */
+    size_t
+        struct_size; /* sizeof(onv_options), set by onv_options_default() or onv_options_init() */
+    const onv_limits *limits; /* NULL: defaults */
+    int64_t batch;            /* 0: not bound */
     const onv_dim_binding *dims;
     size_t n_dims;
     const onv_shape_binding *shapes;
@@ -175,15 +205,16 @@ typedef struct onv_options {
     unsigned world;
     const char *ddp;  /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
     const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
-    bool master_weights;    /* the optimizer has float32 copies of 16-bit parameters */
-    const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;               /* a moving average of the parameters beside them */
-    uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights;    /* a format of onv_weight_format_name(), of frozen linear layers */
-    bool as_exported;       /* no operator that the exporter decomposed is recognised */
-    const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
-    const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
-    const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
+    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;            /* a moving average of the parameters beside them */
+    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+                               with `train` */
+    bool as_exported;    /* no operator that the exporter decomposed is recognised */
+    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
+    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
+    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
@@ -228,15 +259,19 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
+     * budget the longest context is searched. */
+    const char *kv_cache;
+    bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
 } onv_options;
+
+/* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
+ONV_API void onv_options_init(onv_options *options, size_t size);
 
 static inline onv_options onv_options_default(void)
 {
     onv_options options;
-    memset(&options, 0, sizeof options);
-    options.struct_size = sizeof options;
-    options.attention_dropout = -1;
-    options.compile_budget = 1;
+    onv_options_init(&options, sizeof options);
     return options;
 }
 
@@ -260,7 +295,6 @@ ONV_API onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, 
 ONV_API void onv_analysis_destroy(onv_analysis *analysis);
 
 typedef struct onv_summary {
-    size_t struct_size; /* set by the caller to sizeof(onv_summary) */
     uint64_t nodes;
     uint64_t parameters; /* elements of the weights, shared ones once */
     uint64_t trainable;  /* of the parameters: float, and no running statistics */
@@ -276,7 +310,13 @@ typedef struct onv_summary {
     bool bounded;             /* some sizes are upper bounds */
 } onv_summary;
 
-ONV_API void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary);
+ONV_API void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary,
+                                      size_t size);
+
+static inline void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
+{
+    onv_analysis_summary_get(analysis, summary, sizeof *summary);
+}
 
 /* A file beside the model's own that holds weights, as the model names it; NULL: all are in the model. */
 ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
@@ -303,7 +343,14 @@ typedef struct onv_tensor_info {
 } onv_tensor_info;
 
 ONV_API size_t onv_analysis_tensor_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_info *info);
+ONV_API bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index,
+                                     onv_tensor_info *info, size_t size);
+
+static inline bool onv_analysis_tensor(const onv_analysis *analysis, size_t index,
+                                       onv_tensor_info *info)
+{
+    return onv_analysis_tensor_get(analysis, index, info, sizeof *info);
+}
 
 /* What a runtime would hold on the device. Exact under its rules, but for the two ranges, which are
  * estimates. */
@@ -330,7 +377,13 @@ typedef struct onv_training_info {
 } onv_training_info;
 
 /* False where training was not asked for. */
-ONV_API bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info);
+ONV_API bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info,
+                                       size_t size);
+
+static inline bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info)
+{
+    return onv_analysis_training_get(analysis, info, sizeof *info);
+}
 
 /* A checkpointing plan: training with it, and its price. */
 typedef struct onv_checkpoint_info {
@@ -339,15 +392,19 @@ typedef struct onv_checkpoint_info {
     uint64_t allocated_peak_bytes, reserved_peak_bytes;
     uint64_t recompute_macs;
     uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
-    uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
-    uint64_t host_bytes;                      /* of pinned memory for it */
     size_t segments;
     bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */
-ONV_API bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
-                                     onv_checkpoint_info *info);
+ONV_API bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
+                                         onv_checkpoint_info *info, size_t size);
+
+static inline bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
+                                           onv_checkpoint_info *info)
+{
+    return onv_analysis_checkpoint_get(analysis, index, info, sizeof *info);
+}
 
 /* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
 typedef struct onv_compiled_info {
@@ -358,7 +415,13 @@ typedef struct onv_compiled_info {
 } onv_compiled_info;
 
 /* False where it was not asked for. */
-ONV_API bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info);
+ONV_API bool onv_analysis_compiled_get(const onv_analysis *analysis, onv_compiled_info *info,
+                                       size_t size);
+
+static inline bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info)
+{
+    return onv_analysis_compiled_get(analysis, info, sizeof *info);
+}
 
 typedef struct onv_fit_info {
     uint64_t budget, usable; /* usable: less the margin */
@@ -367,7 +430,12 @@ typedef struct onv_fit_info {
 } onv_fit_info;
 
 /* False where no budget was given, or a tensor is of unknown size. */
-ONV_API bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info);
+ONV_API bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+{
+    return onv_analysis_fit_get(analysis, info, sizeof *info);
+}
 
 /* The figures beside those of onv_options.baseline. */
 typedef struct onv_growth_info {
@@ -377,12 +445,25 @@ typedef struct onv_growth_info {
 } onv_growth_info;
 
 ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info);
+ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
+                                     onv_growth_info *info, size_t size);
+
+static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t index,
+                                       onv_growth_info *info)
+{
+    return onv_analysis_growth_get(analysis, index, info, sizeof *info);
+}
 
 /* Of each of onv_options.budgets. */
 ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
-                                 onv_fit_info *info);
+ONV_API bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
+                                     onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_device(const onv_analysis *analysis, size_t index,
+                                       const char **name, onv_fit_info *info)
+{
+    return onv_analysis_device_get(analysis, index, name, info, sizeof *info);
+}
 
 /* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
  * context is there once. */
@@ -396,8 +477,15 @@ typedef struct onv_together_info {
 } onv_together_info;
 
 /* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */
-ONV_API onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
-                                size_t count, onv_together_info *info, onv_error *error);
+ONV_API onv_status onv_together_get(onv_analysis *const *analyses, const unsigned *instances,
+                                    size_t count, onv_together_info *info, size_t size,
+                                    onv_error *error);
+
+static inline onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
+                                      size_t count, onv_together_info *info, onv_error *error)
+{
+    return onv_together_get(analyses, instances, count, info, sizeof *info, error);
+}
 
 /* What the replay found: all allocations that were predicted were made on the device, every buffer was
  * written and read again. Of several runtimes the largest. */
@@ -411,15 +499,27 @@ typedef struct onv_replay_info {
 } onv_replay_info;
 
 /* False where no replay was asked for. */
-ONV_API bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info);
+ONV_API bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info,
+                                     size_t size);
+
+static inline bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
+{
+    return onv_analysis_replay_get(analysis, info, sizeof *info);
+}
 
 /* The devices that replays know; NULL beyond the last one. */
 ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
 
 /* The runtimes asked for; none while a tensor is of unknown size. */
 ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
-                                  onv_runtime_info *info);
+ONV_API bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index,
+                                      onv_runtime_info *info, size_t size);
+
+static inline bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
+                                        onv_runtime_info *info)
+{
+    return onv_analysis_runtime_get(analysis, index, info, sizeof *info);
+}
 
 /* The runtimes and the orders of execution there are; NULL beyond the last one. */
 ONV_API const char *onv_runtime_name(size_t index, const char **summary);
@@ -443,8 +543,14 @@ typedef struct onv_diagnostic {
 } onv_diagnostic;
 
 ONV_API size_t onv_analysis_diagnostic_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
-                                     onv_diagnostic *diagnostic);
+ONV_API bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
+                                         onv_diagnostic *diagnostic, size_t size);
+
+static inline bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
+                                           onv_diagnostic *diagnostic)
+{
+    return onv_analysis_diagnostic_get(analysis, index, diagnostic, sizeof *diagnostic);
+}
 
 /* --- Reports ---------------------------------------------------------------------------------- */
 
@@ -482,11 +588,12 @@ typedef struct onv_report_options {
     const onv_together_info *together; /* said of all models; NULL: nothing */
 } onv_report_options;
 
+ONV_API void onv_report_options_init(onv_report_options *options, size_t size);
+
 static inline onv_report_options onv_report_options_default(void)
 {
     onv_report_options options;
-    memset(&options, 0, sizeof options);
-    options.struct_size = sizeof options;
+    onv_report_options_init(&options, sizeof options);
     return options;
 }
 
@@ -514,11 +621,22 @@ typedef struct onv_gpu_info {
 } onv_gpu_info;
 
 /* The table of GPUs, row by row; false beyond the last one. */
-ONV_API bool onv_gpu_at(size_t index, onv_gpu_info *info);
+ONV_API bool onv_gpu_at_get(size_t index, onv_gpu_info *info, size_t size);
+
+static inline bool onv_gpu_at(size_t index, onv_gpu_info *info)
+{
+    return onv_gpu_at_get(index, info, sizeof *info);
+}
 
 /* The rows that a name may mean, up to `capacity` of them: exactly one where the name is clear,
  * more where it is not ("A100"), none where it is not known. Returns how many there are. */
-ONV_API size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity);
+ONV_API size_t onv_gpu_by_name_get(const char *name, onv_gpu_info *found, size_t capacity,
+                                   size_t size);
+
+static inline size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity)
+{
+    return onv_gpu_by_name_get(name, found, capacity, sizeof *found);
+}
 
 /* --- Other files ------------------------------------------------------------------------------ */
 
@@ -535,9 +653,17 @@ typedef struct onv_plan_info {
  * that no two that share a step overlap, and writes the same rows with a column `offset`. With a
  * capacity (not 0) the search ends at the first plan within it. Offsets are multiples of `alignment`, a power
  * of two (0: 1). `info` may be NULL. */
-ONV_API onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
-                                 uint64_t alignment, onv_write_fn write, void *context,
-                                 onv_plan_info *info, onv_error *error);
+ONV_API onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
+                                     uint64_t alignment, onv_write_fn write, void *context,
+                                     onv_plan_info *info, size_t size, onv_error *error);
+
+static inline onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
+                                       uint64_t alignment, onv_write_fn write, void *context,
+                                       onv_plan_info *info, onv_error *error)
+{
+    return onv_plan_file_get(path, capacity, effort, alignment, write, context, info, sizeof *info,
+                             error);
+}
 
 typedef struct onv_simulate_options {
     size_t struct_size;

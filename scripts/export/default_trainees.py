@@ -295,7 +295,8 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     arguments = parser.parse_args()
-    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second()}
+    table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
+             **fresh_networks.drawn_later()}
     if arguments.what == "table":
         print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")

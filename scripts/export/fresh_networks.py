@@ -277,3 +277,110 @@ def second():
         "GIN": (geometric(gin), nodes, ()),
         "residual gated graph": (geometric("ResGatedGraphConv"), nodes, ()),
     }
+
+
+def told(make, **more):
+    """A diffusion transformer that takes times and five vectors of 64 values, which are buffers here."""
+    def build():
+        import torch
+        from torch import nn
+
+        class Told(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.network = make()
+                self.register_buffer("times", torch.arange(BATCH))
+                self.register_buffer("context", torch.rand(BATCH, 5, 64))
+
+            def forward(self, x):
+                return self.network(hidden_states=x, encoder_hidden_states=self.context, timestep=self.times,
+                                    return_dict=False, **more)[0]
+        return Told()
+    return build
+
+
+def diffusers_model(name, **options):
+    def make():
+        import diffusers
+        return getattr(diffusers, name)(**options)
+    return make
+
+
+def drawn_vision():
+    """Drawn on 2026-11-22, and written down before any of them was exported.
+
+    timm: random.Random(12).sample(FAMILIES, 16), families being modules of timm.models of which neither the scripts nor
+    docs/accuracy.md named anything; of each the smallest model, if it has at most 30 million parameters, at its own size if
+    that is fixed and at 64 otherwise. The others by the same generator from the names of the library, in that order, where
+    they need no more than an image (or a video, nodes), times and text.
+    """
+    heads = {"num_attention_heads": 4, "attention_head_dim": 16, "num_layers": 2, "in_channels": 4, "sample_size": 16}
+
+    def swin3d():
+        from torchvision.models.video.swin_transformer import SwinTransformer3d
+        return SwinTransformer3d(patch_size=[2, 4, 4], embed_dim=32, depths=[1, 1, 1, 1], num_heads=[1, 2, 4, 8],
+                                 window_size=[8, 7, 7], num_classes=10)
+    return {
+        "ViT with ResNet stem": (timm_model("vit_tiny_r_s16_p8_224"), image(224), ()),
+        "FasterNet": (timm_model("fasternet_t0"), image(), ()),
+        "RDNet": (timm_model("rdnet_tiny"), image(), ()),
+        "ConViT": (timm_model("convit_tiny"), image(224), ()),
+        "InceptionNeXt": (timm_model("inception_next_atto"), image(), ()),
+        "EfficientViT (MSRA)": (timm_model("efficientvit_m0"), image(224), ()),
+        "RepGhostNet": (timm_model("repghostnet_050"), image(), ()),
+        "iFormer": (timm_model("iformer_t"), image(), ()),
+        "Swin3D (small)": (swin3d, values(3, 4, 64, 64), ()),
+        "Sana": (told(diffusers_model("SanaTransformer2DModel", out_channels=4, num_cross_attention_heads=4,
+                                      cross_attention_head_dim=16, cross_attention_dim=64, caption_channels=64, **heads)),
+                 image(16, 4), ()),
+        "Latte": (told(diffusers_model("LatteTransformer3DModel", out_channels=4, cross_attention_dim=64, caption_channels=64,
+                                       patch_size=2, video_length=4, norm_type="ada_norm_single", attention_bias=True,
+                                       num_embeds_ada_norm=1000, activation_fn="gelu-approximate", **heads)),
+                  values(4, 4, 16, 16), ()),
+        "SegFormer (EfficientNet-Lite3)": (segmentation("Segformer", "timm-tf_efficientnet_lite3"), image(), ()),
+        "DeepLabV3 (EfficientNet-Lite2)": (segmentation("DeepLabV3", "timm-tf_efficientnet_lite2"), image(), ()),
+        "MFConv": (geometric("MFConv"), nodes, ()),
+        "ClusterGCN": (geometric("ClusterGCNConv"), nodes, ()),
+    }
+
+
+def drawn_later():
+    """By the same rule, random.Random(13) for timm, and what the first draw had left; written down on the same day."""
+    heads = {"num_attention_heads": 4, "attention_head_dim": 16, "num_layers": 2, "in_channels": 4, "sample_size": 16}
+
+    def cgc():
+        import torch_geometric.nn
+        return torch_geometric.nn.CGConv(32)
+
+    def decoded(make):
+        def build():
+            from torch import nn
+
+            class Decoded(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.network = make()
+
+                def forward(self, x):
+                    return self.network(x, num_frames=BATCH, return_dict=False)[0]
+            return Decoded()
+        return build
+    return {
+        "LowFormer": (timm_model("lowformer_b0"), image(), ()),
+        "EfficientViT (MIT)": (timm_model("efficientvit_b0"), image(), ()),
+        "HardCoRe-NAS": (timm_model("hardcorenas_b"), image(), ()),
+        "SAM 2 Hiera": (timm_model("sam2_hiera_tiny"), image(), ()),
+        "EfficientViM": (timm_model("efficientvim_m1"), image(), ()),
+        "ViT, relative positions": (timm_model("test_vit_relpos"), image(160), ()),
+        "ViTamin": (timm_model("vitamin_small_224"), image(224), ()),
+        "PixArt": (told(diffusers_model("PixArtTransformer2DModel", out_channels=8, cross_attention_dim=64, patch_size=2,
+                                        caption_channels=64, use_additional_conditions=False, **heads),
+                        added_cond_kwargs={"resolution": None, "aspect_ratio": None}), image(16, 4), ()),
+        "AutoencoderKLTemporalDecoder": (decoded(diffusers_model("AutoencoderKLTemporalDecoder",
+                                                                 block_out_channels=(32, 64), layers_per_block=1,
+                                                                 down_block_types=("DownEncoderBlock2D",) * 2)),
+                                         image(32), ()),
+        "U-Net (EfficientNet-Lite3)": (segmentation("Unet", "timm-tf_efficientnet_lite3"), image(), ()),
+        "GENConv": (geometric("GENConv"), nodes, ()),
+        "CGConv": (geometric(cgc), nodes, ()),
+    }

@@ -51,6 +51,16 @@ def networks():
         def forward(self, x):
             return self.network(x, **self.fixed)[self.key]
 
+    class Pairs(nn.Module):
+        """The last of the flows between two images that lie behind each other."""
+
+        def __init__(self, network):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            return self.network(x[:, :3], x[:, 3:], num_flow_updates=3)[-1]
+
     def vision(folder, name, **options):
         def make():
             import torchvision
@@ -161,6 +171,19 @@ def networks():
         "Gemma": (transformer("GemmaForCausalLM", "GemmaConfig", fixed=no_cache, num_key_value_heads=2, head_dim=64,
                               **words), tokens()),
         "LinkNet (MobileNet V2)": (segmentation("Linknet", "mobilenet_v2"), image()),
+        # drawn: random.Random(20261122) over timm, torchvision and the models of transformers that take words, where no name
+        # like it stood in these scripts or documents, with less than 80 million parameters
+        "convmixer_768_32": (timm("convmixer_768_32"), image()),
+        "mixnet_xl": (timm("mixnet_xl"), image()),
+        "ecaresnext26t_32x4d": (timm("ecaresnext26t_32x4d"), image()),
+        "shvit_s1": (timm("shvit_s1"), image()),
+        "resnetrs50": (timm("resnetrs50"), image(160)),
+        "gmixer_24_224": (timm("gmixer_24_224"), image()),
+        "raft_large": (lambda: Pairs(vision("optical_flow", "raft_large")()), image(128, 6)),
+        "ERNIE": (transformer("ErnieModel", "ErnieConfig", pad_token_id=0, **words), tokens()),
+        "FlexOlmo": (transformer("FlexOlmoModel", "FlexOlmoConfig", fixed=no_cache, pad_token_id=0, **words), tokens()),
+        "XLM-RoBERTa": (transformer("XLMRobertaModel", "XLMRobertaConfig", pad_token_id=0, **words), tokens()),
+        "Granite": (transformer("GraniteModel", "GraniteConfig", fixed=no_cache, pad_token_id=0, **words), tokens()),
         # segmentation-models-pytorch, diffusers
         "U-Net (ResNet-34)": (segmentation("Unet", "resnet34"), image()),
         "U-Net++ (MobileNet V2)": (segmentation("UnetPlusPlus", "mobilenet_v2"), image()),

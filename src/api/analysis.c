@@ -6,19 +6,31 @@
 #include "api/baseline.h"
 #include "api/example.h"
 #include "api/replay.h"
+#include "api/savings.h"
 #include "api/sessions.h"
+#include "api/sized.h"
 #include "api/unbound.h"
 #include "load/limits.h"
 
-/* Options of an older header are shorter; what they lack is zero, the default. */
-static onv_options complete_options(const onv_options *given)
+static onv_options complete_options(const onv_options *given, onv_limits *limits)
 {
     onv_options options = onv_options_default();
-    if (given == NULL) return options;
-    size_t size = given->struct_size < sizeof options ? given->struct_size : sizeof options;
-    memcpy(&options, given, size);
-    options.struct_size = sizeof options;
+    *limits = onv_limits_default();
+    if (given != NULL) onv_take(&options, sizeof options, given, given->struct_size);
+    if (options.limits != NULL)
+        onv_take(limits, sizeof *limits, options.limits, options.limits->struct_size);
+    options.limits = limits;
     return options;
+}
+
+void onv_options_init(onv_options *options, size_t size)
+{
+    onv_options all;
+    memset(&all, 0, sizeof all);
+    all.attention_dropout = -1;
+    all.compile_budget = 1;
+    onv_start(options, size);
+    onv_take(options, size, &all, sizeof all);
 }
 
 enum { MOST_STRIDE = 256 };
@@ -60,6 +72,7 @@ static onv_status create(onv_request *from, const onv_options *options, onv_anal
     ONV_TRY(onv_analysis_judge(from, options, *result, err));
     ONV_TRY(onv_analysis_compare(options, *result, err));
     ONV_TRY(onv_analysis_add_example(from, options, *result, err));
+    ONV_TRY(onv_analysis_find_savings(from, options, *result, err));
     ONV_TRY(onv_session_extras(from, options, *result, err));
     ONV_TRY(onv_analysis_infer_unbound(options, *result, err));
     return replay(from, options, *result, err);
@@ -100,7 +113,8 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
 {
     if (err != NULL) *err = (onv_error){0};
     *result = NULL;
-    onv_options options = complete_options(given);
+    onv_limits limits;
+    onv_options options = complete_options(given, &limits);
     if (options.n_budgets > 0) {
         options.budget = options.budgets[0].bytes;
         if (options.budgets[0].compute_capability > 0)
@@ -109,7 +123,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     ONV_TRY(check_search(&options, err));
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
-    onv_heap_budget heap = {.limit = onv_limits_resolve(&options.limits).arena_bytes};
+    onv_heap_budget heap = {.limit = onv_limits_resolve(&limits).arena_bytes};
     onv_heap_budget *before = onv_heap_enter(&heap);
     onv_dim_binding *dims = NULL;
     onv_status status = bind_searched(&options, &dims, err);

@@ -7,9 +7,11 @@
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
+#include "graph/kv_cache.h"
 #include "graph/largest.h"
 #include "graph/liveness.h"
 #include "infer/infer.h"
+#include "infer/quantize.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
@@ -18,11 +20,14 @@
 #include "runtime/gate.h"
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
+#include "runtime/savings.h"
 
 struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
     onv_infer_info infer;
+    onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
+    onv_kv_cache cache;             /* without a mode: not asked for */
     onv_ort_settings ort;           /* of the session of the runtime `ort` */
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
@@ -41,6 +46,7 @@ struct onv_analysis {
     uint64_t plan_alignment;      /* 1 or more */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
     onv_levers levers;
+    onv_savings savings;   /* without rows: none were asked for, or found */
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */
     onv_fit fit;
@@ -78,5 +84,9 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
  * all of them (batch.c). */
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
+
+/* The longest context of a key-value cache that fits the analysis' budget (batch.c). */
+onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
+                                     onv_analysis *analysis, onv_error *err);
 
 #endif

@@ -4,7 +4,9 @@
 #include "api/training.h"
 #include "base/heap.h"
 
-enum { MAX_PROBES = 256 };
+#include <string.h>
+
+enum { MAX_PROBES = 256, APART = -1 };
 
 /* What was found out: the totals (upper ends) at some batches, of the runtimes, and last of the
  * checkpointing plan. */
@@ -18,7 +20,10 @@ typedef struct probes {
     const onv_request *from;
     onv_dim_binding *searched; /* the dim, the last one of the options; NULL: the batch */
     int64_t unit;              /* sizes are multiples of it */
-    int64_t refused;           /* the least size that the model itself rules out; 0: none */
+    /* Dims that grow with the one that is searched: how much more each is, or APART; NULL: none does. */
+    const int64_t *beside;
+    onv_dim_binding *dims; /* those of the options, this search's own */
+    int64_t refused;       /* the least size that the model itself rules out; 0: none */
     onv_error refusal;
     onv_options options;
     size_t count, n_runtimes;
@@ -45,6 +50,8 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
         p->searched->size = batch * p->unit;
     else
         p->options.batch = batch;
+    for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
+        if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
     for (size_t i = 0; i < N_TOTALS; i++) to->totals[i] = UINT64_MAX;
     if (status == ONV_ERR_OVERFLOW ||
@@ -126,47 +133,127 @@ static onv_status find_plan_batches(probes *p, onv_analysis *analysis, onv_error
     return ONV_OK;
 }
 
-onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
-                                   onv_analysis *analysis, onv_error *err)
+/* What a search for any size shares. Starts with the options as they are. */
+static probes *begin(const onv_request *from, const onv_options *options, bool copies_dims)
 {
-    onv_fit *fit = &analysis->fit;
     probes *p = onv_heap_calloc(1, sizeof *p);
-    if (p == NULL) return onv_fail_memory(err);
+    if (p == NULL) return NULL;
     p->from = from;
     p->options = *options;
-    if (options->max_dim != NULL) {
-        /* analysis.c has put it last. */
-        onv_dim_binding *dims = onv_heap_copy(options->dims, options->n_dims * sizeof *dims);
-        if (dims == NULL) {
-            onv_heap_free(p);
-            return onv_fail_memory(err);
-        }
-        p->options.dims = dims;
-        p->searched = &dims[options->n_dims - 1];
-        fit->max_dim = dims[options->n_dims - 1].name;
-    }
     p->options.budget = 0;
     p->options.replay = NULL;
     p->options.checkpoint = NULL;
-    p->unit = p->searched != NULL ? p->searched->size : 1;
+    p->options.savings = false;
+    p->unit = 1;
+    if (!copies_dims) return p;
+    p->dims = onv_heap_copy(options->dims, options->n_dims * sizeof *p->dims);
+    p->options.dims = p->dims;
+    if (p->dims != NULL) return p;
+    onv_heap_free(p);
+    return NULL;
+}
+
+static void end(probes *p)
+{
+    onv_heap_free(p->dims);
+    onv_heap_free(p);
+}
+
+/* Of each runtime, and of all of them. */
+static onv_status find_of_runtimes(probes *p, onv_analysis *analysis, onv_error *err)
+{
+    onv_fit *fit = &analysis->fit;
     fit->has_max_batch = true;
     fit->max_batch = ONV_MAX_BATCH;
-    onv_status status = ONV_OK;
-    for (size_t i = 0; i < analysis->n_runtimes && status == ONV_OK; i++) {
-        status = find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err);
-    }
-    if (status == ONV_OK) status = find_plan_batches(p, analysis, err);
-    for (size_t i = 0; i < analysis->n_runtimes; i++) {
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
+        ONV_TRY(find_largest(p, i, fit->usable_bytes, &fit->of[i].max_batch, err));
+    return ONV_OK;
+}
+
+static void take_least(onv_analysis *analysis)
+{
+    onv_fit *fit = &analysis->fit;
+    for (size_t i = 0; i < analysis->n_runtimes; i++)
         if (fit->of[i].max_batch < fit->max_batch) fit->max_batch = fit->of[i].max_batch;
+}
+
+/* Where it is the model that allows no more. */
+static void note_refusal(const probes *p, onv_analysis *analysis, int64_t largest)
+{
+    if (p->refused == 0 || p->refused * p->unit != largest + p->unit) return;
+    /* The model keeps the name, and `p` goes. */
+    const char *node = onv_arena_printf(&analysis->model.arena, "%s", p->refusal.node);
+    onv_model_diag(&analysis->model, ONV_WARNING, "max-dim", node,
+                   "the model allows no larger '%s' than %lld: %s", p->searched->name,
+                   (long long)largest, p->refusal.message);
+}
+
+onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
+                                   onv_analysis *analysis, onv_error *err)
+{
+    probes *p = begin(from, options, options->max_dim != NULL);
+    if (p == NULL) return onv_fail_memory(err);
+    if (options->max_dim != NULL) {
+        p->searched = &p->dims[options->n_dims - 1]; /* analysis.c has put it last */
+        p->unit = p->searched->size;
+        analysis->fit.max_dim = p->searched->name;
     }
-    if (p->refused > 0 && p->refused * p->unit == fit->max_batch + p->unit) {
-        /* The model keeps the name, and `p` goes. */
-        const char *node = onv_arena_printf(&analysis->model.arena, "%s", p->refusal.node);
-        onv_model_diag(&analysis->model, ONV_WARNING, "max-dim", node,
-                       "the model allows no larger '%s' than %lld: %s", fit->max_dim,
-                       (long long)fit->max_batch, p->refusal.message);
+    onv_status status = find_of_runtimes(p, analysis, err);
+    if (status == ONV_OK) status = find_plan_batches(p, analysis, err);
+    take_least(analysis);
+    note_refusal(p, analysis, analysis->fit.max_batch);
+    end(p);
+    return status;
+}
+
+/* By dim of the options: how much longer than the past it is, where it is the past of another pair, or as long
+ * as the present, as a mask is that is over both. */
+static int64_t *find_totals(const onv_options *options, const onv_kv_cache *cache, onv_arena *arena)
+{
+    int64_t *beside = ONV_ARENA_ARRAY(arena, int64_t, options->n_dims);
+    for (size_t i = 0; beside != NULL && i < options->n_dims; i++) {
+        const onv_dim_binding *dim = &options->dims[i];
+        beside[i] = dim->size == cache->tokens ? cache->tokens - cache->past_tokens : APART;
+        for (uint32_t k = 0; k < cache->n_pairs; k++)
+            if (cache->pairs[k].past_dim != NULL &&
+                strcmp(cache->pairs[k].past_dim, dim->name) == 0)
+                beside[i] = 0;
     }
-    if (p->searched != NULL) onv_heap_free(p->searched - (options->n_dims - 1));
-    onv_heap_free(p);
+    return beside;
+}
+
+onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
+                                     onv_analysis *analysis, onv_error *err)
+{
+    const onv_kv_cache *cache = &analysis->cache;
+    onv_arena *arena = &analysis->model.arena;
+    onv_fit *fit = &analysis->fit;
+    size_t at = 0;
+    while (at < options->n_dims &&
+           (cache->past_dim == NULL || strcmp(options->dims[at].name, cache->past_dim) != 0))
+        at++;
+    if (at == options->n_dims) {
+        onv_model_diag(&analysis->model, ONV_WARNING, "kv-cache", NULL,
+                       "the longest context is not searched: it needs a name for the length of the "
+                       "past that --dim binds");
+        return ONV_OK;
+    }
+    probes *p = begin(from, options, true);
+    if (p == NULL) return onv_fail_memory(err);
+    p->searched = &p->dims[at];
+    p->beside = find_totals(options, cache, arena);
+    onv_status status =
+        p->beside != NULL ? find_of_runtimes(p, analysis, err) : onv_fail_memory(err);
+    take_least(analysis);
+    note_refusal(p, analysis, fit->max_batch);
+    end(p);
+    /* What was searched is the past: the context is what the cache holds after the step. */
+    int64_t more = cache->tokens - cache->past_tokens;
+    fit->max_dim = "context";
+    for (size_t i = 0; i <= analysis->n_runtimes; i++) {
+        int64_t *size = i < analysis->n_runtimes ? &fit->of[i].max_batch : &fit->max_batch;
+        if (*size > 0 && *size < ONV_MAX_BATCH) *size += more;
+    }
+    analysis->cache.longest = fit->max_batch;
     return status;
 }

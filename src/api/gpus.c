@@ -1,4 +1,5 @@
 /* The public view of the table of GPUs. */
+#include "api/sized.h"
 #include "onnxvram/onnxvram.h"
 #include "runtime/gpu.h"
 
@@ -14,18 +15,20 @@ static onv_gpu_info info_of(const onv_gpu *gpu)
                           .source = gpu->source};
 }
 
-bool onv_gpu_at(size_t index, onv_gpu_info *info)
+bool onv_gpu_at_get(size_t index, onv_gpu_info *info, size_t size)
 {
     if (index >= onv_n_gpus) return false;
-    *info = info_of(&onv_gpus[index]);
-    return true;
+    onv_gpu_info full = info_of(&onv_gpus[index]);
+    return onv_give(info, size, &full, sizeof full);
 }
 
-size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity)
+size_t onv_gpu_by_name_get(const char *name, onv_gpu_info *found, size_t capacity, size_t size)
 {
     const onv_gpu *rows[MAX_CANDIDATES] = {onv_gpu_find(name)};
     size_t count = rows[0] != NULL ? 1 : onv_gpu_candidates(name, rows, MAX_CANDIDATES);
-    for (size_t i = 0; i < count && i < capacity && i < MAX_CANDIDATES; i++)
-        found[i] = info_of(rows[i]);
+    for (size_t i = 0; i < count && i < capacity && i < MAX_CANDIDATES; i++) {
+        onv_gpu_info full = info_of(rows[i]);
+        onv_give((char *)found + i * size, size, &full, sizeof full);
+    }
     return count;
 }

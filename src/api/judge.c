@@ -12,7 +12,9 @@ static onv_status judge(const onv_request *from, const onv_options *options, onv
                         "%llu tensors have no size, so nothing can be said about the budget: "
                         "bind all dimensions",
                         (unsigned long long)analysis->live.unknown);
-    return options->max_batch ? onv_analysis_find_batch(from, options, analysis, err) : ONV_OK;
+    if (options->max_batch) return onv_analysis_find_batch(from, options, analysis, err);
+    if (options->kv_cache == NULL) return ONV_OK;
+    return onv_analysis_find_context(from, options, analysis, err);
 }
 
 static void take(onv_device_fit *device, const onv_analysis *analysis)

@@ -15,6 +15,11 @@ const char *onv_version(void)
     return ONV_VERSION;
 }
 
+unsigned onv_version_number(void)
+{
+    return ONV_VERSION_NUMBER;
+}
+
 const char *onv_runtime_name(size_t index, const char **summary)
 {
     if (index >= onv_n_runtimes) return NULL;
@@ -106,6 +111,11 @@ const char *onv_optimizer_choice(size_t index)
 const char *onv_order_choice(size_t index)
 {
     return onv_order_name(index, NULL);
+}
+
+const char *onv_weight_choice(size_t index)
+{
+    return onv_weight_format_name(index, NULL);
 }
 
 const char *onv_allocator_choice(size_t index)

@@ -16,6 +16,7 @@ onv_status onv_check_runtimes(const char *list, onv_error *err);
 const char *onv_runtime_choice(size_t index);
 const char *onv_optimizer_choice(size_t index);
 const char *onv_order_choice(size_t index);
+const char *onv_weight_choice(size_t index);
 const char *onv_allocator_choice(size_t index);
 
 #endif

@@ -14,15 +14,27 @@
 /* What less than this part of the peak decides is no news. */
 enum { PARTS_OF_NEWS = 100 };
 
-static void warn_of_locals(onv_model *model, const onv_runtime_result *result)
+static bool is_news(uint64_t low, uint64_t high)
 {
-    uint64_t low = result->allocated_peak_bytes, high = result->locals_peak_bytes;
-    if (high <= low || high - low < low / PARTS_OF_NEWS) return;
+    return high > low && high - low >= low / PARTS_OF_NEWS;
+}
+
+/* Tensors may differ where a workspace hides it in what is allocated. */
+static void warn_of_locals(onv_model *model, const onv_runtime_result *result,
+                           const onv_runtime_result *named)
+{
+    uint64_t low = result->tensor_peak_bytes, high = named->tensor_peak_bytes;
+    bool is_hidden = !is_news(result->allocated_peak_bytes, named->allocated_peak_bytes);
+    if (is_hidden && !is_news(low, high)) return;
+    if (!is_hidden) {
+        low = result->allocated_peak_bytes;
+        high = named->allocated_peak_bytes;
+    }
     onv_model_diag(model, ONV_NOTE, "python-locals", NULL,
                    "names in functions of the network's Python code, which the file does not show, "
                    "may hold tensors: eager PyTorch allocates from %" PRIu64 " to %" PRIu64
-                   " bytes at most; --locals counts the upper end",
-                   low, high);
+                   " bytes at most%s; --locals counts the upper end",
+                   low, high, is_hidden ? " for tensors, without workspaces" : "");
 }
 
 /* The fast path of PyTorch's own layers depends on the caller as well. */
@@ -61,7 +73,7 @@ static onv_status find_ends(onv_analysis *analysis, const onv_live *live, onv_ru
     if (!how.lower.locals) {
         ONV_TRY(onv_runtime_compute(result->runtime, &analysis->model, live, &named, &other, err));
         result->locals_peak_bytes = other.allocated_peak_bytes;
-        if (reports) warn_of_locals(&analysis->model, result);
+        if (reports) warn_of_locals(&analysis->model, result, &other);
     }
     if (how.lower.n_inplace > 0) return ONV_OK;
     how.lower.inplace = all;
@@ -129,6 +141,7 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     onv_training_options training = {0};
     ONV_TRY(onv_training_read_options(options, &training, err));
     how.lower = training.train.lower;
+    how.lower.weights = analysis->quantized.format;
     analysis->cuda = how.lower.cuda;
     /* Of inference; training says its own. */
     how.lower.reports = !analysis->eager_reported && options->train == NULL &&
@@ -311,6 +324,37 @@ static onv_status take_alignment(onv_analysis *analysis, const onv_options *opti
     return ONV_OK;
 }
 
+/* Training quantizes what it freezes, and by itself. */
+static onv_status quantize(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    if (options->weights == NULL || options->train != NULL) return ONV_OK;
+    const onv_weight_format *format = onv_weight_format_find(options->weights);
+    if (format == NULL)
+        return onv_fail_choice(err, "format of weights", options->weights, strlen(options->weights),
+                               onv_weight_choice);
+    if (options->onnx_out)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "the file that is written keeps its weights as they are: leave the format "
+                        "of weights (--weights) out");
+    return onv_infer_quantize(&analysis->model, format, &analysis->quantized, err);
+}
+
+static onv_status find_cache(onv_analysis *analysis, const onv_options *options, onv_error *err)
+{
+    onv_kv_cache *cache = &analysis->cache;
+    if (options->kv_cache == NULL) return ONV_OK;
+    if (strcmp(options->kv_cache, "copies") == 0) cache->mode = ONV_KV_COPIES;
+    if (strcmp(options->kv_cache, "shared") == 0) cache->mode = ONV_KV_SHARED;
+    if (cache->mode == ONV_KV_NOT_ASKED)
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "a key-value cache is held as copies or shared, not as '%s'",
+                        options->kv_cache);
+    if (options->train != NULL)
+        return onv_fail(err, ONV_ERR_USAGE, "training has no key-value cache: ask for one of them");
+    ONV_TRY(onv_kv_cache_find(&analysis->model, cache, err));
+    return onv_kv_cache_hold(&analysis->model, cache, err);
+}
+
 static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
                           onv_error *err)
 {
@@ -325,6 +369,8 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
+    if (status == ONV_OK) status = quantize(analysis, options, err);
+    if (status == ONV_OK) status = find_cache(analysis, options, err);
     if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
     /* What asks for memory and goes on without it (layouts of views, expressions) leaves a mark: its
      * figures only look true. */
@@ -341,9 +387,9 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
     onv_status status = from->data != NULL
-                            ? onv_load_memory(from->data, from->bytes, from->path, &options->limits,
+                            ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
                                               &analysis->model, err)
-                            : onv_load(from->path, &options->limits, &analysis->model, err);
+                            : onv_load(from->path, options->limits, &analysis->model, err);
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);

@@ -1,16 +1,14 @@
 /* What can be asked of an analysis: figures, rows, reports. */
-#include <string.h>
-
 #include "api/analysis.h"
+#include "api/sized.h"
 #include "base/heap.h"
 #include "load/limits.h"
 #include "report/report.h"
 
-void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
+void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary, size_t size)
 {
     const onv_live *live = &analysis->live;
     onv_summary full = {
-        .struct_size = sizeof full,
         .nodes = live->timeline.steps.count,
         .parameters = live->weight_elems,
         .trainable = live->trainable_elems,
@@ -26,9 +24,7 @@ void onv_analysis_summary(const onv_analysis *analysis, onv_summary *summary)
         .sized = live->unknown == 0,
         .bounded = live->bounded > 0,
     };
-    size_t size = summary->struct_size < sizeof full ? summary->struct_size : sizeof full;
-    full.struct_size = summary->struct_size;
-    memcpy(summary, &full, size);
+    onv_give(summary, size, &full, sizeof full);
 }
 
 /* --- Tensors: values of the graph, in the order of the file ------------------------------------ */
@@ -49,7 +45,16 @@ static onv_tensor_kind kind_of(const onv_value *value)
     return value->graph.index == 0 && value->is_output ? ONV_TENSOR_OUTPUT : ONV_TENSOR_ACTIVATION;
 }
 
-bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_info *info)
+static void add_lifetime(onv_tensor_info *info, const onv_buffer *interval)
+{
+    info->live = true;
+    info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
+    info->first_step = interval->first;
+    info->last_step = interval->last;
+}
+
+bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_tensor_info *info,
+                             size_t size)
 {
     const onv_model *model = &analysis->model;
     if (index >= model->values.count) return false;
@@ -57,7 +62,7 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
     /* Text is made on request, into the analysis' own arena: one analysis, one thread. */
     onv_arena *arena = model->dims.arena;
     const char *shape = onv_type_shape_text(&model->dims, arena, &value->type);
-    *info = (onv_tensor_info){
+    onv_tensor_info full = {
         .name = value->name,
         .kind = kind_of(value),
         .dtype = onv_dtype_name((onv_dtype)value->type.dtype),
@@ -66,13 +71,8 @@ bool onv_analysis_tensor(const onv_analysis *analysis, size_t index, onv_tensor_
         .bound = value->bound_used,
     };
     uint32_t row = analysis->live.of_value[index];
-    if (row == UINT32_MAX) return true;
-    const onv_buffer *interval = &analysis->live.timeline.buffers.at[row];
-    info->live = true;
-    info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
-    info->first_step = interval->first;
-    info->last_step = interval->last;
-    return true;
+    if (row != UINT32_MAX) add_lifetime(&full, &analysis->live.timeline.buffers.at[row]);
+    return onv_give(info, size, &full, sizeof full);
 }
 
 static const char *external_file(const onv_tensor *tensor)
@@ -102,11 +102,12 @@ size_t onv_analysis_runtime_count(const onv_analysis *analysis)
     return analysis->n_runtimes;
 }
 
-bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtime_info *info)
+bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_runtime_info *info,
+                              size_t size)
 {
     if (index >= analysis->n_runtimes) return false;
     const onv_runtime_result *r = &analysis->runtimes[index];
-    *info = (onv_runtime_info){
+    onv_runtime_info full = {
         .name = r->runtime->name,
         .summary = r->runtime->summary,
         .weight_bytes = r->weight_bytes,
@@ -119,56 +120,57 @@ bool onv_analysis_runtime(const onv_analysis *analysis, size_t index, onv_runtim
         .total_high = r->total_bytes.high,
         .out_of_memory = r->out_of_memory,
     };
-    return true;
+    return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info)
+bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info, size_t size)
 {
     const onv_training *t = &analysis->training;
     if (t->optimizer == NULL) return false;
-    *info = (onv_training_info){.optimizer = t->optimizer->name,
-                                .loss = t->loss,
-                                .parameter_bytes = t->figures.parameter_bytes,
-                                .gradient_bytes = t->figures.gradient_bytes,
-                                .optimizer_bytes = t->figures.optimizer_bytes,
-                                .saved_activation_bytes = t->figures.saved_activation_bytes,
-                                .peak_bytes = t->figures.peak_bytes,
-                                .allocated_peak_bytes = t->figures.allocated_peak_bytes,
-                                .reserved_peak_bytes = t->figures.reserved_peak_bytes};
-    return true;
+    onv_training_info full = {.optimizer = t->optimizer->name,
+                              .loss = t->loss,
+                              .parameter_bytes = t->figures.parameter_bytes,
+                              .gradient_bytes = t->figures.gradient_bytes,
+                              .optimizer_bytes = t->figures.optimizer_bytes,
+                              .saved_activation_bytes = t->figures.saved_activation_bytes,
+                              .peak_bytes = t->figures.peak_bytes,
+                              .allocated_peak_bytes = t->figures.allocated_peak_bytes,
+                              .reserved_peak_bytes = t->figures.reserved_peak_bytes};
+    return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index, onv_checkpoint_info *info)
+bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
+                                 onv_checkpoint_info *info, size_t size)
 {
     const onv_training *t = &analysis->training;
     if (index >= t->n_plans) return false;
     const onv_training_plan *plan = &t->plans[index];
-    *info = (onv_checkpoint_info){.name = plan->name,
-                                  .peak_bytes = plan->figures.peak_bytes,
-                                  .saved_activation_bytes = plan->figures.saved_activation_bytes,
-                                  .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
-                                  .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
-                                  .recompute_macs = plan->recomputed_macs,
-                                  .pass_macs = plan->pass_macs,
-                                  .offloaded_bytes = plan->figures.offloaded_bytes,
-                                  .returned_bytes = plan->figures.returned_bytes,
-                                  .host_bytes = plan->figures.pinned_bytes,
-                                  .segments = plan->n_segments,
-                                  .chosen = index == t->chosen};
-    return true;
+    onv_checkpoint_info full = {.name = plan->name,
+                                .peak_bytes = plan->figures.peak_bytes,
+                                .saved_activation_bytes = plan->figures.saved_activation_bytes,
+                                .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
+                                .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
+                                .recompute_macs = plan->recomputed_macs,
+                                .pass_macs = plan->pass_macs,
+                                .segments = plan->n_segments,
+                                .chosen = index == t->chosen,
+                                .offloaded_bytes = plan->figures.offloaded_bytes,
+                                .returned_bytes = plan->figures.returned_bytes,
+                                .host_bytes = plan->figures.pinned_bytes};
+    return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info)
+bool onv_analysis_compiled_get(const onv_analysis *analysis, onv_compiled_info *info, size_t size)
 {
     const onv_compiled *c = analysis->training.compiled;
     if (c == NULL) return false;
-    *info = (onv_compiled_info){.budget = c->budget,
-                                .saved_activation_bytes = c->saved_activation_bytes,
-                                .peak_bytes = c->peak_bytes,
-                                .recompute_macs = c->recomputed_macs,
-                                .pass_macs = c->pass_macs,
-                                .saved = c->n_saved};
-    return true;
+    onv_compiled_info full = {.budget = c->budget,
+                              .saved_activation_bytes = c->saved_activation_bytes,
+                              .peak_bytes = c->peak_bytes,
+                              .recompute_macs = c->recomputed_macs,
+                              .pass_macs = c->pass_macs,
+                              .saved = c->n_saved};
+    return onv_give(info, size, &full, sizeof full);
 }
 
 static onv_fit_info fit_info(const onv_fit *fit)
@@ -179,11 +181,11 @@ static onv_fit_info fit_info(const onv_fit *fit)
                           .max_batch = fit->has_max_batch ? fit->max_batch : 0};
 }
 
-bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size)
 {
     if (analysis->fit.budget_bytes == 0) return false;
-    *info = fit_info(&analysis->fit);
-    return true;
+    onv_fit_info full = fit_info(&analysis->fit);
+    return onv_give(info, size, &full, sizeof full);
 }
 
 size_t onv_analysis_growth_count(const onv_analysis *analysis)
@@ -191,12 +193,13 @@ size_t onv_analysis_growth_count(const onv_analysis *analysis)
     return analysis->gate.n_rows;
 }
 
-bool onv_analysis_growth(const onv_analysis *analysis, size_t index, onv_growth_info *info)
+bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_growth_info *info,
+                             size_t size)
 {
     if (index >= analysis->gate.n_rows) return false;
     const onv_gate_row *row = &analysis->gate.rows[index];
-    *info = (onv_growth_info){row->what, row->before, row->after, row->exceeds};
-    return true;
+    onv_growth_info full = {row->what, row->before, row->after, row->exceeds};
+    return onv_give(info, size, &full, sizeof full);
 }
 
 size_t onv_analysis_device_count(const onv_analysis *analysis)
@@ -204,21 +207,22 @@ size_t onv_analysis_device_count(const onv_analysis *analysis)
     return analysis->n_devices;
 }
 
-bool onv_analysis_device(const onv_analysis *analysis, size_t index, const char **name,
-                         onv_fit_info *info)
+bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
+                             onv_fit_info *info, size_t size)
 {
     if (index >= analysis->n_devices) return false;
     if (name != NULL) *name = analysis->devices[index].name;
-    *info = fit_info(&analysis->devices[index].fit);
-    return true;
+    onv_fit_info full = fit_info(&analysis->devices[index].fit);
+    return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
+bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info, size_t size)
 {
     const onv_replays *r = &analysis->replays;
     if (r->kind == NULL) return false;
-    onv_replays_info(r, info);
-    return true;
+    onv_replay_info full;
+    onv_replays_info(r, &full);
+    return onv_give(info, size, &full, sizeof full);
 }
 
 /* --- Diagnostics ------------------------------------------------------------------------------- */
@@ -228,17 +232,18 @@ size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
     return analysis->model.diags.count;
 }
 
-bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index, onv_diagnostic *diagnostic)
+bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
+                                 onv_diagnostic *diagnostic, size_t size)
 {
     if (index >= analysis->model.diags.count) return false;
     const onv_diag *diag = &analysis->model.diags.at[index];
-    *diagnostic = (onv_diagnostic){
+    onv_diagnostic full = {
         .severity = diag->severity == ONV_WARNING ? "warning" : "note",
         .code = diag->code,
         .node = diag->node != NULL ? diag->node : "",
         .message = diag->message,
     };
-    return true;
+    return onv_give(diagnostic, size, &full, sizeof full);
 }
 
 /* --- Reports ----------------------------------------------------------------------------------- */
@@ -264,6 +269,9 @@ static onv_view view_of(const onv_analysis *analysis)
         .training = &analysis->training,
         .trained = &analysis->trained,
         .levers = &analysis->levers,
+        .savings = &analysis->savings,
+        .quantized = &analysis->quantized,
+        .cache = &analysis->cache,
         .fit = &analysis->fit,
         .gate = &analysis->gate,
         .devices = analysis->devices,
@@ -273,6 +281,11 @@ static onv_view view_of(const onv_analysis *analysis)
         .requests = &analysis->requests,
         .replays = &analysis->replays,
     };
+}
+
+void onv_report_options_init(onv_report_options *options, size_t size)
+{
+    onv_start(options, size);
 }
 
 static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
@@ -310,12 +323,7 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
 {
     if (error != NULL) *error = (onv_error){0};
     onv_report_options complete = onv_report_options_default();
-    if (options != NULL) {
-        size_t size =
-            options->struct_size < sizeof complete ? options->struct_size : sizeof complete;
-        memcpy(&complete, options, size);
-        complete.struct_size = sizeof complete;
-    }
+    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
     onv_heap_budget heap = most_left(analyses, count);
     onv_heap_budget *before = count > 0 ? onv_heap_enter(&heap) : NULL;
     onv_status status = report(analyses, count, format, &complete, write, context, error);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/requests_csv.h"
+#include "api/sized.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -236,11 +237,9 @@ static onv_status find_shared(onv_analysis *const *analyses, const unsigned *ins
     return status;
 }
 
-onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances, size_t count,
-                        onv_together_info *info, onv_error *err)
+static onv_status add_up(onv_analysis *const *analyses, const unsigned *instances, size_t count,
+                         onv_together_info *info, onv_error *err)
 {
-    if (err != NULL) *err = (onv_error){0};
-    *info = (onv_together_info){0};
     for (size_t i = 0; i < count; i++) {
         const onv_runtime_result *r = session_of(analyses[i]);
         if (r == NULL)
@@ -268,6 +267,16 @@ onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances
                 onv_u64_add(info->total_high, info->context_high, &info->total_high);
     if (status == ONV_OK && !fits)
         return onv_fail(err, ONV_ERR_OVERFLOW, "the sum does not fit 64 bits");
+    return status;
+}
+
+onv_status onv_together_get(onv_analysis *const *analyses, const unsigned *instances, size_t count,
+                            onv_together_info *info, size_t size, onv_error *err)
+{
+    if (err != NULL) *err = (onv_error){0};
+    onv_together_info full = {0};
+    onv_status status = add_up(analyses, instances, count, &full, err);
+    onv_give(info, size, &full, sizeof full);
     return status;
 }
 

@@ -3,22 +3,24 @@
 
 #include "alloc/trace_csv.h"
 #include "api/names.h"
+#include "api/sized.h"
 #include "plan/plan_csv.h"
 
-onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort, uint64_t alignment,
-                         onv_write_fn write, void *context, onv_plan_info *info, onv_error *error)
+onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
+                             uint64_t alignment, onv_write_fn write, void *context,
+                             onv_plan_info *info, size_t size, onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
     onv_plan_options options = {.capacity = capacity, .effort = effort, .alignment = alignment};
     onv_plan plan = {0};
     ONV_TRY(onv_plan_csv_run(path, &options, write, context, &plan, error));
-    if (info != NULL)
-        *info = (onv_plan_info){.height = plan.height,
-                                .lower_bound = plan.lower_bound,
-                                .optimal = plan.optimal,
-                                .fits = plan.fits,
-                                .nodes = plan.nodes,
-                                .strategy = plan.strategy};
+    onv_plan_info full = {.height = plan.height,
+                          .lower_bound = plan.lower_bound,
+                          .optimal = plan.optimal,
+                          .fits = plan.fits,
+                          .nodes = plan.nodes,
+                          .strategy = plan.strategy};
+    if (info != NULL) onv_give(info, size, &full, sizeof full);
     return ONV_OK;
 }
 
@@ -79,11 +81,9 @@ onv_status onv_simulate_file(const char *path, const char *runtimes,
                              const onv_simulate_options *given, onv_write_fn write, void *context,
                              onv_error *error)
 {
-    onv_simulate_options options = {0};
+    onv_simulate_options options = {.struct_size = sizeof options};
     if (error != NULL) *error = (onv_error){0};
-    if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    if (given != NULL) onv_take(&options, sizeof options, given, given->struct_size);
     if (options.header && !options.summary &&
         (!write(context, onv_alloc_csv_header, strlen(onv_alloc_csv_header)) ||
          (strchr(onv_alloc_csv_header, '\n') == NULL && !write(context, "\n", 1))))

@@ -5,7 +5,7 @@
 
 onv_watch onv_watch_start(const onv_options *options)
 {
-    onv_watch w = {.seconds = onv_limits_resolve(&options->limits).seconds, .options = options};
+    onv_watch w = {.seconds = onv_limits_resolve(options->limits).seconds, .options = options};
     clock_gettime(CLOCK_MONOTONIC, &w.start);
     return w;
 }

@@ -5,10 +5,10 @@
 #include "cli/values.h"
 
 /* Limits that were not given become small. */
-static void distrust(onv_options *options)
+static void distrust(onv_cli *cli)
 {
-    onv_limits *limits = &options->limits;
-    options->no_external_data = true;
+    onv_limits *limits = &cli->limits;
+    cli->analysis.no_external_data = true;
     if (limits->nodes == 0) limits->nodes = 64 << 10;
     if (limits->values == 0) limits->values = 1 << 20;
     if (limits->node_runs == 0) limits->node_runs = 64 << 10;
@@ -67,7 +67,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
                         : cli->analysis.master_weights  ? "--master-weights"
                         : cli->analysis.offload != NULL ? "--offload"
                         : cli->analysis.ema             ? "--ema"
-                        : cli->analysis.weights != NULL ? "--weights"
                                                         : NULL;
     if (needs != NULL && cli->analysis.train == NULL)
         return onv_cli_reject("%s: these are for --train", needs);
@@ -82,6 +81,10 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--checkpoint needs --train");
     if (cli->analysis.compile && cli->analysis.train == NULL)
         return onv_cli_reject("--compile needs --train");
+    if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
+        return onv_cli_reject("--kv-cache is of inference; leave --train or --kv-cache out");
+    if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)
+        return onv_cli_reject("--onnx-out keeps the weights of the file; leave --weights out");
     if (cli->untrusted && cli->analysis.replay != NULL)
         return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
     if (cli->together && cli->analysis.replay != NULL)
@@ -90,7 +93,7 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
         return onv_cli_reject("--onnx-out writes one model; give one, not %zu", cli->n_models);
     if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
         return onv_cli_reject("--onnx-out keeps the types of the file; leave --precision out");
-    if (cli->untrusted) distrust(&cli->analysis);
+    if (cli->untrusted) distrust(cli);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
@@ -103,5 +106,6 @@ onv_cli_verdict onv_cli_check(onv_cli *cli)
     onv_cli_verdict verdict =
         on_stdout == 0 ? onv_cli_add_output(cli, cli->format, NULL) : ONV_CLI_RUN;
     cli->analysis.example = shows_examples(cli);
+    cli->analysis.savings = cli->analysis.example && !cli->is_diff;
     return verdict;
 }

@@ -51,13 +51,13 @@ static bool limit(int resource, uint64_t value)
 static bool limit_resources(const onv_cli *cli)
 {
     enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10 };
-    uint64_t space = 2 * cli->analysis.limits.arena_bytes + PROGRAM_BYTES;
+    uint64_t space = 2 * cli->limits.arena_bytes + PROGRAM_BYTES;
     for (size_t i = 0; i < cli->n_models; i++) {
         struct stat info;
         if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))
             space += (uint64_t)info.st_size; /* mapped */
     }
-    uint64_t seconds = 2 * cli->analysis.limits.seconds * cli->n_models + SPARE_SECONDS;
+    uint64_t seconds = 2 * cli->limits.seconds * cli->n_models + SPARE_SECONDS;
     return limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, FILES) && limit(RLIMIT_AS, space) &&
            limit(RLIMIT_CPU, seconds);
 }

@@ -110,7 +110,7 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
 static void compare_with(const onv_analysis *analysis, const char *name, onv_figure *figures,
                          onv_baseline *baseline)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary;
     onv_runtime_info runtime;
     onv_analysis_summary(analysis, &summary);
     size_t n = 0;

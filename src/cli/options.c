@@ -76,6 +76,7 @@ enum {
     OPT_PYTORCH,
     OPT_ONNX_OUT,
     OPT_ALIGN,
+    OPT_KV_CACHE,
 };
 
 typedef struct option_row {
@@ -149,7 +150,10 @@ static const option_row rows[] = {
      "optimizer: its state and step are on the host; gradients: they go there too"},
     {OPT_EMA, "ema", no_argument, NULL, "a moving average of the parameters, on the device"},
     {OPT_WEIGHTS, "weights", required_argument, "FORMAT",
-     "frozen linear layers in fewer bits; see below"},
+     "linear layers in fewer bits, with --train those that are frozen; see below"},
+    {OPT_KV_CACHE, "kv-cache", required_argument, "HOW",
+     "the key-value cache, as copies or shared (one buffer a layer); with --budget the longest "
+     "context"},
     {OPT_AS_EXPORTED, "as-exported", no_argument, NULL,
      "run the exporter's operators, not those that it decomposed"},
     {OPT_FOLDED_NORMS, "folded-norms", no_argument, NULL,
@@ -342,6 +346,7 @@ static onv_cli_verdict apply(onv_cli *cli, int code, const char *arg)
         return onv_cli_reject("--pool takes a size like 2GiB, not '%s'", arg);
     case OPT_EMA: cli->analysis.ema = true; return ONV_CLI_RUN;
     case OPT_WEIGHTS: cli->analysis.weights = arg; return ONV_CLI_RUN;
+    case OPT_KV_CACHE: return onv_cli_set_kv_cache(cli, arg);
     case OPT_AS_EXPORTED: cli->analysis.as_exported = true; return ONV_CLI_RUN;
     case OPT_FOLDED_NORMS: cli->analysis.folded_norms = true; return ONV_CLI_RUN;
     case OPT_GRAPH_MODULE: cli->analysis.graph_module = true; return ONV_CLI_RUN;
@@ -481,6 +486,8 @@ onv_cli_verdict onv_cli_parse(onv_cli *cli, int argc, char **argv)
 {
     *cli = (onv_cli){0};
     cli->analysis = onv_options_default();
+    cli->limits = onv_limits_default();
+    cli->analysis.limits = &cli->limits;
     cli->report = onv_report_options_default();
     /* No list is longer than the command line. */
     size_t most = (size_t)argc + 1;

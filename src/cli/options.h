@@ -18,7 +18,8 @@ typedef struct onv_cli_output {
 enum { ONV_CLI_MAX_OUTPUTS = 8, ONV_CLI_MAX_BUDGETS = 32 };
 
 typedef struct onv_cli {
-    onv_options analysis; /* its arrays are owned by this struct */
+    onv_options analysis; /* its arrays are owned by this struct, */
+    onv_limits limits;    /* and its limits are these */
     onv_report_options report;
     onv_cli_color color;
     onv_cli_output outputs[ONV_CLI_MAX_OUTPUTS];

@@ -265,7 +265,7 @@ onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
     uint64_t limit = 0;
     char *name = split(text, &value);
     bool good = name != NULL && onv_cli_parse_size(value, &limit) && limit > 0 &&
-                onv_limits_set(&cli->analysis.limits, name, limit);
+                onv_limits_set(&cli->limits, name, limit);
     free(name);
     if (!good)
         return onv_cli_reject("--limit takes NAME=N with a name that --help lists, not '%s'", text);
@@ -368,6 +368,14 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
         return onv_cli_reject("--attention-dropout takes a probability from 0 to below 1, not '%s'",
                               text);
     cli->analysis.attention_dropout = value;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text)
+{
+    if (strcmp(text, "copies") != 0 && strcmp(text, "shared") != 0)
+        return onv_cli_reject("--kv-cache takes copies or shared, not '%s'", text);
+    cli->analysis.kv_cache = text;
     return ONV_CLI_RUN;
 }
 

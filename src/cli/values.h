@@ -35,6 +35,7 @@ onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text);
 /* NULL: no budget. */
+onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text);
 onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text);
 
 /* For options that share a kind of value; which one is for the message. */

@@ -15,6 +15,7 @@
 
 #include "graph/liveness.h"
 #include "ir/model.h"
+#include "ir/weight_format.h"
 #include "kernels/device.h"
 #include "timeline/timeline.h"
 
@@ -172,6 +173,7 @@ typedef enum onv_attention_kernel {
 
 typedef struct onv_lower_options {
     bool inference;       /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    const onv_weight_format *weights; /* inference: of linear layers; NULL: as they are */
     onv_loss loss;        /* of outputs that `losses` does not name */
     uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
     const char *losses;   /* "OUTPUT=NAME,...", or NULL */

@@ -279,9 +279,15 @@ uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int6
 
 uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x)
 {
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    return onv_tensor_is_contiguous(&t) ? x : onv_emit_clone(l, x);
+}
+
+uint32_t onv_emit_clone(onv_lowering *l, uint32_t x)
+{
     if (x == ONV_NO_TENSOR || l->status != ONV_OK) return x;
     onv_eager_tensor t = onv_tensor_at(l, x);
-    return onv_tensor_is_contiguous(&t) ? x : emit_copy(l, "contiguous", x, t.rank, t.dims);
+    return emit_copy(l, "contiguous", x, t.rank, t.dims);
 }
 
 uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims)

@@ -59,10 +59,12 @@ static void produce(onv_simulation *s, uint32_t index, bool again)
     if (onv_sim_is_permanent(s, index) || s->row_of[index] != ONV_NO_ROW) return;
     s->row_of[index] = onv_sim_alloc(s, storage->bytes, ONV_BUFFER_ACTIVATION, storage->label);
     s->made_row[index] = s->row_of[index];
-    if (!again && s->held_until != NULL && s->held_until[index] > 0) {
-        s->held_row[index] = s->row_of[index];
-        if (!s->options->notes_holds) onv_sim_hold(s, s->row_of[index]);
+    if (!again && s->held.until != NULL && s->held.until[index] > 0) {
+        s->held.row[index] = s->row_of[index];
+        onv_sim_hold(s, s->row_of[index]);
     }
+    if (!again && s->noted.until != NULL && s->noted.until[index] > 0)
+        s->noted.row[index] = s->row_of[index];
     if (!storage->is_output || again) return;
     if (s->eager->loss == ONV_NO_TENSOR || onv_sim_storage(s, s->eager->loss) == index)
         drop_lingering(s);
@@ -184,16 +186,17 @@ static void note_hold(onv_simulation *s, uint32_t row)
     if (!onv_vec_push(&s->program->holds, hold)) s->failed = true;
 }
 
-/* Calls that return after operation `op` let go what they held. */
+/* Calls that return after operation `op`, and names that end with it, let go what they held. */
 static void end_holds(onv_simulation *s, uint32_t op)
 {
-    uint32_t next = s->held_until != NULL ? s->first_held[op] : 0;
-    for (; next > 0; next = s->next_held[next - 1]) {
-        if (s->options->notes_holds)
-            note_hold(s, s->held_row[next - 1]);
-        else
-            onv_sim_release(s, s->held_row[next - 1]);
-        s->held_row[next - 1] = ONV_NO_ROW;
+    onv_holds *held = &s->held, *noted = &s->noted;
+    for (uint32_t i = held->until != NULL ? held->first[op] : 0; i > 0; i = held->next[i - 1]) {
+        onv_sim_release(s, held->row[i - 1]);
+        held->row[i - 1] = ONV_NO_ROW;
+    }
+    for (uint32_t i = noted->until != NULL ? noted->first[op] : 0; i > 0; i = noted->next[i - 1]) {
+        note_hold(s, noted->row[i - 1]);
+        noted->row[i - 1] = ONV_NO_ROW;
     }
 }
 
@@ -211,11 +214,10 @@ static void hold_loop_input(onv_simulation *s, uint32_t op)
     s->loop_row = ONV_NO_ROW;
 }
 
-/* The forward pass returns: nothing holds what leads to no loss and no output. */
-static void drop_unreached(onv_simulation *s)
+/* No tensor is left to which operations lead that lead to no loss and no output: nothing holds them. */
+static void drop_unreached(onv_simulation *s, uint32_t op)
 {
-    for (uint32_t i = 0; i < s->eager->first_loss_op; i++)
-        if (s->eager->ops.at[i].life == ONV_LIFE_FORWARD) onv_sim_forget(s, i);
+    for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1]) onv_sim_forget(s, i - 1);
 }
 
 /* Of the frames whose last operation this is, the outermost one holds what they begin from. */
@@ -238,7 +240,6 @@ void onv_sim_forward(onv_simulation *s)
     onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
-        if (i == s->eager->first_loss_op) drop_unreached(s);
         for (; next < s->n_frames && s->frames[next].first_op == i; next++)
             if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
@@ -246,10 +247,10 @@ void onv_sim_forward(onv_simulation *s)
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
         leave_frames(s, i);
         end_holds(s, i);
+        drop_unreached(s, i);
         hold_loop_input(s, i);
         onv_shard_after(s, i);
     }
-    if (s->eager->first_loss_op == s->eager->ops.count) drop_unreached(s);
     for (uint32_t i = 0; i < s->eager->storages.count && !s->failed; i++) {
         if (!s->eager->storages.at[i].is_cached) continue;
         onv_sim_release(s, s->row_of[i]);

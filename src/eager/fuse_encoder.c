@@ -8,18 +8,48 @@
 
 #define LAYER_CLASS "torch.nn.modules.transformer.TransformerEncoderLayer"
 
-/* Up to where `calls` names the layer; 0: there is none. Both lists are written alike. */
-static size_t layer_path(const onv_node *node)
+/* The path of a module, by notes or, in exports of the older exporter, by a node's name. */
+typedef struct place {
+    const char *path;
+    size_t length; /* 0: no layer is told */
+    bool is_named;
+} place;
+
+/* Up to where `calls` names the layer. Both lists are written alike. */
+static place place_noted(const onv_node *node)
 {
     const char *at = node->calls, *classes = node->call_classes;
-    if (at == NULL || classes == NULL) return 0;
     const char *found = strstr(classes, LAYER_CLASS);
-    if (found == NULL) return 0;
+    if (found == NULL) return (place){0};
     uint32_t quotes = 0;
     for (const char *c = classes; c < found; c++) quotes += *c == '\'';
     for (uint32_t n = 0; *at != '\0'; at++)
         if (*at == '\'' && n++ == quotes) break;
-    return *at != '\0' ? (size_t)(at - node->calls) : 0;
+    return (place){node->calls, *at != '\0' ? (size_t)(at - node->calls) : 0, false};
+}
+
+/* "/encoder/layers.0/self_attn/MatMul": the first node of a layer is one of its attention or its first norm. */
+static place place_named(const onv_node *node)
+{
+    static const char *const members[] = {"/self_attn/", "/norm1/"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        const char *found = node->name[0] == '/' ? strstr(node->name, members[i]) : NULL;
+        if (found != NULL) return (place){node->name, (size_t)(found - node->name) + 1, true};
+    }
+    return (place){0};
+}
+
+static place place_of(const onv_node *node)
+{
+    bool is_noted = node->calls != NULL && node->calls[0] != '\0' && node->call_classes != NULL;
+    return is_noted ? place_noted(node) : place_named(node);
+}
+
+static bool is_at(const place *at, const onv_node *node)
+{
+    if (at->is_named) return strncmp(node->name, at->path, at->length) == 0;
+    place other = place_of(node);
+    return other.length == at->length && strncmp(other.path, at->path, at->length) == 0;
 }
 
 /* What the layer is put together from, as its nodes are found. */
@@ -32,11 +62,20 @@ typedef struct parts {
     bool has_relu, has_gelu, has_batch_first;
 } parts;
 
+/* The older exporter writes equal weights once, and the others as Identity of these. */
+static bool is_held(const onv_finder *s, const onv_value *value)
+{
+    const onv_node *from = onv_is_node(value->producer) ? onv_find_node(s, value->producer) : NULL;
+    if (from != NULL && onv_find_is_op(from, "Identity") && onv_is_value(from->inputs[0]))
+        value = onv_model_value(s->model, from->inputs[0]);
+    return onv_value_is_weight(value);
+}
+
 static bool is_weight(const onv_finder *s, onv_value_id id, uint32_t rank)
 {
     if (!onv_is_value(id)) return false;
     const onv_value *value = onv_model_value(s->model, id);
-    return onv_value_is_weight(value) && (uint32_t)value->type.rank == rank;
+    return is_held(s, value) && (uint32_t)value->type.rank == rank;
 }
 
 static void add_product(const onv_finder *s, parts *p, const onv_node *node)
@@ -89,7 +128,7 @@ static void count_borders(const onv_finder *s, parts *p)
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = onv_model_value(s->model, node->inputs[k]);
             bool is_made = onv_is_node(value->producer) && is_inside(p, value->producer);
-            if (is_made || onv_value_is_weight(value)) continue;
+            if (is_made || is_held(s, value)) continue;
             if (p->n_sources > 0 && p->src.index == node->inputs[k].index) continue;
             p->src = node->inputs[k];
             p->n_sources++;
@@ -145,22 +184,33 @@ static bool is_fast(const onv_finder *s, parts *p)
            has_shapes(s, &p->layer, src->dims[2].raw);
 }
 
+/* Names of modules may be anyone's; the bias of all three projections is that of nn.MultiheadAttention. */
+static bool is_told(const onv_finder *s, const place *at, const parts *p)
+{
+    static const char bias[] = "self_attn.in_proj_bias";
+    onv_value_id id = p->layer.products[0].bias;
+    if (!at->is_named) return true;
+    const char *name = onv_is_value(id) ? onv_model_value(s->model, id)->name : "";
+    size_t length = strlen(name);
+    return length >= sizeof bias - 1 && strcmp(name + length - (sizeof bias - 1), bias) == 0;
+}
+
 void onv_find_encoder_layer(onv_finder *s, const onv_node *first)
 {
-    size_t length = layer_path(first);
+    place at = place_of(first);
     parts p = {.src = ONV_NO_VALUE};
-    if (length == 0) return;
+    if (at.length == 0) return;
     /* Its nodes stand together. */
     for (size_t i = (size_t)(first - s->model->nodes.at); i < s->model->nodes.count; i++) {
         const onv_node *node = &s->model->nodes.at[i];
         if (strcmp(node->op_type, "Constant") == 0) continue;
-        if (layer_path(node) != length || strncmp(node->calls, first->calls, length) != 0) break;
+        if (!is_at(&at, node)) break;
         if (node->graph.index != 0 || !onv_find_take(s, &p.g, node)) return;
         add_node(s, &p, node);
     }
     if (p.g.count == 0) return;
     count_borders(s, &p);
-    if (!is_fast(s, &p)) return;
+    if (!is_fast(s, &p) || !is_told(s, &at, &p)) return;
     onv_encoder_layer *layer = ONV_ARENA_ARRAY(&s->model->arena, onv_encoder_layer, 1);
     if (layer == NULL) {
         s->failed = true;

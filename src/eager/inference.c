@@ -74,6 +74,8 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     ONV_TRY(onv_sim_prepare(s, err));
     ONV_TRY(find_holders(s, how, &held, err));
     keep_results(s);
+    if (s->options->weights != NULL)
+        ONV_TRY(onv_weight_find(s->eager, &s->arena, &s->quantized_rows, err));
     onv_sim_place_permanent(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
     size_t n_regions = s->eager->regions.count;
@@ -101,7 +103,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
 onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                                const onv_lower_options *how, onv_timeline *timeline, onv_error *err)
 {
-    static const onv_train_options options = {0};
+    const onv_train_options options = {.weights = how->weights};
     onv_train_program program = {0};
     onv_simulation s = {.model = model,
                         .eager = eager,

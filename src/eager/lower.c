@@ -197,6 +197,31 @@ static void mark_readers(onv_lowering *l)
     }
 }
 
+/* A reshape copies what it has to by itself. */
+static bool reads_clone(const onv_node *node, uint32_t k)
+{
+    return k < 32 && (node->clones & ONV_BIT(k)) != 0 && strstr(node->aten_op, "view") == NULL;
+}
+
+/* Values of which readers have clones. Those in subgraphs have none. */
+static void mark_clones(onv_lowering *l)
+{
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k]) && reads_clone(node, k))
+                l->cloned_for[node->inputs[k].index] = ONV_CLONED_FOR_ALL;
+    }
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++) {
+            if (!onv_is_value(node->inputs[k]) || reads_clone(node, k)) continue;
+            uint8_t *cloned = &l->cloned_for[node->inputs[k].index];
+            if (*cloned == ONV_CLONED_FOR_ALL) *cloned = ONV_CLONED_FOR_SOME;
+        }
+    }
+}
+
 static void lower_inputs(onv_lowering *l)
 {
     const onv_graph *graph = &l->model->graphs.at[0];
@@ -376,9 +401,10 @@ static const onv_node *find_fast_path(const onv_model *model)
 static void report_inference(onv_lowering *l)
 {
     const onv_eager *e = l->eager;
+    onv_signature_report(l);
     const onv_node *fast = find_fast_path(l->model);
     if (l->fusions.n_fast_layers > 0)
-        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast->name,
+        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
                        "%u layers of nn.TransformerEncoder are counted as PyTorch runs them in "
                        "inference, by one call each (the fast path); --no-fast-path counts the "
                        "operations of the export",
@@ -507,10 +533,14 @@ static onv_status prepare(onv_lowering *l)
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
+    l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->one_reader == NULL ||
-        l->is_statistic == NULL || l->pad_of == NULL)
+        l->is_statistic == NULL || l->pad_of == NULL || l->cloned_for == NULL ||
+        l->clone_of == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
+    mark_clones(l);
     return onv_weights_prepare(l);
 }
 

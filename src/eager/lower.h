@@ -119,9 +119,11 @@ typedef struct onv_lowering {
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
     uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
-    const char *table;                /* one of them */
-    uint32_t *pad_of;                 /* by value: 1 + the node that pads it, 0: none */
-    uint32_t unreached;               /* trained parameters that no gradient reaches */
+    const char *table;   /* one of them */
+    uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
+    uint8_t *cloned_for; /* by value: onv_cloned_for */
+    uint32_t *clone_of;  /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
+    uint32_t unreached;  /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
@@ -133,6 +135,13 @@ typedef struct onv_lowering {
     onv_status status;
     onv_error *err;
 } onv_lowering;
+
+/* Readers of which PyTorch's calls had a clone, of contiguous(), say. */
+typedef enum onv_cloned_for {
+    ONV_CLONED_FOR_NONE,
+    ONV_CLONED_FOR_SOME,
+    ONV_CLONED_FOR_ALL,
+} onv_cloned_for;
 
 /* Room for a shape on the stack. */
 typedef struct onv_shape {
@@ -174,6 +183,7 @@ uint32_t onv_emit_view(onv_lowering *l, const char *name, uint32_t x, uint32_t r
                        const int64_t *dims, const int64_t *strides, onv_grad grad);
 uint32_t onv_emit_reshape(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_contiguous(onv_lowering *l, uint32_t x);
+uint32_t onv_emit_clone(onv_lowering *l, uint32_t x); /* in any case */
 uint32_t onv_emit_expand(onv_lowering *l, uint32_t x, uint32_t rank, const int64_t *dims);
 uint32_t onv_emit_cast(onv_lowering *l, uint32_t x, uint8_t dtype);
 

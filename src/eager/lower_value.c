@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "eager/lower.h"
 #include "load/load.h"
+#include "ops/op.h"
 
 /* --- Values ------------------------------------------------------------------------------------ */
 
@@ -251,14 +252,33 @@ void onv_lower_weight(onv_lowering *l, onv_value_id id)
 
 /* --- What rules ask about their node ----------------------------------------------------------- */
 
+/* What contiguous() gives for some of the readers; made for the first of them. That there was one says that
+ * channels were last, which is not followed through convolutions; without training dropout has such notes, too. */
+static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    uint32_t *made = &l->clone_of[id.index];
+    bool is_image = onv_tensor_at(l, tensor).rank == 4 && !l->options->inference;
+    if (*made == 0)
+        *made = (is_image ? onv_emit_clone(l, tensor) : onv_emit_contiguous(l, tensor)) + 1;
+    return *made - 1;
+}
+
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 {
-    return k < node->n_inputs ? read_value(l, node->inputs[k], node, k) : ONV_NO_TENSOR;
+    if (k >= node->n_inputs) return ONV_NO_TENSOR;
+    onv_value_id id = node->inputs[k];
+    uint32_t tensor = read_value(l, id, node, k);
+    bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
+                    strstr(node->aten_op, "view") == NULL &&
+                    l->cloned_for[id.index] == ONV_CLONED_FOR_SOME;
+    return is_clone && tensor != ONV_NO_TENSOR ? clone_of(l, id, tensor) : tensor;
 }
 
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
 {
-    if (k < node->n_outputs) onv_value_set(l, node->outputs[k], tensor);
+    if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
+    bool is_cloned = l->cloned_for[node->outputs[k].index] == ONV_CLONED_FOR_ALL;
+    onv_value_set(l, node->outputs[k], is_cloned ? onv_emit_contiguous(l, tensor) : tensor);
 }
 
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node)

@@ -184,6 +184,27 @@ static bool binds(const statement *s, words wanted)
     return false;
 }
 
+static bool is_untold(const statement *s)
+{
+    return s->targets.length > 0 && s->targets.at[0] == ONV_STATEMENT_UNTOLD;
+}
+
+/* A line that goes on with the expression of the one before. */
+static bool goes_on(const naming *n, uint32_t index)
+{
+    return index != NO_STATEMENT && is_untold(&n->at.at[index]) &&
+           n->at.at[index].targets.length == 1;
+}
+
+/* The name that the whole expression has, as a rule; empty: unknown. */
+static words name_of_lines(const naming *n, const statement *s)
+{
+    while (goes_on(n, s->before)) s = &n->at.at[s->before];
+    if (s->before == NO_STATEMENT || !is_untold(&n->at.at[s->before])) return (words){0};
+    words head = n->at.at[s->before].targets;
+    return (words){head.at + 1, head.length - 1};
+}
+
 /* The last operation before the name that gets the statement's next result goes or is bound again; 0: it
  * gets none. Of more results than names the last one has the rest, a list of them. */
 static uint32_t bound_until(naming *n, statement *s)
@@ -191,8 +212,9 @@ static uint32_t bound_until(naming *n, statement *s)
     words list = s->targets, name = {0}, at;
     for (uint32_t k = 0; k <= s->n_bound && next_target(&list, &at); k++) name = at;
     s->n_bound++;
-    if (name.length == 0) return 0;
+    if (name.length == 0 || (is_untold(s) && (name.length > 1 || goes_on(n, s->next)))) return 0;
     bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
+    if (is_untold(s)) name = name_of_lines(n, s);
     uint32_t next = stays ? NO_STATEMENT : s->next;
     for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT; k++) {
         if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;

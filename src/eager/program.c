@@ -216,26 +216,69 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-/* What calls of modules hold longer than operations read it. */
+/* What is held until an operation after its last use. */
+static onv_status list_holds(onv_simulation *s, uint32_t *until, onv_holds *holds, onv_error *err)
+{
+    size_t n = s->eager->storages.count;
+    *holds = (onv_holds){.until = until,
+                         .row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n),
+                         .next = ONV_ARENA_ARRAY(&s->arena, uint32_t, n),
+                         .first = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count)};
+    if (s->arena.failed) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        holds->row[i] = ONV_NO_ROW;
+        if (until[i] <= s->last_use[i]) until[i] = 0;
+        if (until[i] == 0) continue;
+        holds->next[i] = holds->first[until[i]];
+        holds->first[until[i]] = i + 1;
+    }
+    return ONV_OK;
+}
+
+/* What calls of modules and names hold longer than operations read it: as traces tell, or what they can. */
 static onv_status find_held(onv_simulation *s, onv_error *err)
 {
     onv_calls calls;
-    size_t n = s->eager->storages.count;
+    uint32_t *told, *most = NULL;
+    bool locals = s->options->lower.locals;
     onv_status status = onv_calls_find(s->model, s->eager, &s->arena, &calls, err);
     if (status == ONV_OK)
-        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &s->held_until, err);
+        status = onv_calls_hold(s->model, &calls, s->eager, locals, &s->arena, &told, err);
+    if (status == ONV_OK && s->options->notes_holds)
+        status = onv_calls_hold(s->model, &calls, s->eager, true, &s->arena, &most, err);
     onv_calls_cleanup(&calls);
     ONV_TRY(status);
-    s->held_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    s->next_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    s->first_held = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->ops.count);
+    ONV_TRY(list_holds(s, told, &s->held, err));
+    for (size_t i = 0; most != NULL && i < s->eager->storages.count; i++)
+        if (most[i] <= told[i]) most[i] = 0;
+    return most != NULL ? list_holds(s, most, &s->noted, err) : ONV_OK;
+}
+
+/* Autograd's nodes that lead nowhere live as long as a tensor does that they gave, or a node that reads it.
+ * `until`: by tensor, as of those that read it. */
+static onv_status find_ended(onv_simulation *s, onv_error *err)
+{
+    uint32_t n = (uint32_t)s->eager->ops.count;
+    uint32_t *until = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->eager->tensors.count);
+    s->first_ended = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    s->next_ended = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
     if (s->arena.failed) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < n; i++) {
-        s->held_row[i] = ONV_NO_ROW;
-        if (s->held_until[i] <= s->last_use[i]) s->held_until[i] = 0;
-        if (s->held_until[i] == 0) continue;
-        s->next_held[i] = s->first_held[s->held_until[i]];
-        s->first_held[s->held_until[i]] = i + 1;
+    for (uint32_t i = n; i-- > 0;) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        if (op->life != ONV_LIFE_FORWARD || !op->has_backward) continue;
+        uint32_t last = i;
+        for (uint32_t k = 0; k < op->n_out; k++) {
+            uint32_t at = onv_sim_storage(s, op->out[k]);
+            uint32_t held = s->held.until != NULL ? s->held.until[at] : 0;
+            uint32_t ends[] = {until[op->out[k]], s->last_use[at], held};
+            for (uint32_t j = 0; j < 3; j++)
+                if (ends[j] > last && ends[j] != ONV_NO_OP) last = ends[j];
+        }
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (op->in[k].grad != ONV_GRAD_NONE && last > until[op->in[k].tensor])
+                until[op->in[k].tensor] = last;
+        s->next_ended[i] = s->first_ended[last];
+        s->first_ended[last] = i + 1;
     }
     return ONV_OK;
 }
@@ -251,8 +294,9 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
         }
         for (uint32_t k = 0; k < op->n_out; k++) s->last_use[onv_sim_storage(s, op->out[k])] = i;
     }
-    bool holds = s->options->lower.locals || s->options->notes_holds;
-    if (holds && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
+    bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
+    if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
+    ONV_TRY(find_ended(s, err));
     ONV_TRY(onv_frames_make(s, err));
     ONV_TRY(onv_offload_prepare(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));

@@ -84,7 +84,7 @@ typedef struct onv_train_options {
     uint32_t offload_until; /* what operations before it keep goes to the host: offload.c */
     const onv_parameter_order *order; /* of this tape, where it is known; NULL: it is found */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
-    bool notes_holds;   /* lower.locals is not set: what it would change is noted */
+    bool notes_holds;   /* lower.locals is not set: what it would hold beside is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
     void *cancel_context;
 } onv_train_options;

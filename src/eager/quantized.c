@@ -2,56 +2,6 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-
-/* nf4: scales of one byte, which share one of float32 and an offset; the 16 values of the type and the 256
- * that the scales' bytes stand for are of each layer (functional.py: QuantState, "nested"). int8: a float32
- * scale for each row (Int8Params: CB, SCB). int4: as nf4 without the scales' own scales (fp4 and nf4 with
- * compress_statistics=False). */
-const onv_weight_format onv_weight_formats[] = {
-    {"int8", "LLM.int8(): rows with a scale", .bits = 8, .scale_bytes = 4, .keeps_input = true},
-    {"int4", "blocks of 64 with float32 scales", .bits = 4, .block = 64, .scale_bytes = 4,
-     .table_bytes = 64},
-    {"nf4", "QLoRA's: blocks of 64 whose scales are quantized in blocks of 256", .bits = 4,
-     .block = 64, .scale_bytes = 1, .second_block = 256, .table_bytes = 64},
-};
-const size_t onv_n_weight_formats = sizeof onv_weight_formats / sizeof onv_weight_formats[0];
-
-/* Values of a byte (float32), and what is added to all scales. */
-enum { SECOND_TABLE_BYTES = 256 * 4, OFFSET_BYTES = 4 };
-
-const onv_weight_format *onv_weight_format_find(const char *name)
-{
-    for (size_t i = 0; i < onv_n_weight_formats; i++)
-        if (strcmp(onv_weight_formats[i].name, name) == 0) return &onv_weight_formats[i];
-    return NULL;
-}
-
-static uint64_t blocks_of(uint64_t elems, uint64_t block)
-{
-    return elems / block + (elems % block != 0);
-}
-
-static uint64_t scales_of(const onv_weight_format *format, uint64_t elems, uint64_t rows)
-{
-    return format->block > 0 ? blocks_of(elems, format->block) : rows;
-}
-
-uint32_t onv_weight_parts(const onv_weight_format *format, uint64_t elems, uint64_t rows,
-                          uint64_t bytes[ONV_MAX_WEIGHT_PARTS])
-{
-    uint32_t n = 0;
-    uint64_t scales = scales_of(format, elems, rows);
-    bytes[n++] = format->bits < 8 ? blocks_of(elems, 8 / format->bits) : elems;
-    bytes[n++] = scales * format->scale_bytes;
-    if (format->table_bytes > 0) bytes[n++] = format->table_bytes;
-    if (format->second_block == 0) return n;
-    bytes[n++] = blocks_of(scales, format->second_block) * sizeof(float);
-    bytes[n++] = SECOND_TABLE_BYTES;
-    bytes[n++] = OFFSET_BYTES;
-    return n;
-}
-
 /* What the fallback of bitsandbytes' 4-bit product takes, which multiplies the matrix in the type of the
  * activations: it is taken above 1536 rows, and for most shapes below. The scales in float32 stand twice
  * then, as they come and with the offset. A backward makes the gradient after they are gone. */
@@ -60,7 +10,7 @@ static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uin
 {
     uint64_t temps = elems * elem_bytes;
     if (!backward && format->second_block > 0)
-        temps += 2 * sizeof(float) * scales_of(format, elems, 0);
+        temps += 2 * sizeof(float) * onv_weight_scales(format, elems, 0);
     return temps;
 }
 

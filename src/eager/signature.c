@@ -211,23 +211,51 @@ uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size)
     return bias;
 }
 
+/* The length of the name of the module that a parameter belongs to; one of the network itself stands for itself. */
+static size_t module_length(const char *parameter)
+{
+    const char *dot = strrchr(parameter, '.');
+    return dot != NULL ? (size_t)(dot - parameter) : strlen(parameter);
+}
+
+/* Modules whose parameters nothing explains, as text: those that are named, and how many more there are. */
+static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
+{
+    enum { MAX_NAMED = 3 };
+    const char *last = NULL;
+    uint64_t n = 0, modules = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < l->n_listed; i++) {
+        if (l->explained[i]) continue;
+        const char *name = l->listed[i];
+        size_t length = module_length(name);
+        n++;
+        bool is_same =
+            last != NULL && module_length(last) == length && memcmp(name, last, length) == 0;
+        last = name;
+        if (is_same || modules++ >= MAX_NAMED || used >= size) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s'%.*s'", modules > 1 ? ", " : "",
+                                 (int)length, name);
+    }
+    if (modules > MAX_NAMED && used < size)
+        snprintf(text + used, size - used, " and %llu more",
+                 (unsigned long long)(modules - MAX_NAMED));
+    return n;
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
-    const char *first = NULL, *last = NULL;
-    uint64_t n = 0;
-    for (size_t i = 0; i < l->n_listed; i++) {
-        if (l->explained[i]) continue;
-        if (n++ == 0) first = l->listed[i];
-        last = l->listed[i];
-    }
+    char modules[512] = "";
+    uint64_t n = list_missing(l, modules, sizeof modules);
     if (n == 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,
-        "%llu parameters that the export lists ('%s' to '%s') have no tensor in the file: the "
-        "forward "
-        "pass never reads them, or the exporter removed what does (a factor of 1). They are not "
-        "counted: "
-        "add the bytes of those that are never read, and export with weights that were trained",
-        (unsigned long long)n, first, last);
+        "%llu parameters that the export lists, in %s, have no tensor in the file, and "
+        "their sizes are not noted: nothing reads what they give, or the exporter removed "
+        "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
+        "their bytes, and where it runs "
+        "them their results, beside these figures: add them, and export with weights that were "
+        "trained",
+        (unsigned long long)n, modules);
 }

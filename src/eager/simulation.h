@@ -48,6 +48,15 @@ typedef struct onv_frame {
     bool again; /* it ran again in this pass */
 } onv_frame;
 
+/* Who holds storages longer than operations read them: calls and names. */
+typedef struct onv_holds {
+    /* by storage */
+    uint32_t *until; /* the last forward operation at which it is held; NULL: not asked */
+    uint32_t *row;   /* what is held so, or ONV_NO_ROW */
+    uint32_t *next;  /* 1 + the next one that the same operation ends the hold of; 0: none */
+    uint32_t *first; /* by operation: 1 + the first storage whose hold ends with it; 0: none */
+} onv_holds;
+
 struct onv_sharding;
 
 typedef struct onv_simulation {
@@ -76,23 +85,23 @@ typedef struct onv_simulation {
     uint32_t *last_use;   /* the last forward operation that touches it */
     uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
     uint32_t *grad_row;   /* of a parameter: its .grad */
-    uint32_t *held_until; /* the last forward operation at which a call holds it; NULL: not asked */
-    uint32_t *held_row;   /* what is held so, or ONV_NO_ROW */
-    uint32_t *next_held;  /* 1 + the next one that the same operation ends the hold of; 0: none */
     uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     /* by tensor */
     onv_pending_grad *grad;
     uint32_t *senders; /* leaves: gradients that backward sends it */
     uint32_t *senders_left;
     /* by operation */
-    uint32_t *first_held;   /* 1 + the first storage whose hold ends with it; 0: none */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
     uint32_t *frame_of;     /* the innermost frame around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
     onv_pending_grad *made; /* room for the gradients of one operation */
     bool *is_kept;          /* by operation: its results stay for a second run; NULL: none's */
     uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
-    onv_frame *frames;      /* as the segments of the options */
+    uint32_t
+        *first_ended; /* by operation: 1 + the first one that leads nowhere whose node goes then */
+    uint32_t *next_ended;  /* by such an operation: 1 + the next one; 0: none */
+    onv_holds held, noted; /* what is told, and what may be beside it */
+    onv_frame *frames;     /* as the segments of the options */
     uint32_t n_frames;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
     uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */

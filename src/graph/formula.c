@@ -6,9 +6,9 @@ typedef struct builder {
     onv_model *model;
     const onv_live *live;
     onv_formula *formula;
-    onv_dim *from_one;   /* by piece: the expression for sizes counted from 1 on */
-    bool *from_zero;     /* by symbol: sizes that may be 0 */
-    const char *unsized; /* the first value without an expression for its size */
+    onv_dim *from_one;        /* by piece: the expression for sizes counted from 1 on */
+    bool *from_zero;          /* by symbol: sizes that may be 0 */
+    const onv_value *unsized; /* the first one without an expression for its size */
 } builder;
 
 /* --- Sizes ------------------------------------------------------------------------------------- */
@@ -58,7 +58,14 @@ static onv_dim *list_sizes(builder *b)
         sizes[i] = row->sized && row->bytes < (uint64_t)ONV_DIM_INFINITY_RAW
                        ? onv_dim_const((int64_t)row->bytes)
                        : type_bytes(&b->model->dims, &value->type);
-        if (!onv_dim_is_known(sizes[i]) && b->unsized == NULL) b->unsized = value->name;
+        if (!onv_dim_is_known(sizes[i]) && b->unsized == NULL) b->unsized = value;
+    }
+    /* The input that an output fills further has room for that. */
+    for (uint32_t i = 0; sizes != NULL && i < live->timeline.buffers.count; i++) {
+        uint32_t whole = live->timeline.buffers.at[i].within;
+        if (whole != ONV_NO_BUFFER && b->model->n_shared > 0 &&
+            live->timeline.buffers.at[whole].kind == ONV_BUFFER_INPUT)
+            sizes[whole] = sizes[i];
     }
     return sizes;
 }
@@ -271,6 +278,16 @@ static onv_status take_numbers(builder *b, onv_error *err)
     return ONV_OK;
 }
 
+/* Factors that detectors compute from sizes are rounded as float32, step by step. */
+static const char *reason(const onv_model *model, const onv_value *value)
+{
+    const char *op =
+        onv_is_node(value->producer) ? onv_model_node(model, value->producer)->op_type : "";
+    if (strcmp(op, "Resize") != 0 && strcmp(op, "Upsample") != 0) return "";
+    return ": a Resize multiplies its input by floats that are themselves computed from sizes, and "
+           "how they round is no formula";
+}
+
 onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formula *formula,
                                onv_error *err)
 {
@@ -281,7 +298,7 @@ onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formu
     if (sizes == NULL || !mark_parts(&b)) return onv_fail_memory(err);
     sum_kinds(&b, sizes);
     if (b.unsized == NULL) return find_pieces(&b, sizes, err);
-    formula->why_not =
-        onv_arena_printf(&model->arena, "the size of '%s' has no expression", b.unsized);
+    formula->why_not = onv_arena_printf(&model->arena, "the size of '%s' has no expression%s",
+                                        b.unsized->name, reason(model, b.unsized));
     return formula->why_not != NULL ? ONV_OK : onv_fail_memory(err);
 }

@@ -81,7 +81,8 @@ static onv_status add_row(builder *b, onv_value_id id, uint32_t first, uint32_t 
         row.kind = ONV_BUFFER_OUTPUT;
     else if (top && value->kind == ONV_VALUE_INPUT)
         row.kind = ONV_BUFFER_INPUT;
-    row.sized = type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
+    row.sized = value->packed != NULL || /* products read the weight itself */
+                type_bytes(&b->model->dims, &value->type, &row.bytes, &overflow);
     if (overflow)
         return onv_fail(b->err, ONV_ERR_OVERFLOW, "the bytes of '%s' do not fit 64 bits",
                         value->name);
@@ -206,6 +207,27 @@ static void share(builder *b)
     }
 }
 
+/* An output that continues an input: that is there to the end, and may have room for the output. */
+static void share_inputs(builder *b)
+{
+    const onv_graph *graph = onv_model_graph(b->model, (onv_graph_id){0});
+    for (uint32_t i = 0; i < b->model->n_shared; i++) {
+        const onv_shared_output *s = &b->model->shared[i];
+        uint32_t in = b->live->of_value[graph->inputs[s->input].index];
+        uint32_t out = b->live->of_value[graph->outputs[s->output].index];
+        if (in == UINT32_MAX || out == UINT32_MAX || in == out) continue;
+        onv_buffer *whole = &b->rows[in], *part = &b->rows[out];
+        whole->last = b->live->timeline.steps.count - 1;
+        if (s->is_copy) continue;
+        if (!part->sized) whole->sized = false;
+        if (part->bytes > whole->bytes && !part->bound) whole->bytes = part->bytes;
+        if (part->bytes > whole->bytes)
+            part->bytes = whole->bytes; /* it may be less, and has to fit */
+        if (!whole->sized) whole->bytes = 0;
+        part->within = in;
+    }
+}
+
 /* Stable counting sort by `first`. */
 static onv_status sort_rows(builder *b)
 {
@@ -295,6 +317,7 @@ static onv_status compute(builder *b, const onv_node_id *order)
     ONV_TRY(add_rows(b));
     add_uses(b);
     share(b);
+    share_inputs(b);
     ONV_TRY(sort_rows(b));
 #ifndef NDEBUG
     ONV_TRY(onv_timeline_check(&b->live->timeline, b->err));

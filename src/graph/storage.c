@@ -1,5 +1,7 @@
 #include "graph/storage.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "ops/op.h"
 
@@ -62,11 +64,19 @@ onv_status onv_mark_host_values(onv_model *model, const onv_live *live, bool **i
 
 /* --- Views ------------------------------------------------------------------------------------- */
 
+static bool applies(const sharing *s, const onv_node *node)
+{
+    const onv_storage_rules *rules = s->rules;
+    return (rules->only == NULL || rules->only == node) &&
+           (rules->only_op == NULL || strcmp(rules->only_op, node->op_type) == 0);
+}
+
 /* The input whose memory an output of a node is a view of; -1: none. */
 static int view_source(const sharing *s, const onv_node *node)
 {
     uint32_t k = node->traits.view_of - 1u;
-    if (node->op == NULL || !s->rules->views || node->traits.view_of == 0) return -1;
+    if (node->op == NULL || !s->rules->views || node->traits.view_of == 0 || !applies(s, node))
+        return -1;
     return k < node->n_inputs && onv_is_value(node->inputs[k]) ? (int)k : -1;
 }
 
@@ -76,7 +86,7 @@ static int view_source(const sharing *s, const onv_node *node)
  * this step, and that is neither the caller's nor a result. */
 static uint32_t overwritten(const sharing *s, const onv_node *node, const onv_buffer *row)
 {
-    if (!s->rules->inplace || node->op == NULL) return ONV_NO_STORAGE;
+    if (!s->rules->inplace || node->op == NULL || !applies(s, node)) return ONV_NO_STORAGE;
     for (uint32_t k = 0; k < node->n_inputs && k < 32; k++) {
         if ((node->traits.inplace & ONV_BIT(k)) == 0 || !onv_is_value(node->inputs[k])) continue;
         uint32_t source = s->live->of_value[node->inputs[k].index];

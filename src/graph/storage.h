@@ -14,6 +14,8 @@
 typedef struct onv_storage_rules {
     bool views;   /* the table's views: Reshape, Squeeze, Unsqueeze, Flatten, Identity ... */
     bool inplace; /* elementwise operators overwrite an input that dies there */
+    const onv_node *only; /* of this node alone; NULL: of all */
+    const char *only_op;  /* of nodes of this operator alone; NULL: of all */
 } onv_storage_rules;
 
 #define ONV_NO_STORAGE UINT32_MAX

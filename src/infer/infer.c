@@ -135,7 +135,7 @@ static onv_status run(onv_driver *driver)
         ONV_TRY(onv_op_shapes_load(&driver->op_shapes, &model->arena,
                                    driver->options->op_shapes_file, driver->err));
     onv_limits limits =
-        onv_limits_resolve(driver->options != NULL ? &driver->options->limits : NULL);
+        onv_limits_resolve(driver->options != NULL ? driver->options->limits : NULL);
     driver->max_runs = limits.node_runs + (uint64_t)model->nodes.count * RUNS_PER_NODE;
     if (driver->max_runs < limits.node_runs) driver->max_runs = UINT64_MAX;
     type_constants(model);

@@ -62,6 +62,8 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->told_external = from->told_external;
     to->parameters = from->parameters;
     to->n_parameters = from->n_parameters;
+    to->shared = from->shared;
+    to->n_shared = from->n_shared;
     to->trains_constants = from->trains_constants;
     to->has_providers = from->has_providers;
     if (copy(from, to)) return ONV_OK;

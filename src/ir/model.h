@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "base/vec.h"
 #include "ir/type.h"
+#include "ir/weight_format.h"
 
 typedef struct onv_value_id {
     uint32_t index;
@@ -140,6 +141,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
+    uint32_t clones;          /* bits of inputs of which PyTorch's call had a clone */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
@@ -190,6 +192,7 @@ typedef struct onv_value {
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
     const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
     const onv_known *known;   /* contents, where they are tracked */
+    const onv_packed *packed; /* NULL: as it is */
 } onv_value;
 
 typedef struct onv_graph {
@@ -222,6 +225,13 @@ typedef struct onv_diag {
     const char *message; /* in the arena */
 } onv_diag;
 
+/* An output of the main graph that continues an input, which the application holds as long: their places in the
+ * graph's lists. It lies in the memory of the input, which has room for it, or is a copy. */
+typedef struct onv_shared_output {
+    uint32_t input, output;
+    bool is_copy;
+} onv_shared_output;
+
 typedef struct onv_model {
     onv_arena arena;
     onv_strings strings;
@@ -242,6 +252,8 @@ typedef struct onv_model {
     /* All parameters of the network that was exported, by name, where the file lists them. */
     const char *const *parameters;
     size_t n_parameters;
+    const onv_shared_output *shared; /* where an application says so */
+    uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
     bool has_providers;        /* set by rewriting: of nodes, and where values lie */
     const unsigned char *file; /* all of it; NULL: the model is a copy */

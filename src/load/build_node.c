@@ -227,6 +227,52 @@ static bool has_bias(const Onnx__NodeProto *pb)
     return false;
 }
 
+static bool has_argument(const char *args, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = args; (at = strchr(at, '%')) != NULL; at++)
+        if (strncmp(at + 1, name, length) == 0 && !is_word(at[1 + length])) return true;
+    return false;
+}
+
+/* Whether tensor `k` of the arguments is a clone. */
+static bool is_clone(const char *args, size_t k)
+{
+    const char *at = strchr(args, '%');
+    while (at != NULL && k-- > 0) at = strchr(at + 1, '%');
+    return at != NULL && strncmp(at, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) == 0;
+}
+
+static uint32_t count_clones(const char *args)
+{
+    uint32_t n = 0;
+    for (; (args = strstr(args, ONV_NOTE_CLONE)) != NULL; args++) n++;
+    return n;
+}
+
+/* The exporter leaves clones out, contiguous() among them: what a call reads is what was cloned, but its note
+ * says "%clone_1". Values that the exporter made up, `val_7`, are no arguments, and merged ones have other
+ * names, too: where there are more than clones, places decide. */
+static uint32_t clones(const Onnx__NodeProto *pb)
+{
+    static const char made_up[] = "val_";
+    const char *args = NULL;
+    uint32_t found = 0, placed = 0, n = 0;
+    for (size_t i = 0; i < pb->n_metadata_props; i++)
+        if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_CALL) == 0)
+            args = strstr(pb->metadata_props[i]->value, ONV_NOTE_ARGS);
+    if (args == NULL || strstr(args, ONV_NOTE_CLONE) == NULL) return 0;
+    for (size_t k = 0; k < pb->n_input && k < 32; k++) {
+        if (strncmp(pb->input[k], made_up, sizeof made_up - 1) == 0 || pb->input[k][0] == '\0' ||
+            has_argument(args, pb->input[k]))
+            continue;
+        found |= UINT32_C(1) << k;
+        placed |= (uint32_t)is_clone(args, k) << k;
+        n++;
+    }
+    return n > count_clones(args) ? placed : found;
+}
+
 /* Whether a softmax was asked for float32. */
 static bool asks_for_float32(const Onnx__NodeProto *pb)
 {
@@ -282,6 +328,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(function_note(b, pb, &node.function));
     ONV_TRY(statements_note(b, pb, &node));
     node.has_bias = has_bias(pb);
+    node.clones = clones(pb);
     node.asks_for_float32 = asks_for_float32(pb);
     for (size_t i = 0; i < pb->n_metadata_props; i++)
         node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */

@@ -48,15 +48,22 @@ const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallbac
     return rows[index].name;
 }
 
+void onv_limits_init(onv_limits *limits, size_t size)
+{
+    memset(limits, 0, size);
+    limits->struct_size = size;
+}
+
 bool onv_limits_set(onv_limits *limits, const char *name, uint64_t value)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(rows[i].name, name) != 0) continue;
         uint32_t narrow = (uint32_t)value;
-        if (!rows[i].is_wide && narrow != value) return false;
+        size_t size = rows[i].is_wide ? sizeof value : sizeof narrow;
+        if ((!rows[i].is_wide && narrow != value) || rows[i].offset + size > limits->struct_size)
+            return false;
         memcpy((char *)limits + rows[i].offset,
-               rows[i].is_wide ? (const void *)&value : (const void *)&narrow,
-               rows[i].is_wide ? sizeof value : sizeof narrow);
+               rows[i].is_wide ? (const void *)&value : (const void *)&narrow, size);
         return true;
     }
     return false;

@@ -58,30 +58,63 @@ static bool next_frame(const char **at, frame *f)
 
 /* --- A line of code ---------------------------------------------------------------------------- */
 
+/* The next element of a list that Python wrote. */
+static bool next_element(const char **at, text *element)
+{
+    const char *begin = *at + strcspn(*at, "'\"");
+    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
+    if (end == NULL) return false;
+    *element = (text){begin + 1, (size_t)(end - begin - 1)};
+    *at = end + 1;
+    return true;
+}
+
+static bool has(text t, const char *part)
+{
+    return memmem(t.at, t.length, part, strlen(part)) != NULL;
+}
+
+static uint32_t count_frames(const char *trace)
+{
+    uint32_t n = 0;
+    for (frame f; next_frame(&trace, &f);) n++;
+    return n;
+}
+
+static uint32_t count_calls(const char *list)
+{
+    uint32_t n = 0;
+    for (text module; next_element(&list, &module);) n++;
+    return n;
+}
+
 static bool is_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* The `=` of a statement; *sign is the operator before it, or 0. An argument `name=value` is none: it
- * ends with a comma, or with a bracket too many. */
+ * ends with a comma, or with a bracket too many, or others follow. */
 static const char *find_equals(text code, char *sign)
 {
     int depth = 0;
     const char *found = NULL;
+    bool listed = false, again = false;
     for (size_t i = 0; i < code.length; i++) {
         char c = code.at[i], before = i > 0 ? code.at[i - 1] : ' ';
         char after = i + 1 < code.length ? code.at[i + 1] : ' ';
         depth += strchr("([{", c) != NULL;
         depth -= strchr(")]}", c) != NULL;
         if (depth < 0) return NULL;
+        again |= c == '=' && depth == 0 && found != NULL && listed;
+        listed |= c == ',' && depth == 0 && found != NULL;
         if (c != '=' || depth > 0 || found != NULL) continue;
         if (after == '=' || strchr("=!<>:", before) != NULL) return NULL;
         *sign = strchr("+-*/@%&|^", before) != NULL ? before : '\0';
         found = code.at + i;
     }
     bool is_spaced = found != NULL && found > code.at && (found[-1] == ' ' || *sign != '\0');
-    bool is_argument = code.length > 0 && code.at[code.length - 1] == ',';
+    bool is_argument = code.length > 0 && (code.at[code.length - 1] == ',' || again);
     return is_spaced || (depth == 0 && !is_argument) ? found : NULL;
 }
 
@@ -188,9 +221,20 @@ static void put(writer *w, const char *at, size_t length)
     w->length += length;
 }
 
+/* `y.permute(...)` and `.reshape(...)` in lines of their own. */
+static void put_untold(writer *w, text code)
+{
+    size_t n = 0;
+    while (n < code.length && is_word(code.at[n])) n++;
+    if (n >= code.length || code.at[n] != '.') return;
+    put(w, (char[]){ONV_STATEMENT_UNTOLD}, 1);
+    put(w, code.at, n);
+}
+
 static void put_targets(writer *w, text code, char *sign)
 {
     const char *equals = find_equals(code, sign), *at = code.at;
+    if (equals == NULL) put_untold(w, code);
     if (equals == NULL) return;
     const char *end = equals - (*sign != '\0');
     size_t before = w->length;
@@ -206,17 +250,6 @@ static void put_targets(writer *w, text code, char *sign)
         put(w, name.at, name.length);
         at = stop + 1;
     }
-}
-
-/* The next element of a list that Python wrote. */
-static bool next_element(const char **at, text *element)
-{
-    const char *begin = *at + strcspn(*at, "'\"");
-    const char *end = *begin != '\0' ? strchr(begin + 1, *begin) : NULL;
-    if (end == NULL) return false;
-    *element = (text){begin + 1, (size_t)(end - begin - 1)};
-    *at = end + 1;
-    return true;
 }
 
 /* The member's own name: "norm1" of "features.denselayer1.norm1", "cat" of "aten.cat.default". */
@@ -250,6 +283,8 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
     text module, next = {0};
     const char *list = node->calls;
     bool has_next = next_element(&list, &module);
+    uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);
+    uint32_t without_call = n_frames > n_calls ? n_frames - n_calls : 0;
     *overwrites = false;
     while (has_next && next_frame(&trace, &f)) {
         has_next = next_element(&list, &next);
@@ -264,6 +299,12 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         put(&w, (char[]){joins ? ONV_STATEMENT_LISTS : kind, ':'}, 2);
         put_targets(&w, f.code, &sign);
         put(&w, ";", 1);
+        /* `super().forward(x)` calls no module: its frame is a part of this one. */
+        if (without_call > 0 && has(f.code, ".forward(")) {
+            next_frame(&trace, &f);
+            without_call--;
+            continue;
+        }
         /* Of several operations of the same kind nothing tells which one it is. */
         *overwrites = !has_next && is_of_sign(callee, sign) && count(f.code, sign) == 1;
     }

@@ -24,6 +24,10 @@ enum {
 /* In place of a name: what a dictionary has. */
 #define ONV_STATEMENT_MEMBER "*"
 
+/* Before, or in place of, the name of an expression of several lines: `y.permute(...)` has "?y", the lines
+ * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
+#define ONV_STATEMENT_UNTOLD '?'
+
 /* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
  * the one that it notes, or NULL. `overwrites`: the innermost statement is like `x += y`. */
 onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,

@@ -205,6 +205,45 @@ uint32_t onv_ort_find_kept(const onv_model *model, const onv_node *node,
     return ONV_ORT_MOST_KEPT;
 }
 
+/* --- Products with weights of fewer bits ------------------------------------------------------- */
+
+/* Rows of the left operand. */
+static bool count_rows(const onv_type *a, uint64_t *rows)
+{
+    *rows = 1;
+    if (!is_sized(a) || a->rank < 1) return false;
+    for (int i = 0; i + 1 < a->rank; i++)
+        if (!onv_u64_mul(*rows, (uint64_t)a->dims[i].raw, rows)) return false;
+    return true;
+}
+
+/* Few rows are multiplied as the weight is (measured: 16 with 4 bits, 5 with 8, 1 with MatMulBnb4, float32 and
+ * float16; matmul_4bits.cu, matmul_8bits.cu). For more the weight is made in the type of the product, each
+ * row filled up to whole blocks. */
+static void packed_scratch(kernel *k)
+{
+    enum { UNIT = 8, ROWS_4 = 16, ROWS_8 = 5, PASS = 256, CODES = 16 };
+    const onv_node *node = k->node;
+    int64_t width = int_of(node, "K", 0), n = int_of(node, "N", 0);
+    int64_t block = int_of(node, "block_size", 0), bits = int_of(node, "bits", 4), padded;
+    uint64_t rows, elems, bytes;
+    onv_dtype dtype = (onv_dtype)input_type(k, 0)->dtype;
+    bool is_bnb = strcmp(node->op_type, "MatMulBnb4") == 0;
+    if (width < 1 || n < 1 || block < 1 || !count_rows(input_type(k, 0), &rows) ||
+        !onv_i64_add(width, block - 1, &padded))
+        return;
+    padded = is_bnb ? width : padded / block * block;
+    bool is_whole = n % UNIT == 0 && width % UNIT == 0;
+    if (is_bnb && onv_dtype_bytes(dtype, CODES, &bytes)) add(k, bytes);
+    if (is_bnb && is_whole && rows <= 1) return;
+    if (!is_bnb && bits == 4 && is_whole && rows <= ROWS_4) return;
+    if (!is_bnb && bits == 8 && is_whole && width % block == 0 && PASS % block == 0 &&
+        rows <= ROWS_8)
+        return;
+    if (onv_u64_mul((uint64_t)padded, (uint64_t)n, &elems) && onv_dtype_bytes(dtype, elems, &bytes))
+        add(k, bytes);
+}
+
 /* --- All --------------------------------------------------------------------------------------- */
 
 static const struct kernel_row {
@@ -218,6 +257,8 @@ static const struct kernel_row {
     {"LSTM", "", rnn_scratch},
     {"GRU", "", rnn_scratch},
     {"RNN", "", rnn_scratch},
+    {"MatMulNBits", "com.microsoft", packed_scratch},
+    {"MatMulBnb4", "com.microsoft", packed_scratch},
 };
 
 void onv_ort_find_scratch(const onv_model *model, const onv_node *node, const bool *is_host,

@@ -100,8 +100,7 @@ static bool find_peak_set(onv_footprint *footprint, const onv_live *live, onv_ar
     if (set == NULL) return false;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
         const onv_buffer *interval = &live->timeline.buffers.at[i];
-        if (interval->first > footprint->peak_step || interval->last < footprint->peak_step)
-            continue;
+        if (!onv_buffer_is_live(interval, footprint->peak_step)) continue;
         if (interval->sized && interval->bound) footprint->peak.is_bound = true;
         if (footprint->rows[i] > 0) set[n++] = (onv_ranked){footprint->rows[i], i};
     }

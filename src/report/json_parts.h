@@ -21,4 +21,9 @@ void onv_json_write_runtimes(
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */
 void onv_json_write_open(const onv_json_part *job);
 
+/* What would be otherwise (json_what_if.c). */
+void onv_json_write_quantized(const onv_json_part *job);
+void onv_json_write_kv_cache(const onv_json_part *job);
+void onv_json_write_savings(const onv_json_part *job);
+
 #endif

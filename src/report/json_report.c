@@ -127,6 +127,8 @@ static void write_tensor(const onv_json_part *job, onv_value_id id)
     onv_json_put_string(json, "name", value->name);
     onv_json_put_string(json, "kind", onv_view_kind(view, id));
     onv_json_put_string(json, "dtype", onv_view_dtype(job->scratch, &value->type));
+    if (value->packed != NULL && onv_value_is_weight(value))
+        onv_json_put_string(json, "format", value->packed->format->name);
     onv_json_key(json, "shape");
     write_dims(job, id);
     onv_json_put_known(json, "bytes", sized, bytes);
@@ -575,6 +577,9 @@ static void (*const parts[])(const onv_json_part *job) = {
     write_regions,
     onv_json_write_peak,
     write_largest_buffer,
+    onv_json_write_quantized,
+    onv_json_write_kv_cache,
+    onv_json_write_savings,
     write_order,
     onv_json_write_runtimes,
     write_fit,

@@ -12,10 +12,13 @@ static void write_view(const onv_view *view, const onv_page *page)
     if (view->example != NULL) onv_write_example_title(view->example, page);
     if (!onv_footprint_make(&footprint, sized, page)) return;
     onv_write_memory(sized, page, &footprint);
+    onv_write_quantized(sized, page);
+    onv_write_kv_cache(sized, page);
     onv_write_training(sized, page, false);
     onv_write_runtimes(sized, page);
     onv_write_fit(sized, page);
     onv_write_gate(sized, page);
+    onv_write_savings(sized, page);
     onv_write_notes(sized, page, false);
 }
 

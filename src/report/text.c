@@ -369,6 +369,8 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     bool verbose = options->verbosity > 0;
     onv_page_line(page);
     onv_write_memory(view, page, &footprint);
+    onv_write_quantized(view, page);
+    onv_write_kv_cache(view, page);
     /* While dims are free the peak of what has a size says nothing about the peak to come. */
     bool is_arbitrary =
         footprint.measure == ONV_MEASURE_AT_LEAST && view->infer->free_dims.count > 0;
@@ -387,6 +389,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
     onv_write_levers(view, page);
+    onv_write_savings(view, page);
 }
 
 static void write_view(const onv_view *view, const onv_page *page,

@@ -53,6 +53,10 @@ void onv_write_replay_verdict(const onv_view *view, const onv_page *page);
 const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
 
 /* What would make it smaller. */
+/* Weights in fewer bits, the key-value cache, changes that save memory: where there are any (text_what_if.c). */
+void onv_write_quantized(const onv_view *view, const onv_page *page);
+void onv_write_kv_cache(const onv_view *view, const onv_page *page);
+void onv_write_savings(const onv_view *view, const onv_page *page);
 void onv_write_levers(const onv_view *view, const onv_page *page);
 
 /* What is not exact, and the diagnostics. */

@@ -128,6 +128,7 @@ static onv_status rewrite(rewriting *r, onv_rewrite_level level, onv_rewritten *
     r->counts = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     r->found = ONV_ARENA_ARRAY(&to->model.arena, uint32_t, onv_n_rewrite_rules);
     if (r->counts == NULL || r->found == NULL) return onv_fail_memory(err);
+    onv_rewrite_packed(&r->e);
     run_step(r, ONV_RULE_BEFORE, true);
     if (level >= ONV_REWRITE_BASIC) run_level(r, 1);
     onv_rewrite_assign(&r->e);

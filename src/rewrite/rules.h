@@ -34,6 +34,9 @@ extern const size_t onv_n_rewrite_rules;
 void onv_rewrite_assign(onv_edit *e);
 uint32_t onv_rewrite_add_copies(onv_edit *e);
 
+/* Weights in fewer bits (packed.c). */
+void onv_rewrite_packed(onv_edit *e);
+
 /* Folds where what a node makes can be computed when the session is made. */
 bool onv_edit_can_fold(const onv_edit *e, onv_node_id node);
 

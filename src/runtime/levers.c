@@ -43,7 +43,9 @@ static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever
     for (size_t i = 0; i < model->values.count; i++) {
         const onv_value *value = &model->values.at[i];
         if (onv_value_is_held(value))
-            weights += halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
+            weights += value->packed != NULL
+                           ? value->tensor->bytes
+                           : halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
     ONV_TRY(onv_timeline_peak(&smaller, &peak, NULL, err));
     set(lever, live, weights, peak.bytes);

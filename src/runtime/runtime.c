@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/heap.h"
 
 extern const onv_runtime onv_runtime_ideal, onv_runtime_arena, onv_runtime_torch, onv_runtime_ort,
     onv_runtime_async;
@@ -237,12 +238,49 @@ onv_status onv_runtime_add_up(onv_runtime_result *r, onv_error *err)
     return ONV_OK;
 }
 
+/* What the application holds of an input that an output continues: the input as long as the output, and where
+ * it lets the output fill the memory of the input further, that is the only allocation. In each run. */
+static onv_status share_outputs(const onv_model *model, onv_timeline *t, onv_error *err)
+{
+    const onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    size_t n = model->values.count;
+    bool copies = model->n_shared > 0 && model->shared[0].is_copy; /* all are, or none */
+    if (model->n_shared == 0) return ONV_OK;
+    uint32_t *input_of = onv_heap_calloc(2 * n, sizeof *input_of);
+    if (input_of == NULL) return onv_fail_memory(err);
+    uint32_t *at_input = input_of + n;
+    for (size_t i = 0; i < n; i++) input_of[i] = at_input[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < model->n_shared; i++) {
+        const onv_shared_output *s = &model->shared[i];
+        input_of[graph->outputs[s->output].index] = graph->inputs[s->input].index;
+    }
+    for (uint32_t b = 0; b < t->buffers.count; b++) {
+        onv_buffer *at = &t->buffers.at[b];
+        if (!onv_is_value(at->value) || at->value.index >= n || at->within != ONV_NO_BUFFER)
+            continue;
+        at_input[at->value.index] = b;
+        uint32_t in = input_of[at->value.index];
+        uint32_t whole = in != UINT32_MAX ? at_input[in] : UINT32_MAX;
+        if (whole == UINT32_MAX || whole == b || at->becomes != ONV_NO_BUFFER) continue;
+        onv_buffer *to = &t->buffers.at[whole];
+        if (at->last > to->last) to->last = at->last;
+        if (copies) continue;
+        if (at->bytes > to->bytes && !at->bound) to->bytes = at->bytes;
+        if (at->bytes > to->bytes) at->bytes = to->bytes;
+        at->within = whole;
+        at->offset = 0;
+    }
+    onv_heap_free(input_of);
+    return ONV_OK;
+}
+
 static onv_status execute(onv_model *model, const onv_live *live,
                           const onv_runtime_options *options, bool is_placed,
                           onv_runtime_result *result, onv_execution *made, onv_error *err)
 {
     const onv_runtime *runtime = result->runtime;
     ONV_TRY(runtime->produce(model, live, options, made, err));
+    ONV_TRY(share_outputs(model, &made->timeline, err));
     ONV_TRY(onv_timeline_check(&made->timeline, err));
     if (is_placed || runtime->consumer != ONV_SERVED_BY_NOBODY)
         ONV_TRY(onv_runtime_place(runtime, options, made, err));

@@ -65,8 +65,10 @@ static void the_limit_binds_every_pass(void **state)
     size_t refused = 0, done = 0;
     for (uint64_t limit = 1 << 18; done < 2; limit += limit / 4) {
         onv_options options = training(3, "all");
+        onv_limits limits = onv_limits_default();
+        options.limits = &limits;
         options.order = "greedy";
-        options.limits.arena_bytes = limit;
+        limits.arena_bytes = limit;
         onv_analysis *analysis;
         onv_error error = {0};
         onv_status status = onv_analysis_new(MODEL, &options, &analysis, &error);
@@ -93,7 +95,9 @@ static void the_limit_binds_every_pass(void **state)
 static onv_training_info figures(unsigned accumulate)
 {
     onv_options options = training(accumulate, NULL);
-    options.limits.arena_bytes = 64 << 20;
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
+    limits.arena_bytes = 64 << 20;
     onv_analysis *analysis;
     onv_error error = {0};
     onv_training_info info;

@@ -168,6 +168,40 @@ static void analyses(void **state)
     }
 }
 
+/* Quantized weights, a cache that is shared with its longest context, changes that save memory. */
+static void what_would_be(void **state)
+{
+    (void)state;
+    can_fail();
+    static const onv_dim_binding dim = {"p", 7};
+    call c = {.name = "what if", .make = analyse, .options = onv_options_default()};
+    model *m = model_new(17);
+    model_input(m, "past_key_values.0.key", "f32[B,2,p,8]");
+    model_input(m, "x", "f32[B,2,1,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_node(m, "Exp", "e", "x", "a", "");
+    model_node(m, "MatMul", "project", "a w", "k", "");
+    model_node(m, "Concat", "grow", "past_key_values.0.key k", "present.0.key", "axis=2");
+    model_node(m, "ReduceMax", "reduce", "present.0.key", "s", "axes=[2] keepdims=1");
+    model_node(m, "Add", "join", "s a", "y", "");
+    model_output(m, "y", "f32");
+    model_output(m, "present.0.key", "f32");
+    c.data = model_bytes(m, &c.bytes);
+    c.options.batch = 4;
+    c.options.dims = &dim;
+    c.options.n_dims = 1;
+    c.options.weights = "int4";
+    c.options.kv_cache = "shared";
+    c.options.savings = true;
+    c.options.budget = 4096;
+    c.options.runtimes = "ideal";
+    fail_each(&c);
+    c.options.budget = 0;
+    c.options.runtimes = "ort";
+    fail_each(&c);
+    model_free(m);
+}
+
 /* A model in memory, an operator that is taught, and contents of an input from a file. */
 static void other_inputs(void **state)
 {
@@ -414,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_without_memory),
         cmocka_unit_test(analyses),
+        cmocka_unit_test(what_would_be),
         cmocka_unit_test(other_inputs),
         cmocka_unit_test(trainings),
         cmocka_unit_test(replays),

@@ -13,7 +13,7 @@
 
 static onv_summary summarise(const onv_analysis *analysis)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(analysis, &summary);
     return summary;
 }

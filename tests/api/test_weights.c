@@ -98,7 +98,7 @@ static void compare_sums(const onv_analysis *one, const onv_analysis *other)
 {
     struct {
         onv_summary one, other;
-    } s = {{.struct_size = sizeof s.one}, {.struct_size = sizeof s.other}};
+    } s = {0};
     onv_analysis_summary(one, &s.one);
     onv_analysis_summary(other, &s.other);
     EQUAL(s, parameters);
@@ -208,7 +208,7 @@ static void a_branch_has_the_weights_of_its_network(void **state)
         model *flat = plain(writes[w]), *nested = branch(writes[w]);
         for (size_t i = 0; i < N_SETTINGS; i++) {
             onv_analysis *one = analyse(flat, i), *other = analyse(nested, i);
-            onv_summary a = {.struct_size = sizeof a}, b = a;
+            onv_summary a = {0}, b = a;
             onv_analysis_summary(one, &a);
             onv_analysis_summary(other, &b);
             assert_int_equal(a.parameters + 1, b.parameters);
@@ -268,7 +268,7 @@ static void attributes_are_held(void **state)
     model_output(m, "y", "f32");
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].train != NULL) continue;
-        onv_summary sums = {.struct_size = sizeof sums};
+        onv_summary sums = {0};
         onv_analysis *analysis = analyse(m, i);
         onv_analysis_summary(analysis, &sums);
         assert_int_equal(sums.parameter_bytes, 8 * 8);
@@ -291,7 +291,7 @@ static void attributes_are_held(void **state)
 static void each_is_counted_once(void **state)
 {
     (void)state;
-    onv_summary sums = {.struct_size = sizeof sums};
+    onv_summary sums = {0};
     write_weight writes[] = {model_weight, model_constant};
     for (size_t w = 0; w < 2; w++) {
         model *m = model_new(17);

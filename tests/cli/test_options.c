@@ -166,7 +166,7 @@ static void options_of_what_exports_hide(void **state)
 }
 
 /* A norm that the older exporter folded, in a module. */
-static void write_folded(const char *name)
+static void write_folded(const char *name, bool has_product)
 {
     model *m = model_new(17);
     model_input(m, "x", "f32[2,8,16,16]");
@@ -176,7 +176,9 @@ static void write_folded(const char *name)
     model_node(m, "Conv", "/block/conv/Conv", "a onnx::Conv_10 onnx::Conv_11", "b", "");
     model_node(m, "Neg", "/block/Neg", "b", "c", "");
     model_node(m, "Neg", "/block/Neg_1", "c", "d", "");
-    model_node(m, "Neg", "/Neg_1", "d", "y", "");
+    if (has_product) model_weight(m, "w", "f32[16,16]");
+    if (has_product) model_node(m, "MatMul", "/MatMul", "d w", "y", "");
+    if (!has_product) model_node(m, "Neg", "/Neg_1", "d", "y", "");
     model_output(m, "y", "f32");
     program_write_model(name, m);
 }
@@ -186,7 +188,7 @@ static void options_of_inference_change_what_they_name(void **state)
     (void)state;
     enum { OF = 4 * 2 * 8 * 16 * 16, NORM = 3 * 4 * 8 + 8 };
     static const char path[] = "runtimes.torch.tensor_peak_bytes";
-    write_folded("folded.onnx");
+    write_folded("folded.onnx", false);
     /* x, the argument of the block, and two results of the three there. */
     json_int_t folded = figure("--runtime torch --folded-norms folded.onnx", path);
     assert_int_equal(figure("--runtime torch folded.onnx", path), folded + NORM);
@@ -196,6 +198,9 @@ static void options_of_inference_change_what_they_name(void **state)
                      folded + OF);
     program_expect("-v --runtime torch folded.onnx", 0, "python-locals: names in functions");
     program_expect("-v --runtime torch folded.onnx", 0, "--folded-norms leaves");
+    /* The workspace of a product hides what names hold elsewhere. */
+    write_folded("product.onnx", true);
+    program_expect("-v --runtime torch product.onnx", 0, "for tensors, without workspaces");
     program_write_model("layer.onnx", encoder_layer("perm=[1,0,2]"));
     json_int_t fast = figure("--runtime torch layer.onnx", path);
     json_int_t apart = figure("--runtime torch --no-fast-path layer.onnx", path);
@@ -284,7 +289,10 @@ static void values_that_no_option_takes(void **state)
         {"--train sgd --fsdp --world 2 --weights nf4", "not known"},
         {"--train sgd --weights int3", "'int3'"},
         {"--ema", "--train"},
-        {"--weights nf4", "--train"},
+        {"--weights int3", "'int3'"},
+        {"--weights nf4 --onnx-out x.onnx", "leave --weights out"},
+        {"--kv-cache both", "copies or shared, not 'both'"},
+        {"--kv-cache copies --train sgd", "leave --train or --kv-cache out"},
         {"--pool 0", "'0'"},
         {"--effort 0", "at least 1"},
         {"--effort 10x", "'10x'"},

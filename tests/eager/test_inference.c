@@ -404,20 +404,33 @@ static void encoder_layers_take_the_fast_path(void **state)
         onv_lower_options how;
         const char *perm;
         bool is_fast;
+        const char *bias; /* of the older exporter's */
     } cases[] = {
-        {{.attention = ONV_ATTENTION_AUTO}, "perm=[1,0,2]", true},
-        {{.attention = ONV_ATTENTION_AUTO}, "perm=[0,1,2]", false}, /* the batch is not first */
-        {{.attention = ONV_ATTENTION_AUTO, .no_fast_path = true}, "perm=[1,0,2]", false},
-        {{.attention = ONV_ATTENTION_MATH}, "perm=[1,0,2]", false},
-        {{.attention = ONV_ATTENTION_AUTO, .graph_module = true}, "perm=[1,0,2]", false},
+        {{.attention = ONV_ATTENTION_AUTO}, NULL, true, "layers.0.self_attn.in_proj_bias"},
+        {{.attention = ONV_ATTENTION_AUTO}, NULL, false, "layers.0.self_attn.qkv.bias"},
+        {{.attention = ONV_ATTENTION_AUTO}, "perm=[1,0,2]", true, NULL},
+        {{.attention = ONV_ATTENTION_AUTO},
+         "perm=[0,1,2]",
+         false,
+         NULL}, /* the batch is not first */
+        {{.attention = ONV_ATTENTION_AUTO, .no_fast_path = true, NULL},
+         "perm=[1,0,2]",
+         false,
+         NULL},
+        {{.attention = ONV_ATTENTION_MATH}, "perm=[1,0,2]", false, NULL},
+        {{.attention = ONV_ATTENTION_AUTO, .graph_module = true, NULL},
+         "perm=[1,0,2]",
+         false,
+         NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
         onv_lower_options how = cases[i].how;
         how.reports = true;
-        model *m = encoder_layer(cases[i].perm);
-        pass_run(&p, m, &how);
-        uint64_t weights = 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16), row = 4 * 2 * 4 * 16;
+        const char *bias = cases[i].bias;
+        pass_run(&p, bias != NULL ? encoder_layer_named(bias) : encoder_layer(cases[i].perm), &how);
+        uint64_t weights = (bias != NULL ? 4 * 48 : 0) + 4 * (16 * 48 + 16 * 16 + 2 * 16 * 32 + 16),
+                 row = 4 * 2 * 4 * 16;
         uint64_t fast = weights + (1 + 3 + 1 + 1) * row; /* x, projection, attention, its product */
         if ((p.peak.bytes == fast) != cases[i].is_fast)
             fail_msg("case %zu: %llu of %llu, %zu notes", i, (unsigned long long)p.peak.bytes,

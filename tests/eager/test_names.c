@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "eager/pass.h"
+#include "eager/trainer.h"
 
 /* What a module is called with is there until it returns; what it may have a name for, on request. */
 static void calls_hold_their_arguments(void **state)
@@ -69,6 +70,11 @@ static void statements_tell_what_names_hold(void **state)
          2,
          3},
         {{"", "", "", "", ""}, false, 2, 3},
+        /* `d = (`, and an expression in lines of its own: its last line gives what has the name. */
+        {{"d.f(x)", ".f()", ".g()", "e = f(c)", "return f(e)"}, false, 2, 4},
+        {{"c.f(x)", ".f()", ".g()", "e = f(c)", "c = f(e)"}, false, 2, 4},
+        {{"b.f(x)", ".f()", "c.f()", ".f()", "return f(d)"}, false, 4, 3},
+        {{"a = f(x)", "b=f(a), d=e", "c = f(b)", "d = f(c)", "return f(d)"}, false, 2, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "d", "y"};
@@ -205,6 +211,87 @@ static void lists_hold_what_is_joined(void **state)
     }
 }
 
+/* The forward of a base class is a frame without a call of its own: what it gives has the names outside. */
+static void base_classes_are_no_calls(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint32_t last_a;
+    } cases[] = {{"return super().forward(x)", 3}, {"return self.inner(x)", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 4; k++) {
+            char lines[256];
+            static const char outer[] = "return self.net(x)\n  File \"n.py\", line ";
+            if (k == 0)
+                snprintf(lines, sizeof lines,
+                         "%s9, in forward\n    a = self.table(x)\n  File \"n.py\", line 20, in "
+                         "forward\n    %s\n"
+                         "  File \"n.py\", line 30, in forward\n    return f(x)",
+                         outer, cases[i].line);
+            else
+                snprintf(lines, sizeof lines, "%s%u, in forward\n    b = f(b)", outer, k + 10);
+            model_source(m, k == 0 ? "net', 'net.table" : "net", "neg");
+            model_class(m, k == 0 ? "Net', 'Table" : "Net", "aten.neg.default");
+            model_trace(m, lines);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+/* Training: w1 is in front of a rounding to integers. After it nothing leads to what its side keeps any more, but where
+ * a name still holds the last of it, as the lines of calls tell. */
+static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
+{
+    (void)state;
+    enum { W = 64 * 64 * 4, T = 1024 * 64 * 4, Y = 64 * 4 };
+    for (int is_named = 0; is_named < 2; is_named++) {
+        static const char *const nodes[][4] = {{"MatMul", "x w1", "a", ""},
+                                               {"Sigmoid", "a", "b", ""},
+                                               {"Tanh", "b", "c", ""},
+                                               {"Cast", "c", "d", "to=7"},
+                                               {"Cast", "d", "r", "to=1"},
+                                               {"MatMul", "r w2", "e", ""},
+                                               {"Concat", "e e e e e e e e", "k", "axis=0"},
+                                               {"ReduceSum", "k zero", "y", ""}};
+        const int64_t zero[] = {0};
+        model *m = model_new(17);
+        model_input(m, "x", "f32[1024,64]");
+        model_weight(m, "w1", "f32[64,64]");
+        model_weight(m, "w2", "f32[64,64]");
+        model_role(m, "w1", "PARAMETER");
+        model_role(m, "w2", "PARAMETER");
+        model_ints(m, "zero", 1, zero);
+        for (unsigned k = 0; k < 8; k++) {
+            bool is_tanh = k == 2;
+            model_source(m, "net", "call");
+            model_class(m, "Net", "aten.call.default");
+            model_statement(m, 20 + k, is_tanh && is_named ? "z = call(x)" : "return call(x)");
+            model_node(m, nodes[k][0], nodes[k][2], nodes[k][1], nodes[k][2], nodes[k][3]);
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("momentum"),
+                                     .lower = {.loss = ONV_LOSS_MSE, .attention_dropout = -1}};
+        uint64_t peak = trainer_run(&t, &options).figures.peak_bytes;
+        trainer_close(&t);
+        model_free(m);
+        /* Parameters and the momentum of w2; x, r, e and what joins it; y, the one before it, the targets. */
+        uint64_t there = 3 * W + (3 + 8) * T + 3 * Y;
+        assert_int_equal(peak, there + (is_named ? 2 * T : 0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +300,8 @@ int main(void)
         cmocka_unit_test(shared_layers_are_called_again),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
+        cmocka_unit_test(base_classes_are_no_calls),
+        cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
     };
     return cmocka_run_group_tests_name("eager.names", tests, NULL, NULL);
 }

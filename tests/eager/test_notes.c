@@ -323,6 +323,50 @@ static void uneven_padding_makes_a_copy(void **state)
     }
 }
 
+/* contiguous(), of which nothing but an argument's name is left, copies what is in another order, and what reads the
+ * copy keeps it. A batch norm makes one of its own. */
+static void clones_are_copies(void **state)
+{
+    (void)state;
+    enum { T = 4 * 6 * 8 * 4 };
+    static const struct {
+        const char *op, *call, *arguments;
+        uint64_t kept; /* beside h, which is read twice, and the view of it */
+    } cases[] = {
+        {"Mul", "aten.mul.Tensor", "%t, %t", 0},
+        {"Mul", "aten.mul.Tensor", "%clone, %clone", T},
+        {"Mul", "aten.mul.Tensor", "%clone_1, %clone_1", T},
+        {"Mul", "aten.mul.Tensor", "%t, %clone_1", 0},
+        {"Mul", "aten.view.default", "%clone_1, %clone_1", 0},
+        {"BatchNormalization", "aten.batch_norm.default", "%t, %p", T + 2 * 8 * 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool norms = cases[i].op[0] == 'B';
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "s", "f32[8]");
+        model_weight(m, "b", "f32[8]");
+        model_weight(m, "mean", "f32[8]");
+        model_weight(m, "var", "f32[8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "s", "PARAMETER");
+        model_role(m, "b", "PARAMETER");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Mul", "square", "h h", "a", "");
+        model_node(m, "Transpose", "swap", "h", "t", "perm=[0,2,1]");
+        model_source(m, "net", "call");
+        model_class(m, "Net", cases[i].call);
+        model_call(m, cases[i].call, cases[i].arguments);
+        model_node(m, cases[i].op, "call", norms ? "t s b mean var" : "t t", "c", "");
+        model_node(m, "Transpose", "back", "c", "d", "perm=[0,2,1]");
+        model_node(m, "Add", "sum", "a d", "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        if (kept != 2 * T + cases[i].kept) fail_msg("case %zu: %llu", i, (unsigned long long)kept);
+    }
+}
+
 /* b is permuted: bmm gets a copy of it, and keeps that; a is only seen in another way. */
 static void einsum_copies_what_it_permutes(void **state)
 {
@@ -476,6 +520,7 @@ int main(void)
         cmocka_unit_test(dropout_inside_attention_is_added),
         cmocka_unit_test(softmax_keeps_what_it_was_asked_for),
         cmocka_unit_test(uneven_padding_makes_a_copy),
+        cmocka_unit_test(clones_are_copies),
         cmocka_unit_test(einsum_copies_what_it_permutes),
         cmocka_unit_test(ellipses_are_spelled_out),
         cmocka_unit_test(indexed_tables_are_trained),

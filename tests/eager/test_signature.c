@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eager/pass.h"
 #include "eager/trainer.h"
 
 enum { W = 8 * 8 * 4, MAX_NODES = 8 };
@@ -102,7 +103,12 @@ static void parameters_without_a_tensor_are_reported(void **state)
           "val_1 f32[8,8]",
           {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
          W,
-         "2 parameters that the export lists ('stage4.conv.weight' to 'stage4.norm.bias')"},
+         "2 parameters that the export lists, in 'stage4.conv', 'stage4.norm', have"},
+        {{"a.a.w a.b.w a.b.x a.c.w a.d.w a.e.w fc.weight",
+          "val_1 f32[8,8]",
+          {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}},
+         W,
+         "6 parameters that the export lists, in 'a.a', 'a.b', 'a.c' and 2 more, have"},
         /* Biases of zeros, which the exporter drops. */
         {{"fc.bias fc.weight",
           "val_1 f32[8,8]",
@@ -121,6 +127,24 @@ static void parameters_without_a_tensor_are_reported(void **state)
         assert_int_equal(o.figures.gradient_bytes, cases[i].parameters);
         assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
         if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
+    }
+}
+
+/* Inference holds them as well. */
+static void inference_tells_of_missing_parameters(void **state)
+{
+    (void)state;
+    network n = {"fc.weight pooler.weight",
+                 "val_1 f32[8,8]",
+                 {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
+    for (int is_as_exported = 0; is_as_exported < 2; is_as_exported++) {
+        pass p;
+        onv_lower_options how = {.reports = true, .as_exported = is_as_exported};
+        pass_run(&p, build(&n), &how);
+        assert_int_equal(p.f.model.diags.count, !is_as_exported);
+        if (!is_as_exported)
+            assert_non_null(strstr(p.f.model.diags.at[0].message, "in 'pooler', have"));
+        pass_drop(&p);
     }
 }
 
@@ -217,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),

@@ -41,7 +41,7 @@ static bool drop(void *context, const char *data, size_t bytes)
 /* --- Models ------------------------------------------------------------------------------------ */
 
 /* A machine that fuzzes has less memory than one analysis may take. */
-static const onv_limits limits = {.arena_bytes = (uint64_t)256 << 20};
+static const onv_limits limits = {.struct_size = sizeof limits, .arena_bytes = (uint64_t)256 << 20};
 
 static void run_load(const uint8_t *data, size_t size)
 {
@@ -60,7 +60,7 @@ static void run_load(const uint8_t *data, size_t size)
 /* Nothing of an analysis may depend on how it is looked at. */
 static void read_everything(const onv_analysis *analysis)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(analysis, &summary);
     uint64_t unknown = 0;
     for (size_t i = 0; i < onv_analysis_tensor_count(analysis); i++) {
@@ -160,7 +160,7 @@ static onv_options draw_options(const uint8_t *data, size_t size)
     static const int64_t batches[] = {2, 0, 2, 1, 3, 64, 1000003, INT64_C(1) << 40};
     uint64_t draw = onv_hash_bytes(data, size, 0);
     onv_options options = onv_options_default();
-    options.limits = limits;
+    options.limits = &limits;
     options.batch = batches[draw & 7];
     if ((draw >> 3 & 3) == 0) options.precision = (onv_precision)(draw >> 5 & 3);
     if ((draw >> 7 & 3) == 0) {
@@ -169,6 +169,9 @@ static onv_options draw_options(const uint8_t *data, size_t size)
         options.order = onv_order_name((draw >> 9 & 15) % n, NULL);
     }
     options.expandable_segments = (draw >> 13 & 3) == 0;
+    options.savings = (draw >> 24 & 1) == 0;
+    if ((draw >> 25 & 3) == 0) options.weights = onv_weight_format_name((draw >> 27 & 3) % 3, NULL);
+    if ((draw >> 29 & 3) == 0) options.kv_cache = (draw >> 31 & 1) == 0 ? "copies" : "shared";
     if ((draw >> 15 & 7) == 0) {
         options.budget = UINT64_C(1) << (draw >> 18 & 63);
         options.max_batch = options.batch > 0;
@@ -180,7 +183,7 @@ static onv_options draw_options(const uint8_t *data, size_t size)
 static bool is_small(const onv_analysis *analysis)
 {
     const uint64_t most = (uint64_t)8 << 20;
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_runtime_info runtime;
     onv_checkpoint_info plan;
     onv_analysis_summary(analysis, &summary);

@@ -66,7 +66,7 @@ static bool check_row(const expected *row)
 {
     onv_options options = onv_options_default();
     onv_dim_binding dim = {row->dim, row->size};
-    onv_summary s = {.struct_size = sizeof s};
+    onv_summary s = {0};
     onv_diagnostic diagnostic;
     if (row->dim != NULL) {
         options.dims = &dim;
@@ -104,7 +104,7 @@ static void known_models_are_as_counted(void **state)
 static void a_state_that_grows_is_held_at_its_largest(void **state)
 {
     (void)state;
-    onv_summary s = {.struct_size = sizeof s};
+    onv_summary s = {0};
     model *m = nested_case_model("loop-grows");
     onv_analysis *a = model_analyse(m, NULL);
     onv_analysis_summary(a, &s);
@@ -120,7 +120,7 @@ static void a_declaration_for_another_batch_gives_way(void **state)
 {
     (void)state;
     onv_options options = onv_options_default();
-    onv_summary s = {.struct_size = sizeof s};
+    onv_summary s = {0};
     model *m = nested_case_model("squeezed");
     options.batch = 8;
     onv_analysis *a = model_analyse(m, &options);

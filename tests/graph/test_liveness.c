@@ -21,7 +21,7 @@ static onv_tensor_info tensor(const onv_analysis *a, const char *name)
 
 static onv_summary summarise(const onv_analysis *a)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(a, &summary);
     return summary;
 }

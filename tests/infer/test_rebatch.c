@@ -283,7 +283,7 @@ static void the_fixed_sample_becomes_the_free_one(void **state)
     if (status != ONV_OK) fail_msg("%s: %s", error.node, error.message);
     status = onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet50.onnx", &options, &b, &error);
     assert_int_equal(status, ONV_OK);
-    onv_summary x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
+    onv_summary x = {0}, y = {0};
     onv_analysis_summary(a, &x);
     onv_analysis_summary(b, &y);
     assert_int_equal(x.peak_bytes, y.peak_bytes);
@@ -467,7 +467,7 @@ static void constants_of_equal_samples_are_resized(void **state)
         model_output(m, "y", "f32");
         onv_options options = batch_of(8);
         onv_analysis *analysis = model_analyse(m, &options);
-        onv_summary summary = {.struct_size = sizeof summary};
+        onv_summary summary = {0};
         onv_analysis_summary(analysis, &summary);
         assert_string_equal(model_shape(analysis, "onnx::token"), "[8, 1, 16]");
         assert_string_equal(model_shape(analysis, "y"), "[8, 7, 16]");
@@ -655,7 +655,7 @@ static void parts_of_the_batch_have_sizes(void **state)
         model_output(m, "y", "f32");
         onv_options options = batch_of(batch);
         onv_analysis *analysis = model_analyse(m, &options);
-        onv_summary summary = {.struct_size = sizeof summary};
+        onv_summary summary = {0};
         onv_analysis_summary(analysis, &summary);
         assert_int_equal(summary.parameter_bytes, batch == 7 ? 16 : 0);
         onv_analysis_destroy(analysis);

@@ -41,7 +41,7 @@ static onv_status infer(const char *path, const draw *sizes, onv_model *model, o
         options.dims = sizes->at;
         options.n_dims = sizes->count;
     }
-    onv_status status = onv_load(path, &options.limits, model, &error);
+    onv_status status = onv_load(path, options.limits, model, &error);
     if (status != ONV_OK) fail_msg("%s: %s", path, error.message);
     status = onv_graph_check(model, &error);
     if (status == ONV_OK) status = onv_infer(model, &options, info, &error);

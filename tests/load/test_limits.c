@@ -55,10 +55,12 @@ static void loops_in_loops(void **state)
     m_put(graph, G_NODE, loop);
     msg *file = m_model(graph);
     onv_options options = onv_options_default();
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
     onv_error error;
-    options.limits.node_runs = 1;
+    limits.node_runs = 1;
     expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error, "--limit node-runs=N raises it");
-    options.limits.node_runs = 0;
+    limits.node_runs = 0;
     assert_int_equal(analyse(file, &options, &error), ONV_OK);
     m_free(file);
 }
@@ -71,11 +73,13 @@ static void long_expressions(void **state)
     m_put(graph, G_NODE, concat("a b", "y"));
     msg *file = m_model(graph);
     onv_options options = onv_options_default();
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
     for (uint32_t parts = 2; parts <= 4; parts += 2) {
         onv_analysis *analysis;
         onv_diagnostic d = {.code = "", .message = ""};
         bool found = false;
-        options.limits.expression = parts;
+        limits.expression = parts;
         assert_int_equal(
             onv_analysis_new_from_memory(file->at, file->count, NULL, &options, &analysis, NULL),
             ONV_OK);
@@ -98,13 +102,15 @@ static void contents_that_are_followed(void **state)
     m_put(graph, G_NODE, m_node("ConstantOfShape", "n", "x", "y"));
     msg *file = m_model(graph);
     onv_options options = onv_options_default();
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
     onv_error error;
     options.input_values = &value;
     options.n_input_values = 1;
-    options.limits.known_elems = 3;
+    limits.known_elems = 3;
     expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error,
            "--limit known-elems=N raises it");
-    options.limits.known_elems = 4;
+    limits.known_elems = 4;
     assert_int_equal(analyse(file, &options, &error), ONV_OK);
     m_free(file);
 }
@@ -132,6 +138,8 @@ static void searches_can_be_ended(void **state)
     m_put(graph, G_NODE, m_node("Relu", "n", "x", "y"));
     msg *file = m_model(graph);
     onv_options options = onv_options_default();
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
     onv_error error;
     patience p = {.most = 1000000};
     options.budget = 1 << 20;
@@ -145,7 +153,7 @@ static void searches_can_be_ended(void **state)
         expect(analyse(file, &options, &error), ONV_ERR_CANCELLED, &error, "cancelled");
         assert_int_equal(p.polls, most + 1); /* not asked again */
     }
-    options.limits.seconds = 1;
+    limits.seconds = 1;
     p = (patience){.most = 1000000, .seconds = 0.6};
     expect(analyse(file, &options, &error), ONV_ERR_LIMIT, &error, "--limit seconds=N raises it");
     assert_int_equal(p.polls, 2);

@@ -46,12 +46,12 @@ static void load_bound(const char *path, onv_model *m)
     onv_options options = onv_options_default();
     onv_dim_binding dims[16] = {0};
     size_t n_free, left;
-    assert_int_equal(onv_load(path, &options.limits, m, &err), ONV_OK);
+    assert_int_equal(onv_load(path, options.limits, m, &err), ONV_OK);
     infer_bound(m, dims, 0, &n_free);
     if (n_free == 0) return;
     onv_model_cleanup(m);
     assert_true(n_free <= 16);
-    assert_int_equal(onv_load(path, &options.limits, m, &err), ONV_OK);
+    assert_int_equal(onv_load(path, options.limits, m, &err), ONV_OK);
     infer_bound(m, dims, n_free, &left);
     for (size_t i = 0; i < n_free; i++) free((void *)(uintptr_t)dims[i].name);
 }
@@ -134,7 +134,7 @@ static void ort_runs_depth_first_from_the_last_leaf(void **state)
     onv_model loaded;
     onv_order_result result;
     onv_options options = onv_options_default();
-    assert_int_equal(onv_load_memory(bytes, size, "memory", &options.limits, &loaded, NULL),
+    assert_int_equal(onv_load_memory(bytes, size, "memory", options.limits, &loaded, NULL),
                      ONV_OK);
     assert_int_equal(onv_graph_check(&loaded, NULL), ONV_OK);
     assert_int_equal(onv_order_compute(onv_order_find("ort"), &loaded, NULL, &result, NULL),
@@ -157,7 +157,7 @@ static void ort_runs_resnet18_as_measured(void **state)
     onv_model m;
     onv_order_result result;
     onv_options options = onv_options_default();
-    assert_int_equal(onv_load(ONV_SOURCE_DIR "/samples/resnet18.onnx", &options.limits, &m, NULL),
+    assert_int_equal(onv_load(ONV_SOURCE_DIR "/samples/resnet18.onnx", options.limits, &m, NULL),
                      ONV_OK);
     assert_int_equal(onv_graph_check(&m, NULL), ONV_OK);
     assert_int_equal(onv_order_compute(onv_order_find("ort"), &m, NULL, &result, NULL), ONV_OK);

@@ -23,5 +23,5 @@ size_t $name(void)
 }
 END
 done
-echo 'int main(void) { return 0; }' >"$scratch/main.c"
-"${CC:-cc}" "${flags[@]}" -o "$scratch/program" "$scratch"/{one,two,main}.c
+# Both in one object: nothing is defined twice.
+"${CC:-cc}" "${flags[@]}" -nostdlib -r -o "$scratch/program.o" "$scratch"/{one,two}.c

@@ -116,7 +116,7 @@ static void the_trace_reaches_the_peak(void **state)
         }
         model_output(m, "v40", "f32");
         onv_analysis *a = model_analyse(m, NULL);
-        onv_summary summary = {.struct_size = sizeof summary};
+        onv_summary summary = {0};
         onv_analysis_summary(a, &summary);
         char *text = report_text(a, ONV_FORMAT_DUMP_TRACE, NULL);
         assert_int_equal(replay(text, onv_analysis_tensor_count(a)), summary.peak_bytes);
@@ -243,7 +243,7 @@ static void plans_of_branches_and_bodies(void **state)
     for (size_t i = 0; nested_cases[i].name != NULL; i++) {
         model *m = nested_cases[i].build();
         onv_analysis *a = model_analyse(m, NULL);
-        onv_summary sums = {.struct_size = sizeof sums};
+        onv_summary sums = {0};
         onv_analysis_summary(a, &sums);
         if (sums.sized) dumped_height(a);
         onv_analysis_destroy(a);

@@ -60,7 +60,8 @@ typedef struct golden {
     onv_format format;
     int64_t batch;
     onv_dim_binding dims[3];
-    bool ascii, example;
+    bool ascii, example, savings;
+    const char *weights, *kv_cache;
 } golden;
 
 static const golden goldens[] = {
@@ -73,6 +74,12 @@ static const golden goldens[] = {
     {"bert-free.txt", "bert.onnx", ONV_FORMAT_TEXT, .batch = 0},
     {"gpt2.txt", "gpt2.onnx", ONV_FORMAT_TEXT, .batch = 1,
      .dims = {{"sequence", 1}, {"total", 32}, {"past", 31}}},
+    {"llama-what-if.txt", "llama.onnx", ONV_FORMAT_TEXT, .batch = 2,
+     .dims = {{"sequence", 1}, {"total", 1024}, {"past", 1023}}, .savings = true, .weights = "nf4",
+     .kv_cache = "copies"},
+    {"gpt2-what-if.md", "gpt2.onnx", ONV_FORMAT_MARKDOWN, .batch = 2,
+     .dims = {{"sequence", 1}, {"total", 32}, {"past", 31}}, .savings = true, .weights = "int8",
+     .kv_cache = "shared"},
     {"control-flow-ascii.txt", "control-flow.onnx", ONV_FORMAT_TEXT, .batch = 8, .ascii = true},
     {"control-flow.json", "control-flow.onnx", ONV_FORMAT_JSON, .batch = 8},
     {"scan-free.json", "scan.onnx", ONV_FORMAT_JSON, .batch = 0, .example = true},
@@ -102,6 +109,9 @@ static char *golden_report(const golden *g)
     options.batch = g->batch;
     options.dims = g->dims;
     options.example = g->example;
+    options.savings = g->savings;
+    options.weights = g->weights;
+    options.kv_cache = g->kv_cache;
     while (options.n_dims < 3 && g->dims[options.n_dims].name != NULL) options.n_dims++;
     text_file file;
     onv_analysis *analysis = analyse(g->sample, &file, &options);
@@ -170,7 +180,7 @@ static void check_formats(const onv_analysis *analysis)
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
     json_t *model = json_array_get(json_object_get(root, "models"), 0);
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(analysis, &summary);
     json_t *peak = json_object_get(json_object_get(model, "peak"), "bytes");
     assert_int_equal(json_is_integer(peak), summary.sized);

@@ -204,8 +204,7 @@ static void nodes_come_in_the_order(void **state)
     }
     assert_true(moved > 0);
     /* In the order of its file the new model needs what the search found. */
-    onv_summary found = {.struct_size = sizeof found},
-                as_written = {.struct_size = sizeof as_written};
+    onv_summary found = {0}, as_written = {0};
     onv_analysis *a = model_analyse(m, &options), *b;
     onv_error error;
     onv_analysis_summary(a, &found);
@@ -228,11 +227,13 @@ static void the_limit_is_on_what_is_added(void **state)
     model_ints(m, "unused", 512, many);
     bytes file = file_of(m, 8);
     onv_options options = onv_options_default();
-    options.limits.output_bytes = 2000;
+    onv_limits limits = onv_limits_default();
+    options.limits = &limits;
+    limits.output_bytes = 2000;
     assert_true(file.count > 2000);
     bytes out = write_model(file, &options);
     free(out.at);
-    options.limits.output_bytes = 20;
+    limits.output_bytes = 20;
     capture caught = {0};
     onv_error error;
     assert_int_equal(try_write(file, &options, &caught, &error), ONV_ERR_LIMIT);

@@ -7,4 +7,7 @@
 /* 2 x 4 rows of 16 values, 2 heads, 32 values between. `perm`: "perm=[1,0,2]" where the batch is first. */
 model *encoder_layer(const char *perm);
 
+/* The same as the older exporter writes it; `bias` is the name of that of the packed projection. */
+model *encoder_layer_named(const char *bias);
+
 #endif

@@ -105,7 +105,7 @@ static void check_shapes(truth *t)
 static void check_peak(truth *t)
 {
     json_t *peak = json_object_get(t->json, "peak"), *set = json_object_get(peak, "tensors");
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(t->analysis, &summary);
     uint64_t bytes = (uint64_t)json_integer_value(json_object_get(peak, "bytes"));
     uint64_t step = (uint64_t)json_integer_value(json_object_get(peak, "step"));
@@ -147,7 +147,7 @@ static void check_total(truth *t, const char *key, uint64_t found)
 
 static void check_totals(truth *t)
 {
-    onv_summary summary = {.struct_size = sizeof summary};
+    onv_summary summary = {0};
     onv_analysis_summary(t->analysis, &summary);
     check_total(t, "weight_elems", summary.parameters);
     check_total(t, "weight_bytes", summary.parameter_bytes);
@@ -188,7 +188,7 @@ static int check_file(const char *truths, const char *models, const char *name)
     snprintf(t.model, sizeof t.model, "%s/%s", models,
              json_string_value(json_object_get(t.json, "model")));
     if (analyse(&t)) {
-        onv_summary summary = {.struct_size = sizeof summary};
+        onv_summary summary = {0};
         onv_analysis_summary(t.analysis, &summary);
         t.bounded = summary.bounded && (json_is_true(json_object_get(t.json, "data_dependent")) ||
                                         json_array_size(json_object_get(t.json, "bounds")) > 0);

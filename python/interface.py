@@ -1,0 +1,28 @@
+"""The public header as a module of cffi: interface.py HEADER OUTPUT.
+
+cffi reads declarations alone, so comments, lines of the preprocessor, and functions with a body are left out."""
+import pathlib
+import re
+import sys
+
+import cffi
+
+
+def declarations(header):
+    text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.S)
+    text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+    text = re.sub(r"^static inline .*?^}\n", "", text, flags=re.S | re.M)
+    return text.replace("ONV_API ", "")
+
+
+def main():
+    header, output = map(pathlib.Path, sys.argv[1:3])
+    ffi = cffi.FFI()
+    ffi.cdef(declarations(header.read_text()))
+    ffi.set_source(output.stem, None)
+    ffi.emit_python_code(str(output))
+
+
+if __name__ == "__main__":
+    main()

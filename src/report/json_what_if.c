@@ -1,0 +1,101 @@
+/* What would be otherwise, for programs. */
+#include "report/format.h"
+#include "report/json.h"
+#include "report/json_parts.h"
+
+void onv_json_write_quantized(const onv_json_part *job)
+{
+    const onv_quantized *q = job->view->quantized;
+    onv_json *json = job->json;
+    if (q == NULL || q->format == NULL) return;
+    onv_json_key(json, "quantization");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "format", q->format->name);
+    onv_json_put_u64(json, "matrices", q->n_matrices);
+    onv_json_put_u64(json, "bytes_before", q->bytes_before);
+    onv_json_put_u64(json, "bytes", q->bytes);
+    onv_json_put_u64(json, "left_bytes", q->bytes_left);
+    onv_json_put_u64(json, "left_table_bytes", q->bytes_tables);
+    onv_json_put_u64(json, "left_convolution_bytes", q->bytes_convolutions);
+    onv_json_close(json);
+}
+
+static const char *name_of(const onv_model *model, onv_value_id id)
+{
+    return onv_is_value(id) ? onv_model_value(model, id)->name : NULL;
+}
+
+static void write_pair(const onv_json_part *job, const onv_kv_pair *pair)
+{
+    const onv_model *model = job->view->model;
+    onv_json *json = job->json;
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_string(json, "past", name_of(model, pair->past));
+    onv_json_put_string(json, "present", name_of(model, pair->present));
+    onv_json_put_known(json, "axis", pair->axis >= 0, (uint64_t)pair->axis);
+    onv_json_put_u64(json, "past_bytes", pair->past_bytes);
+    onv_json_put_u64(json, "present_bytes", pair->present_bytes);
+    onv_json_put_u64(json, "token_bytes", pair->token_bytes);
+    onv_json_key(json, "in_place");
+    onv_json_bool(json, pair->in_place);
+    onv_json_close(json);
+}
+
+void onv_json_write_kv_cache(const onv_json_part *job)
+{
+    const onv_kv_cache *cache = job->view->cache;
+    onv_json *json = job->json;
+    if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED) return;
+    bool is_sized = cache->tokens > 0;
+    onv_json_key(json, "kv_cache");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "mode", cache->mode == ONV_KV_SHARED ? "shared" : "copies");
+    onv_json_put_u64(json, "layers", cache->n_layers);
+    onv_json_put_known(json, "token_bytes", is_sized, cache->token_bytes);
+    onv_json_put_known(json, "past_tokens", is_sized, (uint64_t)cache->past_tokens);
+    onv_json_put_known(json, "tokens", is_sized, (uint64_t)cache->tokens);
+    onv_json_put_known(json, "past_bytes", is_sized, cache->past_bytes);
+    onv_json_put_known(json, "present_bytes", is_sized, cache->present_bytes);
+    onv_json_put_known(json, "fixed_bytes", is_sized, cache->fixed_bytes);
+    onv_json_put_known(json, "bytes", is_sized,
+                       cache->present_bytes + cache->fixed_bytes +
+                           (cache->mode == ONV_KV_COPIES ? cache->past_bytes : 0));
+    if (cache->longest >= 0) onv_json_put_u64(json, "longest_context", (uint64_t)cache->longest);
+    onv_json_key(json, "pairs");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < cache->n_pairs; i++) write_pair(job, &cache->pairs[i]);
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+void onv_json_write_savings(const onv_json_part *job)
+{
+    const onv_savings *savings = job->view->savings;
+    const onv_model *model = job->view->model;
+    onv_json *json = job->json;
+    if (savings == NULL || savings->count == 0) return;
+    onv_json_key(json, "savings");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < savings->count; i++) {
+        const onv_saving *s = &savings->of[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "kind", onv_saving_name((onv_saving_kind)s->kind));
+        onv_json_put_u64(json, "saved_bytes", s->saved_bytes);
+        onv_json_put_u64(json, "peak_bytes", s->peak_bytes);
+        if (onv_is_value(s->value)) onv_json_put_string(json, "tensor", name_of(model, s->value));
+        if (onv_is_node(s->node))
+            onv_json_put_string(json, "node", onv_model_node(model, s->node)->name);
+        if (s->is_everywhere) {
+            onv_json_key(json, "everywhere");
+            onv_json_bool(json, true);
+        }
+        if (s->kind == ONV_SAVING_BATCH) {
+            onv_json_put_u64(json, "parts", (uint64_t)s->parts);
+            onv_json_put_u64(json, "batch", (uint64_t)s->part);
+        }
+        onv_json_put_u64(json, "more_macs", s->more_macs);
+        onv_json_put_u64(json, "more_nodes", s->more_nodes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}

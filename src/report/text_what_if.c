@@ -1,0 +1,177 @@
+/* What would be otherwise: weights in fewer bits, the key-value cache, single changes that save memory. */
+#include "report/text.h"
+
+/* --- Weights ----------------------------------------------------------------------------------- */
+
+static const onv_column weight_columns[] = {
+    {"", .style = ONV_STYLE_PLAIN},
+    {"", .right = true},
+    {"", .style = ONV_STYLE_DIM},
+};
+
+static void add_row(onv_table *table, const onv_page *page, const char *name, uint64_t bytes,
+                    const char *what)
+{
+    onv_table_add(table, name);
+    onv_table_add(table, onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text));
+    onv_table_add(table, what);
+}
+
+static void write_title(const onv_page *page, const char *what, const char *how)
+{
+    const char *title = onv_arena_printf(page->arena, "%s%s", what, how);
+    if (title != NULL) onv_page_text(page, ONV_STYLE_TITLE, title);
+}
+
+void onv_write_quantized(const onv_view *view, const onv_page *page)
+{
+    const onv_quantized *q = view->quantized;
+    onv_table table;
+    if (q == NULL || q->format == NULL) return;
+    onv_page_line(page);
+    write_title(page, "Weights in ", q->format->name);
+    onv_page_line(page);
+    onv_table_init(&table, weight_columns, 3);
+    add_row(&table, page,
+            onv_arena_printf(page->arena, "%s %s of products", onv_label_count(q->n_matrices).text,
+                             q->n_matrices == 1 ? "matrix" : "matrices"),
+            q->bytes,
+            onv_arena_printf(page->arena, "%s before; %s", onv_label_bytes(q->bytes_before).text,
+                             q->format->summary));
+    if (q->bytes_tables > 0)
+        add_row(&table, page, "tables", q->bytes_tables, "as they were: Gather reads them");
+    if (q->bytes_convolutions > 0)
+        add_row(&table, page, "convolutions", q->bytes_convolutions, "as they were");
+    uint64_t others = q->bytes_left - q->bytes_tables - q->bytes_convolutions;
+    if (others > 0) add_row(&table, page, "others", others, "as they were: norms, biases");
+    onv_table_finish(&table, page);
+    onv_page_item(page);
+    onv_page_wrapped(
+        page,
+        onv_arena_printf(
+            page->arena,
+            "torch: as bitsandbytes has linear layers but the last one; ort: %s in blocks "
+            "of %lu",
+            q->format->ort_op, (unsigned long)q->format->ort_block),
+        2, 4);
+}
+
+/* --- The cache --------------------------------------------------------------------------------- */
+
+static const char *tokens_text(const onv_page *page, int64_t tokens)
+{
+    return onv_arena_printf(page->arena, "%s %s", onv_label_count((uint64_t)tokens).text,
+                            tokens == 1 ? "token" : "tokens");
+}
+
+static void write_longest(const onv_view *view, const onv_page *page)
+{
+    const onv_kv_cache *cache = view->cache;
+    if (cache->longest < 0) return;
+    const char *most =
+        cache->longest >= ONV_MAX_BATCH ? "no limit found" : tokens_text(page, cache->longest);
+    onv_page_item(page);
+    onv_write_format(page->out, "The longest context that the budget has memory for: %s.\n",
+                     cache->longest == 0 ? "none" : most);
+}
+
+void onv_write_kv_cache(const onv_view *view, const onv_page *page)
+{
+    const onv_kv_cache *cache = view->cache;
+    onv_table table;
+    if (cache == NULL || cache->mode == ONV_KV_NOT_ASKED || cache->tokens == 0) return;
+    bool shared = cache->mode == ONV_KV_SHARED;
+    onv_page_line(page);
+    write_title(page, "Key-value cache, ", shared ? "one buffer for each layer" : "as copies");
+    onv_page_line(page);
+    onv_table_init(&table, weight_columns, 3);
+    add_row(&table, page, "a token", cache->token_bytes,
+            onv_arena_printf(page->arena, "%s %s, %s each", onv_label_count(cache->n_layers).text,
+                             cache->n_layers == 1 ? "layer" : "layers",
+                             onv_label_bytes(cache->token_bytes / cache->n_layers).text));
+    add_row(&table, page, "past", cache->past_bytes, tokens_text(page, cache->past_tokens));
+    add_row(&table, page, "present", cache->present_bytes, tokens_text(page, cache->tokens));
+    if (cache->fixed_bytes > 0)
+        add_row(&table, page, "fixed", cache->fixed_bytes,
+                "of a cross-attention: it does not grow");
+    uint64_t copies = cache->past_bytes + cache->present_bytes;
+    uint64_t one = cache->present_bytes;
+    add_row(&table, page, "together", (shared ? one : copies) + cache->fixed_bytes,
+            onv_arena_printf(page->arena,
+                             shared ? "as copies %s" : "past and present; with one buffer %s",
+                             onv_label_bytes((shared ? copies : one) + cache->fixed_bytes).text));
+    onv_table_finish(&table, page);
+    if (shared && cache->n_in_place < cache->n_growing) {
+        onv_page_item(page);
+        onv_page_wrapped(
+            page,
+            "This graph makes the present anew (Concat): to fill one buffer it needs an "
+            "attention that writes in place, like GroupQueryAttention or StaticCache.",
+            2, 4);
+    }
+    write_longest(view, page);
+}
+
+/* --- Savings ----------------------------------------------------------------------------------- */
+
+static const onv_column saving_columns[] = {
+    {"", .right = true},
+    {"", .right = true, .style = ONV_STYLE_DIM},
+    {"", .style = ONV_STYLE_PLAIN},
+    {"", .least = 12},
+};
+
+static const char *what_text(const onv_view *view, const onv_page *page, const onv_saving *s)
+{
+    onv_arena *arena = page->arena;
+    const char *op = onv_is_node(s->node) ? onv_model_node(view->model, s->node)->op_type : "input";
+    if (s->is_everywhere) op = onv_arena_printf(arena, "every %s", op);
+    switch ((onv_saving_kind)s->kind) {
+    case ONV_SAVING_HALF: return onv_arena_printf(arena, "%s in 16 bits", op);
+    case ONV_SAVING_INPLACE: return onv_arena_printf(arena, "%s in place of its input", op);
+    case ONV_SAVING_RECOMPUTE: return onv_arena_printf(arena, "%s computed again", op);
+    case ONV_SAVING_LATER: return onv_arena_printf(arena, "%s just before it is read", op);
+    case ONV_SAVING_EARLIER: return onv_arena_printf(arena, "%s as soon as it can run", op);
+    case ONV_SAVING_BATCH:
+        return onv_arena_printf(arena, "batch as %lld parts of %lld", (long long)s->parts,
+                                (long long)s->part);
+    case ONV_N_SAVINGS: break;
+    }
+    return "";
+}
+
+/* The price, or what it is done to. */
+static const char *name_text(const onv_view *view, const onv_page *page, const onv_saving *s)
+{
+    if (s->kind == ONV_SAVING_BATCH)
+        return onv_arena_printf(page->arena, "%s more runs of nodes",
+                                onv_label_count(s->more_nodes).text);
+    if (s->is_everywhere) return "";
+    if (s->kind == ONV_SAVING_EARLIER)
+        return onv_view_node_name(view, onv_model_node(view->model, s->node));
+    const char *name = onv_model_value(view->model, s->value)->name;
+    if (s->kind != ONV_SAVING_RECOMPUTE || s->more_macs == 0) return name;
+    return onv_arena_printf(page->arena, "%s MACs: %s", onv_label_scaled(s->more_macs).text, name);
+}
+
+void onv_write_savings(const onv_view *view, const onv_page *page)
+{
+    const onv_savings *savings = view->savings;
+    onv_table table;
+    if (savings == NULL || savings->count == 0) return;
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_TITLE, "Possible savings, each by itself, of the peak");
+    onv_page_line(page);
+    onv_table_init(&table, saving_columns, 4);
+    for (uint32_t i = 0; i < savings->count; i++) {
+        const onv_saving *s = &savings->of[i];
+        onv_table_add(&table,
+                      onv_arena_printf(page->arena, "-%s", onv_label_bytes(s->saved_bytes).text));
+        onv_table_add(&table, onv_arena_printf(
+                                  page->arena, "%s",
+                                  onv_label_percent(s->saved_bytes, view->live->peak_bytes).text));
+        onv_table_add(&table, what_text(view, page, s));
+        onv_table_add(&table, name_text(view, page, s));
+    }
+    onv_table_finish(&table, page);
+}

@@ -1,0 +1,352 @@
+#include "runtime/savings.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/storage.h"
+
+enum {
+    MOST_CANDIDATES = 12, /* values of the peak set */
+    MOST_USES = 8,        /* of a value behind the peak */
+    LEAST_SHARE = 100,    /* of the peak: what is smaller is no news */
+    MOST_WORK = 2000000   /* steps and buffers that all trials look at */
+};
+
+typedef struct seeker {
+    const onv_model *model;
+    const onv_node_id *order;
+    const onv_live *live;
+    onv_savings *savings;
+    uint64_t work_left;
+} seeker;
+
+/* A change to try: a copy of the model, its order. */
+typedef struct trial {
+    onv_model model;
+    onv_node_id *order;
+    uint32_t n_order;
+} trial;
+
+const char *onv_saving_name(onv_saving_kind kind)
+{
+    static const char *const names[ONV_N_SAVINGS] = {
+        [ONV_SAVING_HALF] = "16-bit",         [ONV_SAVING_INPLACE] = "in-place",
+        [ONV_SAVING_RECOMPUTE] = "recompute", [ONV_SAVING_LATER] = "later",
+        [ONV_SAVING_EARLIER] = "earlier",     [ONV_SAVING_BATCH] = "split-batch"};
+    return names[kind];
+}
+
+void onv_savings_add(onv_savings *savings, const onv_live *live, const onv_saving *saving)
+{
+    if (saving->peak_bytes >= live->peak_bytes) return;
+    onv_saving row = *saving;
+    row.saved_bytes = live->peak_bytes - row.peak_bytes;
+    if (row.saved_bytes < live->peak_bytes / LEAST_SHARE) return;
+    uint32_t at = savings->count;
+    while (at > 0 && savings->of[at - 1].saved_bytes < row.saved_bytes) at--;
+    if (at == ONV_MOST_SAVINGS) return;
+    if (savings->count < ONV_MOST_SAVINGS) savings->count++;
+    memmove(&savings->of[at + 1], &savings->of[at],
+            (savings->count - 1 - at) * sizeof *savings->of);
+    savings->of[at] = row;
+}
+
+/* --- Trials ------------------------------------------------------------------------------------ */
+
+/* False where enough has been tried. */
+static bool may_try(seeker *k)
+{
+    uint64_t work = k->live->timeline.steps.count + k->live->timeline.buffers.count;
+    if (k->work_left < work) return false;
+    k->work_left -= work;
+    return true;
+}
+
+static onv_status begin(const seeker *k, trial *t, onv_error *err)
+{
+    const onv_graph *graph = onv_model_graph(k->model, (onv_graph_id){0});
+    ONV_TRY(onv_model_copy(k->model, &t->model, err));
+    t->n_order = graph->n_nodes;
+    t->order = ONV_ARENA_ARRAY(&t->model.arena, onv_node_id, (size_t)graph->n_nodes + 1);
+    if (t->order == NULL) {
+        onv_model_cleanup(&t->model);
+        return onv_fail_memory(err);
+    }
+    memcpy(t->order, k->order != NULL ? k->order : graph->nodes, graph->n_nodes * sizeof *t->order);
+    return ONV_OK;
+}
+
+/* The lifetimes of the changed graph, and the peak of them. */
+static onv_status finish(seeker *k, trial *t, onv_saving *saving, onv_error *err)
+{
+    onv_live live;
+    onv_status status = onv_live_compute(&t->model, t->order, &live, err);
+    if (status == ONV_OK) saving->peak_bytes = live.peak_bytes;
+    onv_model_cleanup(&t->model);
+    if (status == ONV_OK) onv_savings_add(k->savings, k->live, saving);
+    return status;
+}
+
+/* Puts the node at `from` of the order to `to`, before what stands there. */
+static void move(trial *t, uint32_t from, uint32_t to)
+{
+    onv_node_id node = t->order[from];
+    if (from < to) {
+        memmove(&t->order[from], &t->order[from + 1], (to - 1 - from) * sizeof *t->order);
+        t->order[to - 1] = node;
+    } else {
+        memmove(&t->order[to + 1], &t->order[to], (from - to) * sizeof *t->order);
+        t->order[to] = node;
+    }
+}
+
+static uint32_t place_of(const trial *t, onv_node_id node)
+{
+    uint32_t at = 0;
+    while (at < t->n_order && t->order[at].index != node.index) at++;
+    return at;
+}
+
+/* --- Values ------------------------------------------------------------------------------------ */
+
+/* Who reads a value behind the peak: nodes of the main graph, by step. */
+typedef struct later_uses {
+    uint32_t steps[MOST_USES];
+    uint32_t count;
+    bool at_peak;    /* the node of the peak reads or makes it */
+    bool is_special; /* read in inner graphs, or by too many, or handed out */
+} later_uses;
+
+static later_uses find_uses(const seeker *k, onv_value_id id)
+{
+    const onv_timeline *t = &k->live->timeline;
+    const onv_value *value = onv_model_value(k->model, id);
+    const onv_buffer *row = &t->buffers.at[k->live->of_value[id.index]];
+    later_uses uses = {.is_special = value->graph.index != 0 || value->is_output ||
+                                     row->within != ONV_NO_BUFFER || row->becomes != ONV_NO_BUFFER,
+                       .at_peak = row->first == k->live->peak_step};
+    for (uint32_t s = row->first; s <= row->last && !uses.is_special; s++) {
+        const onv_node *node = onv_model_node(k->model, t->steps.at[s].node);
+        bool reads = false;
+        for (uint32_t i = 0; i < node->n_inputs; i++) reads |= node->inputs[i].index == id.index;
+        if (!reads) continue;
+        uses.is_special |= node->graph.index != 0;
+        uses.at_peak |= s == k->live->peak_step;
+        if (s <= k->live->peak_step) continue;
+        if (uses.count == MOST_USES)
+            uses.is_special = true;
+        else
+            uses.steps[uses.count++] = s;
+    }
+    /* An inner graph reads it through its owner. */
+    uses.is_special |= uses.count == 0 || uses.steps[uses.count - 1] != row->last;
+    return uses;
+}
+
+static bool has_inner_graph(const onv_node *node)
+{
+    for (uint32_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].kind == ONV_ATTR_GRAPH || node->attrs[i].kind == ONV_ATTR_GRAPHS)
+            return true;
+    return false;
+}
+
+/* --- Changes ----------------------------------------------------------------------------------- */
+
+static bool is_wide(const onv_value *value)
+{
+    return value->type.kind == ONV_TYPE_TENSOR &&
+           (value->type.dtype == ONV_FLOAT || value->type.dtype == ONV_DOUBLE);
+}
+
+static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error *err)
+{
+    const onv_value *value = onv_model_value(k->model, id);
+    trial t;
+    onv_saving saving = {
+        .kind = ONV_SAVING_HALF, .value = id, .node = value->producer, .is_everywhere = op != NULL};
+    if (!is_wide(value) || !may_try(k)) return ONV_OK;
+    ONV_TRY(begin(k, &t, err));
+    onv_model_value(&t.model, id)->type.dtype = ONV_FLOAT16;
+    for (size_t i = 0; op != NULL && i < t.model.values.count; i++) {
+        onv_value *other = &t.model.values.at[i];
+        if (onv_is_node(other->producer) && is_wide(other) && !onv_value_is_weight(other) &&
+            strcmp(onv_model_node(&t.model, other->producer)->op_type, op) == 0)
+            other->type.dtype = ONV_FLOAT16;
+    }
+    return finish(k, &t, &saving, err);
+}
+
+/* The same lifetimes with this node, or all like it, sharing what they may. */
+static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_error *err)
+{
+    const onv_value *value = onv_model_value(k->model, id);
+    trial t;
+    onv_saving saving = {.kind = ONV_SAVING_INPLACE,
+                         .value = id,
+                         .node = value->producer,
+                         .is_everywhere = op != NULL};
+    if (!onv_is_node(value->producer) || value->output_index != 0) return ONV_OK;
+    const onv_node *node = onv_model_node(k->model, value->producer);
+    if ((node->traits.inplace == 0 && node->traits.view_of == 0) || !may_try(k)) return ONV_OK;
+    ONV_TRY(begin(k, &t, err));
+    onv_storages storages;
+    onv_storage_rules rules = {.views = true,
+                               .inplace = true,
+                               .only =
+                                   op == NULL ? onv_model_node(&t.model, value->producer) : NULL,
+                               .only_op = op};
+    onv_status status = onv_storages_compute(&t.model, k->live, &rules, &storages, err);
+    saving.peak_bytes = status == ONV_OK ? storages.peak.bytes : 0;
+    onv_model_cleanup(&t.model);
+    if (status == ONV_OK) onv_savings_add(k->savings, k->live, &saving);
+    return status;
+}
+
+/* A second node makes it once more just before it is read behind the peak. */
+static onv_status try_recompute(seeker *k, onv_value_id id, const later_uses *uses, onv_error *err)
+{
+    const onv_value *value = onv_model_value(k->model, id);
+    const onv_node *node = onv_model_node(k->model, value->producer);
+    trial t;
+    if (node->n_outputs != 1 || has_inner_graph(node) || !may_try(k)) return ONV_OK;
+    ONV_TRY(begin(k, &t, err));
+    onv_saving saving = {
+        .kind = ONV_SAVING_RECOMPUTE,
+        .value = id,
+        .node = value->producer,
+        .more_macs = k->live->timeline.steps
+                         .at[k->live->timeline.buffers.at[k->live->of_value[id.index]].first]
+                         .macs,
+        .more_nodes = 1};
+    onv_value again = *onv_model_value(&t.model, id);
+    onv_node made = *onv_model_node(&t.model, value->producer);
+    onv_value_id new_value = {(uint32_t)t.model.values.count};
+    onv_node_id new_node = {(uint32_t)t.model.nodes.count};
+    again.producer = new_node;
+    made.outputs = onv_arena_copy(&t.model.arena, &new_value, sizeof new_value);
+    onv_graph *graph = onv_model_graph(&t.model, (onv_graph_id){0});
+    graph->nodes = t.order;
+    if (made.outputs == NULL || !onv_vec_push(&t.model.values, again) ||
+        !onv_vec_push(&t.model.nodes, made)) {
+        onv_model_cleanup(&t.model);
+        return onv_fail_memory(err);
+    }
+    for (uint32_t i = 0; i < uses->count; i++) {
+        onv_node *reader =
+            onv_model_node(&t.model, k->live->timeline.steps.at[uses->steps[i]].node);
+        for (uint32_t j = 0; j < reader->n_inputs; j++)
+            if (reader->inputs[j].index == id.index) reader->inputs[j] = new_value;
+    }
+    uint32_t at = place_of(&t, k->live->timeline.steps.at[uses->steps[0]].node);
+    t.order[t.n_order++] = new_node;
+    graph->n_nodes = t.n_order;
+    move(&t, t.n_order - 1, at);
+    return finish(k, &t, &saving, err);
+}
+
+/* Its node runs just before the first reader; nobody reads it before the peak. */
+static onv_status try_later(seeker *k, onv_value_id id, const later_uses *uses, onv_error *err)
+{
+    const onv_value *value = onv_model_value(k->model, id);
+    const onv_node *node = onv_model_node(k->model, value->producer);
+    const onv_buffer *row = &k->live->timeline.buffers.at[k->live->of_value[id.index]];
+    trial t;
+    onv_saving saving = {.kind = ONV_SAVING_LATER, .value = id, .node = value->producer};
+    for (uint32_t s = row->first + 1; s < uses->steps[0]; s++) {
+        const onv_node *other = onv_model_node(k->model, k->live->timeline.steps.at[s].node);
+        for (uint32_t i = 0; i < other->n_inputs; i++)
+            for (uint32_t o = 0; o < node->n_outputs; o++)
+                if (onv_is_value(other->inputs[i]) &&
+                    other->inputs[i].index == node->outputs[o].index)
+                    return ONV_OK;
+    }
+    if (has_inner_graph(node) || !may_try(k)) return ONV_OK;
+    ONV_TRY(begin(k, &t, err));
+    move(&t, place_of(&t, value->producer),
+         place_of(&t, k->live->timeline.steps.at[uses->steps[0]].node));
+    return finish(k, &t, &saving, err);
+}
+
+/* The step behind which all that a node reads is there. */
+static uint32_t ready_at(const seeker *k, const onv_node *node)
+{
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (!onv_is_value(node->inputs[i])) continue;
+        uint32_t row = k->live->of_value[node->inputs[i].index];
+        const onv_value *value = onv_model_value(k->model, node->inputs[i]);
+        if (row == UINT32_MAX || !onv_is_node(value->producer)) continue;
+        uint32_t made = k->live->timeline.buffers.at[row].first + 1;
+        if (made > ready) ready = made;
+    }
+    return ready;
+}
+
+/* Its one reader behind the peak runs before the peak, as soon as what it reads is there. */
+static onv_status try_earlier(seeker *k, onv_value_id id, const later_uses *uses, onv_error *err)
+{
+    const onv_timeline *timeline = &k->live->timeline;
+    if (uses->count != 1) return ONV_OK;
+    onv_node_id reader = timeline->steps.at[uses->steps[0]].node;
+    const onv_node *node = onv_model_node(k->model, reader);
+    uint32_t ready = ready_at(k, node);
+    trial t;
+    onv_saving saving = {.kind = ONV_SAVING_EARLIER, .value = id, .node = reader};
+    if (has_inner_graph(node) || ready > k->live->peak_step || !may_try(k)) return ONV_OK;
+    /* Inner graphs have steps of their own: the place is that of a node of the main graph. */
+    while (ready < timeline->steps.count &&
+           onv_model_node(k->model, timeline->steps.at[ready].node)->graph.index != 0)
+        ready++;
+    if (ready >= uses->steps[0]) return ONV_OK;
+    ONV_TRY(begin(k, &t, err));
+    move(&t, place_of(&t, reader), place_of(&t, timeline->steps.at[ready].node));
+    return finish(k, &t, &saving, err);
+}
+
+/* The first of the peak set that its operator made. */
+static bool is_new_operator(const seeker *k, const onv_value *value)
+{
+    const char *op = onv_model_node(k->model, value->producer)->op_type;
+    for (uint32_t i = 0; i < k->live->n_peak_set; i++) {
+        onv_value_id id = k->live->timeline.buffers.at[k->live->peak_set[i]].value;
+        const onv_value *other = onv_model_value(k->model, id);
+        if (other == value) break;
+        if (onv_is_node(other->producer) &&
+            strcmp(onv_model_node(k->model, other->producer)->op_type, op) == 0)
+            return false;
+    }
+    return true;
+}
+
+static onv_status try_value(seeker *k, onv_value_id id, onv_error *err)
+{
+    const onv_value *value = onv_model_value(k->model, id);
+    ONV_TRY(try_half(k, id, NULL, err));
+    ONV_TRY(try_inplace(k, id, NULL, err));
+    if (!onv_is_node(value->producer)) return ONV_OK;
+    if (is_new_operator(k, value)) {
+        const char *op = onv_model_node(k->model, value->producer)->op_type;
+        ONV_TRY(try_half(k, id, op, err));
+        ONV_TRY(try_inplace(k, id, op, err));
+    }
+    later_uses uses = find_uses(k, id);
+    if (uses.is_special || uses.at_peak) return ONV_OK;
+    ONV_TRY(try_recompute(k, id, &uses, err));
+    ONV_TRY(try_later(k, id, &uses, err));
+    return try_earlier(k, id, &uses, err);
+}
+
+onv_status onv_savings_find(onv_model *model, const onv_node_id *order, const onv_live *live,
+                            onv_savings *savings, onv_error *err)
+{
+    seeker k = {
+        .model = model, .order = order, .live = live, .savings = savings, .work_left = MOST_WORK};
+    *savings = (onv_savings){0};
+    for (uint32_t i = 0; i < live->n_peak_set && i < MOST_CANDIDATES; i++) {
+        const onv_buffer *row = &live->timeline.buffers.at[live->peak_set[i]];
+        if (row->bytes < live->peak_bytes / LEAST_SHARE || row->bytes == 0) break;
+        ONV_TRY(try_value(&k, row->value, err));
+    }
+    return ONV_OK;
+}

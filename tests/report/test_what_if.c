@@ -1,0 +1,508 @@
+/* Questions of what would be: weights in fewer bits, the key-value cache, single changes of the graph. Figures
+ * are counted by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/capture.h"
+#include "support/onnx_writer.h"
+
+static json_t *json_of(const onv_analysis *a)
+{
+    json_error_t error;
+    char *text = report_text(a, ONV_FORMAT_JSON, NULL);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL) fail_msg("line %d: %s", error.line, error.text);
+    free(text);
+    json_t *first = json_incref(json_array_get(json_object_get(root, "models"), 0));
+    json_decref(root);
+    return first;
+}
+
+static json_int_t number(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) fail_msg("no number '%s'", key);
+    return json_integer_value(value);
+}
+
+static void refuses(model *m, const onv_options *options, const char *part)
+{
+    onv_analysis *a = NULL;
+    onv_error error = {0};
+    assert_int_equal(model_try(m, options, &a, &error), ONV_ERR_USAGE);
+    if (strstr(error.message, part) == NULL) fail_msg("'%s' has no '%s'", error.message, part);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* --- Weights ----------------------------------------------------------------------------------- */
+
+static onv_runtime_info runtime_of(const onv_analysis *a, const char *name)
+{
+    onv_runtime_info info = {0};
+    for (size_t i = 0; i < onv_analysis_runtime_count(a); i++) {
+        assert_true(onv_analysis_runtime(a, i, &info));
+        if (strcmp(info.name, name) == 0) return info;
+    }
+    fail_msg("no runtime '%s'", name);
+    return info;
+}
+
+/* Three layers: MatMul, Gemm with a bias, MatMul with a transposed weight; a table, and one that is a layer,
+ * too; a convolution has no part in it. */
+static model *layers(void)
+{
+    model *m = model_new(17);
+    model_input(m, "ids", "i64[B,6]");
+    model_weight(m, "table", "f32[50,128]");
+    model_weight(m, "w1", "f32[128,256]");
+    model_weight(m, "w2", "f32[192,256]");
+    model_weight(m, "b2", "f32[192]");
+    model_weight(m, "w3", "f32[128,192]");
+    model_ints(m, "flat", 2, (const int64_t[]){-1, 256});
+    model_node(m, "Gather", "look", "table ids", "e", "");
+    model_node(m, "MatMul", "first", "e w1", "h1", "");
+    model_node(m, "Reshape", "flatten", "h1 flat", "h2", "");
+    model_node(m, "Gemm", "second", "h2 w2 b2", "h3", "transB=1");
+    model_node(m, "Transpose", "turn", "w3", "w3t", "perm=[1,0]");
+    model_node(m, "MatMul", "third", "h3 w3t", "h4", "");
+    model_node(m, "Transpose", "turn_table", "table", "tt", "perm=[1,0]");
+    model_node(m, "MatMul", "head", "h4 tt", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+/* Elements and outputs of the three. */
+static const uint64_t matrices[3][2] = {{128 * 256, 256}, {192 * 256, 192}, {128 * 192, 128}};
+
+static uint64_t expected(const char *format)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t elems = matrices[i][0], rows = matrices[i][1], scales = elems / 64;
+        if (strcmp(format, "int8") == 0) sum += elems + 4 * rows;
+        if (strcmp(format, "int4") == 0) sum += elems / 2 + 4 * scales + 64;
+        if (strcmp(format, "nf4") == 0)
+            sum += elems / 2 + scales + 64 + 4 * ((scales + 255) / 256) + 1024 + 4;
+    }
+    return sum;
+}
+
+static void weights_of_products_have_fewer_bits(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"int8", "int4", "nf4"};
+    uint64_t left = 4 * (50 * 128 + 192) + 2 * 8; /* the table, the bias, the shape */
+    for (size_t i = 0; i < 3; i++) {
+        onv_options options = onv_options_default();
+        options.batch = 2;
+        options.weights = formats[i];
+        model *m = layers();
+        onv_analysis *a = model_analyse(m, &options);
+        json_t *root = json_of(a), *q = json_object_get(root, "quantization");
+        uint64_t bytes = expected(formats[i]);
+        assert_int_equal(number(q, "matrices"), 3);
+        assert_int_equal(number(q, "bytes"), bytes);
+        assert_int_equal(number(q, "bytes_before"), 4 * (128 * 256 + 192 * 256 + 128 * 192));
+        assert_int_equal(number(q, "left_bytes"), left);
+        assert_int_equal(number(q, "left_table_bytes"), 4 * 50 * 128);
+        assert_int_equal(number(json_object_get(root, "parameters"), "bytes"), bytes + left);
+        assert_int_equal(runtime_of(a, "ideal").weight_bytes, bytes + left);
+        char *text = report_text(a, ONV_FORMAT_MARKDOWN, NULL);
+        expect_contains(text, "3 matrices of products");
+        free(text);
+        json_decref(root);
+        onv_analysis_destroy(a);
+        model_free(m);
+    }
+}
+
+/* The turned weight is not made: nothing but the weight itself is there for it. */
+static void a_transposed_weight_is_read_as_it_is(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.weights = "int4";
+    model *m = layers();
+    onv_analysis *a = model_analyse(m, &options);
+    onv_tensor_info info;
+    bool found = false;
+    for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
+        assert_true(onv_analysis_tensor(a, i, &info));
+        if (strcmp(info.name, "w3t") == 0) {
+            found = true;
+            assert_int_equal(info.bytes, 0);
+        }
+    }
+    assert_true(found);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
+/* ONNX Runtime counts what its own quantizer would have written. */
+static model *quantized_by_hand(bool nf4)
+{
+    model *m = model_new(17);
+    model_import(m, "com.microsoft", 1);
+    model_input(m, "x", "f32[B,40,128]");
+    if (nf4) {
+        model_weight(m, "q", "u8[16384]");
+        model_weight(m, "s", "f32[512]");
+        model_node(m, "com.microsoft::MatMulBnb4", "p", "x q s", "y",
+                   "K=128 N=256 block_size=64 quant_type=1");
+    } else {
+        model_weight(m, "q", "u8[256,1,64]");
+        model_weight(m, "s", "f32[256,1]");
+        model_weight(m, "z", "u8[256,1]");
+        model_node(m, "com.microsoft::MatMulNBits", "p", "x q s z", "y",
+                   "K=128 N=256 block_size=128 bits=4");
+    }
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static model *one_product(void)
+{
+    model *m = model_new(17);
+    model_import(m, "com.microsoft", 1);
+    model_input(m, "x", "f32[B,40,128]");
+    model_weight(m, "w", "f32[128,256]");
+    model_node(m, "MatMul", "p", "x w", "y", "");
+    model_output(m, "y", "f32");
+    return m;
+}
+
+static void onnx_runtime_counts_its_own_operators(void **state)
+{
+    (void)state;
+    for (int nf4 = 0; nf4 < 2; nf4++) {
+        onv_options options = onv_options_default();
+        options.batch = 3;
+        options.runtimes = "ort";
+        model *by_hand = quantized_by_hand(nf4 == 1), *m = one_product();
+        onv_analysis *a = model_analyse(by_hand, &options);
+        options.weights = nf4 == 1 ? "nf4" : "int4";
+        onv_analysis *b = model_analyse(m, &options);
+        onv_runtime_info x = runtime_of(a, "ort"), y = runtime_of(b, "ort");
+        assert_int_equal(x.weight_bytes, y.weight_bytes);
+        assert_int_equal(x.held_bytes, y.held_bytes);
+        assert_int_equal(x.weight_bytes, nf4 == 1 ? 16384 + 2048 : 16384 + 1024 + 256);
+        onv_analysis_destroy(a);
+        onv_analysis_destroy(b);
+        model_free(by_hand);
+        model_free(m);
+    }
+}
+
+static void what_cannot_be_quantized_is_refused(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 1;
+    options.weights = "int4";
+    model *m = model_new(17);
+    model_input(m, "x", "f32[B,3,8,8]");
+    model_weight(m, "w", "f32[4,3,3,3]");
+    model_node(m, "Conv", "conv", "x w", "y", "");
+    model_output(m, "y", "f32");
+    refuses(m, &options, "no weight can be quantized to int4");
+    options.weights = "int2";
+    refuses(layers(), &options, "'int2'");
+    options.weights = "int4";
+    options.onnx_out = true;
+    refuses(layers(), &options, "--weights");
+}
+
+/* --- The cache --------------------------------------------------------------------------------- */
+
+/* One layer with heads of 4 x 8; names as asked for, `dims` of the past and the present. */
+static model *decoder(const char *past, const char *present, const char *past_type)
+{
+    model *m = model_new(17);
+    model_input(m, "k", "f32[B,4,s,8]");
+    model_input(m, past, past_type);
+    char inputs[80];
+    snprintf(inputs, sizeof inputs, "%s k", past);
+    model_node(m, "Concat", "grow", inputs, present, "axis=2");
+    model_node(m, "Exp", "use", present, "y", "");
+    model_output(m, "y", "f32");
+    model_output(m, present, "f32");
+    return m;
+}
+
+static json_t *cache_of(model *m, const char *mode, uint64_t budget, onv_summary *summary)
+{
+    static const onv_dim_binding dims[] = {{"s", 1}, {"p", 99}};
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.dims = dims;
+    options.n_dims = 2;
+    options.kv_cache = mode;
+    options.budget = budget;
+    options.runtimes = "ideal";
+    onv_analysis *a = model_analyse(m, &options);
+    json_t *root = json_of(a), *cache = json_incref(json_object_get(root, "kv_cache"));
+    onv_analysis_summary(a, summary);
+    json_decref(root);
+    onv_analysis_destroy(a);
+    model_free(m);
+    return cache;
+}
+
+/* 2 x 4 x 8 floats a token. */
+enum { TOKEN = 256 };
+
+static void copies_and_one_buffer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *past, *present;
+    } names[] = {{"past_key_values.0.key", "present.0.key"},
+                 {"past_key_0", "present_key_0"},
+                 {"left", "right"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        onv_summary s;
+        json_t *c =
+            cache_of(decoder(names[i].past, names[i].present, "f32[B,4,p,8]"), "copies", 0, &s);
+        assert_int_equal(number(c, "token_bytes"), TOKEN);
+        assert_int_equal(number(c, "past_tokens"), 99);
+        assert_int_equal(number(c, "tokens"), 100);
+        assert_int_equal(number(c, "bytes"), 199 * TOKEN);
+        assert_int_equal(number(c, "layers"), 1);
+        /* At the Exp: both of them, and what it makes. */
+        assert_int_equal(s.peak_bytes, (99 + 100 + 100) * TOKEN);
+        json_decref(c);
+        c = cache_of(decoder(names[i].past, names[i].present, "f32[B,4,p,8]"), "shared", 0, &s);
+        assert_int_equal(number(c, "bytes"), 100 * TOKEN);
+        assert_int_equal(s.peak_bytes, (100 + 100) * TOKEN);
+        json_decref(c);
+    }
+}
+
+static void the_longest_context(void **state)
+{
+    (void)state;
+    onv_summary s;
+    /* Past p, present and result p + 1 tokens each, and the input of one token where that is more. */
+    json_t *c = cache_of(decoder("left", "right", "f32[B,4,p,8]"), "copies", 3000 * TOKEN, &s);
+    assert_int_equal(number(c, "longest_context"), 1000);
+    json_decref(c);
+    c = cache_of(decoder("left", "right", "f32[B,4,p,8]"), "shared", 3000 * TOKEN, &s);
+    assert_int_equal(number(c, "longest_context"), 1500);
+    json_decref(c);
+}
+
+static void attention_in_place_and_a_cache_that_does_not_grow(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_import(m, "com.microsoft", 1);
+    model_input(m, "q", "f16[B,s,64]");
+    model_input(m, "k", "f16[B,s,32]");
+    model_input(m, "v", "f16[B,s,32]");
+    model_input(m, "past_key_values.0.key", "f16[B,2,p,16]");
+    model_input(m, "past_key_values.0.value", "f16[B,2,p,16]");
+    model_input(m, "past_key_values.0.encoder.key", "f16[B,2,30,16]");
+    model_input(m, "lengths", "i32[B]");
+    model_input(m, "total", "i32[]");
+    model_node(m, "com.microsoft::GroupQueryAttention", "gqa",
+               "q k v past_key_values.0.key past_key_values.0.value lengths total",
+               "y present.0.key present.0.value", "num_heads=4 kv_num_heads=2");
+    model_node(m, "Exp", "other", "past_key_values.0.encoder.key", "z", "");
+    model_output(m, "y", "f16");
+    model_output(m, "z", "f16");
+    model_output(m, "present.0.key", "f16[B,2,p,16]");
+    model_output(m, "present.0.value", "f16[B,2,p,16]");
+    onv_summary s;
+    json_t *c = cache_of(m, "shared", 0, &s);
+    json_t *pairs = json_object_get(c, "pairs");
+    assert_int_equal(json_array_size(pairs), 3);
+    assert_int_equal(number(c, "layers"), 1);
+    assert_int_equal(number(c, "tokens"), 99); /* the buffer, however much of it is in use */
+    assert_int_equal(number(c, "bytes"), 2 * 2 * 99 * 2 * 16 * 2 + 2 * 2 * 30 * 16 * 2);
+    assert_int_equal(number(c, "token_bytes"), 2 * 2 * 2 * 16 * 2);
+    assert_int_equal(number(c, "fixed_bytes"), 2 * 2 * 30 * 16 * 2);
+    assert_true(json_is_true(json_object_get(json_array_get(pairs, 0), "in_place")));
+    json_decref(c);
+}
+
+static void without_a_cache_there_is_nothing_to_say(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.kv_cache = "copies";
+    refuses(layers(), &options, "no key-value cache was found");
+    options.kv_cache = "three";
+    refuses(layers(), &options, "'three'");
+}
+
+/* --- Savings ----------------------------------------------------------------------------------- */
+
+static json_t *savings_of(model *m, int64_t batch)
+{
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    options.savings = true;
+    onv_analysis *a = model_analyse(m, &options);
+    json_t *root = json_of(a), *list = json_incref(json_object_get(root, "savings"));
+    json_decref(root);
+    onv_analysis_destroy(a);
+    model_free(m);
+    return list;
+}
+
+static json_t *saving(json_t *list, const char *kind, const char *tensor, bool everywhere)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(list, i, row)
+    {
+        const char *name = json_string_value(json_object_get(row, "tensor"));
+        bool all = json_is_true(json_object_get(row, "everywhere"));
+        if (strcmp(json_string_value(json_object_get(row, "kind")), kind) == 0 &&
+            (tensor == NULL || (name != NULL && strcmp(name, tensor) == 0)) && all == everywhere)
+            return row;
+    }
+    return NULL;
+}
+
+/* The result of `make`, of one part, waits over a Concat of 2 parts and what that reads. A part is 100 floats
+ * for each sample. */
+static model *waiting(const char *first, const char *last)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[B,100]");
+    model_input(m, "z", "f32[B,1]");
+    model_node(m, "Sub", "narrow", "x z", "n", "");
+    model_node(m, "ReduceMax", "small", "n", "s", "axes=[1]");
+    model_node(m, first, "make", "z wide", "a", "");
+    model_node(m, "Sin", "before", last, "b", "");
+    model_node(m, "Concat", "peak", "b b b", "c", "axis=1");
+    model_node(m, "ReduceMax", "after", "c", "d", "axes=[1]");
+    model_node(m, "Add", "join", "a d", "y", "");
+    model_output(m, "y", "f32");
+    model_ints(m, "wide", 2, (const int64_t[]){1, 100});
+    return m;
+}
+
+/* Each is analysed: 100 floats are 400 bytes. At the Concat there are a, b and c: 1 + 1 + 3 parts, and the
+ * 4 bytes of s and z. */
+static void changes_of_one_node(void **state)
+{
+    (void)state;
+    enum { PART = 400 };
+    json_t *list = savings_of(waiting("Expand", "n"), 1);
+    static const struct {
+        const char *kind, *tensor;
+        json_int_t saved;
+    } rows[] = {
+        {"16-bit", "a", PART / 2},
+        {"16-bit", "c", 3 * PART / 2},
+        {"recompute", "a", PART - 4}, /* z waits instead */
+        {"later", "a", PART - 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *row = saving(list, rows[i].kind, rows[i].tensor, false);
+        if (row == NULL) {
+            char *all = json_dumps(list, 0);
+            fail_msg("no %s of %s: %s", rows[i].kind, rows[i].tensor, all);
+        }
+        assert_int_equal(number(row, "saved_bytes"), rows[i].saved);
+    }
+    json_decref(list);
+}
+
+/* The reader of a wide value waits behind the peak, though it could run. */
+static void a_reader_may_run_earlier(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[B,100]");
+    model_node(m, "Exp", "make", "x", "a", "");
+    model_node(m, "Concat", "peak", "x x x", "c", "axis=1");
+    model_node(m, "ReduceMax", "after", "c", "d", "axes=[1]");
+    model_node(m, "ReduceMax", "late", "a", "e", "axes=[1]");
+    model_node(m, "Add", "join", "e d", "y", "");
+    model_output(m, "y", "f32");
+    json_t *list = savings_of(m, 1);
+    json_t *row = saving(list, "earlier", "a", false);
+    assert_non_null(row);
+    assert_string_equal(json_string_value(json_object_get(row, "node")), "late");
+    assert_int_equal(number(row, "peak_bytes"), 1600 + 4); /* x and c, and the 4 bytes of e */
+    json_decref(list);
+}
+
+/* One of two layers alike in place helps nothing, both do. */
+static void what_helps_only_everywhere(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[B,100]");
+    model_node(m, "Concat", "wide1", "x x", "a", "axis=1");
+    model_node(m, "Sigmoid", "act1", "a", "b", "");
+    model_node(m, "ReduceMax", "narrow1", "b", "c", "axes=[1]");
+    model_node(m, "Concat", "wide2", "x x", "d", "axis=1");
+    model_node(m, "Sigmoid", "act2", "d", "e", "");
+    model_node(m, "ReduceMax", "narrow2", "e", "f", "axes=[1]");
+    model_node(m, "Add", "join", "f x", "g", "");
+    model_node(m, "Add", "join2", "g c", "y", "");
+    model_output(m, "y", "f32");
+    json_t *list = savings_of(m, 1);
+    assert_null(saving(list, "in-place", "b", false)); /* the second layer is as large */
+    json_t *row = saving(list, "in-place", NULL, true);
+    assert_non_null(row);
+    /* At narrow2: x, c, d and e in one, f; c and f are 4 bytes. */
+    assert_int_equal(number(row, "peak_bytes"), 400 + 4 + 800 + 4);
+    json_decref(list);
+}
+
+static void the_batch_in_parts(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[B,100]");
+    model_node(m, "Concat", "wide", "x x", "a", "axis=1");
+    model_node(m, "Sigmoid", "act", "a", "b", "");
+    model_node(m, "ReduceMax", "narrow", "b", "y", "axes=[1]");
+    model_output(m, "y", "f32");
+    json_t *list = savings_of(m, 8);
+    json_t *row = json_array_get(list, 0);
+    assert_string_equal(json_string_value(json_object_get(row, "kind")), "split-batch");
+    assert_int_equal(number(row, "parts"), 8);
+    assert_int_equal(number(row, "batch"), 1);
+    /* One sample: a and b, 1600 bytes; the inputs of seven others. */
+    assert_int_equal(number(row, "peak_bytes"), 1600 + 7 * 400);
+    assert_int_equal(number(row, "more_nodes"), 7 * 3);
+    assert_int_equal(number(row, "more_macs"), 0);
+    json_decref(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_of_products_have_fewer_bits),
+        cmocka_unit_test(a_transposed_weight_is_read_as_it_is),
+        cmocka_unit_test(onnx_runtime_counts_its_own_operators),
+        cmocka_unit_test(what_cannot_be_quantized_is_refused),
+        cmocka_unit_test(copies_and_one_buffer),
+        cmocka_unit_test(the_longest_context),
+        cmocka_unit_test(attention_in_place_and_a_cache_that_does_not_grow),
+        cmocka_unit_test(without_a_cache_there_is_nothing_to_say),
+        cmocka_unit_test(changes_of_one_node),
+        cmocka_unit_test(a_reader_may_run_earlier),
+        cmocka_unit_test(what_helps_only_everywhere),
+        cmocka_unit_test(the_batch_in_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
