@@ -34,8 +34,7 @@ extern "C" {
 #define ONV_VERSION_MAJOR 0
 #define ONV_VERSION_MINOR 2
 #define ONV_VERSION_PATCH 0
-#define ONV_VERSION_NUMBER                                                                         \
-    (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
+#define ONV_VERSION_NUMBER (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
 
 #ifdef __cplusplus
 static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
@@ -72,7 +71,7 @@ typedef struct onv_error {
 } onv_error;
 
 ONV_API const char *onv_status_name(onv_status status);
-ONV_API const char *onv_version(void);     /* "0.2.0" */
+ONV_API const char *onv_version(void);   /* "0.2.0" */
 ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the library */
 
 /* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
@@ -205,16 +204,16 @@ typedef struct onv_options {
     unsigned world;
     const char *ddp;  /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
     const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
-    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
-    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;            /* a moving average of the parameters beside them */
-    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+    bool master_weights;    /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;               /* a moving average of the parameters beside them */
+    uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights;    /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
                                with `train` */
-    bool as_exported;    /* no operator that the exporter decomposed is recognised */
-    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
-    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
-    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
+    bool as_exported;       /* no operator that the exporter decomposed is recognised */
+    const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
+    const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
+    const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
@@ -259,6 +258,12 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    /* `n_dims` flags: set to true where the model has a dim of that name, which it then may lack; NULL: a name
+     * that it lacks is an error. */
+    bool *dims_found;
+    /* Told now and then what is worked on ("inferring shapes"), from the thread of the call; NULL: not. */
+    void (*progress)(void *context, const char *stage);
+    void *progress_context;
     /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
      * budget the longest context is searched. */
     const char *kv_cache;
@@ -394,6 +399,8 @@ typedef struct onv_checkpoint_info {
     uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
     size_t segments;
     bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
+    uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
+    uint64_t host_bytes;                      /* of pinned memory for it */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */
@@ -606,9 +613,9 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
 
 /* --- Names -------------------------------------------------------------------------------------- */
 
-/* The name of a list (`name` of an index; NULL behind the last one) that a mistyped word is likely meant to
- * be; NULL where none is near. */
-ONV_API const char *onv_nearest_name(const char *word, const char *(*name)(size_t index));
+/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
+ * near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
 
 /* --- GPUs ------------------------------------------------------------------------------------- */
 
