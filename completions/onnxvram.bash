@@ -1,5 +1,18 @@
 # bash completion for onnxvram
 
+# The names of GPUs, a word each.
+_onnxvram_gpus() {
+    onnxvram --list-gpus 2>/dev/null | sed '1d; s/  .*//; s/ /-/g'
+}
+
+# Items of a list with commas: the last one is completed.
+_onnxvram_list() {
+    local cur=$1 before=
+    if [[ $cur == *,* ]]; then before=${cur%,*},; fi
+    compopt -o nospace 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$2" -- "${cur##*,}")
+}
+
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
@@ -28,8 +41,8 @@ _onnxvram() {
         cur=
     elif [[ $prev == '=' ]]; then
         option=${COMP_WORDS[COMP_CWORD - 2]}
-    elif [[ $prev == --replay ]]; then
-        option= # its device comes with "=" only; this is a model
+    elif [[ $prev == --replay || $prev == --ddp || $prev == --formula ]]; then
+        option= # its value comes with "=" only; this is a model
     fi
 
     case $option in
@@ -39,7 +52,18 @@ _onnxvram() {
     --formula) mapfile -t COMPREPLY < <(compgen -W 'text python c' -- "$cur") ;;
     --dump) mapfile -t COMPREPLY < <(compgen -W 'graph intervals plan header trace replay' -- "$cur") ;;
     --replay) mapfile -t COMPREPLY < <(compgen -W 'cuda host' -- "$cur") ;;
-    -r | --runtime) mapfile -t COMPREPLY < <(compgen -W "$runtimes" -- "$cur") ;;
+    -r | --runtime) _onnxvram_list "$cur" "$runtimes" ;;
+    --budget) _onnxvram_list "$cur" "$(_onnxvram_gpus)" ;;
+    --gpu) mapfile -t COMPREPLY < <(compgen -W "$(_onnxvram_gpus)" -- "$cur") ;;
+    --train)
+        mapfile -t COMPREPLY < <(compgen -W 'sgd momentum nesterov adam adamw adam8bit rmsprop adagrad adafactor lion lamb' -- "$cur")
+        ;;
+    --amp) mapfile -t COMPREPLY < <(compgen -W 'fp16 bf16' -- "$cur") ;;
+    --loss) mapfile -t COMPREPLY < <(compgen -W 'cross-entropy fused-cross-entropy chunked-cross-entropy mse none' -- "$cur") ;;
+    --zero) mapfile -t COMPREPLY < <(compgen -W '1 2 3' -- "$cur") ;;
+    --ddp) mapfile -t COMPREPLY < <(compgen -W 'copy view' -- "$cur") ;;
+    --offload) mapfile -t COMPREPLY < <(compgen -W 'optimizer gradients' -- "$cur") ;;
+    --weights) mapfile -t COMPREPLY < <(compgen -W 'int8 int4 nf4' -- "$cur") ;;
     --precision) mapfile -t COMPREPLY < <(compgen -W 'fp32 fp16 bf16' -- "$cur") ;;
     --order) mapfile -t COMPREPLY < <(compgen -W 'model ort greedy optimal' -- "$cur") ;;
     --pytorch)
@@ -59,7 +83,7 @@ _onnxvram() {
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
     --checkpoint)
-        mapfile -t COMPREPLY < <(compgen -W 'all none sqrt every= segments= blocks optimal offload joint' -- "$cur")
+        _onnxvram_list "$cur" 'all none sqrt every= segments= blocks optimal offload joint'
         ;;
     --limit)
         compopt -o nospace
@@ -68,7 +92,7 @@ _onnxvram() {
                 memory file-bytes output known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
-    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --gpu | --budget | \
+    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | \
         --margin | --top | --capacity | --align)
         COMPREPLY=()
         ;;
@@ -81,7 +105,7 @@ _onnxvram() {
         else
             compopt -o filenames
             mapfile -t COMPREPLY < <(
-                if ((COMP_CWORD == 1)); then compgen -W 'plan simulate' -- "$cur"; fi
+                if ((COMP_CWORD == 1)); then compgen -W 'diff plan simulate' -- "$cur"; fi
                 compgen -d -- "$cur"
                 compgen -f -X "!$files" -- "$cur"
             )

@@ -1,5 +1,18 @@
 # fish completion for onnxvram
 
+# The names of GPUs, a word each.
+function __onnxvram_gpus
+    onnxvram --list-gpus 2>/dev/null | sed '1d; s/  .*//; s/ /-/g'
+end
+
+# Items of a list with commas: the last one is completed.
+function __onnxvram_list
+    set -l before (commandline -ct | string replace -r '^--[a-z-]+=' '' | string match -r '^.*,')
+    for item in $argv
+        echo "$before$item"
+    end
+end
+
 set -l tools plan simulate
 set -l analyse "not __fish_seen_subcommand_from $tools"
 set -l runtimes 'ideal arena torch ort async'
@@ -8,6 +21,7 @@ set -l allocators 'ideal arena torch torch-expandable bfc bfc-same pattern async
 complete -c onnxvram -f
 complete -c onnxvram -s h -l help -d 'Print a summary of the options'
 
+complete -c onnxvram -n __fish_use_subcommand -a diff -d 'What changed between two models'
 complete -c onnxvram -n __fish_use_subcommand -a plan -d 'Find an offset for every buffer'
 complete -c onnxvram -n __fish_use_subcommand -a simulate -d 'Run a trace through an allocator'
 complete -c onnxvram -n $analyse -k -a '(__fish_complete_suffix .onnx)'
@@ -15,21 +29,21 @@ complete -c onnxvram -n $analyse -s b -l batch -x -d 'The batch size'
 complete -c onnxvram -n $analyse -s d -l dim -x -d 'Bind a symbolic dimension: NAME=N'
 complete -c onnxvram -n $analyse -s s -l shape -x -d 'Give the whole shape of an input: INPUT=AxBxC'
 complete -c onnxvram -n $analyse -s i -l input-value -x -d 'Give the value of an input: NAME=V,V,... or NAME=@FILE'
-complete -c onnxvram -n $analyse -l op-shapes -r -F -d 'Teach operators that are not known'
+complete -c onnxvram -n $analyse -l op-shapes -r -F -d 'shape rules for custom operators'
 complete -c onnxvram -n $analyse -l precision -x -a 'fp32 fp16 bf16' -d 'As if the float tensors were cast'
 complete -c onnxvram -n $analyse -l order -x -a 'model ort greedy optimal' -d 'The order of execution'
-complete -c onnxvram -n $analyse -l runtime -x -a $runtimes -d 'Whose memory to work out'
-complete -c onnxvram -n $analyse -l budget -x -d 'Memory to fit'
+complete -c onnxvram -n $analyse -l runtime -x -a "(__onnxvram_list $runtimes)" -d 'Runtimes to simulate'
+complete -c onnxvram -n $analyse -l budget -x -a '(__onnxvram_list (__onnxvram_gpus))' -d 'Memory to fit'
 complete -c onnxvram -n $analyse -l ort -x -d 'A setting of ONNX Runtime: KEY=VALUE' -a 'graph_optimization_level= arena_extend_strategy= gpu_mem_limit= cudnn_conv_algo_search= cudnn_conv_use_max_workspace= use_tf32= enable_mem_pattern= enable_mem_reuse= session.use_device_allocator_for_initializers='
 complete -c onnxvram -n $analyse -l ort-advise -d 'Settings of ONNX Runtime side by side'
 complete -c onnxvram -n $analyse -l ort-partition -r -d 'Bytes by node for ONNX Runtime'
 complete -c onnxvram -n $analyse -l shape-trace -r -d 'Requests to one session of ONNX Runtime'
 complete -c onnxvram -n $analyse -l together -d 'Sessions of ONNX Runtime in one process'
-complete -c onnxvram -n $analyse -l untrusted -d 'For files of strangers'
+complete -c onnxvram -n $analyse -l untrusted -d 'for untrusted files'
 complete -c onnxvram -n $analyse -l no-external-data -d 'Open no file beside that of the model'
-complete -c onnxvram -n $analyse -l limit -x -d 'What input may ask for: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= output= seconds='
+complete -c onnxvram -n $analyse -l limit -x -d 'safety limits: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= output= seconds='
 complete -c onnxvram -n $analyse -l pytorch -x -a '2.15 2.14 2.13 2.12 2.11 2.10 2.9 2.8 2.7 2.6 2.5 2.4 2.3 2.2 2.1 2.0 1.13 1.12 1.11 1.10 1.9' -d 'The release whose rules apply'
-complete -c onnxvram -n $analyse -l gpu -x -d 'Whose libraries take workspaces'
+complete -c onnxvram -n $analyse -l gpu -x -a '(__onnxvram_gpus)' -d 'Whose libraries take workspaces'
 complete -c onnxvram -n $analyse -l channels-last -d 'Tensors of convolutions lie in channels_last'
 complete -c onnxvram -n $analyse -l no-tf32 -d 'Convolutions do not use TF32'
 complete -c onnxvram -n $analyse -l cudnn-benchmark -d 'The first iteration tries all kernels of cuDNN'
@@ -63,7 +77,7 @@ complete -c onnxvram -n $analyse -l attention -x -a 'auto math flash efficient' 
 complete -c onnxvram -n $analyse -l locals -d 'Names of modules hold values until their calls return'
 complete -c onnxvram -n $analyse -l zero-grad -x -a 'before-forward before-backward keep' -d 'Where gradients are freed'
 complete -c onnxvram -n $analyse -l optimizer-impl -x -a 'foreach fused for-loop' -d 'How the optimizer works'
-complete -c onnxvram -n $analyse -l checkpoint -x -a 'all none sqrt every= segments= blocks optimal offload joint' -d 'Checkpointing plans'
+complete -c onnxvram -n $analyse -l checkpoint -x -a '(__onnxvram_list all none sqrt every= segments= blocks optimal offload joint)' -d 'Checkpointing plans'
 complete -c onnxvram -n $analyse -l compile -d 'Training under torch.compile (=BUDGET)'
 complete -c onnxvram -n $analyse -l plan-out -r -d 'Write the checkpointing plan'
 complete -c onnxvram -n $analyse -l json -d 'Everything, as JSON (=FILE)'
@@ -75,7 +89,7 @@ complete -c onnxvram -n $analyse -l max-growth -x -d 'Exit status 3 if a figure 
 complete -c onnxvram -n $analyse -l max-dim -x -d 'The largest size of a dimension that fits'
 complete -c onnxvram -n $analyse -l formula -d 'Peak and totals as functions of the free dims (=text, python, c)'
 complete -c onnxvram -n $analyse -l onnx-out -r -d 'The model with shapes, bytes and steps'
-complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan header trace replay' -d 'What stands between the passes'
+complete -c onnxvram -n $analyse -l dump -x -a 'graph intervals plan header trace replay' -d 'Intermediate data'
 complete -c onnxvram -n $analyse -l top -x -d 'How many of the largest tensors to list'
 complete -c onnxvram -n $analyse -l color -x -a 'auto always never' -d 'When to use colors'
 complete -c onnxvram -n $analyse -s q -l quiet -d 'Only the figures'

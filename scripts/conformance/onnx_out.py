@@ -6,6 +6,7 @@ runs at the sizes of all truths of the model, against the model itself: bit by b
 known shapes let ONNX Runtime fuse more.  Weights that are absent become random ones inside the file.
 
     onnx_out.py --onnxvram build/dev/onnxvram [--skip NAME] [DIR_OF_MODELS DIR_OF_TRUTH]...
+    onnx_out.py --onnxvram build/dev/onnxvram [--external] --model "FILE.onnx [DIM=SIZE...]"...
 """
 
 import argparse
@@ -47,19 +48,34 @@ def write(program, source, to, order, binds):
     return done.stderr.strip() if done.returncode else None
 
 
-def stripped(model):
-    """The model without what --onnx-out adds, nodes in one order."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    del copy.metadata_props[:]
-    del copy.graph.value_info[:]
-    nodes = sorted(node.SerializeToString(deterministic=True) for node in copy.graph.node)
-    del copy.graph.node[:]
-    for value in list(copy.graph.input) + list(copy.graph.output):
+def strip(graph):
+    """Takes out what --onnx-out adds to a graph and to those of its nodes."""
+    del graph.value_info[:]
+    for value in list(graph.input) + list(graph.output):
         del value.metadata_props[:]
         if value.doc_string.startswith("onnxvram."):
             value.ClearField("doc_string")
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                strip(attribute.g)
+
+
+def stripped(model):
+    """The model without what is added, its nodes in one order."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.metadata_props[:]
+    strip(copy.graph)
+    nodes = sorted(node.SerializeToString(deterministic=True) for node in copy.graph.node)
+    del copy.graph.node[:]
     return copy.SerializeToString(deterministic=True), nodes
+
+
+def entries(graph):
+    """Entries of value_info, those of inner graphs too."""
+    inner = (a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH)
+    return len(graph.value_info) + sum(map(entries, inner))
 
 
 LEVELS = (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
@@ -93,7 +109,7 @@ def feeds_at(model, binds, values):
     return truth.feeds_for(light.graph, values)
 
 
-def judge_file(source, written, model, cases, answers):
+def judge_file(source, written, cases, answers):
     """What is wrong with the file; None: nothing."""
     try:
         onnx.checker.check_model(str(written), full_check=True)
@@ -104,7 +120,7 @@ def judge_file(source, written, model, cases, answers):
             pass  # the model itself is not taken
         else:
             return f"onnx.checker: {error}"
-    if stripped(onnx.load(written)) != stripped(model):
+    if stripped(onnx.load(written)) != stripped(onnx.load(source)):
         return "more was changed than is added"
     for level in LEVELS:
         session = runner(written, level)
@@ -114,10 +130,12 @@ def judge_file(source, written, model, cases, answers):
     return None
 
 
-def judge_model(program, path, cases, folder):
+def judge_model(program, path, cases, folder, external):
     source = folder / path.name
     model = truth.load(str(path))
-    onnx.save(model, source)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)  # saving to another file empties the tensors
+    onnx.save(copy, source, save_as_external_data=external, location=path.name + ".data", size_threshold=1024)
     all_feeds = [feeds_at(model, binds, values) for binds, values in cases]
     answers = {}
     for level in LEVELS:
@@ -134,14 +152,14 @@ def judge_model(program, path, cases, folder):
         binds = {} if order == "model" else cases[0][0]
         wrong = write(program, source, written, order, binds)
         if wrong is None:
-            wrong = judge_file(source, written, model, cases, answers)
+            wrong = judge_file(source, written, cases, answers)
         again = folder / "again.onnx"
         if wrong is None and order == "model":
             wrong = write(program, written, again, order, binds)
             if wrong is None and again.read_bytes() != written.read_bytes():
                 wrong = "written once more, it changes"
         bad += wrong is not None
-        added = len(onnx.load(written, load_external_data=False).graph.value_info) if written.exists() else 0
+        added = entries(onnx.load(written, load_external_data=False).graph) if written.exists() else 0
         print(f"{path.name:28} {order:8} {added:5} value_info  {wrong or 'ok'}", flush=True)
         written.unlink(missing_ok=True)
     return bad
@@ -151,16 +169,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--onnxvram", required=True)
     parser.add_argument("--skip", action="append", default=[])
+    parser.add_argument("--model", action="append", default=[], help="a model without a truth, and sizes of its dims")
+    parser.add_argument("--external", action="store_true", help="weights are in a file of their own")
     parser.add_argument("folders", nargs="*")
     args = parser.parse_args()
     folders = list(zip(args.folders[::2], args.folders[1::2]))
-    if not folders:
+    if not folders and not args.model:
         folders = [(ROOT / "samples", ROOT / "tests" / "truth")]
     bad = 0
-    for path, cases in models_of(folders, args.skip).items():
+    models = models_of(folders, args.skip)
+    for name, *sizes in map(str.split, args.model):
+        binds = {dim: int(size) for dim, size in (pair.rsplit("=", 1) for pair in sizes)}
+        models[pathlib.Path(name)].append((binds, {}))
+    for path, cases in models.items():
         with tempfile.TemporaryDirectory() as folder:
             try:
-                bad += judge_model(args.onnxvram, path, cases, pathlib.Path(folder))
+                bad += judge_model(args.onnxvram, path, cases, pathlib.Path(folder), args.external)
             except Exception as error:  # noqa: BLE001: the next model is to be judged
                 print(f"{path.name:28} the model itself does not run: {error}"[:200], flush=True)
     print(f"{bad} files are not as they should be")

@@ -85,6 +85,9 @@ onv_status onv_analysis_judge(const onv_request *from, const onv_options *option
 onv_status onv_analysis_find_batch(const onv_request *from, const onv_options *options,
                                    onv_analysis *analysis, onv_error *err);
 
+/* ONV_ERR_USAGE: "cannot WHAT", as tensors have no size; with the options that bind their dims. */
+onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err);
+
 /* The longest context of a key-value cache that fits the analysis' budget (batch.c). */
 onv_status onv_analysis_find_context(const onv_request *from, const onv_options *options,
                                      onv_analysis *analysis, onv_error *err);

@@ -41,6 +41,8 @@ onv_status onv_analysis_compare(const onv_options *options, onv_analysis *analys
     const onv_live *live = &analysis->live;
     onv_gate *gate = &analysis->gate;
     if (baseline == NULL) return ONV_OK;
+    if (live->unknown > 0 && options->has_max_growth)
+        return onv_fail_unsized(analysis, "compare with a baseline", err);
     gate->baseline = onv_arena_printf(&analysis->model.arena, "%s", baseline->name);
     if (gate->baseline == NULL) return onv_fail_memory(err);
     gate->has_most = options->has_max_growth;

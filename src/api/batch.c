@@ -25,6 +25,7 @@ typedef struct probes {
     onv_dim_binding *dims; /* those of the options, this search's own */
     int64_t refused;       /* the least size that the model itself rules out; 0: none */
     onv_error refusal;
+    const onv_options *told; /* who is told of each trial; its stages are not */
     onv_options options;
     size_t count, n_runtimes;
     probe at[MAX_PROBES];
@@ -50,6 +51,8 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
         p->searched->size = batch * p->unit;
     else
         p->options.batch = batch;
+    onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
+             (long long)(batch * p->unit));
     for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
         if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);
@@ -140,6 +143,8 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     if (p == NULL) return NULL;
     p->from = from;
     p->options = *options;
+    p->told = options;
+    p->options.progress = NULL;
     p->options.budget = 0;
     p->options.replay = NULL;
     p->options.checkpoint = NULL;

@@ -51,9 +51,18 @@ static int64_t size_of(const onv_model *model, const onv_free_dim *dim)
 }
 
 /* A mask over a cache and what comes next is as long as both. */
-static void add_totals(const onv_infer_info *infer, onv_dim_binding *dims)
+static void add_totals(const onv_options *options, const onv_infer_info *infer,
+                       onv_dim_binding *dims)
 {
     int64_t past = -1, sequence = -1;
+    for (size_t i = 0; i < options->n_dims; i++) {
+        const onv_dim_binding *given = &options->dims[i];
+        if (holds_word(given->name, "total")) continue;
+        if (holds_word(given->name, "past") || holds_word(given->name, "cache"))
+            past = given->size;
+        else if (holds_word(given->name, "seq"))
+            sequence = given->size;
+    }
     for (size_t i = 0; i < infer->free_dims.count; i++) {
         const char *name = infer->free_dims.at[i].name;
         if (holds_word(name, "total")) continue;
@@ -87,13 +96,20 @@ static onv_status analyse(const onv_request *from, onv_options how, const onv_di
                           size_t n, onv_analysis *analysis, onv_error *err)
 {
     onv_dim_binding *all = onv_heap_calloc(how.n_dims + n, sizeof *all);
-    if (all == NULL) return onv_fail_memory(err);
+    bool *found = onv_heap_calloc(how.n_dims + n, sizeof *found);
+    if (all == NULL || found == NULL) {
+        onv_heap_free(all);
+        onv_heap_free(found);
+        return onv_fail_memory(err);
+    }
     if (how.n_dims > 0) memcpy(all, how.dims, how.n_dims * sizeof *all);
     memcpy(all + how.n_dims, dims, n * sizeof *all);
     how.dims = all;
+    if (how.dims_found != NULL) how.dims_found = found;
     how.n_dims += n;
     onv_status status = onv_analysis_create(from, &how, &analysis->example, err);
     onv_heap_free(all);
+    onv_heap_free(found);
     if (status != ONV_OK || analysis->example->live.unknown == 0) return status;
     onv_analysis_destroy(analysis->example);
     analysis->example = NULL;
@@ -140,7 +156,7 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
     for (size_t i = 0; i < n; i++)
         dims[i] = (onv_dim_binding){infer->free_dims.at[i].name,
                                     size_of(&analysis->model, &infer->free_dims.at[i])};
-    add_totals(infer, dims);
+    add_totals(options, infer, dims);
     static const int64_t others[] = {128, 64, 1};
     onv_error why = {0}, ignored;
     onv_status status = analyse(from, *options, dims, n, analysis, &why);

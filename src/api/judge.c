@@ -7,11 +7,7 @@ static onv_status judge(const onv_request *from, const onv_options *options, onv
     analysis->fit.budget_bytes = options->budget;
     analysis->fit.margin_percent = options->margin_percent;
     onv_fit_judge(&analysis->fit, analysis->runtimes, analysis->n_runtimes);
-    if (analysis->n_runtimes == 0)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so nothing can be said about the budget: "
-                        "bind all dimensions",
-                        (unsigned long long)analysis->live.unknown);
+    if (analysis->n_runtimes == 0) return onv_fail_unsized(analysis, "check the budget", err);
     if (options->max_batch) return onv_analysis_find_batch(from, options, analysis, err);
     if (options->kv_cache == NULL) return ONV_OK;
     return onv_analysis_find_context(from, options, analysis, err);

@@ -93,33 +93,38 @@ bool onv_is_listed(const char *list, const char *name)
     return list == NULL;
 }
 
-const char *onv_nearest_name(const char *word, const char *(*name)(size_t index))
+const char *onv_nearest_name(const char *word, const char *const *names)
 {
-    return onv_nearest(word, strlen(word), name);
+    return onv_nearest(word, strlen(word), onv_name_in, names);
 }
 
-const char *onv_runtime_choice(size_t index)
+const char *onv_runtime_choice(const void *unused, size_t index)
 {
+    (void)unused;
     return onv_runtime_name(index, NULL);
 }
 
-const char *onv_optimizer_choice(size_t index)
+const char *onv_optimizer_choice(const void *unused, size_t index)
 {
+    (void)unused;
     return onv_optimizer_name(index, NULL);
 }
 
-const char *onv_order_choice(size_t index)
+const char *onv_order_choice(const void *unused, size_t index)
 {
+    (void)unused;
     return onv_order_name(index, NULL);
 }
 
-const char *onv_weight_choice(size_t index)
+const char *onv_weight_choice(const void *unused, size_t index)
 {
+    (void)unused;
     return onv_weight_format_name(index, NULL);
 }
 
-const char *onv_allocator_choice(size_t index)
+const char *onv_allocator_choice(const void *unused, size_t index)
 {
+    (void)unused;
     /* `arena` is simulated by the planner. */
     return index == 0 ? "arena" : onv_allocator_name(index - 1, NULL);
 }
@@ -133,7 +138,7 @@ onv_status onv_check_runtimes(const char *list, onv_error *err)
         for (size_t i = 0; i < onv_n_runtimes; i++)
             found |= strlen(onv_runtimes[i]->name) == length &&
                      strncmp(onv_runtimes[i]->name, at, length) == 0;
-        if (!found) return onv_fail_choice(err, "runtime", at, length, onv_runtime_choice);
+        if (!found) return onv_fail_choice(err, "--runtime", at, length, onv_runtime_choice, NULL);
     }
     return ONV_OK;
 }

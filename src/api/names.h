@@ -13,10 +13,10 @@ bool onv_is_listed(const char *list, const char *name);
 onv_status onv_check_runtimes(const char *list, onv_error *err);
 
 /* The names alone, for messages: of runtimes, optimizers, orders, and what simulate takes. */
-const char *onv_runtime_choice(size_t index);
-const char *onv_optimizer_choice(size_t index);
-const char *onv_order_choice(size_t index);
-const char *onv_weight_choice(size_t index);
-const char *onv_allocator_choice(size_t index);
+const char *onv_runtime_choice(const void *unused, size_t index);
+const char *onv_optimizer_choice(const void *unused, size_t index);
+const char *onv_order_choice(const void *unused, size_t index);
+const char *onv_weight_choice(const void *unused, size_t index);
+const char *onv_allocator_choice(const void *unused, size_t index);
 
 #endif

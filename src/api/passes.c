@@ -1,5 +1,6 @@
 /* Composes the passes: from a file to lifetimes, and to what each runtime would hold. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/analysis.h"
@@ -10,6 +11,27 @@
 #include "ir/check.h"
 #include "load/limits.h"
 #include "load/load.h"
+
+onv_status onv_fail_unsized(const onv_analysis *analysis, const char *what, onv_error *err)
+{
+    enum { MOST_SHOWN = 4 };
+    const onv_infer_info *infer = &analysis->infer;
+    char options[300] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < infer->free_dims.count && i < MOST_SHOWN && used < sizeof options; i++) {
+        const onv_free_dim *dim = &infer->free_dims.at[i];
+        used +=
+            (size_t)snprintf(options + used, sizeof options - used, " --dim %.60s=N", dim->name);
+    }
+    if (used > 0)
+        return onv_fail(err, ONV_ERR_USAGE, "cannot %s: %" PRIu64 " tensors have no size; bind%s%s",
+                        what, analysis->live.unknown, options,
+                        infer->free_dims.count > MOST_SHOWN ? " and the other dimensions" : "");
+    return onv_fail(err, ONV_ERR_USAGE,
+                    "cannot %s: %" PRIu64 " tensors have no size; a report without it names their "
+                    "cause",
+                    what, analysis->live.unknown);
+}
 
 /* What less than this part of the peak decides is no news. */
 enum { PARTS_OF_NEWS = 100 };
@@ -131,6 +153,7 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
+    onv_tell(options, "the runtime %s", runtime->name);
     onv_runtime_options how = {.ort = &analysis->ort,
                                .plan_effort = options->effort,
                                .plan_alignment = options->align,
@@ -241,6 +264,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
                                    onv_error *err)
 {
     onv_training_options how = {0};
+    onv_tell(options, "training with %s", options->train);
     ONV_TRY(onv_training_read_options(options, &how, err));
     how.train.cancelled = onv_watch_over;
     how.train.cancel_context = w;
@@ -267,7 +291,9 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
 {
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
-    if (order == NULL) return onv_fail_choice(err, "order", name, strlen(name), onv_order_choice);
+    if (order == NULL)
+        return onv_fail_choice(err, "--order", name, strlen(name), onv_order_choice, NULL);
+    onv_tell(options, "the order %s", name);
     onv_order_options how = {
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
@@ -276,15 +302,9 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     onv_largest_note(&analysis->model, &analysis->largest);
     ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
     if (analysis->live.unknown > 0 && options->train != NULL)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so training cannot be sized: bind all "
-                        "dimensions",
-                        (unsigned long long)analysis->live.unknown);
+        return onv_fail_unsized(analysis, "size training", err);
     if (analysis->live.unknown > 0 && analysis->replays.kind != NULL)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "%llu tensors have no size, so nothing can be replayed: bind all "
-                        "dimensions",
-                        (unsigned long long)analysis->live.unknown);
+        return onv_fail_unsized(analysis, "replay anything", err);
     ONV_TRY(rewrite(analysis, options, err));
     if (analysis->live.unknown > 0) return ONV_OK; /* a missing size would pass for nothing */
     /* Training alone is compared with PyTorch's inference, unless more is asked for. */
@@ -330,8 +350,8 @@ static onv_status quantize(onv_analysis *analysis, const onv_options *options, o
     if (options->weights == NULL || options->train != NULL) return ONV_OK;
     const onv_weight_format *format = onv_weight_format_find(options->weights);
     if (format == NULL)
-        return onv_fail_choice(err, "format of weights", options->weights, strlen(options->weights),
-                               onv_weight_choice);
+        return onv_fail_choice(err, "--weights", options->weights, strlen(options->weights),
+                               onv_weight_choice, NULL);
     if (options->onnx_out)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the file that is written keeps its weights as they are: leave the format "
@@ -365,6 +385,7 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));
     ONV_TRY(onv_replay_choose(&analysis->replays, options->replay, err));
     ONV_TRY(onv_graph_check(&analysis->model, err));
+    onv_tell(options, "shapes");
     ONV_TRY(onv_infer(&analysis->model, options, &analysis->infer, err));
     onv_status status = ONV_OK;
     if ((unsigned)options->precision < sizeof casts / sizeof casts[0])
@@ -384,6 +405,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
                                onv_analysis **result, onv_error *err)
 {
     *result = NULL;
+    onv_tell(options, "reading");
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
     onv_status status = from->data != NULL

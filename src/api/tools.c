@@ -60,7 +60,8 @@ static onv_status simulate_one(const char *path, const char *name,
     } else {
         const onv_alloc_model *model = onv_alloc_model_find(name);
         if (model == NULL)
-            return onv_fail_choice(err, "runtime", name, strlen(name), onv_allocator_choice);
+            return onv_fail_choice(err, "--runtime", name, strlen(name), onv_allocator_choice,
+                                   NULL);
         onv_alloc_options how = {.capacity_bytes = options->capacity};
         how.torch.expandable_segments = options->expandable_segments;
         ONV_TRY(onv_alloc_simulate_file(path, model, &how, &result, options->summary ? write : NULL,

@@ -5,13 +5,26 @@
 #include "api/names.h"
 #include "eager/pytorch.h"
 
-/* The index of a name in a list; `count` where it is not there. NULL is the first one. */
-static size_t find_name(const char *const *names, size_t count, const char *name)
+/* From 1, the place of a name in a list that ends with NULL; 0 where none is given. */
+static onv_status choose(const char *option, const char *const *names, const char *name,
+                         size_t *place, onv_error *err)
 {
-    if (name == NULL) return 0;
-    for (size_t i = 0; i < count; i++)
-        if (names[i] != NULL && strcmp(names[i], name) == 0) return i;
-    return count;
+    *place = 0;
+    for (size_t i = 0; name != NULL && names[i] != NULL; i++)
+        if (strcmp(names[i], name) == 0) *place = i + 1;
+    if (name == NULL || *place > 0) return ONV_OK;
+    return onv_fail_choice(err, option, name, strlen(name), onv_name_in, names);
+}
+
+static onv_status refuse_loss(const char *text, size_t length, onv_error *err)
+{
+    static const char *const names[] = {"cross-entropy",
+                                        "fused-cross-entropy",
+                                        "chunked-cross-entropy[=N], N from 1 to 4096",
+                                        "mse",
+                                        "none",
+                                        NULL};
+    return onv_fail_choice(err, "--loss", text, length, onv_name_in, names);
 }
 
 /* The loss of outputs that no item of the list names: none where there are items with names alone. */
@@ -19,13 +32,9 @@ static onv_status read_losses(const char *list, onv_loss *loss, uint32_t *chunks
 {
     onv_loss_item item;
     *loss = ONV_LOSS_AUTO;
-    if (list != NULL && list[0] == '\0') return onv_fail(err, ONV_ERR_USAGE, "there is no loss ''");
+    if (list != NULL && list[0] == '\0') return refuse_loss(list, 0, err);
     while (onv_loss_next(&list, &item)) {
-        if (item.loss == ONV_LOSS_AUTO)
-            return onv_fail(err, ONV_ERR_USAGE,
-                            "there is no loss '%.*s': cross-entropy, fused-cross-entropy, "
-                            "chunked-cross-entropy[=N] (N from 1 to 4096), mse or none",
-                            (int)item.length, item.text);
+        if (item.loss == ONV_LOSS_AUTO) return refuse_loss(item.text, item.length, err);
         if (item.output_length == 0) *chunks = item.count;
         if (item.output_length == 0)
             *loss = item.loss;
@@ -49,22 +58,12 @@ static onv_cuda_library_settings read_device(const onv_options *options)
 static onv_status read_sharing(const onv_options *options, onv_training_options *how,
                                onv_error *err)
 {
-    static const char *const modes[] = {
-        [ONV_PARALLEL_DDP] = "copy", [ONV_PARALLEL_DDP_VIEWS] = "view"};
-    static const char *const offloads[] = {
-        [ONV_OFFLOAD_OPTIMIZER] = "optimizer", [ONV_OFFLOAD_GRADIENTS] = "gradients"};
-    enum { N_MODES = 3, N_OFFLOADS = 3 };
-    size_t mode = find_name(modes, N_MODES, options->ddp);
-    size_t offload = find_name(offloads, N_OFFLOADS, options->offload);
-    if (mode == N_MODES)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "DDP's gradients are copied into buckets or views of them: copy or view, "
-                        "not '%s'",
-                        options->ddp);
-    if (offload == N_OFFLOADS)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "what can be offloaded to the host is optimizer or gradients, not '%s'",
-                        options->offload);
+    /* In the order of onv_parallel and onv_offload, which begin with none. */
+    static const char *const modes[] = {"copy", "view", NULL};
+    static const char *const offloads[] = {"optimizer", "gradients", NULL};
+    size_t mode, offload;
+    ONV_TRY(choose("--ddp", modes, options->ddp, &mode, err));
+    ONV_TRY(choose("--offload", offloads, options->offload, &offload, err));
     if ((options->ddp != NULL) + (options->fsdp != NULL) + (options->zero_stage > 0) > 1)
         return onv_fail(err, ONV_ERR_USAGE, "DDP, FSDP and ZeRO's stages exclude each other");
     how->train.parallel = (uint8_t)(options->ddp != NULL    ? mode
@@ -125,46 +124,33 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
 onv_status onv_training_read_options(const onv_options *options, onv_training_options *how,
                                      onv_error *err)
 {
-    static const char *const positions[] = {"before-forward", "before-backward", "keep"};
-    static const char *const impls[] = {[ONV_IMPL_DEFAULT] = NULL,
-                                        [ONV_IMPL_FOREACH] = "foreach",
-                                        [ONV_IMPL_FUSED] = "fused",
-                                        [ONV_IMPL_FOR_LOOP] = "for-loop"};
-    static const char *const kernels[] = {[ONV_ATTENTION_AUTO] = "auto",
-                                          [ONV_ATTENTION_MATH] = "math",
-                                          [ONV_ATTENTION_FLASH] = "flash",
-                                          [ONV_ATTENTION_EFFICIENT] = "efficient"};
-    enum { N_POSITIONS = 3, N_IMPLS = 4, N_KERNELS = sizeof kernels / sizeof kernels[0] };
-    size_t position = find_name(positions, N_POSITIONS, options->zero_grad);
-    size_t impl = find_name(impls, N_IMPLS, options->optimizer_impl);
-    if (position == N_POSITIONS)
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "gradients are zeroed before-forward, before-backward, or keep, not '%s'",
-                        options->zero_grad);
-    if (impl == N_IMPLS)
-        return onv_fail(err, ONV_ERR_USAGE, "optimizers are foreach, fused or for-loop, not '%s'",
-                        options->optimizer_impl);
+    enum { BEFORE_BACKWARD = 2, KEEP = 3 };
+    static const char *const positions[] = {"before-forward", "before-backward", "keep", NULL};
+    /* In the order of onv_optimizer_impl, which begins with the default. */
+    static const char *const impls[] = {"foreach", "fused", "for-loop", NULL};
+    static const char *const names[] = {"auto", "math", "flash", "efficient", NULL};
+    static const onv_attention_kernel kernels[] = {ONV_ATTENTION_AUTO, ONV_ATTENTION_AUTO,
+                                                   ONV_ATTENTION_MATH, ONV_ATTENTION_FLASH,
+                                                   ONV_ATTENTION_EFFICIENT};
+    size_t position, impl, kernel;
+    ONV_TRY(choose("--zero-grad", positions, options->zero_grad, &position, err));
+    ONV_TRY(choose("--optimizer-impl", impls, options->optimizer_impl, &impl, err));
+    ONV_TRY(choose("--attention", names, options->attention, &kernel, err));
     onv_loss loss;
     uint32_t chunks = 0;
     ONV_TRY(read_losses(options->loss, &loss, &chunks, err));
-    size_t kernel =
-        find_name(kernels, N_KERNELS, options->attention != NULL ? options->attention : "auto");
-    if (kernel == N_KERNELS)
-        return onv_fail(err, ONV_ERR_USAGE, "attention is auto, math, flash or efficient, not '%s'",
-                        options->attention);
     how->train.optimizer = options->train != NULL ? onv_optimizer_find(options->train) : NULL;
     if (options->train != NULL && how->train.optimizer == NULL)
-        return onv_fail_choice(err, "optimizer", options->train, strlen(options->train),
-                               onv_optimizer_choice);
+        return onv_fail_choice(err, "--train", options->train, strlen(options->train),
+                               onv_optimizer_choice, NULL);
     how->train.accumulate = options->accumulate;
     ONV_TRY(read_sharing(options, how, err));
-    ONV_TRY(
-        read_lowering(options, loss, chunks, (onv_attention_kernel)kernel, &how->train.lower, err));
+    ONV_TRY(read_lowering(options, loss, chunks, kernels[kernel], &how->train.lower, err));
     /* PyTorch 2.0 frees gradients where 1.13 zeroed them, and steps by lists of parameters where it took
      * one after the other, unless told otherwise. */
     bool is_1 = onv_before_pytorch(&how->train.lower, ONV_PYTORCH_RELEASE(2, 0));
-    how->train.zero_grad_late = position == 1;
-    how->train.keep_grads = position == 2 || (options->zero_grad == NULL && is_1);
+    how->train.zero_grad_late = position == BEFORE_BACKWARD;
+    how->train.keep_grads = position == KEEP || (options->zero_grad == NULL && is_1);
     how->train.impl =
         impl == ONV_IMPL_DEFAULT && is_1 ? ONV_IMPL_FOR_LOOP : (onv_optimizer_impl)impl;
     how->alloc.torch.expandable_segments = options->expandable_segments;

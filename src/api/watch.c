@@ -1,5 +1,8 @@
 #include "api/watch.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/status.h"
 #include "load/limits.h"
 
@@ -8,6 +11,17 @@ onv_watch onv_watch_start(const onv_options *options)
     onv_watch w = {.seconds = onv_limits_resolve(options->limits).seconds, .options = options};
     clock_gettime(CLOCK_MONOTONIC, &w.start);
     return w;
+}
+
+void onv_tell(const onv_options *options, const char *format, ...)
+{
+    char stage[80];
+    va_list args;
+    if (options->progress == NULL) return;
+    va_start(args, format);
+    vsnprintf(stage, sizeof stage, format, args);
+    va_end(args);
+    options->progress(options->progress_context, stage);
 }
 
 bool onv_watch_over(void *watch)

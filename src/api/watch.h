@@ -15,6 +15,10 @@ typedef struct onv_watch {
 
 onv_watch onv_watch_start(const onv_options *options);
 
+/* Tells the caller what is worked on. */
+void onv_tell(const onv_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Whether to stop. The context is the watch: searches take this as their `cancelled`. */
 bool onv_watch_over(void *watch);
 

@@ -36,12 +36,17 @@ static unsigned distance(const char *a, size_t n, const char *b, size_t m)
     return rows[n % 3][m];
 }
 
-const char *onv_nearest(const char *word, size_t length, onv_name_fn name)
+const char *onv_name_in(const void *list, size_t index)
+{
+    return ((const char *const *)list)[index];
+}
+
+const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const void *list)
 {
     const char *best = NULL, *at;
-    unsigned fewest = 1 + (unsigned)length / 4;
+    unsigned fewest = 1 + (unsigned)length / 5;
     if (length == 0 || length > MOST_LETTERS) return NULL;
-    for (size_t i = 0; (at = name(i)) != NULL; i++) {
+    for (size_t i = 0; (at = name(list, i)) != NULL; i++) {
         if (strlen(at) > MOST_LETTERS) continue;
         unsigned edits = distance(word, length, at, strlen(at));
         if (edits > fewest || edits >= length || (edits == fewest && best != NULL)) continue;
@@ -51,16 +56,16 @@ const char *onv_nearest(const char *word, size_t length, onv_name_fn name)
     return best;
 }
 
-onv_status onv_fail_choice(onv_error *err, const char *kind, const char *word, size_t length,
-                           onv_name_fn name)
+onv_status onv_fail_choice(onv_error *err, const char *option, const char *word, size_t length,
+                           onv_name_fn name, const void *list)
 {
-    char names[200] = "";
-    const char *at, *near = onv_nearest(word, length, name);
+    char names[400] = "";
+    const char *at, *near = onv_nearest(word, length, name, list);
     size_t used = 0;
-    for (size_t i = 0; (at = name(i)) != NULL && used < sizeof names; i++)
+    for (size_t i = 0; (at = name(list, i)) != NULL && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", at);
     int shown = length < 64 ? (int)length : 64;
-    return onv_fail(err, ONV_ERR_USAGE, "there is no %s '%.*s'%s%s%s There are %s", kind, shown,
-                    word, near != NULL ? ", did you mean '" : ".", near != NULL ? near : "",
-                    near != NULL ? "'?" : "", names);
+    return onv_fail(err, ONV_ERR_USAGE, "%s: '%.*s' is unknown%s%s%s from %s", option, shown, word,
+                    near != NULL ? ", did you mean '" : "; choose", near != NULL ? near : "",
+                    near != NULL ? "'? Choose" : "", names);
 }

@@ -1,4 +1,4 @@
-/* The name that somebody may have meant. */
+/* The name that a mistyped word was likely meant to be. */
 #ifndef ONV_BASE_NEAREST_H
 #define ONV_BASE_NEAREST_H
 
@@ -6,15 +6,18 @@
 
 #include "base/status.h"
 
-/* Name `index` of a list; NULL behind the last one. */
-typedef const char *(*onv_name_fn)(size_t index);
+/* Name `index` of a list; NULL after the last one. `list` is the caller's. */
+typedef const char *(*onv_name_fn)(const void *list, size_t index);
+
+/* Of an array of names that ends with NULL. */
+const char *onv_name_in(const void *list, size_t index);
 
 /* The name that a word (of `length` bytes) differs from by few letters: left out, added, changed, or two
  * swapped. NULL where there is none so near. */
-const char *onv_nearest(const char *word, size_t length, onv_name_fn name);
+const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const void *list);
 
-/* Fails with ONV_ERR_USAGE: "there is no KIND 'WORD', did you mean 'NAME'? There are A, B, C". */
-onv_status onv_fail_choice(onv_error *err, const char *kind, const char *word, size_t length,
-                           onv_name_fn name);
+/* Fails with ONV_ERR_USAGE: "OPTION: 'WORD' is unknown, did you mean 'NAME'? Choose from A, B, C". */
+onv_status onv_fail_choice(onv_error *err, const char *option, const char *word, size_t length,
+                           onv_name_fn name, const void *list);
 
 #endif

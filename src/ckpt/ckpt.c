@@ -41,8 +41,9 @@ static uint32_t parse_count(const char *text, const char *end)
     return count;
 }
 
-static const char *plan_name(size_t index)
+static const char *plan_name(const void *unused, size_t index)
 {
+    (void)unused;
     return index < onv_n_ckpt_plan_kinds ? onv_ckpt_plan_kinds[index]->name : NULL;
 }
 
@@ -62,7 +63,7 @@ static onv_status parse_item(const char *item, const char *end, requests *list, 
                             shown, item, kind->name);
         return onv_vec_push(&list->at, ((request){kind, count})) ? ONV_OK : onv_fail_memory(err);
     }
-    return onv_fail_choice(err, "checkpointing plan", item, length, plan_name);
+    return onv_fail_choice(err, "--checkpoint", item, length, plan_name, NULL);
 }
 
 static onv_status parse_all(requests *list, onv_error *err)

@@ -1,7 +1,9 @@
 #include "cli/check.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/input.h"
 #include "cli/values.h"
 
 /* Limits that were not given become small. */
@@ -18,7 +20,6 @@ static void distrust(onv_cli *cli)
     if (limits->output_bytes == 0) limits->output_bytes = 64 << 20;
 }
 
-/* What options ask of each other. */
 /* Examples are for reports that say more than a line. */
 static bool shows_examples(const onv_cli *cli)
 {
@@ -31,76 +32,93 @@ static bool shows_examples(const onv_cli *cli)
     return false;
 }
 
+static bool is_formula(onv_format format)
+{
+    return format == ONV_FORMAT_FORMULA || format == ONV_FORMAT_FORMULA_PYTHON ||
+           format == ONV_FORMAT_FORMULA_C;
+}
+
 /* The formats of a diff in place of those of a report. */
 static onv_cli_verdict choose_diff(onv_cli *cli)
 {
     if (cli->n_models != 2)
-        return onv_cli_reject("diff takes two models, as in onnxvram diff OLD.onnx NEW.onnx");
+        return onv_cli_reject(
+            "diff takes two models, not %zu, as in onnxvram diff OLD.onnx NEW.onnx", cli->n_models);
     if (cli->together || cli->baseline != NULL)
-        return onv_cli_reject("diff makes no --together and takes no --baseline");
+        return onv_cli_reject(
+            "diff compares two models alone: leave --together and --baseline out");
     for (size_t i = 0; i < cli->n_outputs; i++) {
         if (cli->outputs[i].format != ONV_FORMAT_JSON)
-            return onv_cli_reject("diff writes text, --format markdown or --json");
+            return onv_cli_reject(
+                "diff writes text, --format markdown or --json: leave other outputs out");
         cli->outputs[i].format = ONV_FORMAT_DIFF_JSON;
     }
     cli->format = cli->format == ONV_FORMAT_MARKDOWN ? ONV_FORMAT_DIFF_MARKDOWN : ONV_FORMAT_DIFF;
     return ONV_CLI_RUN;
 }
 
+/* A first word that is not a file was perhaps to be a command. */
+static onv_cli_verdict check_command(const onv_cli *cli)
+{
+    static const char *const commands[] = {"diff", "plan", "simulate", NULL};
+    const char *near = onv_nearest_name(cli->models[0], commands);
+    if (near == NULL || access(cli->models[0], F_OK) == 0) return ONV_CLI_RUN;
+    return onv_cli_reject("'%s' is neither a file nor a command: did you mean 'onnxvram %s'?",
+                          cli->models[0], near);
+}
+
+static onv_cli_verdict check_models(const onv_cli *cli)
+{
+    size_t n_input = 0;
+    for (size_t i = 0; i < cli->n_models; i++) {
+        n_input += onv_cli_is_input(cli->models[i]);
+        if (cli->instances[i] > 1 && !cli->together)
+            return onv_cli_reject("'%s*%u' asks for several of one model: add --together",
+                                  cli->models[i], cli->instances[i]);
+    }
+    if (n_input > 1)
+        return onv_cli_reject("standard input is one model, and '-' is given %zu times: write the "
+                              "others to files",
+                              n_input);
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_check(onv_cli *cli)
 {
-    if (cli->n_models == 0) return onv_cli_reject("no model is given");
-    for (size_t i = 0; i < cli->n_models; i++)
-        if (cli->instances[i] > 1 && !cli->together)
-            return onv_cli_reject("'%s*%u': several of one model need --together", cli->models[i],
-                                  cli->instances[i]);
+    if (cli->n_models == 0)
+        return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
+    if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (check_models(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     /* --gpu says whose libraries, whatever the memory is. */
     for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
         cli->budgets[i].compute_capability = 0;
-    if (cli->analysis.zero_stage > 3) return onv_cli_reject("--zero takes 1, 2 or 3");
-    bool shares =
-        cli->analysis.zero_stage > 0 || cli->analysis.ddp != NULL || cli->analysis.fsdp != NULL;
-    if (shares != (cli->analysis.world > 1))
-        return onv_cli_reject("--zero, --ddp or --fsdp and --world go together, and a world has 2 "
-                              "devices or more");
-    const char *needs = shares                          ? "--zero, --ddp and --fsdp"
-                        : cli->analysis.master_weights  ? "--master-weights"
-                        : cli->analysis.offload != NULL ? "--offload"
-                        : cli->analysis.ema             ? "--ema"
-                                                        : NULL;
-    if (needs != NULL && cli->analysis.train == NULL)
-        return onv_cli_reject("%s: these are for --train", needs);
-    if (cli->analysis.max_batch && cli->analysis.n_budgets == 0 && cli->analysis.replay == NULL)
-        return onv_cli_reject("--max-batch needs a --budget or a --replay");
-    if (cli->analysis.max_dim != NULL && cli->analysis.n_budgets == 0)
-        return onv_cli_reject("--max-dim needs a --budget, as in --budget L4");
-    if (cli->analysis.has_max_growth && cli->baseline == NULL && !cli->is_diff)
-        return onv_cli_reject(
-            "--max-growth needs a --baseline: a report that --json=FILE wrote before");
-    if (cli->analysis.checkpoint != NULL && cli->analysis.train == NULL)
-        return onv_cli_reject("--checkpoint needs --train");
-    if (cli->analysis.compile && cli->analysis.train == NULL)
-        return onv_cli_reject("--compile needs --train");
+    if (onv_cli_check_needs(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     if (cli->analysis.kv_cache != NULL && cli->analysis.train != NULL)
-        return onv_cli_reject("--kv-cache is of inference; leave --train or --kv-cache out");
+        return onv_cli_reject("--kv-cache is of inference: leave --train or --kv-cache out");
     if (cli->analysis.weights != NULL && cli->analysis.train == NULL && cli->analysis.onnx_out)
-        return onv_cli_reject("--onnx-out keeps the weights of the file; leave --weights out");
+        return onv_cli_reject("--onnx-out keeps the weights of the file: leave --weights out");
     if (cli->untrusted && cli->analysis.replay != NULL)
-        return onv_cli_reject("--untrusted makes no --replay: it takes what a model asks for");
+        return onv_cli_reject(
+            "--replay allocates what a model asks for: leave it or --untrusted out");
     if (cli->together && cli->analysis.replay != NULL)
-        return onv_cli_reject("--together makes no --replay");
+        return onv_cli_reject("--replay runs one model: leave it or --together out");
     if (cli->analysis.onnx_out && cli->n_models > 1)
-        return onv_cli_reject("--onnx-out writes one model; give one, not %zu", cli->n_models);
+        return onv_cli_reject("--onnx-out writes one model: give one, not %zu", cli->n_models);
     if (cli->analysis.onnx_out && cli->analysis.precision != ONV_PRECISION_AS_EXPORTED)
-        return onv_cli_reject("--onnx-out keeps the types of the file; leave --precision out");
+        return onv_cli_reject("--onnx-out keeps the types of the file: leave --precision out");
     if (cli->untrusted) distrust(cli);
     size_t on_stdout = 0;
     for (size_t i = 0; i < cli->n_outputs; i++) {
         on_stdout += strcmp(cli->outputs[i].file, "-") == 0;
-        if (cli->outputs[i].format == ONV_FORMAT_CHECKPOINTS && cli->analysis.checkpoint == NULL)
-            return onv_cli_reject("--plan-out needs --checkpoint");
+        if (is_formula(cli->outputs[i].format) && cli->n_models > 1)
+            return onv_cli_reject("--formula is of one model: give one, not %zu", cli->n_models);
+        if (cli->outputs[i].format == ONV_FORMAT_DUMP_REPLAY && cli->analysis.replay == NULL)
+            return onv_cli_reject("--dump=replay needs a replay: add --replay or --replay=host");
     }
-    if (on_stdout > 1) return onv_cli_reject("only one output can go to standard output");
+    if (on_stdout > 1)
+        return onv_cli_reject("only one output can go to standard output, not %zu: give the others "
+                              "a file, as in --json=FILE",
+                              on_stdout);
     /* The report for people, unless something else takes its place. */
     if (cli->is_diff && choose_diff(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     onv_cli_verdict verdict =

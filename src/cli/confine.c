@@ -51,7 +51,7 @@ static bool limit(int resource, uint64_t value)
 static bool limit_resources(const onv_cli *cli)
 {
     enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10 };
-    uint64_t space = 2 * cli->limits.arena_bytes + PROGRAM_BYTES;
+    uint64_t space = 2 * cli->limits.arena_bytes + PROGRAM_BYTES + 2 * cli->input.bytes;
     for (size_t i = 0; i < cli->n_models; i++) {
         struct stat info;
         if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))

@@ -128,6 +128,16 @@ bool onv_cli_is_stopped(void *unused)
     return stopped_by != 0;
 }
 
+void onv_cli_note_closed_pipe(void)
+{
+    stopped_by = SIGPIPE;
+}
+
+bool onv_cli_is_pipe_closed(void)
+{
+    return stopped_by == SIGPIPE;
+}
+
 void onv_cli_die_if_stopped(void)
 {
     if (stopped_by == 0) return;

@@ -22,6 +22,10 @@ void onv_cli_guard(const char *path);
 void onv_cli_catch_stop(void);
 bool onv_cli_is_stopped(void *unused);
 
+/* The reader of an output has gone: nothing is said of it, and the program ends as if SIGPIPE had ended it. */
+void onv_cli_note_closed_pipe(void);
+bool onv_cli_is_pipe_closed(void);
+
 /* Dies of the signal that came, if one did. */
 void onv_cli_die_if_stopped(void);
 

@@ -11,9 +11,11 @@
 #include "cli/beside.h"
 #include "cli/confine.h"
 #include "cli/guard.h"
+#include "cli/input.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/tools.h"
 
 enum { MOST_FIGURES = 16 };
@@ -103,7 +105,10 @@ static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
 {
     onv_fit_info fit;
     if (cli->report.together == NULL || !onv_analysis_fit(analysis, &fit)) return EXIT_DONE;
-    return cli->sessions.total_high > fit.usable ? EXIT_NO_FIT : EXIT_DONE;
+    if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
+    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
+        if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
+    return EXIT_NO_FIT;
 }
 
 /* The figures of the first model of a diff, as a baseline for the second. */
@@ -132,6 +137,31 @@ typedef struct analysed {
     onv_baseline first;
 } analysed;
 
+static onv_status analyse(const onv_cli *cli, size_t i, onv_analysis **result, onv_error *error)
+{
+    if (!onv_cli_is_input(cli->models[i]))
+        return onv_analysis_new(cli->models[i], &cli->analysis, result, error);
+    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i],
+                                        &cli->analysis, result, error);
+}
+
+/* Of several models some may lack a dim. Where all do, the first one says what it has. */
+static int check_dims(onv_cli *cli)
+{
+    bool *found = cli->analysis.dims_found;
+    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++) {
+        if (found[k]) continue;
+        onv_analysis *analysis;
+        onv_error error = {0};
+        cli->analysis.dims_found = NULL;
+        onv_status status = analyse(cli, 0, &analysis, &error);
+        cli->analysis.dims_found = found;
+        onv_analysis_destroy(analysis);
+        return status == ONV_OK ? EXIT_DONE : onv_cli_complain(cli->models[0], &error);
+    }
+    return EXIT_DONE;
+}
+
 /* Returns the worst exit status of what could not be analysed. */
 static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
 {
@@ -139,6 +169,7 @@ static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
     for (size_t i = 0; i < cli->n_models; i++) {
         onv_error error;
         onv_cli_guard(cli->models[i]);
+        onv_cli_progress_begin(cli->models[i], i, cli->n_models);
         if (baseline != NULL) {
             cli->analysis.baseline = onv_cli_baseline_of(baseline, cli->models[i]);
             if (cli->analysis.baseline == NULL) return EXIT_UNUSABLE;
@@ -147,8 +178,7 @@ static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
             compare_with(done->at[0], cli->models[0], done->figures, &done->first);
             cli->analysis.baseline = &done->first;
         }
-        if (onv_analysis_new(cli->models[i], &cli->analysis, &done->at[done->count], &error) ==
-            ONV_OK) {
+        if (analyse(cli, i, &done->at[done->count], &error) == ONV_OK) {
             done->models[done->count++] = cli->models[i];
             continue;
         }
@@ -156,6 +186,7 @@ static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
         if (status > worst) worst = status;
         if (error.code == ONV_ERR_CANCELLED) break;
     }
+    onv_cli_progress_end();
     return worst;
 }
 
@@ -165,6 +196,7 @@ static int report_and_judge(onv_cli *cli, const analysed *done, int worst)
     bool sums = cli->together && done->count == cli->n_models;
     if (sums && !find_together(cli, done->at)) worst = EXIT_USAGE;
     bool is_told = !sums || cli->report.together != NULL;
+    if (cli->is_diff && done->count < cli->n_models) return worst;
     for (size_t i = 0; i < cli->n_outputs && done->count > 0 && is_told; i++) {
         int status =
             write_output(cli, &cli->outputs[i], (const onv_analysis *const *)done->at, done->count);
@@ -179,18 +211,35 @@ static int report_and_judge(onv_cli *cli, const analysed *done, int worst)
     return worst != EXIT_DONE ? worst : verdict;
 }
 
+static bool reads_input(const onv_cli *cli)
+{
+    for (size_t i = 0; i < cli->n_models; i++)
+        if (onv_cli_is_input(cli->models[i])) return true;
+    return false;
+}
+
 static int run(onv_cli *cli)
 {
     int status = EXIT_UNUSABLE;
+    onv_cli_progress_start(cli->report.verbosity < 0);
+    cli->analysis.progress = onv_cli_progress_stage;
+    if (reads_input(cli)) {
+        onv_cli_progress_begin("standard input", 0, 1);
+        if (!onv_cli_read_input(&cli->input, cli->limits.file_bytes)) return EXIT_UNUSABLE;
+    }
+    if (cli->untrusted && !onv_cli_confine(cli)) return EXIT_UNUSABLE;
     onv_cli_baseline *baseline = NULL;
     if (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL)
         return EXIT_UNUSABLE;
     analysed done = {.at = calloc(cli->n_models, sizeof *done.at),
                      .models = calloc(cli->n_models, sizeof *done.models)};
-    if (done.at != NULL && done.models != NULL)
-        status = report_and_judge(cli, &done, analyse_all(cli, baseline, &done));
-    else
+    if (done.at != NULL && done.models != NULL) {
+        int worst = analyse_all(cli, baseline, &done);
+        status = done.count > 0 ? check_dims(cli) : EXIT_DONE;
+        if (status == EXIT_DONE) status = report_and_judge(cli, &done, worst);
+    } else {
         fputs("onnxvram: out of memory\n", stderr);
+    }
     for (size_t i = 0; i < done.count; i++) onv_analysis_destroy(done.at[i]);
     free(done.at);
     free(done.models);
@@ -198,14 +247,8 @@ static int run(onv_cli *cli)
     return status;
 }
 
-int main(int argc, char **argv)
+static int analyse_models(int argc, char **argv)
 {
-    setlocale(LC_CTYPE, "");
-    /* A closed pipe and a file that may not grow are write errors with a message. */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
-    if (argc > 1 && strcmp(argv[1], "plan") == 0) return onv_cli_plan(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "simulate") == 0) return onv_cli_simulate(argc - 1, argv + 1);
     onv_cli cli;
     int status = EXIT_USAGE;
     switch (onv_cli_parse(&cli, argc, argv)) {
@@ -216,12 +259,28 @@ int main(int argc, char **argv)
             cli.analysis.replay_cancelled = onv_cli_is_stopped;
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
-        status = !cli.untrusted || onv_cli_confine(&cli) ? run(&cli) : EXIT_UNUSABLE;
+        status = run(&cli);
         break;
     case ONV_CLI_DONE: status = onv_cli_answered(); break;
     case ONV_CLI_USAGE: break;
     }
     onv_cli_cleanup(&cli);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    /* A closed pipe and a file that may not grow are write errors. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    int status = EXIT_USAGE;
+    if (argc > 1 && strcmp(argv[1], "plan") == 0)
+        status = onv_cli_plan(argc - 1, argv + 1);
+    else if (argc > 1 && strcmp(argv[1], "simulate") == 0)
+        status = onv_cli_simulate(argc - 1, argv + 1);
+    else
+        status = analyse_models(argc, argv);
     onv_cli_die_if_stopped();
     return status;
 }

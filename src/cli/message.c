@@ -5,10 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/guard.h"
+#include "cli/input.h"
+#include "cli/progress.h"
+
 int onv_cli_usage(const char *format, ...)
 {
     char message[512], clean[1024];
     va_list args;
+    onv_cli_progress_end();
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
@@ -20,6 +25,9 @@ int onv_cli_usage(const char *format, ...)
 int onv_cli_complain(const char *path, const onv_error *error)
 {
     char text[1024], clean[2048];
+    onv_cli_progress_end();
+    if (error->code == ONV_ERR_IO && onv_cli_is_pipe_closed()) return EXIT_UNUSABLE;
+    if (onv_cli_is_input(path)) path = "standard input";
     if (error->node[0] != '\0' && error->op_type[0] != '\0')
         snprintf(text, sizeof text, "%s: node '%s' (%s): %s", path, error->node, error->op_type,
                  error->message);
@@ -35,6 +43,8 @@ int onv_cli_complain(const char *path, const onv_error *error)
 int onv_cli_answered(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+    if (errno == EPIPE) onv_cli_note_closed_pipe();
+    if (onv_cli_is_pipe_closed()) return EXIT_UNUSABLE;
     fprintf(stderr, "onnxvram: standard output: cannot be written: %s\n", strerror(errno));
     return EXIT_UNUSABLE;
 }

@@ -1,10 +1,11 @@
-/* The command line. One table (options.c) says what options there are; parsing, --help and the
- * checks all read it. */
+/* The command line. One table (table.c) says what options there are; parsing, --help and the checks all read
+ * it. */
 #ifndef ONV_CLI_OPTIONS_H
 #define ONV_CLI_OPTIONS_H
 
 #include <stdio.h>
 
+#include "cli/input.h"
 #include "onnxvram/onnxvram.h"
 
 typedef enum onv_cli_color { ONV_COLOR_AUTO, ONV_COLOR_ALWAYS, ONV_COLOR_NEVER } onv_cli_color;
@@ -15,7 +16,7 @@ typedef struct onv_cli_output {
     const char *file;
 } onv_cli_output;
 
-enum { ONV_CLI_MAX_OUTPUTS = 8, ONV_CLI_MAX_BUDGETS = 32 };
+enum { ONV_CLI_MAX_OUTPUTS = 8, ONV_CLI_MAX_BUDGETS = 32, ONV_CLI_MAX_ROWS = 96 };
 
 typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct, */
@@ -34,10 +35,13 @@ typedef struct onv_cli {
     onv_together_info sessions;
     bool untrusted; /* the models are */
     onv_budget budgets[ONV_CLI_MAX_BUDGETS];
+    onv_cli_input input; /* where it is one of the models */
     onv_dim_binding *dims;
+    bool *dims_found; /* in one model at least */
     onv_shape_binding *shapes;
     onv_input_value *input_values;
     const char **freeze, **train_only, **inplace, **ort; /* of the command line */
+    bool given[ONV_CLI_MAX_ROWS];                        /* by row of the table of options */
 } onv_cli;
 
 typedef enum onv_cli_verdict {

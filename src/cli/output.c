@@ -13,6 +13,8 @@ static bool complain(const char *file, const char *what)
 {
     char clean[1024];
     int cause = errno;
+    if (cause == EPIPE) onv_cli_note_closed_pipe();
+    if (onv_cli_is_pipe_closed()) return false;
     onv_printable(file, clean, sizeof clean);
     fprintf(stderr, "onnxvram: %s: %s: %s\n", clean, what, strerror(cause));
     return false;
@@ -56,7 +58,9 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
 
 bool onv_cli_write(void *sink, const char *text, size_t bytes)
 {
-    return fwrite(text, 1, bytes, ((onv_cli_sink *)sink)->stream) == bytes;
+    if (fwrite(text, 1, bytes, ((onv_cli_sink *)sink)->stream) == bytes) return true;
+    if (errno == EPIPE) onv_cli_note_closed_pipe();
+    return false;
 }
 
 bool onv_cli_close(onv_cli_sink *sink, bool keep)

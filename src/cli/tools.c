@@ -6,16 +6,38 @@
 #include <string.h>
 
 #include "cli/guard.h"
+#include "cli/input.h"
 #include "cli/message.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/values.h"
 
+enum { MOST_OPTIONS = 16 };
+
 /* The option that getopt_long stumbled over. */
-static int wrong_option(char **argv, int code)
+static int wrong_option(char **argv, int code, const struct option *longs)
 {
-    return onv_cli_usage(code == ':' ? "%s: option '%s' needs a value"
-                                     : "%s: option '%s' is unknown or takes no value",
-                         argv[0], argv[optind - 1]);
+    const char *names[MOST_OPTIONS + 1] = {NULL}, *text = argv[optind - 1];
+    char name[64] = "";
+    if (code == ':') return onv_cli_usage("%s: option '%s' needs a value", argv[0], text);
+    if (strncmp(text, "--", 2) == 0)
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    for (size_t i = 0; i < onv_cli_n_rows; i++)
+        if (strcmp(onv_cli_rows[i].name, name) == 0 && strcmp(name, "help") != 0)
+            return onv_cli_usage("%s: '%s' is an option of an analysis, onnxvram MODEL.onnx: "
+                                 "leave it out",
+                                 argv[0], text);
+    for (size_t i = 0; i < MOST_OPTIONS && longs[i].name != NULL; i++) names[i] = longs[i].name;
+    const char *near = onv_nearest_name(name, names);
+    return onv_cli_usage("%s: option '%s' is unknown or takes no value%s%s%s", argv[0], text,
+                         near != NULL ? ", did you mean '--" : "", near != NULL ? near : "",
+                         near != NULL ? "'?" : "");
+}
+
+/* The one file that a command takes. */
+static int wrong_count(const char *command, int count, const char *example)
+{
+    return onv_cli_usage("%s takes one file, not %d, as in onnxvram %s", command, count, example);
 }
 
 /* --- plan -------------------------------------------------------------------------------------- */
@@ -31,8 +53,11 @@ static int run_plan(const plan_arguments *a)
     onv_plan_info info;
     onv_error error = {0};
     if (!onv_cli_open(&sink, a->output)) return EXIT_UNUSABLE;
-    onv_status status = onv_plan_file(a->input, a->capacity, a->effort, a->alignment, onv_cli_write,
-                                      &sink, &info, &error);
+    onv_cli_progress_start(false);
+    onv_cli_progress_begin(a->input, 0, 1);
+    onv_status status = onv_plan_file(onv_cli_input_path(a->input, false), a->capacity, a->effort,
+                                      a->alignment, onv_cli_write, &sink, &info, &error);
+    onv_cli_progress_end();
     bool kept = onv_cli_close(&sink, status == ONV_OK);
     if (status != ONV_OK) return onv_cli_complain(a->input, &error);
     if (!kept) return EXIT_UNUSABLE;
@@ -58,11 +83,13 @@ int onv_cli_plan(int argc, char **argv)
         switch (code) {
         case 'c':
             if (!onv_cli_parse_size(optarg, &a.capacity) || a.capacity == 0)
-                return onv_cli_usage("plan: --capacity takes a size, not '%s'", optarg);
+                return onv_cli_usage("plan: --capacity takes a size above 0 like 64MiB, not '%s'",
+                                     optarg);
             break;
         case 'e':
-            if (!onv_cli_parse_size(optarg, &a.effort))
-                return onv_cli_usage("plan: --effort takes a number, not '%s'", optarg);
+            if (!onv_cli_parse_size(optarg, &a.effort) || a.effort == 0)
+                return onv_cli_usage("plan: --effort takes a number of at least 1, not '%s'",
+                                     optarg);
             break;
         case 'a':
             if (onv_cli_set_align(&a.alignment, "align", optarg) != ONV_CLI_RUN) return EXIT_USAGE;
@@ -76,10 +103,10 @@ int onv_cli_plan(int argc, char **argv)
                  "With --align, offsets are multiples of N bytes, a power of two.\n"
                  "Exit status 3: no plan within the capacity was found.");
             return onv_cli_answered();
-        default: return wrong_option(argv, code);
+        default: return wrong_option(argv, code, longs);
         }
     }
-    if (optind + 1 != argc) return onv_cli_usage("plan: takes one file");
+    if (optind + 1 != argc) return wrong_count("plan", argc - optind, "plan intervals.csv");
     a.input = argv[optind];
     return run_plan(&a);
 }
@@ -102,6 +129,26 @@ static void simulate_help(void)
     printf("  %-18s %s\n", "arena", "the whole trace at planned offsets in one block");
 }
 
+static int run_simulate(const char *input, const char *runtimes,
+                        const onv_simulate_options *options)
+{
+    onv_cli_sink sink;
+    onv_error error = {0};
+    const char *path = onv_cli_input_path(input, strchr(runtimes, ',') != NULL);
+    if (path == NULL || !onv_cli_open(&sink, "-")) return EXIT_UNUSABLE;
+    onv_cli_guard(input);
+    onv_cli_progress_start(false);
+    onv_cli_progress_begin(input, 0, 1);
+    onv_status status = onv_simulate_file(path, runtimes, options, onv_cli_write, &sink, &error);
+    onv_cli_progress_end();
+    bool kept = onv_cli_close(&sink, true);
+    if (status != ONV_OK) {
+        int verdict = onv_cli_complain(input, &error);
+        return status == ONV_ERR_DEVICE ? EXIT_NO_FIT : verdict;
+    }
+    return kept ? EXIT_DONE : EXIT_UNUSABLE;
+}
+
 int onv_cli_simulate(int argc, char **argv)
 {
     static const struct option longs[] = {{"runtime", required_argument, NULL, 'r'},
@@ -119,28 +166,21 @@ int onv_cli_simulate(int argc, char **argv)
         switch (code) {
         case 'r': runtimes = optarg; break;
         case 'c':
-            if (!onv_cli_parse_size(optarg, &options.capacity))
-                return onv_cli_usage("simulate: --capacity takes a size, not '%s'", optarg);
+            if (!onv_cli_parse_size(optarg, &options.capacity) || options.capacity == 0)
+                return onv_cli_usage(
+                    "simulate: --capacity takes a size above 0 like 16GiB, not '%s'", optarg);
             break;
         case 's': options.summary = true; break;
         case 'H': options.header = true; break;
         case 'e': options.expandable_segments = true; break;
         case 'h': simulate_help(); return onv_cli_answered();
-        default: return wrong_option(argv, code);
+        default: return wrong_option(argv, code, longs);
         }
     }
-    if (optind + 1 != argc) return onv_cli_usage("simulate: takes one file");
-    if (runtimes == NULL) return onv_cli_usage("simulate: --runtime is missing");
-    onv_cli_sink sink;
-    onv_error error = {0};
-    if (!onv_cli_open(&sink, "-")) return EXIT_UNUSABLE;
-    onv_cli_guard(argv[optind]);
-    onv_status status =
-        onv_simulate_file(argv[optind], runtimes, &options, onv_cli_write, &sink, &error);
-    bool kept = onv_cli_close(&sink, true);
-    if (status != ONV_OK) {
-        int verdict = onv_cli_complain(argv[optind], &error);
-        return status == ONV_ERR_DEVICE ? EXIT_NO_FIT : verdict;
-    }
-    return kept ? EXIT_DONE : EXIT_UNUSABLE;
+    if (optind + 1 != argc)
+        return wrong_count("simulate", argc - optind, "simulate trace.csv --runtime torch");
+    if (runtimes == NULL)
+        return onv_cli_usage(
+            "simulate needs an allocator: add --runtime NAME, as in --runtime torch");
+    return run_simulate(argv[optind], runtimes, &options);
 }

@@ -32,6 +32,8 @@ bool onv_cli_parse_size(const char *text, uint64_t *bytes)
     if (*text < '0' || *text > '9') return false;
     char *unit;
     long double number = strtold(text, &unit);
+    /* Neither hexadecimal digits nor exponents, which it takes too. */
+    if (strspn(text, "0123456789.") != (size_t)(unit - text)) return false;
     while (*unit == ' ') unit++;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcasecmp(units[i].name, unit) != 0) continue;
@@ -92,7 +94,7 @@ onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text)
     char *name = split(text, &value);
     if (name == NULL || !parse_whole(value, &size)) {
         free(name);
-        return onv_cli_reject("--dim takes NAME=N, not '%s'", text);
+        return onv_cli_reject("--dim takes NAME=N, as in --dim batch=8, not '%s'", text);
     }
     cli->dims[cli->analysis.n_dims++] = (onv_dim_binding){name, size};
     return ONV_CLI_RUN;
@@ -123,7 +125,8 @@ onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text)
     int64_t *dims = name != NULL ? parse_shape(value, &rank) : NULL;
     if (dims == NULL) {
         free(name);
-        return onv_cli_reject("--shape takes INPUT=AxBxC, not '%s'", text);
+        return onv_cli_reject(
+            "--shape takes INPUT=AxBxC, as in --shape input=1x3x224x224, not '%s'", text);
     }
     cli->shapes[cli->analysis.n_shapes++] = (onv_shape_binding){name, dims, rank};
     return ONV_CLI_RUN;
@@ -161,7 +164,8 @@ onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text)
         given.name = name;
         if (given.numbers == NULL) {
             free(name);
-            return onv_cli_reject("--input-value takes NAME=V,V,... or NAME=@FILE.pb, not '%s'",
+            return onv_cli_reject("--input-value takes NAME=V,V,... or NAME=@FILE.pb, as in "
+                                  "--input-value size=2,3, not '%s'",
                                   text);
         }
     }
@@ -173,103 +177,163 @@ onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *
 {
     for (size_t i = 0; i < cli->n_outputs; i++)
         if (cli->outputs[i].format == format)
-            return onv_cli_reject("one output is asked for twice");
-    if (cli->n_outputs == ONV_CLI_MAX_OUTPUTS) return onv_cli_reject("too many outputs");
+            return onv_cli_reject("an output is given twice, to '%s' and to '%s': leave one out",
+                                  cli->outputs[i].file, file != NULL ? file : "-");
+    if (cli->n_outputs == ONV_CLI_MAX_OUTPUTS)
+        return onv_cli_reject("an analysis has up to %d outputs; run it again for the others",
+                              ONV_CLI_MAX_OUTPUTS);
     cli->outputs[cli->n_outputs++] = (onv_cli_output){format, file != NULL ? file : "-"};
     return ONV_CLI_RUN;
 }
 
 onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text)
 {
-    if (onv_cli_parse_size(text, align) && *align != 0 && (*align & (*align - 1)) == 0)
-        return ONV_CLI_RUN;
-    return onv_cli_reject("--%s takes a power of two, as in --align 256, not '%s'", option, text);
+    enum { MOST = 1 << 30 };
+    bool good = onv_cli_parse_size(text, align) && *align != 0 && *align <= MOST;
+    if (good && (*align & (*align - 1)) == 0) return ONV_CLI_RUN;
+    return onv_cli_reject("--%s takes a power of two up to 1GiB, as in --align 256, not '%s'",
+                          option, text);
+}
+
+/* --- Choices ----------------------------------------------------------------------------------- */
+
+/* The place of `text` in a list that ends with NULL; false with a message. */
+static bool choose(const char *option, const char *const *names, const char *text, size_t *place)
+{
+    char list[256] = "";
+    for (size_t i = 0, used = 0; names[i] != NULL && used < sizeof list; i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    for (size_t i = 0; names[i] != NULL; i++) {
+        if (strcmp(names[i], text) != 0) continue;
+        *place = i;
+        return true;
+    }
+    const char *near = onv_nearest_name(text, names);
+    (void)onv_cli_usage("--%s: '%s' is unknown%s%s%s from %s", option, text,
+                        near != NULL ? ", did you mean '" : "; choose", near != NULL ? near : "",
+                        near != NULL ? "'? Choose" : "", list);
+    return false;
 }
 
 onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what)
 {
-    static const struct {
-        const char *name;
-        onv_format format;
-    } dumps[] = {
-        {"graph", ONV_FORMAT_DUMP_GRAPH},   {"intervals", ONV_FORMAT_DUMP_INTERVALS},
-        {"plan", ONV_FORMAT_DUMP_PLAN},     {"trace", ONV_FORMAT_DUMP_TRACE},
-        {"header", ONV_FORMAT_DUMP_HEADER}, {"replay", ONV_FORMAT_DUMP_REPLAY},
-    };
-    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++)
-        if (strcmp(dumps[i].name, what) == 0) return onv_cli_add_output(cli, dumps[i].format, NULL);
-    return onv_cli_reject("--dump takes graph, intervals, plan, header, trace or replay, not '%s'",
-                          what);
+    static const char *const names[] = {"graph", "intervals", "plan", "header",
+                                        "trace", "replay",    NULL};
+    static const onv_format formats[] = {ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
+                                         ONV_FORMAT_DUMP_PLAN,  ONV_FORMAT_DUMP_HEADER,
+                                         ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_DUMP_REPLAY};
+    size_t place;
+    if (!choose("dump", names, what, &place)) return ONV_CLI_USAGE;
+    return onv_cli_add_output(cli, formats[place], NULL);
 }
 
 onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how)
 {
-    static const struct {
-        const char *name;
-        onv_format format;
-    } languages[] = {
-        {"text", ONV_FORMAT_FORMULA},
-        {"python", ONV_FORMAT_FORMULA_PYTHON},
-        {"c", ONV_FORMAT_FORMULA_C},
-    };
-    if (how == NULL) how = "text";
-    for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++)
-        if (strcmp(languages[i].name, how) == 0)
-            return onv_cli_add_output(cli, languages[i].format, NULL);
-    return onv_cli_reject("--formula takes text, python or c, not '%s'", how);
+    static const char *const names[] = {"text", "python", "c", NULL};
+    static const onv_format formats[] = {ONV_FORMAT_FORMULA, ONV_FORMAT_FORMULA_PYTHON,
+                                         ONV_FORMAT_FORMULA_C};
+    size_t place = 0;
+    if (how != NULL && !choose("formula", names, how, &place)) return ONV_CLI_USAGE;
+    return onv_cli_add_output(cli, formats[place], NULL);
 }
 
 onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when)
 {
-    static const char *const names[] = {"auto", "always", "never"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(names[i], when) != 0) continue;
-        cli->color = (onv_cli_color)i;
-        return ONV_CLI_RUN;
-    }
-    return onv_cli_reject("--color takes auto, always or never, not '%s'", when);
+    static const char *const names[] = {"auto", "always", "never", NULL};
+    size_t place;
+    if (!choose("color", names, when, &place)) return ONV_CLI_USAGE;
+    cli->color = (onv_cli_color)place;
+    return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *option, const char *text,
-                                     int64_t least)
+onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
+{
+    static const char *const names[] = {"text", "markdown", NULL};
+    size_t place;
+    if (strcmp(text, "json") == 0 || strcmp(text, "csv") == 0)
+        return onv_cli_reject(
+            "--format: '%s' is unknown; choose from text, markdown, or write --%s", text, text);
+    if (!choose("format", names, text, &place)) return ONV_CLI_USAGE;
+    cli->format = place == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_precision(onv_cli *cli, const char *text)
+{
+    static const char *const names[] = {"fp32", "fp16", "bf16", NULL};
+    size_t place;
+    if (!choose("precision", names, text, &place)) return ONV_CLI_USAGE;
+    cli->analysis.precision = (onv_precision)(ONV_PRECISION_FP32 + (int)place);
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_amp(onv_cli *cli, const char *text)
+{
+    static const char *const names[] = {"fp16", "bf16", NULL};
+    size_t place;
+    if (!choose("amp", names, text, &place)) return ONV_CLI_USAGE;
+    cli->analysis.amp = (onv_precision)(ONV_PRECISION_FP16 + (int)place);
+    return ONV_CLI_RUN;
+}
+
+/* --- Numbers ----------------------------------------------------------------------------------- */
+
+static onv_cli_verdict set_number(unsigned *to, const char *option, const char *text,
+                                  unsigned least, unsigned most)
 {
     int64_t value;
-    if (!parse_whole(text, &value) || value < least || value > INT_MAX)
-        return onv_cli_reject("--%s takes a number of at least %lld, not '%s'", option,
-                              (long long)least, text);
-    *to = (unsigned)value;
-    return ONV_CLI_RUN;
+    if (parse_whole(text, &value) && value >= least && value <= most) {
+        *to = (unsigned)value;
+        return ONV_CLI_RUN;
+    }
+    if (most < INT_MAX)
+        return onv_cli_reject("--%s takes a number from %u to %u, not '%s'", option, least, most,
+                              text);
+    return onv_cli_reject("--%s takes a number of at least %u, not '%s'", option, least, text);
+}
+
+onv_cli_verdict onv_cli_set_number(unsigned *to, const onv_cli_row *row, const char *text)
+{
+    return set_number(to, row->name, text, row->least, row->most);
+}
+
+onv_cli_verdict onv_cli_add_layers(onv_cli *cli, const char *depth)
+{
+    if (depth != NULL &&
+        set_number(&cli->report.layer_depth, "layers", depth, 1, INT_MAX) != ONV_CLI_RUN)
+        return ONV_CLI_USAGE;
+    return onv_cli_add_output(cli, ONV_FORMAT_LAYERS, NULL);
 }
 
 onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text)
 {
     if (!parse_whole(text, &cli->analysis.batch) || cli->analysis.batch < 1)
-        return onv_cli_reject("--batch takes a number of at least 1, not '%s'", text);
+        return onv_cli_reject("--batch takes a number of at least 1, as in --batch 8, not '%s'",
+                              text);
     return ONV_CLI_RUN;
 }
 
-onv_cli_verdict onv_cli_set_precision(onv_precision *to, const char *option, const char *text)
-{
-    static const char *const names[] = {"fp32", "fp16", "bf16"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(names[i], text) != 0) continue;
-        *to = (onv_precision)(ONV_PRECISION_FP32 + i);
-        return ONV_CLI_RUN;
-    }
-    return onv_cli_reject("--%s takes fp32, fp16 or bf16, not '%s'", option, text);
-}
+enum { MOST_LIMITS = 32 };
 
 onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text)
 {
-    const char *value;
+    const char *value, *names[MOST_LIMITS + 1] = {NULL};
     uint64_t limit = 0;
+    size_t place;
     char *name = split(text, &value);
-    bool good = name != NULL && onv_cli_parse_size(value, &limit) && limit > 0 &&
+    for (size_t i = 0; i < MOST_LIMITS; i++)
+        if ((names[i] = onv_limit_name(i, NULL, NULL)) == NULL) break;
+    if (name == NULL)
+        return onv_cli_reject("--limit takes NAME=N, as in --limit nodes=1000, not '%s'", text);
+    bool known = choose("limit", names, name, &place);
+    bool good = known && onv_cli_parse_size(value, &limit) && limit > 0 &&
                 onv_limits_set(&cli->limits, name, limit);
     free(name);
-    if (!good)
-        return onv_cli_reject("--limit takes NAME=N with a name that --help lists, not '%s'", text);
-    return ONV_CLI_RUN;
+    if (known && !good)
+        return onv_cli_reject("--limit %s takes a number of at least 1 that fits it, not '%s'",
+                              names[place], value);
+    return good ? ONV_CLI_RUN : ONV_CLI_USAGE;
 }
 
 onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
@@ -281,12 +345,27 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
-enum { MAX_CANDIDATES = 8 };
+/* --- GPUs -------------------------------------------------------------------------------------- */
 
-static const char *gpu_name(size_t index)
+onv_cli_verdict onv_cli_list_gpus(onv_cli *cli, const char *text)
 {
+    (void)cli, (void)text;
     onv_gpu_info gpu;
-    return onv_gpu_at(index, &gpu) ? gpu.name : NULL;
+    printf("%-28s %10s  %4s  %s\n", "GPU", "usable MiB", "cc", "source");
+    for (size_t i = 0; onv_gpu_at(i, &gpu); i++)
+        printf("%-28s %10llu  %2u.%u  %s\n", gpu.name, (unsigned long long)(gpu.usable_bytes >> 20),
+               gpu.cc_major, gpu.cc_minor, gpu.source);
+    return ONV_CLI_DONE;
+}
+
+enum { MAX_CANDIDATES = 8, MOST_GPUS = 256 };
+
+static const char *nearest_gpu(const char *text)
+{
+    const char *names[MOST_GPUS + 1] = {NULL};
+    onv_gpu_info gpu;
+    for (size_t i = 0; i < MOST_GPUS && onv_gpu_at(i, &gpu); i++) names[i] = gpu.name;
+    return onv_nearest_name(text, names);
 }
 
 /* The GPU of that name; false: it is not one, and the message says why. */
@@ -299,7 +378,7 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
         return true;
     }
     if (count == 0) {
-        const char *near = onv_nearest_name(text, gpu_name);
+        const char *near = nearest_gpu(text);
         (void)onv_cli_reject("--%s takes %s of --list-gpus, not '%s'%s%s%s", option, wanted, text,
                              near != NULL ? ": did you mean '" : "", near != NULL ? near : "",
                              near != NULL ? "'?" : "");
@@ -309,8 +388,8 @@ static bool find_gpu(const char *option, const char *wanted, const char *text, o
     for (size_t i = 0; i < count && i < MAX_CANDIDATES && length < sizeof names; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
                                    found[i].name);
-    (void)onv_cli_reject("--%s: '%s' may be one of %s%s", option, text, names,
-                         count > MAX_CANDIDATES ? " and more" : "");
+    (void)onv_cli_reject("--%s takes one GPU, and '%s' may be %s%s: write one of them out", option,
+                         text, names, count > MAX_CANDIDATES ? " and more" : "");
     return false;
 }
 
@@ -373,8 +452,9 @@ onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text)
 
 onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text)
 {
-    if (strcmp(text, "copies") != 0 && strcmp(text, "shared") != 0)
-        return onv_cli_reject("--kv-cache takes copies or shared, not '%s'", text);
+    static const char *const names[] = {"copies", "shared", NULL};
+    size_t place;
+    if (!choose("kv-cache", names, text, &place)) return ONV_CLI_USAGE;
     cli->analysis.kv_cache = text;
     return ONV_CLI_RUN;
 }
@@ -387,17 +467,6 @@ onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text)
         return onv_cli_reject("--compile takes a memory budget from 0 to 1, not '%s'", text);
     cli->analysis.compile = true;
     cli->analysis.compile_budget = value;
-    return ONV_CLI_RUN;
-}
-
-onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text)
-{
-    if (strcmp(text, "text") != 0 && strcmp(text, "markdown") != 0)
-        return onv_cli_reject(
-            "--format takes text or markdown, not '%s' (--json, --csv and --layers "
-            "are options of their own)",
-            text);
-    cli->format = strcmp(text, "text") == 0 ? ONV_FORMAT_TEXT : ONV_FORMAT_MARKDOWN;
     return ONV_CLI_RUN;
 }
 
@@ -427,7 +496,84 @@ onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text)
     int64_t value;
     bool good =
         parse_count(text, &value, &end) && value <= 99 && (*end == '\0' || strcmp(end, "%") == 0);
-    if (!good) return onv_cli_reject("--margin takes a percentage below 100, not '%s'", text);
+    if (!good)
+        return onv_cli_reject("--margin takes a percentage below 100, as in --margin 10, not '%s'",
+                              text);
     cli->analysis.margin_percent = (unsigned)value;
     return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_pool(onv_cli *cli, const char *text)
+{
+    if (onv_cli_parse_size(text, &cli->analysis.pool) && cli->analysis.pool > 0) return ONV_CLI_RUN;
+    return onv_cli_reject("--pool takes a size above 0 like 2GiB, not '%s'", text);
+}
+
+onv_cli_verdict onv_cli_set_max_dim(onv_cli *cli, const char *text)
+{
+    cli->analysis.max_batch = true;
+    cli->analysis.max_dim = text;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_set_arena_align(onv_cli *cli, const char *text)
+{
+    return onv_cli_set_align(&cli->analysis.align, "align", text);
+}
+
+/* --- Outputs and answers ----------------------------------------------------------------------- */
+
+onv_cli_verdict onv_cli_add_json(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_JSON, file);
+}
+
+onv_cli_verdict onv_cli_add_csv(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_CSV, file);
+}
+
+onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, file);
+}
+
+onv_cli_verdict onv_cli_set_ort_partition(onv_cli *cli, const char *file)
+{
+    cli->analysis.ort_partition = true;
+    return onv_cli_add_output(cli, ONV_FORMAT_ORT_PARTITION, file);
+}
+
+onv_cli_verdict onv_cli_set_onnx_out(onv_cli *cli, const char *file)
+{
+    cli->analysis.onnx_out = true;
+    return onv_cli_add_output(cli, ONV_FORMAT_ONNX, file);
+}
+
+onv_cli_verdict onv_cli_be_quiet(onv_cli *cli, const char *text)
+{
+    (void)text;
+    cli->report.verbosity = -1;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_be_verbose(onv_cli *cli, const char *text)
+{
+    (void)text;
+    cli->report.verbosity = 1;
+    return ONV_CLI_RUN;
+}
+
+onv_cli_verdict onv_cli_say_version(onv_cli *cli, const char *text)
+{
+    (void)cli, (void)text;
+    printf("onnxvram %s\n", onv_version());
+    return ONV_CLI_DONE;
+}
+
+onv_cli_verdict onv_cli_say_help(onv_cli *cli, const char *text)
+{
+    (void)cli, (void)text;
+    onv_cli_help(stdout);
+    return ONV_CLI_DONE;
 }

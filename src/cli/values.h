@@ -1,10 +1,10 @@
-/* What stands behind an option: each of these reads its text into the command line, or says what is
- * wrong with it. */
+/* The values of options: each of these reads its text into the command line, or says what is wrong with it. */
 #ifndef ONV_CLI_VALUES_H
 #define ONV_CLI_VALUES_H
 
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/table.h"
 
 /* Writes the message and gives the verdict that goes with it. */
 #define onv_cli_reject(...) (onv_cli_usage(__VA_ARGS__), ONV_CLI_USAGE)
@@ -16,31 +16,24 @@ bool onv_cli_parse_size(const char *text, uint64_t *bytes);
 /* A path, or PATH*N where no file has that very name. */
 onv_cli_verdict onv_cli_add_model(onv_cli *cli, const char *text);
 
-onv_cli_verdict onv_cli_add_dim(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_add_shape(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_add_input_value(onv_cli *cli, const char *text);
+/* One of these writes to a file; "-" or NULL: standard output. */
 onv_cli_verdict onv_cli_add_output(onv_cli *cli, onv_format format, const char *file);
-onv_cli_verdict onv_cli_add_formula(onv_cli *cli, const char *how);
+
+/* Within the limits of the row. */
+onv_cli_verdict onv_cli_set_number(unsigned *to, const onv_cli_row *row, const char *text);
 onv_cli_verdict onv_cli_set_align(uint64_t *align, const char *option, const char *text);
-onv_cli_verdict onv_cli_add_dump(onv_cli *cli, const char *what);
 
-onv_cli_verdict onv_cli_set_batch(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_budget(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_gpu(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_color(onv_cli *cli, const char *when);
-onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_limit(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_format(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_max_growth(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_margin(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_attention_dropout(onv_cli *cli, const char *text);
-/* NULL: no budget. */
-onv_cli_verdict onv_cli_set_kv_cache(onv_cli *cli, const char *text);
-onv_cli_verdict onv_cli_set_compile(onv_cli *cli, const char *text);
-
-/* For options that share a kind of value; which one is for the message. */
-onv_cli_verdict onv_cli_set_precision(onv_precision *to, const char *option, const char *text);
-onv_cli_verdict onv_cli_set_unsigned(unsigned *to, const char *option, const char *text,
-                                     int64_t least);
+/* For the table: NULL where an optional value was left out. */
+typedef onv_cli_verdict onv_cli_reader(onv_cli *cli, const char *text);
+onv_cli_reader onv_cli_add_dim, onv_cli_add_shape, onv_cli_add_input_value;
+onv_cli_reader onv_cli_set_batch, onv_cli_set_max_dim, onv_cli_set_effort, onv_cli_set_limit;
+onv_cli_reader onv_cli_set_budget, onv_cli_set_margin, onv_cli_set_gpu, onv_cli_list_gpus;
+onv_cli_reader onv_cli_set_precision, onv_cli_set_amp, onv_cli_set_pool, onv_cli_set_kv_cache,
+    onv_cli_set_compile;
+onv_cli_reader onv_cli_set_attention_dropout, onv_cli_set_max_growth, onv_cli_set_arena_align;
+onv_cli_reader onv_cli_set_color, onv_cli_set_format, onv_cli_be_quiet, onv_cli_be_verbose;
+onv_cli_reader onv_cli_add_json, onv_cli_add_csv, onv_cli_add_layers, onv_cli_add_formula;
+onv_cli_reader onv_cli_add_dump, onv_cli_set_plan_out, onv_cli_set_ort_partition;
+onv_cli_reader onv_cli_set_onnx_out, onv_cli_say_version, onv_cli_say_help;
 
 #endif

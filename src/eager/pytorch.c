@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const char *const releases[] = {"2.15", "2.14", "2.13", "2.12", "2.11", "2.10", "2.9",
                                        "2.8",  "2.7",  "2.6",  "2.5",  "2.4",  "2.3",  "2.2",
                                        "2.1",  "2.0",  "1.13", "1.12", "1.11", "1.10", "1.9"};
@@ -34,6 +36,12 @@ bool onv_pytorch_keeps_input(const onv_lower_options *options, const onv_eager_o
     return false;
 }
 
+static const char *release_name(const void *unused, size_t index)
+{
+    (void)unused;
+    return onv_pytorch_release(index);
+}
+
 onv_status onv_pytorch_find(const char *name, uint32_t *version, onv_error *err)
 {
     if (name == NULL) name = releases[0];
@@ -47,10 +55,5 @@ onv_status onv_pytorch_find(const char *name, uint32_t *version, onv_error *err)
         *version = ONV_PYTORCH_RELEASE(major, minor);
         return ONV_OK;
     }
-    char list[8 * N_RELEASES] = "";
-    for (size_t i = 0, used = 0; i < N_RELEASES; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
-                                 releases[i]);
-    return onv_fail(err, ONV_ERR_USAGE,
-                    "the memory of PyTorch '%s' is not modelled: give one of %s", name, list);
+    return onv_fail_choice(err, "--pytorch", name, strlen(name), release_name, NULL);
 }

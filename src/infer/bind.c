@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/nearest.h"
 #include "infer/driver.h"
 #include "load/limits.h"
 #include "load/load.h"
@@ -71,24 +72,32 @@ static onv_status bind_symbol(onv_driver *driver, onv_dim symbol, int64_t size)
 
 /* The names in the shapes of the inputs, each once. Those that a file gives to other dims ("4*batch")
  * follow from them, mostly. */
-static void list_symbols(const onv_driver *driver, char *text, size_t size)
+static onv_status refuse_dim(const onv_driver *driver, const char *name)
 {
     const onv_dims *dims = &driver->model->dims;
     bool *listed = ONV_ARENA_ARRAY(&driver->model->arena, bool, driver->n_symbol_values);
-    size_t length = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < main_graph(driver)->n_inputs && listed != NULL; i++) {
+    const char **names =
+        ONV_ARENA_ARRAY(&driver->model->arena, const char *, driver->n_symbol_values + 1);
+    if (listed == NULL || names == NULL) return onv_fail_memory(driver->err);
+    size_t n = 0;
+    for (uint32_t i = 0; i < main_graph(driver)->n_inputs; i++) {
         const onv_type *type = &input_at(driver, i)->type;
-        for (int k = 0; k < type->rank && length < size; k++) {
+        for (int k = 0; k < type->rank; k++) {
             if (!onv_dim_is_symbol(dims, type->dims[k])) continue;
             uint32_t symbol = onv_dim_symbol_index(dims, type->dims[k]);
             if (symbol >= driver->n_symbol_values || listed[symbol]) continue;
             listed[symbol] = true;
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "",
-                                       onv_dim_symbol_name(dims, type->dims[k]));
+            names[n++] = onv_dim_symbol_name(dims, type->dims[k]);
         }
     }
-    if (text[0] == '\0') snprintf(text, size, "none");
+    const char *searched = driver->options->max_dim;
+    const char *option = searched != NULL && strcmp(searched, name) == 0 ? "--max-dim" : "--dim";
+    if (n > 0) return onv_fail_choice(driver->err, option, name, strlen(name), onv_name_in, names);
+    return onv_fail(
+        driver->err, ONV_ERR_USAGE,
+        "%s: '%s' is unknown; the inputs have no symbolic dimension: give a whole shape "
+        "with --shape INPUT=AxBxC",
+        option, name);
 }
 
 /* Also as a part of what the name of another says. */
@@ -107,6 +116,13 @@ static bool stands_in_inputs(const onv_driver *driver, onv_dim symbol)
     return false;
 }
 
+/* The dim that is searched has no flag. */
+bool onv_may_lack_dim(const onv_options *options, size_t i)
+{
+    return options->dims_found != NULL &&
+           (options->max_dim == NULL || strcmp(options->dims[i].name, options->max_dim) != 0);
+}
+
 static onv_status bind_named_dims(onv_driver *driver)
 {
     const onv_options *options = driver->options;
@@ -121,6 +137,7 @@ static onv_status bind_named_dims(onv_driver *driver)
             if (strcmp(onv_dim_symbol_name(&driver->model->dims, symbol), binding->name) == 0)
                 found = symbol;
         }
+        if (onv_dim_is_known(found) && onv_may_lack_dim(options, i)) options->dims_found[i] = true;
         if (!onv_dim_is_known(found) && strchr(binding->name, '#') != NULL) {
             /* Inference makes it, or it is refused then. */
             onv_dim_given given = {.name = binding->name, .size = binding->size};
@@ -134,11 +151,8 @@ static onv_status bind_named_dims(onv_driver *driver)
                     "'%s' names no dimension: each axis that it stands on has a size of "
                     "its own; give the whole shape with --shape INPUT=AxBxC",
                     binding->name);
-            char names[256];
-            list_symbols(driver, names, sizeof names);
-            return onv_fail(driver->err, ONV_ERR_USAGE,
-                            "no dimension is named '%s' (symbolic dimensions of the inputs: %s)",
-                            binding->name, names);
+            if (onv_may_lack_dim(options, i)) continue;
+            return refuse_dim(driver, binding->name);
         }
         ONV_TRY(bind_symbol(driver, found, binding->size));
         if (!stands_in_inputs(driver, found) && !onv_vec_push(&driver->declared_only, found))
@@ -151,6 +165,12 @@ static onv_status bind_named_dims(onv_driver *driver)
 
 /* --- Whole shapes ------------------------------------------------------------------------------ */
 
+static const char *input_name(const void *driver, size_t index)
+{
+    const onv_driver *of = driver;
+    return index < main_graph(of)->n_inputs ? input_at(of, (uint32_t)index)->name : NULL;
+}
+
 static onv_status find_input(const onv_driver *driver, const char *name, onv_value **input)
 {
     const onv_graph *graph = main_graph(driver);
@@ -158,12 +178,7 @@ static onv_status find_input(const onv_driver *driver, const char *name, onv_val
         *input = input_at(driver, i);
         if (strcmp((*input)->name, name) == 0) return ONV_OK;
     }
-    char names[256] = "";
-    size_t length = 0;
-    for (uint32_t i = 0; i < graph->n_inputs && length < sizeof names; i++)
-        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "",
-                                   input_at(driver, i)->name);
-    return onv_fail(driver->err, ONV_ERR_USAGE, "no input is named '%s' (inputs: %s)", name, names);
+    return onv_fail_choice(driver->err, "input", name, strlen(name), input_name, driver);
 }
 
 static onv_status set_shape(onv_driver *driver, onv_value *input, const onv_shape_binding *binding)

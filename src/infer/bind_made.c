@@ -113,12 +113,18 @@ static void list_made(const onv_driver *driver, char *text, size_t size)
 static onv_status check_given(onv_driver *driver, const onv_dim_given *given)
 {
     onv_model *model = driver->model;
+    for (size_t i = 0; i < driver->options->n_dims; i++) {
+        if (strcmp(driver->options->dims[i].name, given->name) != 0 ||
+            !onv_may_lack_dim(driver->options, i))
+            continue;
+        if (!given->used) return ONV_OK; /* another model may have it */
+        driver->options->dims_found[i] = true;
+    }
     if (!given->used) {
         char names[256];
         list_made(driver, names, sizeof names);
         return onv_fail(driver->err, ONV_ERR_USAGE,
-                        "no dimension is named '%s' (data-dependent sizes: %s)", given->name,
-                        names);
+                        "--dim: '%s' is unknown; data-dependent sizes are %s", given->name, names);
     }
     if (given->too_large) {
         const char *bound = onv_dim_text(&model->dims, &model->arena, given->bound);

@@ -122,4 +122,7 @@ onv_dim onv_dim_from_name(onv_dims *dims, const char *name);
 onv_dim onv_bind_dim(onv_driver *driver, onv_dim d);
 onv_status onv_bind_type(onv_driver *driver, onv_type *type);
 
+/* Whether binding `i` of the options may name a dim that the model lacks; its flag is then dims_found[i]. */
+bool onv_may_lack_dim(const onv_options *options, size_t i);
+
 #endif

@@ -93,6 +93,7 @@ static onv_status run_subgraph(onv_op_ctx *c, onv_graph_id id, const onv_op_valu
     if (n_out > graph->n_outputs)
         return onv_op_fail(c, "its subgraph '%s' gives %u outputs, not %u", graph->owner_attr,
                            graph->n_outputs, n_out);
+    graph->is_unrolled |= driver->unroll.depth > 0;
     for (uint32_t i = 0; i < n_in; i++) {
         onv_value *value = onv_model_value(driver->model, graph->inputs[i]);
         if (in[i].type.kind != ONV_TYPE_UNKNOWN)

@@ -207,6 +207,8 @@ typedef struct onv_graph {
     uint32_t n_outputs;
     /* Set by inference. */
     bool never_runs; /* a branch that cannot be taken, a body without trips, or inside one */
+    bool
+        is_unrolled; /* a body whose iterations were inferred one by one: types are of the last one */
     onv_dim trips;   /* how often it runs each time its owner does: a body; 1 elsewhere */
 } onv_graph;
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 const onv_ort_settings onv_ort_settings_default = {
     .graph_optimization_level = ONV_ORT_LEVEL_ALL,
     .arena_extend_strategy = ONV_BFC_NEXT_POWER_OF_TWO,
@@ -95,10 +97,16 @@ static onv_status set_bytes(void *field, const char *key, const char *value, onv
     errno = 0;
     unsigned long long bytes = strtoull(value, &end, 10);
     if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 || bytes == 0)
-        return onv_fail(err, ONV_ERR_USAGE, "%s takes a number of bytes, not '%s'", key, value);
+        return onv_fail(err, ONV_ERR_USAGE, "--ort: %s takes a number of bytes, not '%s'", key,
+                        value);
     uint64_t stored = bytes;
     memcpy(field, &stored, sizeof stored);
     return ONV_OK;
+}
+
+static const char *spelling_at(const void *row, size_t index)
+{
+    return index < MOST_SPELLINGS ? ((const setting *)row)->spellings[index].text : NULL;
 }
 
 static onv_status set_field(onv_ort_settings *to, const setting *row, const char *value,
@@ -111,7 +119,10 @@ static onv_status set_field(onv_ort_settings *to, const setting *row, const char
         memcpy(field, &row->spellings[i].value, sizeof row->spellings[i].value);
         return ONV_OK;
     }
-    return onv_fail(err, ONV_ERR_USAGE, "%s takes %s, not '%s'", row->key, row->values, value);
+    const char *near = onv_nearest(value, strlen(value), spelling_at, row);
+    return onv_fail(err, ONV_ERR_USAGE, "--ort: %s takes %s, not '%s'%s%s%s", row->key, row->values,
+                    value, near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                    near != NULL ? "'?" : "");
 }
 
 /* Session configuration entries are found without "session." too. */
@@ -122,28 +133,23 @@ static bool is_key(const setting *row, const char *key, size_t length)
            (dot != NULL && strlen(dot + 1) == length && strncmp(dot + 1, key, length) == 0);
 }
 
-static onv_status reject_key(const char *key, size_t length, onv_error *err)
+static const char *key_at(const void *unused, size_t index)
 {
-    char list[512] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < N_SETTINGS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
-                                 settings[i].key);
-    return onv_fail(err, ONV_ERR_USAGE, "ONNX Runtime's setting '%.*s' is not one of %s",
-                    length < 48 ? (int)length : 48, key, list);
+    (void)unused;
+    return index < N_SETTINGS ? settings[index].key : NULL;
 }
 
 onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, onv_error *err)
 {
     const char *equals = strchr(assignment, '=');
     if (equals == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "a setting of ONNX Runtime is KEY=VALUE, not '%s'",
-                        assignment);
+        return onv_fail(err, ONV_ERR_USAGE,
+                        "--ort takes KEY=VALUE, as in enable_mem_pattern=0, not '%s'", assignment);
     size_t length = (size_t)(equals - assignment);
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (is_key(&settings[i], assignment, length))
             return set_field(to, &settings[i], equals + 1, err);
-    return reject_key(assignment, length, err);
+    return onv_fail_choice(err, "--ort", assignment, length, key_at, NULL);
 }
 
 void onv_ort_settings_arena(const onv_ort_settings *of, onv_bfc_options *arena)

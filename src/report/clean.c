@@ -131,34 +131,65 @@ static size_t write_head(onv_writer *writer, const char *text, size_t columns, o
     return used;
 }
 
-size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode)
+static size_t dots_of(onv_clean_mode mode)
 {
-    size_t total = onv_clean_columns(text, mode);
-    if (total <= columns) {
-        onv_write_clean(writer, text, mode);
-        return total;
-    }
-    const char *ellipsis = mode == ONV_CLEAN_ASCII ? "..." : "\u2026";
-    size_t dots = mode == ONV_CLEAN_ASCII ? 3 : 1;
-    if (columns < dots + 2) return write_head(writer, text, columns, mode);
-    /* The end of a name tells more than its front, which it shares with its neighbours. */
-    size_t head = (columns - dots) / 3, tail = columns - dots - head;
-    size_t used = write_head(writer, text, head, mode);
-    onv_write_text(writer, ellipsis);
-    used += dots;
-    /* Marks that combine with a character that was left out go with it. */
+    return mode == ONV_CLEAN_ASCII ? 3 : 1;
+}
+
+static const char *ellipsis_of(onv_clean_mode mode)
+{
+    return mode == ONV_CLEAN_ASCII ? "..." : "\u2026";
+}
+
+/* The last `tail` of the text's columns. */
+static const char *find_tail(const char *text, size_t total, size_t tail, onv_clean_mode mode)
+{
     size_t skipped = 0;
     onv_unit unit = {.columns = 0};
     while (total - skipped > tail) {
         unit = onv_clean_next(&text, mode);
         skipped += unit.columns;
     }
+    /* Marks that combine with a character that was left out go with it. */
     const char *rest = text;
     while (*rest != '\0') {
         text = rest;
         unit = onv_clean_next(&rest, mode);
-        if (unit.columns > 0) break;
+        if (unit.columns > 0) return text;
     }
-    if (*text != '\0' && unit.columns > 0) used += write_head(writer, text, tail, mode);
-    return used;
+    return rest;
+}
+
+/* `head` columns of the front, the ellipsis, and the end. */
+static size_t write_elided(onv_writer *writer, const char *text, size_t head, size_t columns,
+                           onv_clean_mode mode)
+{
+    size_t total = onv_clean_columns(text, mode), dots = dots_of(mode);
+    if (total <= columns) {
+        onv_write_clean(writer, text, mode);
+        return total;
+    }
+    if (columns < dots + 2) return write_head(writer, text, columns, mode);
+    size_t tail = columns - dots - head, used = write_head(writer, text, head, mode);
+    onv_write_text(writer, ellipsis_of(mode));
+    return used + dots + write_head(writer, find_tail(text, total, tail, mode), tail, mode);
+}
+
+size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode)
+{
+    /* The end of a name tells more than its front, which it shares with its neighbours. */
+    size_t dots = dots_of(mode), head = columns > dots ? (columns - dots) / 3 : 0;
+    return write_elided(writer, text, head, columns, mode);
+}
+
+size_t onv_write_end(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode)
+{
+    return write_elided(writer, text, 0, columns, mode);
+}
+
+const char *onv_clean_end(const char *text, size_t columns, onv_clean_mode mode)
+{
+    size_t total = onv_clean_columns(text, mode), dots = dots_of(mode);
+    if (total <= columns || columns < dots + 2) return text;
+    return find_tail(text, total, columns - dots, mode);
 }

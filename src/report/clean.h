@@ -42,4 +42,10 @@ void onv_write_clean(onv_writer *writer, const char *text, onv_clean_mode mode);
  * columns written. */
 size_t onv_write_fitted(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode);
 
+/* The same, where the ellipsis stands for the front. */
+size_t onv_write_end(onv_writer *writer, const char *text, size_t columns, onv_clean_mode mode);
+
+/* Where the end of the text that onv_write_end keeps begins: the text itself where it fits. */
+const char *onv_clean_end(const char *text, size_t columns, onv_clean_mode mode);
+
 #endif

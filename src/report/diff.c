@@ -224,8 +224,11 @@ static void write_peaks(const onv_view *a, const onv_view *b, const onv_page *pa
 }
 
 static const onv_column module_columns[] = {
-    {"module", .least = 12},        {"parameters", .right = true}, {"change", .right = true},
-    {"activations", .right = true}, {"change", .right = true},
+    {"module", .least = 12, .is_name = true},
+    {"parameters", .right = true},
+    {"change", .right = true},
+    {"activations", .right = true},
+    {"change", .right = true},
 };
 
 static const char *change_text(const onv_page *page, const onv_diff_row *row, uint64_t before,
@@ -282,13 +285,33 @@ static void write_tensors(const onv_diff *diff, const onv_page *page)
     }
 }
 
+/* An example's sizes where dims are free. */
+static const onv_view *sized(const onv_view *view)
+{
+    return view->example != NULL ? view->example : view;
+}
+
+/* Which sizes an example has, where dims are free. */
+static void write_sizes(const onv_view *a, const onv_view *b, const onv_page *page)
+{
+    const char *before = onv_sizes_text(a, page), *now = onv_sizes_text(b, page);
+    if (before == NULL || now == NULL) return;
+    const char *text =
+        strcmp(before, now) == 0
+            ? onv_arena_printf(page->arena, "an example%s", now)
+            : onv_arena_printf(page->arena, "examples, before%s; now%s", before, now);
+    onv_page_item(page);
+    if (text != NULL) onv_page_wrapped(page, text, 2, 4);
+}
+
 static onv_status write_diff_on(const onv_report_job *job, const onv_page *page)
 {
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
     const onv_view *a = &job->views[0], *b = &job->views[1];
-    /* Sizes that both have: an example's where dims are free in both. */
-    if (a->example != NULL && b->example != NULL) a = a->example, b = b->example;
+    const onv_view *was = sized(a), *is = sized(b);
+    bool is_example = was != a || is != b;
+    a = was, b = is;
     onv_diff diff;
     if (!onv_diff_make(&diff, a, b, page)) return onv_fail_memory(job->err);
     onv_page_text(page, ONV_STYLE_TITLE, "Changes");
@@ -296,6 +319,7 @@ static onv_status write_diff_on(const onv_report_job *job, const onv_page *page)
                                         a->model->path != NULL ? a->model->path : "",
                                         b->model->path != NULL ? b->model->path : "");
     if (text != NULL) onv_page_wrapped(page, text, 7, 2);
+    if (is_example) write_sizes(a, b, page);
     write_totals(a, b, page);
     write_peaks(a, b, page);
     write_modules(&diff, page);
@@ -348,13 +372,16 @@ static onv_status write_json_diff(const onv_report_job *job)
     if (job->count != 2)
         return onv_fail(job->err, ONV_ERR_USAGE, "a diff is of two models, not of %zu", job->count);
     const onv_view *a = &job->views[0], *b = &job->views[1];
-    if (a->example != NULL && b->example != NULL) a = a->example, b = b->example;
+    bool is_example = sized(a) != a || sized(b) != b;
+    a = sized(a), b = sized(b);
     if (!onv_diff_make(&diff, a, b, &page)) return onv_fail_memory(job->err);
     onv_json_init(&json, job->out);
     onv_json_open(&json, '{', ONV_JSON_LINES);
     onv_json_put_u64(&json, "schema_version", 1);
     onv_json_put_string(&json, "before", a->model->path);
     onv_json_put_string(&json, "after", b->model->path);
+    onv_json_key(&json, "is_example"); /* of usual sizes, as dims are free */
+    onv_json_bool(&json, is_example);
     const onv_view *const both[] = {a, b};
     static const char *const keys[] = {"totals_before", "totals_after"};
     for (int i = 0; i < 2; i++) {

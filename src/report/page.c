@@ -1,5 +1,6 @@
 #include "report/page.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { INDENT = 2, GAP = 2, MAX_COLUMNS = 12 };
@@ -47,6 +48,15 @@ size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, 
     if (onv_page_is_markdown(page)) columns = SIZE_MAX;
     begin_style(page, style);
     size_t used = onv_write_fitted(page->out, text, columns, page->mode);
+    end_style(page, style);
+    return used;
+}
+
+size_t onv_page_name(const onv_page *page, onv_style style, const char *name, size_t columns)
+{
+    if (onv_page_is_markdown(page)) columns = SIZE_MAX;
+    begin_style(page, style);
+    size_t used = onv_write_end(page->out, name, columns, page->mode);
     end_style(page, style);
     return used;
 }
@@ -160,9 +170,81 @@ static void measure(const onv_table *table, const onv_page *page, size_t *widths
     }
 }
 
-/* A cell that does not fit keeps its indentation, up to a half of the column. */
-static size_t write_cell(const onv_page *page, onv_style style, const char *cell, size_t width)
+/* --- Names that do not fit their column ---------------------------------------------------------- */
+
+/* How the cells of a column are cut. */
+typedef struct cut {
+    bool at_front;
+    size_t common; /* bytes that they begin with, to a separator */
+} cut;
+
+typedef struct ending {
+    const char *end, *name;
+} ending;
+
+static int compare_ends(const void *a, const void *b)
 {
+    return strcmp(((const ending *)a)->end, ((const ending *)b)->end);
+}
+
+/* Whether two different names have the same end. */
+static bool ends_collide(ending *ends, size_t n)
+{
+    qsort(ends, n, sizeof *ends, compare_ends);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(ends[i].end, ends[i - 1].end) == 0 &&
+            strcmp(ends[i].name, ends[i - 1].name) != 0)
+            return true;
+    return false;
+}
+
+static size_t common_bytes(const char *a, const char *b, size_t most)
+{
+    size_t n = 0;
+    while (n < most && a[n] != '\0' && a[n] == b[n]) n++;
+    return n;
+}
+
+/* Up to and without the last '/' or '.' of what all that do not fit begin with. */
+static size_t find_common(const onv_table *table, const onv_page *page, size_t column, size_t width)
+{
+    const char *first = NULL;
+    size_t common = 0;
+    for (size_t i = column; i < table->cells.count; i += table->n_columns) {
+        const char *name = table->cells.at[i];
+        if (onv_clean_columns(name, page->mode) <= width) continue;
+        common = first == NULL ? strlen(name) : common_bytes(first, name, common);
+        if (first == NULL) first = name;
+    }
+    while (common > 0 && first[common] != '/' && first[common] != '.') common--;
+    return common;
+}
+
+static cut choose_cut(const onv_table *table, const onv_page *page, size_t column, size_t width)
+{
+    size_t rows = table->cells.count / table->n_columns, n = 0;
+    if (!table->columns[column].is_name) return (cut){0};
+    ending *ends = ONV_ARENA_ARRAY(page->arena, ending, rows);
+    if (ends == NULL) return (cut){0};
+    for (size_t r = 0; r < rows; r++) {
+        const char *name = table->cells.at[r * table->n_columns + column];
+        ends[n++] = (ending){onv_clean_end(name, width, page->mode), name};
+    }
+    if (!ends_collide(ends, n)) return (cut){.at_front = true};
+    return (cut){.common = find_common(table, page, column, width)};
+}
+
+/* A cell that does not fit keeps its indentation, up to a half of the column. */
+static size_t write_cell(const onv_page *page, onv_style style, const char *cell, size_t width,
+                         const cut *how)
+{
+    if (how->at_front) return onv_page_name(page, style, cell, width);
+    if (how->common > 0 && onv_clean_columns(cell, page->mode) > width && width > 4) {
+        const char *dots = onv_page_is_unicode(page) ? "\u2026" : "...";
+        onv_page_text(page, style, dots);
+        size_t used = onv_page_is_unicode(page) ? 1 : 3;
+        return used + onv_page_fitted(page, style, cell + how->common, width - used);
+    }
     size_t indent = strspn(cell, " ");
     if (onv_clean_columns(cell, page->mode) > width && indent > width / 2) {
         cell += indent - width / 2;
@@ -173,7 +255,7 @@ static size_t write_cell(const onv_page *page, onv_style style, const char *cell
 }
 
 static void write_row(const onv_table *table, const onv_page *page, const size_t *widths,
-                      const char *const *cells, bool is_header)
+                      const cut *cuts, const char *const *cells, bool is_header)
 {
     size_t last = table->n_columns;
     while (last > 0 && cells[last - 1][0] == '\0') last--;
@@ -184,7 +266,7 @@ static void write_row(const onv_table *table, const onv_page *page, const size_t
         size_t width = onv_clean_columns(cells[c], page->mode);
         size_t pad = width < widths[c] ? widths[c] - width : 0;
         if (column->right) write_spaces(page, pad);
-        size_t used = write_cell(page, style, cells[c], widths[c]);
+        size_t used = write_cell(page, style, cells[c], widths[c], &cuts[c]);
         if (c + 1 == last) break;
         /* A wide character may leave the fitted text a column short. */
         if (!column->right)
@@ -233,11 +315,13 @@ static void write_markdown(const onv_table *table, const onv_page *page, const c
 static void write_plain(const onv_table *table, const onv_page *page, const char *const *titles)
 {
     size_t rows = table->cells.count / table->n_columns, widths[MAX_COLUMNS];
+    cut cuts[MAX_COLUMNS];
     measure(table, page, widths);
-    if (has_titles(table)) write_row(table, page, widths, titles, true);
+    for (size_t c = 0; c < table->n_columns; c++) cuts[c] = choose_cut(table, page, c, widths[c]);
+    if (has_titles(table)) write_row(table, page, widths, cuts, titles, true);
     for (size_t r = 0; r < rows && !page->out->failed; r++) {
         if (table->has_totals && r + 1 == rows) write_rule(table, page, widths);
-        write_row(table, page, widths, &table->cells.at[r * table->n_columns], false);
+        write_row(table, page, widths, cuts, &table->cells.at[r * table->n_columns], false);
     }
 }
 

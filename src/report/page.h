@@ -1,7 +1,8 @@
 /* A page: a writer together with what its reader's terminal can show, and tables on it.
  *
  * A table is a list of cells, row by row. Its widths follow from its contents; what does not fit
- * the page is taken from the columns that may shrink, whose cells then lose their middle. Cells are
+ * the page is taken from the columns that may shrink, whose cells then lose their middle; names lose their
+ * front where their ends differ, else what they begin with in common. Cells are
  * cleaned when they are written (clean.h), so they may hold text of the model.
  */
 #ifndef ONV_REPORT_PAGE_H
@@ -58,6 +59,8 @@ static inline const char *onv_page_at_most(const onv_page *page)
 /* Fixed text in a style; text of the model, cleaned and fitted. Returns the columns written. */
 void onv_page_text(const onv_page *page, onv_style style, const char *text);
 size_t onv_page_fitted(const onv_page *page, onv_style style, const char *text, size_t columns);
+/* A name, whose end tells most. */
+size_t onv_page_name(const onv_page *page, onv_style style, const char *name, size_t columns);
 void onv_page_line(const onv_page *page); /* ends the line */
 void onv_page_item(
     const onv_page *page); /* begins a line of a list: indents it, or a dash in Markdown */
@@ -74,6 +77,7 @@ typedef struct onv_column {
     bool right;
     uint8_t least; /* columns it may shrink to; 0: never shrinks */
     uint8_t style; /* onv_style */
+    bool is_name; /* of values, nodes or modules: cut at the front where the ends tell them apart */
 } onv_column;
 
 typedef struct onv_table {

@@ -12,7 +12,7 @@ void onv_write_advice(const onv_view *view, const onv_page *page, bool verbose);
 void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose);
 
 /* Several sessions in one process. */
-void onv_write_together(const onv_together_info *info, const onv_page *page);
+void onv_write_together(const onv_report_job *job, const onv_page *page);
 void onv_write_together_json(const onv_together_info *info, onv_json *json);
 
 /* Both as keys of the model's object. */

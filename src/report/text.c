@@ -154,7 +154,7 @@ void onv_write_memory(const onv_view *view, const onv_page *page, const onv_foot
 
 static const onv_column peak_columns[] = {
     {"", .right = true},          {"", .right = true}, {"", .style = ONV_STYLE_BAR},
-    {"", .style = ONV_STYLE_DIM}, {"", .least = 12},   {"", .least = 12},
+    {"", .style = ONV_STYLE_DIM}, {"", .least = 12},   {"", .least = 12, .is_name = true},
 };
 
 static void write_peak_title(const onv_view *view, const onv_page *page,
@@ -177,7 +177,7 @@ static void write_peak_title(const onv_view *view, const onv_page *page,
     }
     used += 1 + onv_page_fitted(page, ONV_STYLE_PLAIN, node->op_type, (page->width - used) / 2);
     onv_write_char(page->out, ' ');
-    onv_page_fitted(page, ONV_STYLE_PLAIN, onv_view_node_name(view, node), page->width - used);
+    onv_page_name(page, ONV_STYLE_PLAIN, onv_view_node_name(view, node), page->width - used);
     onv_page_line(page);
 }
 
@@ -287,8 +287,11 @@ static void write_timeline(const onv_view *view, const onv_page *page,
 /* --- The largest tensors ----------------------------------------------------------------------- */
 
 static const onv_column largest_columns[] = {
-    {"size", .right = true}, {"steps", .right = true}, {"dtype", .style = ONV_STYLE_DIM},
-    {"shape", .least = 12},  {"name", .least = 12},
+    {"size", .right = true},
+    {"steps", .right = true},
+    {"dtype", .style = ONV_STYLE_DIM},
+    {"shape", .least = 12},
+    {"name", .least = 12, .is_name = true},
 };
 
 /* What values are ranked by: bytes, as if every free dim were NOMINAL_DIM. */
@@ -355,9 +358,13 @@ static void write_quiet(const onv_view *view, const onv_page *page)
                      onv_label_bytes(view->live->weight_bytes).text);
     onv_write_clean(page->out, peak, page->mode);
     onv_write_text(page->out, ")");
+    onv_write_runtime_totals(view, page);
     onv_write_fit_verdict(view, page);
+    onv_write_growth_verdict(view, page);
     onv_write_replay_verdict(view, page);
     onv_write_text(page->out, "\n");
+    onv_write_advice(view, page, false);
+    onv_write_requests(view, page, false);
 }
 
 /* What the sizes of tensors decide. */
@@ -416,7 +423,7 @@ static onv_status write_text(const onv_report_job *job)
         if (i + 1 < job->count) onv_arena_reset(job->arena);
     }
     if (job->count > 1 && job->options->verbosity >= 0) onv_write_comparison(job, &page);
-    if (job->options->together != NULL) onv_write_together(job->options->together, &page);
+    if (job->options->together != NULL) onv_write_together(job, &page);
     return ONV_OK;
 }
 

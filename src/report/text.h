@@ -25,11 +25,17 @@ void onv_write_open(const onv_view *view, const onv_page *page);
 const char *onv_formula_text(const onv_view *view, const onv_page *page, onv_dim amount,
                              onv_label (*label)(uint64_t number));
 
+/* ", batch = 1, sequence = 128": what is bound. NULL without memory. */
+const char *onv_sizes_text(const onv_view *example, const onv_page *page);
+
 /* The sizes of an example. */
 void onv_write_example_title(const onv_view *example, const onv_page *page);
 
 /* What each runtime would hold. */
 void onv_write_runtimes(const onv_view *view, const onv_page *page);
+
+/* The totals of those that were chosen from all, in some words of a line. */
+void onv_write_runtime_totals(const onv_view *view, const onv_page *page);
 
 /* What training needs, where it was asked for. */
 void onv_write_training(const onv_view *view, const onv_page *page, bool verbose);
@@ -67,6 +73,9 @@ const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t n
 
 /* The figures beside those of a baseline, where one was given. */
 void onv_write_gate(const onv_view *view, const onv_page *page);
+
+/* The figure that grew most, in some words of a line, or nothing. */
+void onv_write_growth_verdict(const onv_view *view, const onv_page *page);
 
 /* The models side by side. */
 void onv_write_comparison(const onv_report_job *job, const onv_page *page);

@@ -13,7 +13,7 @@ static const char *base_name(const onv_view *view)
 /* --- The models -------------------------------------------------------------------------------- */
 
 static const onv_column comparison_columns[] = {
-    {"model", .least = 12},
+    {"model", .least = 12, .is_name = true},
     {"nodes", .right = true},
     {"MACs", .right = true},
     {"weights", .right = true},
@@ -85,7 +85,7 @@ static bool have_same_runtimes(const onv_report_job *job)
 static void write_runtimes(const onv_report_job *job, const onv_page *page)
 {
     const onv_view *first = &job->views[0];
-    onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"held by", .least = 12}};
+    onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"held by", .least = 12, .is_name = true}};
     if (!have_same_runtimes(job)) return;
     for (size_t r = 0; r < first->n_runtimes; r++)
         columns[1 + r] = (onv_column){first->runtimes[r].runtime->name, .right = true};

@@ -85,8 +85,9 @@ static const char *cell(const onv_page *page, const onv_device_fit *device, size
 
 static void write_several(const onv_view *view, const onv_page *page)
 {
-    onv_column columns[3 + ONV_MAX_RUNTIMES] = {
-        {"", .least = 8}, {"memory", .right = true}, {"fits", .style = ONV_STYLE_PLAIN}};
+    onv_column columns[3 + ONV_MAX_RUNTIMES] = {{"", .style = ONV_STYLE_PLAIN},
+                                                {"memory", .right = true},
+                                                {"fits", .style = ONV_STYLE_PLAIN}};
     const char *title = searched(view, page);
     if (title == NULL) return;
     for (size_t r = 0; r < view->n_runtimes; r++)
@@ -128,9 +129,16 @@ static void write_device_verdict(const onv_view *view, const onv_page *page, con
 
 void onv_write_fit_verdict(const onv_view *view, const onv_page *page)
 {
-    if (view->training != NULL && view->training->optimizer != NULL)
-        onv_write_format(page->out, ", trained by %s %s", view->training->optimizer->name,
-                         onv_label_bytes(view->training->figures.peak_bytes).text);
+    const onv_training *t = view->training;
+    if (t != NULL && t->optimizer != NULL) {
+        onv_write_format(page->out, ", trained by %s %s", t->optimizer->name,
+                         onv_label_bytes(t->figures.peak_bytes).text);
+        if (t->chosen != ONV_NO_PLAN)
+            onv_write_format(page->out, " with checkpoints %s", t->plans[t->chosen].name);
+        if (t->compiled != NULL)
+            onv_write_format(page->out, ", under torch.compile %s",
+                             onv_label_bytes(t->compiled->peak_bytes).text);
+    }
     if (view->fit == NULL || view->fit->budget_bytes == 0) return;
     if (view->n_devices == 0) write_device_verdict(view, page, NULL, view->fit);
     for (size_t i = 0; i < view->n_devices; i++)

@@ -42,3 +42,24 @@ void onv_write_gate(const onv_view *view, const onv_page *page)
     onv_page_item(page);
     onv_write_text(page->out, "The baseline is of other sizes: its bindings differ.\n");
 }
+
+void onv_write_growth_verdict(const onv_view *view, const onv_page *page)
+{
+    const onv_gate *gate = view->gate;
+    const onv_gate_row *most = NULL;
+    if (gate == NULL || gate->baseline == NULL || gate->n_rows == 0) return;
+    for (uint32_t i = 0; i < gate->n_rows; i++) {
+        const onv_gate_row *row = &gate->rows[i];
+        if (row->before == 0) continue;
+        double growth = (double)row->after / (double)row->before;
+        if (most == NULL || growth > (double)most->after / (double)most->before) most = row;
+    }
+    if (most == NULL) most = &gate->rows[0];
+    const char *text = onv_difference_text(page, most->before, most->after);
+    if (text == NULL) return;
+    if (most->before == most->after)
+        onv_write_text(page->out, ", no growth since ");
+    else
+        onv_write_format(page->out, ", %s %s since ", most->what, text);
+    onv_write_clean(page->out, gate->baseline, page->mode);
+}

@@ -180,10 +180,8 @@ void onv_write_open(const onv_view *view, const onv_page *page)
     write_command(view, page);
 }
 
-void onv_write_example_title(const onv_view *example, const onv_page *page)
+const char *onv_sizes_text(const onv_view *example, const onv_page *page)
 {
-    onv_page_line(page);
-    onv_page_text(page, ONV_STYLE_WARN, "An example");
     const char *text = "";
     for (size_t i = 0; i < example->infer->bounds.count && text != NULL; i++) {
         const onv_bound *bound = &example->infer->bounds.at[i];
@@ -191,5 +189,13 @@ void onv_write_example_title(const onv_view *example, const onv_page *page)
         text = onv_arena_printf(page->arena, "%s, %s = %lld", text, bound->name,
                                 (long long)bound->size);
     }
+    return text;
+}
+
+void onv_write_example_title(const onv_view *example, const onv_page *page)
+{
+    onv_page_line(page);
+    onv_page_text(page, ONV_STYLE_WARN, "An example");
+    const char *text = onv_sizes_text(example, page);
     if (text != NULL) onv_page_wrapped(page, text, 10, 2);
 }

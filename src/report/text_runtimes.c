@@ -63,7 +63,7 @@ static void write_ends(const onv_page *page, const onv_runtime_result *r)
                                           allocated.text, inplace.text));
 }
 
-static void write_remark(const onv_page *page, const onv_runtime_result *r)
+static void write_remark(const onv_page *page, const onv_runtime_result *r, uint64_t alignment)
 {
     write_ends(page, r);
     const char *text = NULL;
@@ -71,6 +71,9 @@ static void write_remark(const onv_page *page, const onv_runtime_result *r)
         onv_label bound = onv_label_bytes(r->lower_bound_bytes);
         text = r->optimal ? "arena: its offsets are proven optimal"
                           : onv_arena_printf(page->arena, "arena: no plan is below %s", bound.text);
+        if (alignment > 1 && text != NULL)
+            text = onv_arena_printf(page->arena, "%s, at multiples of %llu bytes", text,
+                                    (unsigned long long)alignment);
     } else if (strcmp(r->runtime->name, "ort") == 0) {
         text = onv_arena_printf(page->arena, "ort: %s after the first run, %s from the third on",
                                 onv_label_bytes(r->first_run_bytes).text,
@@ -98,5 +101,17 @@ void onv_write_runtimes(const onv_view *view, const onv_page *page)
     onv_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < view->n_runtimes; i++) add_row(&table, page, &view->runtimes[i]);
     onv_table_finish(&table, page);
-    for (size_t i = 0; i < view->n_runtimes; i++) write_remark(page, &view->runtimes[i]);
+    for (size_t i = 0; i < view->n_runtimes; i++)
+        write_remark(page, &view->runtimes[i], view->plan_alignment);
+}
+
+void onv_write_runtime_totals(const onv_view *view, const onv_page *page)
+{
+    bool trains = view->training != NULL && view->training->optimizer != NULL;
+    if (trains || view->n_runtimes == onv_n_runtimes) return;
+    for (size_t i = 0; i < view->n_runtimes; i++) {
+        const char *total = range_text(page, view->runtimes[i].total_bytes);
+        if (total == NULL) return;
+        onv_write_format(page->out, ", %s %s", view->runtimes[i].runtime->name, total);
+    }
 }

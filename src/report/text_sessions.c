@@ -233,8 +233,23 @@ static void add_sum(onv_table *table, const onv_page *page, const char *name, ui
     onv_table_add(table, note);
 }
 
-void onv_write_together(const onv_together_info *info, const onv_page *page)
+/* Whether all of them fit, by device. */
+static void write_together_fits(const onv_report_job *job, const onv_page *page)
 {
+    const onv_view *view = &job->views[0];
+    for (size_t i = 0; i < view->n_devices; i++) {
+        const onv_device_fit *device = &view->devices[i];
+        bool fits = job->options->together->total_high <= device->fit.usable_bytes;
+        onv_page_item(page);
+        onv_write_format(page->out, "Together they %s %s.\n", fits ? "fit" : "do not fit",
+                         device->name != NULL ? device->name
+                                              : onv_label_bytes(device->fit.budget_bytes).text);
+    }
+}
+
+void onv_write_together(const onv_report_job *job, const onv_page *page)
+{
+    const onv_together_info *info = job->options->together;
     write_title(page, "Together, sessions of ONNX Runtime in one process");
     onv_table table;
     onv_table_init(&table, together_columns, 3);
@@ -253,4 +268,5 @@ void onv_write_together(const onv_together_info *info, const onv_page *page)
             onv_label_bytes(info->shared_arena).text);
     else
         onv_write_text(page->out, "  one arena for all: gpu_mem_limit is not enough\n");
+    write_together_fits(job, page);
 }

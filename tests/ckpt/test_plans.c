@@ -158,9 +158,9 @@ static void lists_are_checked(void **state)
     static const struct {
         const char *list, *message;
     } bad[] = {
-        {"", "there is no checkpointing plan ''"},
-        {"none,", "there is no checkpointing plan ''"},
-        {"square", "there is no checkpointing plan 'square'"},
+        {"", "--checkpoint: '' is unknown"},
+        {"none,", "--checkpoint: '' is unknown"},
+        {"square", "--checkpoint: 'square' is unknown"},
         {"none=2", "'none=2' is just 'none'"},
         {"every", "'every' takes a count"},
         {"every=", "'every=' takes a count"},

@@ -258,6 +258,12 @@ typedef struct onv_options {
     double compile_budget; /* its activation_memory_budget, from 0 to 1 */
     uint64_t align; /* offsets of the runtime arena are multiples of it: a power of two; 0: 1 */
     bool onnx_out;  /* make what ONV_FORMAT_ONNX writes: types for sizes that are not bound */
+    /* `n_dims` flags: set to true where the model has a dim of that name, which it then may lack; NULL: a name
+     * that it lacks is an error. */
+    bool *dims_found;
+    /* Told now and then what is worked on ("inferring shapes"), from the thread of the call; NULL: not. */
+    void (*progress)(void *context, const char *stage);
+    void *progress_context;
     /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
      * budget the longest context is searched. */
     const char *kv_cache;
@@ -605,9 +611,9 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
 
 /* --- Names -------------------------------------------------------------------------------------- */
 
-/* The name of a list (`name` of an index; NULL behind the last one) that a mistyped word is likely meant to
- * be; NULL where none is near. */
-ONV_API const char *onv_nearest_name(const char *word, const char *(*name)(size_t index));
+/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
+ * near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
 
 /* --- GPUs ------------------------------------------------------------------------------------- */
 

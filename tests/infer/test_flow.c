@@ -192,7 +192,7 @@ static void iterations_are_bound_by_the_name_that_is_told(void **state)
         {"trips#0=3", NULL, "[4]", NULL, NULL},
         {"trips#0=1", NULL, "[4]", NULL, NULL},
         {"trips#0=0", NULL, "[4]", NULL, NULL},
-        {"trips#1=3", NULL, NULL, "no dimension is named 'trips#1'", NULL},
+        {"trips#1=3", NULL, NULL, "--dim: 'trips#1' is unknown", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(counted(), &rows[i]);
 }
@@ -237,7 +237,7 @@ static void sizes_of_the_data_are_bound_by_name(void **state)
         {"range#1=191", NULL, "[191]", NULL, NULL},
         {"audio_length=191", NULL, "[191]", NULL, NULL},
         {"range#2=191", NULL, NULL, "range#1", NULL},
-        {"audio=191", NULL, NULL, "no dimension is named 'audio'", NULL},
+        {"audio=191", NULL, NULL, "--dim: 'audio' is unknown", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) check(data_length(), &rows[i]);
 }

@@ -68,7 +68,7 @@ static void what_is_wrong_with_a_setting_is_said(void **state)
         {"gpu_mem_limit=0", "a number of bytes, not '0'"},
         {"gpu_mem_limit=99999999999999999999", "a number of bytes"},
         {"enable_mem_pattern=", "0 or 1, not ''"},
-        {"enable_mem_pattern", "KEY=VALUE, not 'enable_mem_pattern'"},
+        {"enable_mem_pattern", "enable_mem_pattern=0, not 'enable_mem_pattern'"},
         {"graph_optimization_level=4", "ORT_ENABLE_ALL"},
         {"cudnn_conv1d_pad_to_nc1d=1", "0 (what another value changes is not modelled), not '1'"},
         {"fuse_conv_bias=1", "not modelled), not '1'"},

@@ -114,9 +114,78 @@ static void limits_are_named(void **state)
     }
 }
 
+/* The names that values are chosen from, of a list of the library. */
+static void expect_names(const char *(*name)(size_t, const char **))
+{
+    for (size_t i = 1; i < sizeof files / sizeof files[0]; i++) {
+        char *text = read_source(files[i]);
+        for (size_t k = 0; name(k, NULL) != NULL; k++)
+            if (strstr(text, name(k, NULL)) == NULL)
+                fail_msg("%s lacks '%s'", files[i], name(k, NULL));
+        free(text);
+    }
+}
+
+static const char *plan_name(size_t index, const char **summary)
+{
+    return onv_checkpoint_name(index, summary, NULL);
+}
+
+static const char *release_name(size_t index, const char **summary)
+{
+    (void)summary;
+    return onv_pytorch_name(index);
+}
+
+static void values_are_completed(void **state)
+{
+    (void)state;
+    expect_names(onv_runtime_name);
+    expect_names(onv_order_name);
+    expect_names(onv_optimizer_name);
+    expect_names(onv_weight_format_name);
+    expect_names(onv_allocator_name);
+    expect_names(onv_replay_device_name);
+    expect_names(plan_name);
+    expect_names(release_name);
+}
+
+/* What bash makes of the last word. */
+static void expect_completion(const char *words, const char *expected)
+{
+    char command[1024];
+    snprintf(command, sizeof command,
+             "bash -c 'PATH=%s:$PATH; source %s/completions/onnxvram.bash; compopt() { :; }; "
+             "COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _onnxvram; "
+             "echo ${COMPREPLY[*]}'",
+             ONV_BUILD_DIR, ONV_SOURCE_DIR, words);
+    FILE *shell = popen(command, "r");
+    char *text = slurp(shell);
+    assert_int_equal(pclose(shell), 0);
+    if (strncmp(text, expected, strlen(expected)) != 0) fail_msg("'%s' becomes '%s'", words, text);
+    free(text);
+}
+
+static void bash_completes_values(void **state)
+{
+    (void)state;
+    if (access(ONV_BUILD_DIR "/onnxvram", X_OK) != 0 || system("bash -c true") != 0) skip();
+    expect_completion("onnxvram --gpu A10", "A10 A10G A100-40GB A100-80GB\n");
+    expect_completion("onnxvram --budget T4,L4", "T4,L4 T4,L40 T4,L40S\n");
+    expect_completion("onnxvram --budget RTX-4060-T", "RTX-4060-Ti-8GB RTX-4060-Ti-16GB\n");
+    expect_completion("onnxvram --runtime torch,i", "torch,ideal\n");
+    expect_completion("onnxvram --train ada", "adam adamw adam8bit adagrad adafactor\n");
+    expect_completion("onnxvram --checkpoint sqrt,e", "sqrt,every=\n");
+    expect_completion("onnxvram --orde", "--order\n");
+    expect_completion("onnxvram d", "diff");
+    expect_completion("onnxvram simulate --runtime bfc", "bfc bfc-same\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_completed),
+        cmocka_unit_test(bash_completes_values),
         cmocka_unit_test(the_manual_is_complete),
         cmocka_unit_test(limits_are_named),
     };

@@ -1,0 +1,73 @@
+/* --help: every option of the table, and the names that values are chosen from. */
+#include <string.h>
+
+#include "cli/table.h"
+
+/* What a function of the library names, one a line. */
+static void list_names(FILE *to, const char *title, const char *(*name)(size_t, const char **))
+{
+    const char *summary;
+    fprintf(to, "\n%s\n", title);
+    for (size_t i = 0; name(i, &summary) != NULL; i++)
+        fprintf(to, "  %-10s %s\n", name(i, NULL), summary);
+}
+
+static void print_row(FILE *to, const onv_cli_row *row)
+{
+    char left[48];
+    const char *arg = row->arg != NULL ? row->arg : "";
+    const char *gap = onv_cli_takes_value(row) ? " " : "";
+    if (row->letter != 0)
+        snprintf(left, sizeof left, "-%c, --%s%s%s", row->letter, row->name, gap, arg);
+    else
+        snprintf(left, sizeof left, "    --%s%s%s", row->name, gap, arg);
+    /* What does not fit its column gets a line of its own. */
+    if (strlen(left) > 30)
+        fprintf(to, "  %s\n  %-30s  %s\n", left, "", row->help);
+    else
+        fprintf(to, "  %-30s  %s\n", left, row->help);
+}
+
+void onv_cli_help(FILE *to)
+{
+    fputs("Usage: onnxvram [OPTION...] MODEL.onnx [MODEL.onnx...]\n"
+          "       onnxvram diff [OPTION...] OLD.onnx NEW.onnx\n"
+          "       onnxvram plan INTERVALS.csv [--capacity BYTES] [--align N] [-o OUT.csv]\n"
+          "       onnxvram simulate TRACE.csv --runtime NAME\n"
+          "A model, intervals or a trace from standard input: -\n"
+          "\n"
+          "Says how much GPU memory an exported ONNX model needs, and why.\n"
+          "\n"
+          "Options:\n",
+          to);
+    for (size_t i = 0; i < onv_cli_n_rows; i++) print_row(to, &onv_cli_rows[i]);
+    const char *summary;
+    list_names(to, "Orders:", onv_order_name);
+    list_names(to, "Runtimes (all, unless a comma-separated list is given):", onv_runtime_name);
+    list_names(to, "Devices of --replay:", onv_replay_device_name);
+    const char *values;
+    fputs("\nSettings of ONNX Runtime:\n", to);
+    for (size_t i = 0; onv_ort_setting_at(i, &values) != NULL; i++)
+        fprintf(to, "  %s=\n             %s\n", onv_ort_setting_at(i, NULL), values);
+    uint64_t fallback;
+    fputs("\nLimits:\n", to);
+    for (size_t i = 0; onv_limit_name(i, &summary, &fallback) != NULL; i++)
+        fprintf(to, "  %-14s %s (%llu)\n", onv_limit_name(i, NULL, NULL), summary,
+                (unsigned long long)fallback);
+    list_names(to, "Optimizers:", onv_optimizer_name);
+    fputs("\nReleases of PyTorch (the first, unless one is given):\n ", to);
+    for (size_t i = 0; onv_pytorch_name(i) != NULL; i++) fprintf(to, " %s", onv_pytorch_name(i));
+    fputs("\n", to);
+    list_names(to, "Formats of --weights:", onv_weight_format_name);
+    bool counts;
+    fputs("\nCheckpointing plans (a comma-separated list, or all):\n", to);
+    for (size_t i = 0; onv_checkpoint_name(i, &summary, &counts) != NULL; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", onv_checkpoint_name(i, NULL, NULL), counts ? "=K" : "");
+        fprintf(to, "  %-10s %s\n", name, summary);
+    }
+    fputs("\n"
+          "Exit status: 0 done, 1 a model or file could not be used, 2 wrong usage,\n"
+          "3 does not fit the budget or the device, 4 the replay contradicts the prediction.\n",
+          to);
+}

@@ -1,0 +1,141 @@
+/* What a terminal gets: progress on standard error after a second, which goes before results are written. And models
+ * from standard input, several of which may lack a dim. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+#define SAMPLES ONV_SOURCE_DIR "/samples/"
+
+static char text[PROGRAM_TEXT];
+
+static void expect_parts(const char *arguments, int status, const char *const *parts)
+{
+    int got = program_run(arguments, text);
+    if (got != status) fail_msg("'%s' ends with %d, not %d:\n%s", arguments, got, status, text);
+    for (; *parts != NULL; parts++)
+        if (strstr(text, *parts) == NULL)
+            fail_msg("'%s' has no '%s':\n%s", arguments, *parts, text);
+}
+
+#define EXPECT(arguments, status, ...)                                                             \
+    expect_parts(arguments, status, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The program with a terminal for standard error, and a model that comes after a while. Returns what the terminal
+ * showed. */
+static void run_slowly(const char *arguments, const char *seconds)
+{
+    char command[2048];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(other >= 0);
+    snprintf(command, sizeof command,
+             "{ sleep %s; cat '" SAMPLES "resnet18.onnx'; } | TERM=xterm '%s/onnxvram' %s >out.txt "
+             "2>%s",
+             seconds, ONV_BUILD_DIR, arguments, ptsname(terminal));
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fcntl(terminal, F_SETFL, O_NONBLOCK), 0);
+    ssize_t n = read(terminal, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close(other);
+    close(terminal);
+}
+
+static void progress_comes_after_a_second_and_goes(void **state)
+{
+    (void)state;
+    static const char line[] = "\ronnxvram: standard input, 1 s\x1b[K", erased[] = "\r\x1b[K";
+    run_slowly("-b 1 -", "1.4");
+    if (strncmp(text, line, strlen(line)) != 0) fail_msg("the terminal shows '%s'", text);
+    assert_string_equal(text + strlen(text) - strlen(erased), erased);
+    assert_int_equal(system("grep -q Runtimes out.txt"), 0);
+    assert_int_not_equal(system("grep -q 'standard input' out.txt"), 0);
+    run_slowly("-b 1 -", "0");
+    assert_string_equal(text, "");
+    run_slowly("-q -b 1 -", "1.4");
+    assert_string_equal(text, "");
+}
+
+/* A pipe is no terminal. */
+static void pipes_get_no_progress(void **state)
+{
+    (void)state;
+    EXPECT("--version && { sleep 1.4; cat " SAMPLES "resnet18.onnx; } | TERM=xterm " ONV_BUILD_DIR
+           "/onnxvram -b 1 -",
+           0, "Runtimes");
+    assert_null(strstr(text, " s\x1b"));
+}
+
+static void standard_input_is_a_model(void **state)
+{
+    (void)state;
+    EXPECT("-q -b 1 - <" SAMPLES "resnet18.onnx", 0, "-: 50.7 MiB");
+    EXPECT("-q -b 1 --untrusted - <" SAMPLES "resnet18.onnx", 0, "-: 50.7 MiB");
+    EXPECT("-q -b 1 --limit file-bytes=1000 - <" SAMPLES "resnet18.onnx", 1,
+           "standard input: has more than 1000 bytes", "--limit file-bytes=N");
+    EXPECT("- <" SAMPLES "bert.onnx", 0, "onnxvram - --batch 1");
+    EXPECT("diff -b 1 - " SAMPLES "resnet18.onnx <" SAMPLES "resnet18.onnx", 0, "Changes from -");
+    program_write("i.csv", "id,lower,upper,size\na,0,2,10\n", 29);
+    program_write("t.csv", "alloc,a,1000\nfree,a\n", 20);
+    EXPECT("plan - <i.csv", 0, "a,0,2,10,0");
+    EXPECT("simulate - --runtime torch <t.csv", 0, "torch,1024,2097152,0,2097152,1");
+    EXPECT("simulate - --runtime torch,ideal <t.csv", 0, "torch,1024", "ideal,1000");
+    /* A pipe cannot be read twice. */
+    EXPECT("--version && cat t.csv | " ONV_BUILD_DIR "/onnxvram simulate - --runtime torch,ideal",
+           0, "torch,1024", "ideal,1000");
+}
+
+static void models_may_lack_a_dim_that_another_has(void **state)
+{
+    (void)state;
+    EXPECT("-q -b 1 -d sequence=128 " SAMPLES "bert.onnx " SAMPLES "resnet18.onnx", 0,
+           "bert.onnx: 22.5 MiB", "resnet18.onnx: 50.7 MiB");
+    EXPECT("-q -b 1 -d sequence=128 " SAMPLES "resnet18.onnx " SAMPLES "bert.onnx", 0,
+           "bert.onnx: 22.5 MiB", "resnet18.onnx: 50.7 MiB");
+    EXPECT("-b 1 " SAMPLES "resnet18.onnx -d sequence=128", 2, "--dim: 'sequence' is unknown");
+    EXPECT("-d batch=1 " SAMPLES "bert.onnx -d sequence=128 " SAMPLES "lstm.onnx", 0,
+           "Side by side");
+    /* An example has more dims than were given. */
+    EXPECT("-d sequence=9 " SAMPLES "gpt2.onnx " SAMPLES "resnet18.onnx", 0, "total = 137");
+}
+
+static void quiet_reports_say_what_was_asked(void **state)
+{
+    (void)state;
+#define OF "-q -b 8 " SAMPLES "resnet18-train.onnx "
+    EXPECT(OF, 0, "peak 49.0 MiB)\n");
+    EXPECT(OF "--runtime ideal,arena", 0, "), ideal 93.6 MiB, arena 93.6 MiB\n");
+    EXPECT(OF "--train adam --checkpoint sqrt", 0, ", trained by adam ",
+           " with checkpoints sqrt\n");
+    EXPECT(OF "--train adam --compile", 0, ", under torch.compile ");
+    EXPECT(OF "--budget T4,1MiB", 0, ", fits T4, does not fit 1.0 MiB: ");
+    EXPECT(OF "--json=before.json", 0, "49.0 MiB");
+    EXPECT("-q -b 16 " SAMPLES "resnet18-train.onnx --runtime ideal --baseline before.json", 0,
+           ", peak +100% since before.json");
+    EXPECT(OF "--runtime ort --ort-advise", 0, "Settings of ONNX Runtime");
+#undef OF
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(progress_comes_after_a_second_and_goes),
+        cmocka_unit_test(pipes_get_no_progress),
+        cmocka_unit_test(standard_input_is_a_model),
+        cmocka_unit_test(models_may_lack_a_dim_that_another_has),
+        cmocka_unit_test(quiet_reports_say_what_was_asked),
+    };
+    return cmocka_run_group_tests_name("cli.terminal", tests, folder_enter, folder_leave);
+}
