@@ -354,7 +354,8 @@ static uint64_t likely(const conv *c, uint64_t bytes, uint64_t most_mib)
 static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_bytes)
 {
     uint64_t tensors = base_bytes(c, BASE_X_Y_W);
-    uint64_t room = tensors < device_bytes ? device_bytes - tensors : 0;
+    if (tensors >= device_bytes) return; /* nothing runs there: what would be wanted */
+    uint64_t room = device_bytes - tensors;
     if (ws->bytes > room) ws->bytes = ws->low <= room ? ws->low : 0;
     if (ws->low > ws->bytes) ws->low = ws->bytes;
     if (ws->high > room) ws->high = ws->bytes;

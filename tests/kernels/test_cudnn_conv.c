@@ -166,8 +166,11 @@ static void no_workspace_is_larger_than_the_device(void **state)
     onv_conv_workspace w =
         onv_cudnn_conv_workspace_range(&p, ONV_CONV_FORWARD, ONV_CUDNN_HEURISTICS_A, &s);
     assert_true(w.low <= w.bytes && w.bytes <= w.high && w.high < s.device_bytes);
-    s.device_bytes = 1;
+    /* One byte beside the tensors; and a device that has no room for these. */
+    s.device_bytes = UINT64_C(4) * (60 * 128 * 128 * (384 + 128) + 384 * 128 * 9) + 1;
     assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), 0);
+    s.device_bytes = 1;
+    assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), large);
     s.device_bytes = 0;
     assert_int_equal(onv_cudnn_conv_workspace(&p, ONV_CONV_FORWARD, &s), large);
 }
