@@ -83,7 +83,7 @@ _onnxvram() {
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
     --checkpoint)
-        _onnxvram_list "$cur" 'all none sqrt every= segments= blocks optimal'
+        _onnxvram_list "$cur" 'all none sqrt every= segments= blocks optimal offload joint'
         ;;
     --limit)
         compopt -o nospace

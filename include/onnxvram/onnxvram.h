@@ -401,6 +401,8 @@ typedef struct onv_checkpoint_info {
     uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
     size_t segments;
     bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
+    uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
+    uint64_t host_bytes;                      /* of pinned memory for it */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */

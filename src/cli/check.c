@@ -111,8 +111,9 @@ static onv_cli_verdict check_drawings(onv_cli *cli)
                                   "give one, not %zu",
                                   cli->n_models);
         if (output->file[0] != '\0') continue;
-        if (output->format == ONV_FORMAT_SVG)
-            return onv_cli_reject("--svg takes a file, as in --svg peak.svg");
+        if (output->format != ONV_FORMAT_HTML)
+            return onv_cli_reject("pictures, traces and node data go to a file, as in --svg "
+                                  "peak.svg");
         if (name_page(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
         output->file = cli->page;
     }

@@ -533,6 +533,7 @@ onv_cli_verdict onv_cli_add_csv(onv_cli *cli, const char *file)
     return onv_cli_add_output(cli, ONV_FORMAT_CSV, file);
 }
 
+/* Without a file check.c finds one: the page is nothing for a terminal. */
 onv_cli_verdict onv_cli_add_html(onv_cli *cli, const char *file)
 {
     return onv_cli_add_output(cli, ONV_FORMAT_HTML, file != NULL ? file : "");

@@ -345,6 +345,11 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    if (plan->saves_on_cpu || plan->offload_until > 0) {
+        onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
+        onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
+        onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
+    }
     if (index == t->chosen) {
         onv_json_key(json, "chosen");
         onv_json_bool(json, true);
