@@ -544,21 +544,6 @@ onv_cli_verdict onv_cli_add_svg(onv_cli *cli, const char *file)
     return onv_cli_add_output(cli, ONV_FORMAT_SVG, file);
 }
 
-onv_cli_verdict onv_cli_add_memory_viz(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_MEMORY_VIZ, file);
-}
-
-onv_cli_verdict onv_cli_add_perfetto(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_PERFETTO, file);
-}
-
-onv_cli_verdict onv_cli_add_model_explorer(onv_cli *cli, const char *file)
-{
-    return onv_cli_add_output(cli, ONV_FORMAT_MODEL_EXPLORER, file);
-}
-
 onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
 {
     return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, file);
