@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds samples/peak.c against what is installed: through
-# pkg-config and through find_package, with the shared and with the static library. All four
-# programs must say the same, and what the installed program reports.
+# pkg-config and through find_package, with the shared and with the static library; and samples/peak.cpp,
+# where there is a C++ compiler. All must say the same, and what the installed program reports.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?}
 prefix=$(mktemp -d)
@@ -23,6 +23,12 @@ compile() {
 }
 read -ra flags < <(pkg-config --cflags --libs onnxvram)
 compile pkgconfig-shared "${flags[@]}" "-Wl,-rpath,$libraries"
+programs=(pkgconfig-{shared,static} cmake-{shared,static})
+if command -v "${CXX:-g++}" >/dev/null; then
+    "${CXX:-g++}" -std=c++17 -Wall -Wextra -Werror "$source/samples/peak.cpp" -o "$prefix/cxx" \
+        "${flags[@]}" "-Wl,-rpath,$libraries"
+    programs+=(cxx)
+fi
 read -ra flags < <(pkg-config --static --cflags --libs onnxvram)
 compile pkgconfig-static "${flags[@]}" -static
 
@@ -44,7 +50,7 @@ cmake --build "$prefix/consumer/build" >"$prefix/consumer.log" ||
 cp "$prefix"/consumer/build/cmake-{static,shared} "$prefix"
 
 cd "$source"
-for program in pkgconfig-{shared,static} cmake-{shared,static}; do
+for program in "${programs[@]}"; do
     "$prefix/$program" samples/resnet50.onnx 256 >"$prefix/$program.txt"
     diff "$prefix/pkgconfig-shared.txt" "$prefix/$program.txt"
 done
