@@ -83,7 +83,7 @@ class Analysis:
 
     @property
     def json(self) -> Json:
-        """The model's part of `onnxvram --json`, read once; share/onnxvram/report.schema.json describes it."""
+        """The model's part of `onnxvram --json`, read once; report.schema.json beside this file describes it."""
         if self._json is None:
             self._json = json.loads(self.report("json"))["models"][0]
         return self._json

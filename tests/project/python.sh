@@ -10,12 +10,12 @@ skip() {
     echo "skipped: $1"
     exit 77
 }
-# A folder that is whole has the mark; names have the versions that an older one may lack.
-mark=$environment/with-mypy-vermin-jsonschema
+# A folder that is whole has the mark, which names what is in it.
+mark=$environment/with-mypy-vermin
 if [ ! -e "$mark" ]; then
     rm -rf "$environment"
     python3 -m venv "$environment" 2>/dev/null || skip "there is no python3 with venv"
-    "$environment/bin/pip" install --quiet --retries 1 --timeout 20 cffi mypy types-cffi vermin jsonschema ||
+    "$environment/bin/pip" install --quiet --retries 1 --timeout 20 cffi mypy types-cffi vermin ||
         skip "pip cannot get cffi and the checkers"
     touch "$mark"
 fi
