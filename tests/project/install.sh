@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds samples/peak.c against what is installed: through
-# pkg-config and through find_package, with the shared and with the static library; and samples/peak.cpp,
-# where there is a C++ compiler. All must say the same, and what the installed program reports.
+# pkg-config and through find_package, with the shared and with the static library; samples/peak.cpp
+# where there is a C++ compiler, and samples/peak.rs where there are rustc and bindgen. All must say the same, and
+# what the installed program reports.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?}
 prefix=$(mktemp -d)
@@ -29,6 +30,16 @@ if command -v "${CXX:-g++}" >/dev/null; then
     "${CXX:-g++}" -std=c++17 -Wall -Wextra -Werror "$source/samples/peak.cpp" -o "$prefix/cxx" \
         "${flags[@]}" "-Wl,-rpath,$libraries"
     programs+=(cxx)
+fi
+if command -v rustc >/dev/null && command -v bindgen >/dev/null; then
+    cp "$source/samples/peak.rs" "$prefix"
+    bindgen "$prefix/include/onnxvram/onnxvram.h" --allowlist-function 'onv_.*' --allowlist-type 'onv_.*' \
+        -o "$prefix/onnxvram.rs"
+    rustc --edition 2021 -D warnings "$prefix/peak.rs" -o "$prefix/rust" -L "$libraries" -l onnxvram \
+        -C "link-arg=-Wl,-rpath,$libraries"
+    programs+=(rust)
+else
+    echo "not tried: samples/peak.rs needs rustc and bindgen"
 fi
 read -ra flags < <(pkg-config --static --cflags --libs onnxvram)
 compile pkgconfig-static "${flags[@]}" -static
