@@ -19,7 +19,7 @@ _onnxvram() {
         --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
-        --optimizer-impl --checkpoint --plan-out --compile --json --csv
+        --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --timelines --csv
         --layers --formula --format --baseline --max-growth --max-dim --onnx-out --align --dump --top --color -q --quiet -v --verbose --version -h --help'
     local files='*.onnx' runtimes='ideal arena torch ort async'
 
@@ -83,7 +83,7 @@ _onnxvram() {
     --zero-grad) mapfile -t COMPREPLY < <(compgen -W 'before-forward before-backward keep' -- "$cur") ;;
     --optimizer-impl) mapfile -t COMPREPLY < <(compgen -W 'foreach fused for-loop' -- "$cur") ;;
     --checkpoint)
-        _onnxvram_list "$cur" 'all none sqrt every= segments= blocks optimal'
+        _onnxvram_list "$cur" 'all none sqrt every= segments= blocks optimal offload joint'
         ;;
     --limit)
         compopt -o nospace

@@ -16,7 +16,7 @@ Json = Dict[str, Any]
 
 FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "markdown": "MARKDOWN", "html": "HTML",
            "checkpoints": "CHECKPOINTS", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
-           "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
+           "svg": "SVG", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
            "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE", "replay": "DUMP_REPLAY",
            "header": "DUMP_HEADER"}
 FORMATS = {name: code for name, code in FORMATS.items() if hasattr(lib, "ONV_FORMAT_" + code)}
@@ -43,8 +43,8 @@ class Analysis:
     """What is known of one model; `onnxvram.analyze()` makes it. It holds memory of the library until it is closed (it is a
     context manager) or collected. What was read from it stays."""
 
-    def __init__(self, holder: Any, name: str):
-        self._holder, self._name = holder, name
+    def __init__(self, holder: Any, name: str, has_timelines: bool = False):
+        self._holder, self._name, self._has_timelines = holder, name, has_timelines
         self._json: Optional[Json] = None
 
     def __enter__(self) -> "Analysis":
@@ -215,8 +215,9 @@ class Analysis:
         return f"<onnxvram.Analysis of {self._name!r}: peak {self.peak}, weights {self.weights} bytes>"
 
     def _repr_html_(self) -> str:
-        """For notebooks. The page's script runs in a frame without any right."""
-        if "html" not in FORMATS:
+        """For notebooks: the page of --html, of an analysis with timelines=True, whose scripts run in a frame without any
+        right; else the text."""
+        if not self._has_timelines:
             return f"<pre>{html.escape(self.report('text', width=100))}</pre>"
         page = html.escape(self.report("html"), quote=True)
         return f'<iframe sandbox="allow-scripts" srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'

@@ -32,6 +32,7 @@ def analyze(model: Any, *,
             align: Optional[Size] = None,
             savings: Optional[bool] = None,
             onnx_out: Optional[bool] = None,
+            timelines: Optional[bool] = None,
             # What it is to fit.
             budget: Union[Size, Sequence[Size], None] = None,
             margin_percent: Optional[int] = None,
@@ -126,4 +127,4 @@ def run(data: Optional[bytes], path: str, name: str, options: Options) -> Analys
     options.calls.check()
     if status != lib.ONV_OK:
         fail(status, error, name)
-    return Analysis(holder, name)
+    return Analysis(holder, name, options.struct.timelines)

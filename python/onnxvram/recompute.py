@@ -4,6 +4,9 @@
 # would keep of tensors made inside is not kept: when backward first asks for some of it, the noted operations run once
 # more, those alone that lead to what autograd would have kept.  Results of operations in `keep` stay, so that neither
 # these nor what comes before them runs again.  Running statistics move once, random numbers are the same again.
+#
+# Up to the border `offload` (True: everywhere) what is kept waits on the host, parameters, buffers and inputs of the
+# network excepted, and comes back to the device for the backward that asks for it.
 import collections
 
 import torch
@@ -48,6 +51,22 @@ def writes(func, args):
 def random_state():
     cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
     return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
+
+
+class Moved:
+    """A copy on the host."""
+
+    def __init__(self, tensor):
+        self.device = tensor.device
+        self.copy = torch.empty(tensor.size(), dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda)
+        self.copy.copy_(tensor, non_blocking=tensor.is_cuda)
+
+    def back(self):
+        return self.copy.to(self.device, non_blocking=self.device.type == "cuda")
+
+
+def on_device(x):
+    return x.back() if isinstance(x, Moved) else x
 
 
 class Operation:
@@ -114,10 +133,10 @@ class Segment:
                 needed.update(operation.reads)
         return wanted, runs[::-1], needed
 
-    def close(self):
+    def close(self, move):
         self.reads = self.pruned()[2]
-        self.inputs = {number: x for number, x in self.inputs.items() if number in self.reads}
-        self.versions = {number: x._version for number, x in self.inputs.items()}
+        self.inputs = {number: move(number, x) for number, x in self.inputs.items() if number in self.reads}
+        self.versions = {number: x._version for number, x in self.inputs.items() if not isinstance(x, Moved)}
 
     def value(self, number):
         if not self.ran:
@@ -135,11 +154,12 @@ class Segment:
 
     def run(self):
         wanted, runs, _ = self.pruned()
-        if any(x._version != self.versions.get(number, x._version) for number, x in self.inputs.items()):
+        if any(self.inputs[number]._version != version for number, version in self.versions.items()):
             raise RuntimeError("what a segment is to run again from was overwritten behind it")
         last_read = {number: i for i, operation in enumerate(runs) for number in operation.reads}
-        values = {**self.inputs}
+        values = {number: on_device(x) for number, x in self.inputs.items()}
         for operation in self.operations():
+            operation.kept = {number: on_device(x) for number, x in operation.kept.items()}
             values.update(operation.kept)
         held = wanted.union(values)
         with torch.no_grad():
@@ -149,7 +169,7 @@ class Segment:
                     if number not in held and last_read.get(number, i) <= i:
                         values.pop(number, None)
         for segment in self.inner():
-            segment.inputs = {number: values[number] for number in segment.reads}
+            segment.inputs, segment.versions = {number: values[number] for number in segment.reads}, {}
         self.results = {number: values[number] for number, count in self.needed.items() if count > 0}
         self.inputs, self.ran = {}, True
         for item in self.items:
@@ -160,12 +180,19 @@ class Segment:
 class Saved:
     """What autograd keeps instead of a tensor."""
 
-    def __init__(self, segment, number):
+    def __init__(self, segment, number, tensor=None):
+        self.segment, self.number, self.tensor = None, number, tensor
+        if segment is not None:
+            self.settle(segment, number)
+
+    def settle(self, segment, number):
+        """That segment makes it once more."""
+        self.let_go()
         self.segment, self.number, self.tensor = segment, number, None
         segment.needed[number] += 1
 
     def get(self):
-        return self.segment.value(self.number) if self.tensor is None else self.tensor
+        return self.segment.value(self.number) if self.tensor is None else on_device(self.tensor)
 
     def let_go(self):
         if self.segment is not None:
@@ -177,10 +204,11 @@ class Saved:
 
 
 class Recompute(TorchDispatchMode):
-    def __init__(self, model, segments, keep=()):
+    def __init__(self, model, segments, keep=(), offload=None):
         super().__init__()
+        self.offload, self.moves, self.moving = offload, False, False
         self.segments, self.keep, self.forward_of = segments, set(keep), model.forward
-        texts = [text for pair in segments for text in pair] + list(keep)
+        texts = [text for pair in segments for text in pair] + list(keep) + [offload] * isinstance(offload, str)
         modules = {name for name, _ in model.named_modules(remove_duplicate=False)}
         self.mentioned = {text.split()[1] for text in texts} - modules
         self.counted = {tuple(text.split()[1:3]) for text in texts if text.startswith("op ")}
@@ -198,14 +226,19 @@ class Recompute(TorchDispatchMode):
         self.calls, self.count = collections.Counter(), collections.Counter()
         self.open, self.ends, self.at, self.numbers, self.fresh, self.kept = None, [], 0, {}, [], {}
         self.fixed = {key_of(t)[0] for t in self.model.buffers()}
+        given = [x for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)]
+        self.stays = self.fixed.union(key_of(t)[0] for t in [*self.model.parameters(), *given])
+        self.moves, self.moved = self.offload is not None, {}
         with self, torch.autograd.graph.saved_tensors_hooks(self.pack, lambda x: x.get() if isinstance(x, Saved) else x):
             self.enter(".")
             out = self.forward_of(*args, **kwargs)
             self.leave(".")
         missing = self.ends[-1:] or [begin for begin, _ in self.segments[self.at:]] or sorted(self.missing)
+        missing = missing or [self.offload] * (self.moves and self.offload is not True)
         if missing:
             raise RuntimeError(f"this network never came to '{missing[0]}': the plan is for another one, or another way")
-        self.numbers = self.fresh = self.kept = None
+        self.numbers = self.fresh = self.kept = self.moved = None
+        self.moves = False
         return out
 
     def enter(self, name):
@@ -229,36 +262,59 @@ class Recompute(TorchDispatchMode):
         text = f"{text} {self.count[text]}"
         while self.ends and self.ends[-1] == text:
             self.end(given)
+        if text == self.offload:
+            self.moves = False
+            for saved in self.shown(given):
+                saved[0].tensor = saved[1]
         while self.at < len(self.segments) and self.segments[self.at][0] == text:
-            self.begin(self.segments[self.at][1])
+            self.begin(self.segments[self.at][1], given)
         return text
 
-    def begin(self, end):
-        segment = Segment(self.open)
+    def begin(self, end, given):
+        segment, shown = Segment(self.open), self.shown(given) if self.moves else ()
         if self.open is None:
-            self.numbers, self.kept = {}, {}
+            self.numbers, self.kept = self.numbers if self.moves else {}, {}
         else:
             self.open.items.append(segment)
         self.open = segment
         self.ends.append(end)
         self.at += 1
+        for saved, tensor in shown:
+            saved.settle(segment, self.ref(tensor).number)
 
     def end(self, given):
         segment, parent = self.open, self.open.parent
-        # What the operation behind the border saves of its arguments was shown before it came.
-        keys = {key_of(x) for x in tree_iter(given) if isinstance(x, torch.Tensor)}
         last = segment.items[-1] if segment.items else None
         own = isinstance(last, Operation) and kind_of(last.func) in RESULT_SAVERS
-        for saved, tensor in self.fresh[own:]:
-            if key_of(tensor) in keys:
-                saved.tensor = tensor
+        self.fresh = self.fresh[own:]
+        for saved, tensor in self.shown(given):
+            if parent is None:
                 saved.let_go()
-        self.fresh = []
-        segment.close()
+                saved.tensor = self.move(saved.number, tensor)
+            else:
+                saved.settle(parent, saved.number)
+        if not self.moves:
+            self.fresh = []
+        segment.close(self.move if parent is None else lambda number, x: x)
         self.ends.pop()
         self.open = parent
         if parent is not None:
             parent.made |= segment.made
+
+    def shown(self, given):
+        """What the operation behind a border saves of its arguments was shown before it came."""
+        keys = {key_of(x) for x in tree_iter(given) if isinstance(x, torch.Tensor)}
+        return [(saved, tensor) for saved, tensor in self.fresh if key_of(tensor) in keys]
+
+    def move(self, number, tensor):
+        if not self.moves or key_of(tensor)[0] in self.stays:
+            return tensor
+        if number not in self.moved:
+            self.moving = True  # these operations are not the network's
+            with torch.no_grad():
+                self.moved[number] = Moved(tensor)
+            self.moving = False
+        return self.moved[number]
 
     def named(self, tensor):
         self.last_number += 1
@@ -273,19 +329,34 @@ class Recompute(TorchDispatchMode):
 
     def ref(self, tensor):
         number = self.numbers.get(key_of(tensor))
-        if number is None:
-            number = self.named(tensor)
-            self.outermost().inputs[number] = tensor
+        number = self.named(tensor) if number is None else number
+        if self.maker(number) is None:
+            self.outermost().inputs.setdefault(number, tensor)
         return Ref(number)
+
+    def pass_by(self, func, args, kwargs):
+        """An operation outside of segments."""
+        if not self.moves:
+            return func(*args, **kwargs)
+        self.fresh = []
+        spoiled = {key_of(x)[0] for x in writes(func, args)}
+        self.numbers = {key: number for key, number in self.numbers.items() if key[0] not in spoiled} if spoiled else self.numbers
+        out = func(*args, **kwargs)
+        for x in tree_iter(out):
+            if isinstance(x, torch.Tensor):
+                self.named(x)
+        return out
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs, text = kwargs or {}, None
+        if self.moving:
+            return func(*args, **kwargs)
         place = self.path[-1] if self.path else None, kind_of(func)
         if place in self.counted and any(isinstance(x, torch.Tensor) and x.requires_grad for x in tree_iter((args, kwargs))):
             text = self.pass_border(f"op {place[0]} {place[1]}", (args, kwargs))
         segment = self.open
         if segment is None:
-            return func(*args, **kwargs)
+            return self.pass_by(func, args, kwargs)
         self.fresh = []
         operation = Operation(func, tree_map_only(torch.Tensor, self.ref, (args, kwargs)))
         for tensor in writes(func, args) if kind_of(func) != "batch_norm" else ():
@@ -299,7 +370,7 @@ class Recompute(TorchDispatchMode):
         segment.items.append(operation)
         if text in self.keep:
             self.missing.discard(text)
-            operation.kept = {number: x.detach() for number, x in results.items()}
+            operation.kept = {number: self.move(number, x.detach()) for number, x in results.items()}
             self.kept.update(dict.fromkeys(results, operation))
         return out
 
@@ -308,9 +379,12 @@ class Recompute(TorchDispatchMode):
         storage, inputs = key_of(tensor)[0], self.outermost().inputs
         for key in [key for key in self.numbers if key[0] == storage]:
             number = self.numbers[key]
-            if number in inputs:
+            if number not in inputs and self.maker(number) is None:  # this segment has not met it
+                del self.numbers[key]
+                continue
+            if number in inputs and not isinstance(inputs[number], Moved):
                 inputs[number] = inputs[number].detach().clone()
-            if number in self.kept:
+            if number in self.kept and not isinstance(self.kept[number].kept[number], Moved):
                 self.kept[number].kept[number] = self.kept[number].kept[number].clone()
             if number not in operation.overwritten:
                 self.last_number += 1
@@ -319,12 +393,29 @@ class Recompute(TorchDispatchMode):
                 operation.reads.add(number)
 
     def pack(self, tensor):
+        if self.moves and key_of(tensor)[0] not in self.stays:
+            return self.pack_moved(tensor)
         number = self.numbers.get(key_of(tensor)) if self.open is not None else None
-        segment = self.open
-        while number is not None and segment is not None and number not in segment.made:
-            segment = segment.parent
+        segment = self.maker(number)
         if number is None or segment is None or number in self.kept:
             return tensor
         saved = Saved(segment, number)
+        self.fresh.append((saved, tensor))
+        return saved
+
+    def maker(self, number):
+        segment = self.open
+        while number is not None and segment is not None and number not in segment.made:
+            segment = segment.parent
+        return segment
+
+    def pack_moved(self, tensor):
+        """What comes into segments is theirs to keep."""
+        if self.open is not None:
+            number = self.ref(tensor).number
+            saved = Saved(self.maker(number) or self.open, number)
+        else:
+            number = self.numbers.get(key_of(tensor)) or self.named(tensor)
+            saved = Saved(None, number, self.move(number, tensor))
         self.fresh.append((saved, tensor))
         return saved

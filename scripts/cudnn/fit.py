@@ -22,8 +22,8 @@ FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y
          "winograd", "fft", "2N*w", "winograd's weights"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
-LEAVES = {"90-tf32": 1500, "80-tf32": 250, "86-tf32": 250, "89-tf32": 250, "90-half": 250, "90-ieee": 120, "90-nhwc": 200,
-          "90-half-nhwc": 100, "90-B-tf32": 120}  # others: 60
+LEAVES = {"90-tf32": 3000, "80-tf32": 1000, "86-tf32": 1000, "89-tf32": 1000, "90-half": 2500, "90-ieee": 600, "90-nhwc": 600,
+          "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before those that say the same are merged
 
 
 class Row:
@@ -144,7 +144,7 @@ def read(name):
 class Fit:
     def __init__(self, rows, leaves):
         fitted = np.array([r.id[0] in "fvp" for r in rows])
-        known = np.array([not (r.label[0] == NONE and r.label[2] > 64 * MIB) for r in rows])
+        known = np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
         weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         keys = [key_of(r) for r in rows]
         names = sorted(set(keys))
@@ -158,11 +158,44 @@ class Fit:
         by_leaf = collections.defaultdict(list)
         for i in np.where(use)[0]:
             by_leaf[at[i]].append(i)
-        self.leaves = {leaf: self.leaf_of(indices, rows, keys, weights) for leaf, indices in by_leaf.items()}
         t = tree.tree_
         self.nodes = list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
+        self.leaves = {leaf: self.leaf_of(indices, rows, keys, weights) for leaf, indices in by_leaf.items()}
+        at = self.merge(0, by_leaf, at, lambda indices: self.leaf_of(indices, rows, keys, weights))
+        copied = [2 * max(r.forms[PAD_XYW], r.forms[XYW]) for r in rows]
+        self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most], default=0)
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
+
+    def merge(self, top, by_leaf, at, leaf_of):
+        """Two leaves of one node that say the same become one; who came to them comes to it."""
+        order, stack, moved = [], [top], {}
+        while stack:
+            node = stack.pop()
+            left, right = self.nodes[node][:2]
+            if left >= 0:
+                order.append(node)
+                stack += [left, right]
+        for node in reversed(order):
+            left, right, *rest = self.nodes[node]
+            if self.nodes[left][0] < 0 and self.nodes[right][0] < 0 and self.says_same(self.leaves[left], self.leaves[right]):
+                by_leaf[node] = by_leaf.pop(left) + by_leaf.pop(right)
+                self.leaves[node] = leaf_of(by_leaf[node])
+                self.nodes[node] = (-1, -1, *rest)
+                moved[left] = moved[right] = node
+
+        def end(leaf):
+            while leaf in moved:
+                leaf = moved[leaf]
+            return leaf
+
+        return np.array([end(leaf) for leaf in at])
+
+    @staticmethod
+    def says_same(a, b):
+        """The same form and splits, and rests of which none matters beside the other."""
+        (form, splits, rest), (other_form, other_splits, other_rest) = a[0], b[0]
+        return (form, splits) == (other_form, other_splits) and abs(rest - other_rest) <= max(2048, .02 * max(rest, other_rest))
 
     @staticmethod
     def leaf_of(indices, rows, keys, weights):
@@ -225,12 +258,17 @@ def fit(job):
     return job, made
 
 
+def rounded(rest):
+    """Fewer leaves: PyTorch's allocator has blocks of 512 bytes."""
+    return rest if rest <= 4096 else round(rest / 512) * 512
+
+
 def emit(made, nodes, leaves):
     def go(at):
         left, right, feature, limit = made.nodes[at]
         if left < 0:
             (form, splits, rest), (other, other_splits, other_rest), sure = made.leaves[at]
-            leaf = (form, other, int(sure), splits, other_splits, rest, other_rest)
+            leaf = (form, other, int(sure), splits, other_splits, rounded(rest), rounded(other_rest))
             nodes.append((255, 0, leaves.setdefault(leaf, len(leaves))))
             return
         here = len(nodes)
@@ -262,11 +300,11 @@ def number(limit):
 def main(folder):
     os.chdir(folder)
     sys.setrecursionlimit(10000)
-    nodes, leaves, roots = [], {}, {}
+    nodes, leaves, roots, most = [], {}, {}, {}
     with Pool(2) as pool:
         for job, made in pool.map(fit, [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"], chunksize=1):
             if made:
-                roots[job] = emit(made, nodes, leaves)
+                roots[job], most[job] = emit(made, nodes, leaves), made.most
     with open("rules.h", "w") as out:
         out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
         out.write("static const conv_leaf leaves[] = {\n")
@@ -276,6 +314,11 @@ def main(folder):
         out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
         for a in ARCHS:
             rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
+            out.write("    {" + ", ".join(rows) + "},\n")
+        out.write("};\n\n/* MiB: the largest answer that was more than twice the copies. */\n"
+                  "static const uint32_t limits_mib[CONV_ARCHS][CONV_MODES][3] = {\n")
+        for a in ARCHS:
+            rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
             out.write("    {" + ", ".join(rows) + "},\n")
         out.write("};\n/* clang-format on */\n")
     print(len(nodes), "nodes,", len(leaves), "leaves")

@@ -10,6 +10,7 @@ input is the padded one.
 import hashlib
 import json
 import math
+import os
 import sys
 import warnings
 
@@ -71,6 +72,15 @@ SIZES = {"inception_v3": 299, "efficientnet_b3": 300, "efficientnet_b4": 380, "e
 
 def vision(name, **options):
     return lambda: torchvision.models.get_model(name, weights=None, **options)
+
+
+def add_trainees():
+    """What docs/accuracy.md trains: nothing is fitted to layers that these have."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export"))
+    import trainees
+    for name, trainee in trainees.TRAINEES.items():
+        if not trainee.tokens:
+            add(name, trainee.make, (1, *trainee.shape))
 
 
 def add_torchvision():
@@ -266,7 +276,7 @@ def add_literature():
 
 def main(folder, part="0/1"):
     part, parts = map(int, part.split("/"))
-    for collect in (add_torchvision, add_literature, add_segmentation, add_diffusers, add_timm):
+    for collect in (add_trainees, add_torchvision, add_literature, add_segmentation, add_diffusers, add_timm):
         collect()
     names, layers = sorted(networks), {}
     for name in names[part::parts]:

@@ -1,15 +1,16 @@
 """Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
 
-    python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, patches=N, stems=N
+    python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128. varied=N: N layers of the fitted half with sizes,
 channels and batch changed at random. patches=N, stems=N: N patch embeddings (kernel = stride) and first layers (few
-channels) of random sizes.  --depthwise: also those that PyTorch computes without cuDNN.
+channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
+sizes that networks are usually made of.  --depthwise: also those that PyTorch computes without cuDNN.
 
-The first letter of an id says what the row is for: f fitted to; h held out (a layer that no fitted network has); t a layer that
-only the networks of scripts/export/trainees.py have, in neither half; v random, fitted to; p patches and stems, half and half
-(p fitted, q held out).  A network's half follows from its name, whatever its size.
+The first letter of an id says what the row is for: t a layer of the networks of scripts/export/trainees.py, whatever the batch, to
+which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
+that are not; p patches and stems, half and half (p fitted, q held out).  A network's half follows from its name, whatever its size.
 """
 import argparse
 import hashlib
@@ -19,7 +20,7 @@ import random
 
 TABLES = """alexnet convnext_tiny densenet121 efficientnet_b0 googlenet inception_v3 mnasnet1_0 mobilenet_v2 mobilenet_v3_large
 mobilenet_v3_small regnet_x_400mf regnet_y_400mf resnet18 resnet50 resnext50_32x4d shufflenet_v2_x1_0 squeezenet1_1 swin_t
-vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet""".split()
+vgg11_bn vgg16 vit_b_16 wide_resnet50_2 small_vit unet group_norm sequential""".split()
 BATCHES = [1, 2, 3, 4, 6, 8, 8, 12, 16, 16, 20, 24, 32, 32, 48, 64, 64, 128]
 SIDES = sorted({*range(4, 21), *(a << b for a in (5, 6, 7, 8, 9, 13, 15) for b in range(1, 7)), 27, 33, 35, 38, 41, 44, 65, 71, 75, 95,
                 100, 109, 113, 130, 147, 149, 150, 200, 256, 272, 299, 300, 380, 400, 512})
@@ -34,12 +35,12 @@ def half_of(name):
 
 
 def distinct(networks):
-    """Layers by number, and the half of each: fitted before held out before those of the tables."""
+    """Layers by number, and the half of each: those of the tables before fitted before held out."""
     halves = {}
     for name in sorted(networks):
         for row in networks[name]:
             halves.setdefault(json.dumps(row), set()).add(half_of(name))
-    return [(json.loads(text), next(h for h in "fht" if h in halves[text])) for text in sorted(halves)]
+    return [(json.loads(text), next(h for h in "tfh" if h in halves[text])) for text in sorted(halves)]
 
 
 class Writer:
@@ -90,6 +91,61 @@ def varied(layer):
     return [False, rank, c, k, groups, in_dims, out_dims, *rest]
 
 
+USUAL_CHANNELS = [8, 16, 24, 32, 32, 48, 64, 64, 64, 80, 96, 112, 128, 128, 128, 144, 160, 192, 192, 224, 240, 256, 256, 256, 288, 320, 384,
+                  384, 448, 480, 512, 512, 512, 576, 640, 672, 768, 768, 960, 1024, 1024, 1152, 1280, 1536, 2048, 2048]
+USUAL_SIDES = [4, 5, 6, 7, 7, 7, 8, 8, 9, 10, 12, 13, 14, 14, 14, 15, 16, 16, 17, 18, 19, 20, 24, 26, 27, 28, 28, 28, 32, 32, 35, 36, 38, 40,
+               48, 52, 54, 55, 56, 56, 56, 60, 64, 64, 65, 72, 75, 80, 96, 100, 104, 112, 112, 112, 120, 128, 128, 149, 150, 160, 192, 224,
+               224, 256]
+
+
+def side_near(side):
+    if side <= 2 or random.random() < .35:
+        return side
+    if random.random() < .54:
+        return max(2, side + random.choice([-6, -4, -3, -2, -1, 1, 2, 3, 4, 6]))
+    return near(side, USUAL_SIDES, 2.5)
+
+
+def channels_near(count):
+    if count <= 4:
+        return random.choice([count] * 6 + [1, 2, 3, 3, 4])
+    if random.random() < .35:
+        return count
+    step = 8 if count >= 64 else 4 if count >= 16 else 1
+    if random.random() < .7:
+        return max(step, round(count * 2 ** random.uniform(-.6, .6) / step) * step)
+    return near(count, USUAL_CHANNELS, 3)
+
+
+def near_layer(layer):
+    transposed, rank, c, k, groups, in_dims, out_dims, *rest = layer
+    if transposed:
+        in_dims, c, k = out_dims, k, c
+    if groups == 1:
+        same = c == k
+        c = channels_near(c)
+        k = c if same and random.random() < .7 else channels_near(k)
+    elif groups == c == k:
+        groups = c = k = channels_near(c)
+    else:
+        more = max(1, round(groups * random.choice([1, 1, 1, .5, 2, 1.5])))
+        groups, c, k = more, c // groups * more, k // groups * more
+    in_dims = [side_near(in_dims[0])] * rank if len(set(in_dims)) == 1 else [side_near(n) for n in in_dims]
+    out = out_of(in_dims, *rest)
+    return [False, rank, c, k, groups, in_dims, out, *rest] if min(out) > 0 else None
+
+
+def design():
+    kernel, stride = random.choice([(3, 1)] * 8 + [(3, 2)] * 4 + [(1, 1)] * 6 + [(1, 2)] * 2 + [(5, 1), (5, 2), (7, 1), (2, 2), (4, 2), (7, 2)])
+    side, c = random.choice(USUAL_SIDES), random.choice(USUAL_CHANNELS)
+    k = c if random.random() < .35 else random.choice(USUAL_CHANNELS)
+    if max(c, k) * side > 40000 or side >= 100 and max(c, k) > 256 or side <= 8 and max(c, k) < 64:
+        return None
+    rest = [[kernel] * 2, [stride] * 2, [kernel // 2 if kernel % 2 else int(kernel == 4)] * 2, [1, 1]]
+    out = out_of([side] * 2, *rest)
+    return [False, 2, c, k, 1, [side] * 2, out, *rest] if min(out) > 0 else None
+
+
 def batch_of():
     batch = min(128, max(1, round(2 ** random.uniform(0, 7))))
     return 2 ** round(math.log2(batch)) if random.random() < .6 else batch
@@ -128,12 +184,16 @@ def main():
     random.seed(options.seed)
     write, layers = Writer(options), distinct(json.load(open(options.networks))["nets"])
     fitted = [layer for layer, half in layers if half == "f"]
+    others = {json.dumps(layer[1:]) for layer, half in layers if half != "f"}
+    makers = {"varied": lambda: varied(random.choice(fitted)), "near": lambda: near_layer(random.choice(fitted)), "designs": design,
+              "patches": patch, "stems": stem}
     for name, count in (text.split("=") for text in options.sets):
         rows = 0
         while name != "layers" and rows < int(count):
-            layer = varied(random.choice(fitted)) if name == "varied" else patch() if name == "patches" else stem()
-            letter = "v" if name == "varied" else "pq"[rows % 2]
-            rows += layer is not None and write(f"{letter}{name[0]}{rows}", layer, batch_of())
+            layer = makers[name]()
+            letter = "pq"[rows % 2] if name in ("patches", "stems") else "v"
+            if layer is not None and json.dumps(layer[1:]) not in others:
+                rows += write(f"{letter}{name[0]}{rows}", layer, batch_of())
         for number, (layer, half) in enumerate(layers if name == "layers" else []):
             for batch in sorted(set(random.sample(BATCHES, int(count)))):
                 write(f"{half}{number}.{batch}", layer, batch)

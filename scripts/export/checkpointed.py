@@ -35,7 +35,7 @@ from trainees import TRAINEES
 class Plan:
     def __init__(self, name):
         self.name = name
-        self.peak = 0
+        self.peak = self.moved = self.host = 0
         self.segments = []  # (first node, last node, modules)
         self.code = []  # lines of Python
         self.by_hand = False  # they do not apply all segments
@@ -49,6 +49,10 @@ def read_plans(path):
             plans.append(Plan(fields[1]))
         elif fields[0] == "peak_bytes":
             plans[-1].peak = int(fields[1])
+        elif fields[0] in ("offloaded_bytes", "returned_bytes"):
+            plans[-1].moved += int(fields[1])
+        elif fields[0] == "host_bytes":
+            plans[-1].host = int(fields[1])
         elif fields[0] == "segment":
             plans[-1].segments.append(fields[1:])
         elif line.startswith("# ") and plans:

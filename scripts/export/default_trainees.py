@@ -2,16 +2,20 @@
 """Networks of libraries and some written here, exported with the exporter's default options, and what training them takes.
 
     python scripts/export/default_trainees.py export DIR [NAME...]            NAME.onnx, and NAME.saved.json
-    python scripts/export/default_trainees.py peaks DIR [NAME...]             NAME.momentum.json, NAME.adamw.json
+    python scripts/export/default_trainees.py peaks DIR [NAME...]             NAME.kept.json, NAME.momentum.json, NAME.adamw.json
     python scripts/export/default_trainees.py table DIR --exe onnxvram        the table of docs/accuracy.md
 
+With `--attention auto`, `peaks` and `table` are about the kernels of attention that PyTorch chooses (NAME.momentum.auto.json),
+with `--amp fp16` under autocast, and the table has peaks alone.
+
 `saved`: bytes that autograd keeps for backward, on fake CUDA tensors, which need no device. `peaks` needs the CUDA build
-of PyTorch and a device: what tensors take at most in the fourth iteration of training, workspaces left out, attention as
-separate operations. Outputs of more than one tensor have a cross-entropy each, and the loss is their sum. `table` needs
-nothing but the files. One process for each network keeps failures apart.
+of PyTorch and a device: the same bytes there, and what is asked for at most in the fourth iteration of training, by tensors alone
+(tensor_peak) and with workspaces, attention as separate operations. Outputs of more than one tensor have a cross-entropy
+each, and the loss is their sum. `table` needs nothing but the files. One process for each network keeps failures apart.
 """
 
 import argparse
+import contextlib
 import gc
 import json
 import os
@@ -19,6 +23,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_networks
 import fresh_networks
 
 BATCH = 4
@@ -139,6 +144,14 @@ def networks():
     video = {**small, "image_size": 32, "patch_size": 8, "num_frames": 4, "num_labels": 10}
     words = {**small, "vocab_size": 500}
     return {
+        # attention as PyTorch chooses it
+        "ViT-B/16": (lambda: __import__("torchvision").models.vit_b_16(), image(224), ()),
+        "CLIP vision (64)": (transformer("CLIPVisionModel", "CLIPVisionConfig", "pooler_output", image_size=64, patch_size=8,
+                                         **small), image(), ()),
+        "LLaMA": (transformer("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2, **words), tokens(), ()),
+        "Whisper encoder (64)": (lambda: Pick(__import__("transformers").WhisperModel(__import__("transformers").WhisperConfig(
+            d_model=64, encoder_layers=2, decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128,
+            max_source_positions=100)).encoder, 0), values(80, 200), ()),
         "two heads": (TwoHeads, image(), ()),
         "DeepLabV3 with an auxiliary head": (
             lambda: Auxiliary(vision("segmentation", "deeplabv3_mobilenet_v3_large", weights=None, weights_backbone=None,
@@ -191,7 +204,7 @@ def sum_of(items):
 
 def export(folder, name, network):
     import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
     import saved_trainees
     make, inputs, _ = network
     torch.manual_seed(0)
@@ -200,9 +213,27 @@ def export(folder, name, network):
     torch.onnx.export(model, (inputs("cpu"),), os.path.join(folder, slug(name) + ".onnx"), dynamo=True)
     saved_trainees.targets_of = lambda output: losses(output)
     saved_trainees.loss_of = lambda output, loss: loss(output)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        result["saved"], result["buffers"] = saved_trainees.saved_bytes(saved_trainees.fake(model, "cuda"), inputs("cuda"))
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            result["saved"], result["buffers"] = saved_trainees.saved_bytes(saved_trainees.fake(model, "cuda"),
+                                                                            inputs("cuda"))
+    except DataDependentOutputException:
+        pass  # kept() tells
     return result
+
+
+def kept(network):
+    """The same of the CUDA build: fake tensors know no reserve of cuDNN, and no values that Python asks for."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    import saved_trainees
+    make, inputs = network[:2]
+    torch.manual_seed(0)
+    saved_trainees.targets_of = lambda output: losses(output)
+    saved_trainees.loss_of = lambda output, loss: loss(output)
+    with sdpa_kernel(SDPBackend.MATH):
+        saved, buffers = saved_trainees.saved_bytes(make().train().cuda(), inputs("cuda"))
+    return {"saved": saved, "buffers": buffers}
 
 
 MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
@@ -215,9 +246,10 @@ def is_tensor(event):
     return any(mark in n for n in head for mark in MARKS)
 
 
-def peak(network, optimizer, context=None):
+def peak(network, optimizer, context=None, amp=""):
     """Of tensors alone; in the context, by default with attention as separate operations."""
     import torch
+    low = {"": None, "fp16": torch.float16, "bf16": torch.bfloat16}[amp]
     from torch.nn.attention import SDPBackend, sdpa_kernel
     make, inputs = network[:2]
     gc.collect()  # the network before is part of cycles
@@ -230,9 +262,10 @@ def peak(network, optimizer, context=None):
 
     def iterate():
         step.zero_grad()
-        state["output"] = model(x)
-        state.setdefault("losses", losses(state["output"]))
-        state["loss"] = state["losses"](state["output"])
+        with torch.autocast("cuda", dtype=low, enabled=low is not None):
+            state["output"] = model(x)
+            state.setdefault("losses", losses(state["output"]))
+            state["loss"] = state["losses"](state["output"])
         state["loss"].backward()
         step.step()
 
@@ -243,15 +276,17 @@ def peak(network, optimizer, context=None):
         torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
         iterate()
         events = torch.cuda.memory._snapshot()["device_traces"][0]
-    live, now, most = {}, 0, 0
+    live, now, most, everything, most_at_all = {}, 0, 0, 0, 0
     for event in events:
         if event["action"] == "alloc":
             live[event["addr"]] = event["size"] if is_tensor(event) else 0
             now += live[event["addr"]]
-            most = max(most, now)
+            everything += event["size"]
+            most, most_at_all = max(most, now), max(most_at_all, everything)
         elif event["action"] == "free_completed":
             now -= live.pop(event["addr"], event["size"])
-    return {"tensor_peak": held + most}
+            everything -= event["size"]
+    return {"tensor_peak": held + most, "requested_peak": held + most_at_all}
 
 
 def read(path):
@@ -272,6 +307,7 @@ def difference(predicted, measured):
 def row(exe, folder, name, more):
     base = os.path.join(folder, slug(name))
     figures = [read(f"{base}.{kind}.json") for kind in ("saved", "momentum", "adamw")]
+    figures[0] = read(f"{base}.kept.json") or figures[0]
     if None in figures or not os.path.exists(base + ".onnx"):
         return None
     results = []
@@ -288,26 +324,49 @@ def row(exe, folder, name, more):
             f"{difference(results[1]['peak_bytes'], peaks[1])} |")
 
 
+def row_of_peaks(exe, folder, name, suffix, more):
+    base, cells = os.path.join(folder, slug(name)), [name]
+    for optimizer in ("momentum", "adamw"):
+        measured = read(f"{base}.{optimizer}{suffix}.json")
+        run = subprocess.run([exe, base + ".onnx", "--train", optimizer, "--loss", "cross-entropy", *more, "--json"],
+                             capture_output=True, text=True, check=False)
+        if measured is None or run.returncode != 0:
+            return None
+        found = json.loads(run.stdout)["models"][0]["training"]["peak_bytes"]
+        cells += [f"{found:,}", f"{measured['tensor_peak']:,}", difference(found, measured["tensor_peak"])]
+    return f"| {' | '.join(cells)} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("export", "peaks", "table"))
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
+    parser.add_argument("--attention", default="math", choices=("math", "auto"))
+    parser.add_argument("--amp", default="", choices=("", "fp16", "bf16"))
     arguments = parser.parse_args()
+    is_chosen, amp = arguments.attention == "auto", arguments.amp
+    suffix = (".auto" if is_chosen else "") + (f".{amp}" if amp else "")
+    options = ["--attention", arguments.attention] + (["--amp", amp] if amp else [])
+    context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
-             **fresh_networks.drawn_later()}
+             **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later()}
     if arguments.what == "table":
-        print("| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
+        print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
+              "|---|--:|--:|--:|--:|--:|--:|" if suffix else
+              "| network | kept: predicted | measured | difference | peak (momentum): predicted | measured | difference | "
               "AdamW |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
         if arguments.what == "table":
-            line = row(arguments.exe, arguments.folder, name, table[name][2])
+            line = (row_of_peaks(arguments.exe, arguments.folder, name, suffix, [*table[name][2], *options]) if suffix else
+                    row(arguments.exe, arguments.folder, name, [*table[name][2], *options]))
             print(line if line is not None else f"| {name} | not measured |")
             continue
         measures = {"saved": lambda: export(arguments.folder, name, table[name])} if arguments.what == "export" else {
-            o: lambda o=o: peak(table[name], o) for o in ("momentum", "adamw")}
+            **({} if suffix else {"kept": lambda: kept(table[name])}),
+            **{o + suffix: lambda o=o: peak(table[name], o, context, amp) for o in ("momentum", "adamw")}}
         for kind, measure in measures.items():
             if os.path.exists(f"{base}.{kind}.json"):
                 continue

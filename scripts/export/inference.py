@@ -179,6 +179,8 @@ def networks():
         "shvit_s1": (timm("shvit_s1"), image()),
         "resnetrs50": (timm("resnetrs50"), image(160)),
         "gmixer_24_224": (timm("gmixer_24_224"), image()),
+        "hardcorenas_e": (timm("hardcorenas_e"), image()),
+        "fbnetv3_b": (timm("fbnetv3_b"), image()),
         "raft_large": (lambda: Pairs(vision("optical_flow", "raft_large")()), image(128, 6)),
         "ERNIE": (transformer("ErnieModel", "ErnieConfig", pad_token_id=0, **words), tokens()),
         "FlexOlmo": (transformer("FlexOlmoModel", "FlexOlmoConfig", fixed=no_cache, pad_token_id=0, **words), tokens()),

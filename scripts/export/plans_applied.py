@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Apply the checkpointing plans that onnxvram writes, and measure what they say of themselves.
 
-    python scripts/export/plans_applied.py [--plans N] build/release/onnxvram [NAME...]
+    python scripts/export/plans_applied.py [--plans N] [--cuda] build/release/onnxvram [NAME...]
 
 For each network: an export, the plans of `--checkpoint all` (of `optimal` at most N, both ends and evenly between), and for
 each plan the plan file's own lines of Python executed on the network as it is written.  Then
 
-    peak       of three iterations with momentum as PyTorch's memory tracker counts it on fake tensors
+    peak       of three iterations with momentum as PyTorch's memory tracker counts it on fake tensors; with --cuda as
+               the CUDA build's allocator does on the device (offloaded.py)
     gradient   in float64: the largest difference from training without a plan, in parts of the largest gradient
 
 Prints CSV: network,plan,segments,kept,predicted,tracked,difference,gradient
@@ -127,6 +128,12 @@ def tracked_peak(make, inputs, batch, plan):
         return max(sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
 
 
+def measured_peak(make, inputs, batch, plan):
+    import offloaded
+    offloaded.separate_attention()
+    return offloaded.measure(make, inputs, batch, plan)[0]
+
+
 def gradient_difference(make, inputs, plan):
     torch.manual_seed(0)
     plain = make().double().train()
@@ -148,6 +155,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--plans", type=int, default=7)
+    parser.add_argument("--cuda", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     for name in options.names or NETWORKS:
@@ -161,7 +169,7 @@ def main():
             kept = sum(line.startswith('    "op ') for line in plan.code)
             start = f"{name},{plan.name}{' (by hand)' if plan.by_hand else ''},{len(plan.segments)},{kept},{plan.peak}"
             try:
-                peak = tracked_peak(make, inputs, batch, plan)
+                peak = measured_peak(make, inputs, batch, plan) if options.cuda else tracked_peak(make, inputs, batch, plan)
                 gradient = gradient_difference(make, inputs, plan) if plan.code else 0
                 print(f"{start},{peak},{100 * (plan.peak / peak - 1):+.2f} %,{gradient:.1e}", flush=True)
             except Exception as error:

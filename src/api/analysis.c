@@ -58,6 +58,7 @@ static onv_status replay(const onv_request *from, const onv_options *options,
                          onv_analysis *analysis, onv_error *err)
 {
     other_batch other = {from, *options};
+    other.options.timelines = false;
     if (analysis->replays.kind == NULL) return ONV_OK;
     return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
                           &other, err);
@@ -167,6 +168,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     onv_analysis_destroy(analysis->example);
     onv_analysis_forget_unbound(analysis);
     onv_replays_cleanup(&analysis->replays);
+    onv_executions_cleanup(&analysis->executions);
     onv_timeline_cleanup(&analysis->trained);
     onv_infer_info_cleanup(&analysis->infer);
     onv_rewritten_cleanup(&analysis->rewritten);

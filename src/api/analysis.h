@@ -16,6 +16,7 @@
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
 #include "rewrite/rewrite.h"
+#include "runtime/executions.h"
 #include "runtime/fit.h"
 #include "runtime/gate.h"
 #include "runtime/levers.h"
@@ -58,8 +59,9 @@ struct onv_analysis {
     onv_ort_advice advice;
     onv_shape_requests requests;
     onv_replays replays;
-    onv_analysis *example; /* with usual sizes for the free dims; NULL: none */
-    bool eager_reported;   /* what the export hides from eager PyTorch is among the diagnostics */
+    onv_executions executions; /* that were kept; none: not asked for */
+    onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
+    bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 
 /* A model, and how long it may be looked at. Options stand apart: the search for the largest batch

@@ -147,6 +147,7 @@ static probes *begin(const onv_request *from, const onv_options *options, bool c
     p->options.progress = NULL;
     p->options.budget = 0;
     p->options.replay = NULL;
+    p->options.timelines = false;
     p->options.checkpoint = NULL;
     p->options.savings = false;
     p->unit = 1;

@@ -150,6 +150,29 @@ static prepared prepare(onv_analysis *analysis, const onv_runtime *runtime,
     return (prepared){&analysis->rewritten.model, &analysis->rewritten_live};
 }
 
+/* What was executed goes to the replay, and to the reports that draw it. */
+static onv_status hand_over(onv_analysis *analysis, prepared p, const onv_runtime_options *how,
+                            const onv_options *options, onv_execution *made, onv_error *err)
+{
+    const onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes - 1];
+    const onv_runtime *runtime = result->runtime;
+    if (analysis->replays.kind != NULL) {
+        uint64_t figure = onv_runtime_figure(result, &made->placement);
+        ONV_TRY(
+            onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, made, err));
+        if (!options->timelines) return ONV_OK;
+        onv_runtime_result again; /* a replay owns what it replays */
+        onv_runtime_options quiet = *how;
+        quiet.lower.reports = false;
+        ONV_TRY(onv_runtime_execute(runtime, p.model, p.live, &quiet, &again, made, err));
+    }
+    if (options->timelines)
+        return onv_executions_take(&analysis->executions, runtime->name, ONV_NO_PLAN, p.model, made,
+                                   err);
+    onv_execution_cleanup(made);
+    return ONV_OK;
+}
+
 static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *runtime,
                                   const onv_options *options, onv_watch *w, onv_error *err)
 {
@@ -174,26 +197,19 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     const onv_live *live = p.live;
     onv_runtime_result *result = &analysis->runtimes[analysis->n_runtimes++];
     bool is_plan = runtime->consumer == ONV_SERVED_BY_PLAN;
-    bool is_replayed = analysis->replays.kind != NULL;
-    if (!is_plan && !is_replayed) {
+    if (!is_plan && analysis->replays.kind == NULL && !options->timelines) {
         ONV_TRY(onv_runtime_compute(runtime, p.model, live, &how, result, err));
         return find_ends(analysis, live, how, result, err);
     }
     onv_execution made;
     ONV_TRY(onv_runtime_execute(runtime, p.model, live, &how, result, &made, err));
-    if (is_plan) {
-        analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
-        if (analysis->plan_offsets == NULL || !is_replayed) onv_execution_cleanup(&made);
-        if (analysis->plan_offsets == NULL) return onv_fail_memory(err);
-        if (!is_replayed) return ONV_OK;
-    }
-    uint64_t figure = onv_runtime_figure(result, &made.placement);
-    onv_status ends = find_ends(analysis, live, how, result, err);
-    if (ends != ONV_OK) {
-        onv_execution_cleanup(&made);
-        return ends;
-    }
-    return onv_replay_take(&analysis->replays, runtime, runtime->name, NULL, figure, &made, err);
+    if (is_plan) analysis->plan_offsets = onv_runtime_offsets(&made, live, &analysis->model.arena);
+    onv_status status = is_plan && analysis->plan_offsets == NULL
+                            ? onv_fail_memory(err)
+                            : find_ends(analysis, live, how, result, err);
+    if (status == ONV_OK) return hand_over(analysis, p, &how, options, &made, err);
+    onv_execution_cleanup(&made);
+    return status;
 }
 
 /* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
@@ -214,6 +230,7 @@ static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, o
 typedef struct trained {
     onv_analysis *analysis;
     onv_replay_training replays;
+    bool is_kept; /* for reports that draw it */
 } trained;
 
 static onv_status take_trained(void *context, const onv_timeline *t, const onv_placement *placement,
@@ -225,8 +242,21 @@ static onv_status take_trained(void *context, const onv_timeline *t, const onv_p
     onv_timeline_cleanup(status == ONV_OK ? &taken->analysis->trained : &copy);
     ONV_TRY(status);
     taken->analysis->trained = copy;
+    if (taken->is_kept)
+        ONV_TRY(onv_executions_take_training(&taken->analysis->executions, plan != NULL,
+                                             &taken->analysis->model, t,
+                                             &taken->replays.options.alloc, err));
     if (taken->analysis->replays.kind == NULL) return ONV_OK;
     return onv_replay_take_training(&taken->replays, t, placement, plan, err);
+}
+
+/* What is drawn is what the figures are of. */
+static void show_pressed(onv_executions *kept, onv_placement *placement)
+{
+    onv_execution *made = &kept->list.at[kept->list.count - 1].made;
+    onv_placement before = made->placement;
+    made->placement = *placement;
+    *placement = before;
 }
 
 /* A device that is full makes PyTorch's allocator give back what it has cached, and ask again: what passes the
@@ -254,6 +284,7 @@ static onv_status press(onv_analysis *analysis, const onv_training_options *how,
         t->figures.reserved_peak_bytes = placement.figures.reserved_peak;
         t->figures.allocated_peak_bytes = placement.figures.allocated_peak;
         status = onv_runtime_of_training(&t->figures, r, err);
+        if (analysis->executions.list.count > 0) show_pressed(&analysis->executions, &placement);
     }
     onv_placement_cleanup(&placement);
     return status;
@@ -272,7 +303,8 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
         analysis,
         {&analysis->replays,
          options->runtimes,
-         {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}}};
+         {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
+        options->timelines};
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;
@@ -424,6 +456,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     }
     if (status != ONV_OK) {
         onv_replays_cleanup(&analysis->replays);
+        onv_executions_cleanup(&analysis->executions);
         onv_timeline_cleanup(&analysis->trained);
         onv_heap_free(analysis);
         return status;

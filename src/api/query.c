@@ -153,7 +153,10 @@ bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
                                 .recompute_macs = plan->recomputed_macs,
                                 .pass_macs = plan->pass_macs,
                                 .segments = plan->n_segments,
-                                .chosen = index == t->chosen};
+                                .chosen = index == t->chosen,
+                                .offloaded_bytes = plan->figures.offloaded_bytes,
+                                .returned_bytes = plan->figures.returned_bytes,
+                                .host_bytes = plan->figures.pinned_bytes};
     return onv_give(info, size, &full, sizeof full);
 }
 
@@ -277,6 +280,7 @@ static onv_view view_of(const onv_analysis *analysis)
         .advice = &analysis->advice,
         .requests = &analysis->requests,
         .replays = &analysis->replays,
+        .executions = &analysis->executions,
     };
 }
 

@@ -29,7 +29,7 @@ static onv_status analyse_part(const onv_request *from, onv_options how, const c
     how.align = 0;
     how.budget = 0;
     how.replay = NULL;
-    how.savings = how.max_batch = false;
+    how.savings = how.max_batch = how.timelines = false;
     if (name == NULL) how.batch = batch;
     if (name != NULL) {
         dims = onv_heap_copy(how.dims, how.n_dims * sizeof *dims);

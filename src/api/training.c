@@ -48,6 +48,7 @@ static onv_cuda_library_settings read_device(const onv_options *options)
 {
     onv_cuda_library_settings cuda = onv_cuda_library_defaults();
     if (options->compute_capability > 0) cuda.compute_capability = options->compute_capability;
+    if (options->budget > 0) cuda.device_bytes = options->budget;
     cuda.tf32 = !options->no_tf32;
     cuda.channels_last = options->channels_last;
     cuda.benchmark = options->cudnn_benchmark;
@@ -189,9 +190,10 @@ onv_status onv_training_choose_plan(uint64_t usable_bytes, onv_training *trainin
         const onv_training_plan *other = best == ONV_NO_PLAN ? NULL : &training->plans[best];
         bool smaller = other == NULL || plan->total_bytes < other->total_bytes;
         /* With equal products to compute again, less segments run less else again. */
-        bool cheaper = other == NULL || plan->recomputed_macs < other->recomputed_macs ||
-                       (plan->recomputed_macs == other->recomputed_macs &&
-                        plan->n_segments < other->n_segments);
+        uint64_t price = onv_training_plan_price(plan);
+        bool cheaper =
+            other == NULL || price < onv_training_plan_price(other) ||
+            (price == onv_training_plan_price(other) && plan->n_segments < other->n_segments);
         if (best_fits ? !(fits && cheaper) : !(fits || smaller)) continue;
         best = i;
         best_fits = fits;

@@ -56,8 +56,8 @@ const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const
     return best;
 }
 
-onv_status onv_fail_choice(onv_error *err, const char *option, const char *word, size_t length,
-                           onv_name_fn name, const void *list)
+onv_status(onv_fail_choice)(onv_error *err, const char *option, const char *word, size_t length,
+                            onv_name_fn name, const void *list)
 {
     char names[400] = "";
     const char *at, *near = onv_nearest(word, length, name, list);

@@ -19,5 +19,6 @@ const char *onv_nearest(const char *word, size_t length, onv_name_fn name, const
 /* Fails with ONV_ERR_USAGE: "OPTION: 'WORD' is unknown, did you mean 'NAME'? Choose from A, B, C". */
 onv_status onv_fail_choice(onv_error *err, const char *option, const char *word, size_t length,
                            onv_name_fn name, const void *list);
+#define onv_fail_choice(...) onv_failed(ONV_ERR_USAGE, onv_fail_choice(__VA_ARGS__))
 
 #endif

@@ -17,6 +17,11 @@ enum { PLAIN, WITH_OUTPUTS, EITHER, N_KINDS };
 
 typedef ONV_VEC(onv_chain_point) point_list;
 
+/* What most splits are told by to be no good: fronts themselves lie far apart in memory. */
+typedef struct front_ends {
+    uint64_t least_peak, least_cost; /* UINT64_MAX: no plan */
+} front_ends;
+
 /* The range being solved is [s, t), with the outputs of t - 1 live or not. */
 typedef struct solver {
     const onv_chain *chain;
@@ -27,6 +32,8 @@ typedef struct solver {
     uint64_t *crossing_on;  /* of these, what somebody saves */
     uint64_t *entering;     /* by pair of units: see entering_bytes */
     uint64_t *total_cost;   /* of units before q; n_units + 1 entries */
+    front_ends *ends;       /* by kind and range, in rows of those that begin together */
+    front_ends *ends_to;    /* the same in rows of those that end together */
     point_list made, merged, best;
     bool thinned;
     bool failed; /* memory */
@@ -36,6 +43,11 @@ static onv_chain_front *front_of(const onv_chain *chain, onv_chain_front *fronts
                                  uint32_t t, uint32_t kind)
 {
     return &fronts[((size_t)s * (chain->n_units + 1) + t) * N_KINDS + kind];
+}
+
+static size_t row_of(const onv_chain *chain, uint32_t place, uint32_t kind)
+{
+    return ((size_t)kind * (chain->n_units + 1) + place) * (chain->n_units + 1);
 }
 
 /* --- What ranges hold -------------------------------------------------------------------------- */
@@ -249,13 +261,11 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
                   const onv_chain_front *again, uint64_t inputs, uint64_t floor, uint64_t cost,
                   uint32_t choice)
 {
-    if (behind->count == 0 || again->count == 0) return;
     const onv_chain_point *a = behind->at, *last_a = a + behind->count - 1;
     const onv_chain_point *b = again->at, *last_b = b + again->count - 1;
     uint64_t peak = max_u64(floor, max_u64(a->peak_bytes + held, b->peak_bytes + inputs));
     uint64_t least = cost + last_a->cost + last_b->cost;
     const onv_chain_point *best = above(&s->best, peak), *end = s->best.at + s->best.count;
-    if (best > s->best.at && best[-1].cost <= least) return;
     s->made.count = 0;
     while (peak != UINT64_MAX) {
         while (a < last_a && a[1].peak_bytes + held <= peak) a++;
@@ -274,6 +284,19 @@ static void split(solver *s, const onv_chain_front *behind, uint64_t held,
     thin(s, &s->best, 2 * (size_t)ONV_CHAIN_MAX_FRONT);
 }
 
+/* Whether no plan of such a split is better than all that are known. */
+static bool is_hopeless(const solver *s, front_ends behind, uint64_t held, front_ends again,
+                        uint64_t inputs, uint64_t floor, uint64_t cost)
+{
+    const point_list *best = &s->best;
+    if (behind.least_peak == UINT64_MAX || again.least_peak == UINT64_MAX) return true;
+    uint64_t least = cost + behind.least_cost + again.least_cost;
+    if (best->count == 0 || best->at[best->count - 1].cost > least) return false;
+    uint64_t peak = max_u64(floor, max_u64(behind.least_peak + held, again.least_peak + inputs));
+    const onv_chain_point *larger = above(best, peak);
+    return larger > best->at && larger[-1].cost <= least;
+}
+
 static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uint64_t live)
 {
     const onv_chain *chain = s->chain;
@@ -285,9 +308,13 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
         cost += cost_of(chain, q - 1, t);
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];
         uint32_t inside = leaves_outputs(chain, s->first_tensor, q, t) ? EITHER : PLAIN;
-        split(s, front_of(chain, s->fronts, q, t, kind), s->crossing_on[q] + inputs,
-              front_of(chain, s->fronts, first, q, inside), inputs,
-              chain->turn_bytes[t] + live + run + inputs, cost,
+        uint64_t held = s->crossing_on[q] + inputs;
+        uint64_t floor = chain->turn_bytes[t] + live + run + inputs;
+        if (is_hopeless(s, s->ends_to[row_of(chain, t, kind) + q], held,
+                        s->ends[row_of(chain, first, inside) + q], inputs, floor, cost))
+            continue;
+        split(s, front_of(chain, s->fronts, q, t, kind), held,
+              front_of(chain, s->fronts, first, q, inside), inputs, floor, cost,
               SPLIT(q) | (kind == WITH_OUTPUTS ? LIVE : 0));
     }
 }
@@ -301,6 +328,10 @@ static void store(solver *s, uint32_t first, uint32_t t, uint32_t kind)
     front->count = (uint32_t)s->best.count;
     front->at = onv_arena_copy(s->arena, s->best.at, s->best.count * sizeof *front->at);
     if (front->at == NULL) s->failed = true;
+    if (front->at == NULL || front->count == 0) return;
+    front_ends at = {front->at[0].peak_bytes, front->at[front->count - 1].cost};
+    s->ends[row_of(s->chain, first, kind) + t] = at;
+    s->ends_to[row_of(s->chain, t, kind) + first] = at;
 }
 
 static void solve_range(solver *s, uint32_t first, uint32_t t, uint32_t kind)
@@ -370,9 +401,15 @@ static onv_status prepare(solver *s, onv_error *err)
     s->crossing_on = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
     s->entering = ONV_ARENA_ARRAY(s->arena, uint64_t, n * n);
     s->total_cost = ONV_ARENA_ARRAY(s->arena, uint64_t, n + 1);
+    size_t n_ends = N_KINDS * (n + 1) * (n + 1);
+    s->ends = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
+    s->ends_to = ONV_ARENA_ARRAY(s->arena, front_ends, n_ends);
     if (s->fronts == NULL || s->first_tensor == NULL || s->crossing == NULL ||
-        s->crossing_on == NULL || s->entering == NULL || s->total_cost == NULL)
+        s->crossing_on == NULL || s->entering == NULL || s->total_cost == NULL || s->ends == NULL ||
+        s->ends_to == NULL)
         return onv_fail_memory(err);
+    memset(s->ends, 0xff, n_ends * sizeof *s->ends);
+    memset(s->ends_to, 0xff, n_ends * sizeof *s->ends_to);
     for (uint32_t i = 0; i < chain->n_tensors; i++) s->first_tensor[chain->tensors[i].maker + 1]++;
     for (uint32_t i = 0; i < n; i++) {
         s->first_tensor[i + 1] += s->first_tensor[i];

@@ -2,12 +2,13 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/heap.h"
 #include "base/nearest.h"
 
 const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
-    &onv_ckpt_none,     &onv_ckpt_sqrt,   &onv_ckpt_every,
-    &onv_ckpt_segments, &onv_ckpt_blocks, &onv_ckpt_optimal,
+    &onv_ckpt_none,   &onv_ckpt_sqrt,    &onv_ckpt_every,   &onv_ckpt_segments,
+    &onv_ckpt_blocks, &onv_ckpt_optimal, &onv_ckpt_offload, &onv_ckpt_joint,
 };
 const size_t onv_n_ckpt_plan_kinds = sizeof onv_ckpt_plan_kinds / sizeof onv_ckpt_plan_kinds[0];
 
@@ -139,11 +140,15 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
     onv_status status = parse(list, &parsed, err);
     if (status == ONV_OK) status = onv_places_find(model, eager, &arena, &places, err);
     if (status == ONV_OK) status = onv_ckpt_units_find(model, eager, &places, &units, err);
+    onv_train_options known = *options;
+    onv_parameter_order order;
+    if (status == ONV_OK) status = onv_train_order_parameters(eager, &arena, &order, err);
+    known.order = &order;
     onv_ckpt_problem problem = {.model = model,
                                 .eager = eager,
                                 .units = &units,
                                 .places = &places,
-                                .options = options,
+                                .options = &known,
                                 .others = plans};
     if (status == ONV_OK) status = make_items(&problem, &parsed, false, plans, err);
     problem.prunes = true;
@@ -157,6 +162,15 @@ onv_status onv_ckpt_make(onv_model *model, const onv_eager *eager, const onv_tra
 }
 
 /* --- Plans ------------------------------------------------------------------------------------- */
+
+uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes)
+{
+    uint64_t price;
+    if (!onv_u64_mul(moved_bytes, ONV_CKPT_MACS_PER_BYTE, &price) ||
+        !onv_u64_add(price, recomputed_macs, &price))
+        return UINT64_MAX;
+    return price;
+}
 
 static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, bool *is_kept_used,
                           onv_error *err)
@@ -175,6 +189,8 @@ static onv_status measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan, 
                                            NULL, err);
     plan->peak_bytes = peak.bytes;
     plan->recomputed_macs = program.recomputed_macs;
+    if (!onv_u64_add(program.offloaded_bytes, program.returned_bytes, &plan->moved_bytes))
+        plan->moved_bytes = UINT64_MAX;
     onv_train_program_cleanup(&program);
     return status;
 }
@@ -192,6 +208,8 @@ void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options)
     options->kept_ops = plan->kept_ops;
     options->n_kept_ops = plan->n_kept_ops;
     options->loop_from = plan->loop_from;
+    options->saves_on_cpu = plan->saves_on_cpu;
+    options->offload_until = plan->offload_until;
 }
 
 onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,

@@ -4,7 +4,8 @@
  * A plan is a list of segments of the eager tape (train/program.h). The training program is built
  * with them like any other, so a plan's peak is measured, not estimated. Its price is the
  * multiply-accumulates that run again; the overhead relates them to a forward and a backward, and a
- * backward counts as two forwards.
+ * backward counts as two forwards. Some plans also keep tensors on the host (eager/offload.c): bytes that are
+ * moved are a part of the price.
  *
  * Each kind of plan is a strategy in a file of its own; the list names them all.
  */
@@ -24,9 +25,12 @@ typedef struct onv_ckpt_plan {
     uint32_t n_kept_ops;
     uint32_t sequential;      /* the count for checkpoint_sequential, which applies it; else 0 */
     uint32_t loop_from;       /* then as eager/program.h */
+    bool saves_on_cpu;        /* likewise */
+    uint32_t offload_until;   /* likewise */
     uint64_t peak_bytes;      /* measured on the program: tensors, sizes as asked for */
     uint64_t requested_bytes; /* the same with the workspaces of libraries */
     uint64_t recomputed_macs; /* measured too; of one forward and backward */
+    uint64_t moved_bytes;     /* measured: between device and host, both ways */
 } onv_ckpt_plan;
 
 typedef struct onv_ckpt_plans {
@@ -56,7 +60,7 @@ typedef struct onv_ckpt_plan_kind {
 } onv_ckpt_plan_kind;
 
 extern const onv_ckpt_plan_kind onv_ckpt_none, onv_ckpt_sqrt, onv_ckpt_every, onv_ckpt_segments,
-    onv_ckpt_blocks, onv_ckpt_optimal;
+    onv_ckpt_blocks, onv_ckpt_optimal, onv_ckpt_offload, onv_ckpt_joint;
 extern const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[];
 extern const size_t onv_n_ckpt_plan_kinds;
 
@@ -67,6 +71,11 @@ const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
  * none, sqrt, segments with the square root of the units as K, blocks, and optimal. */
 enum { ONV_CKPT_MAX_ITEMS = 32 };
 onv_status onv_ckpt_check_list(const char *list, onv_error *err);
+
+/* One price of what runs again and what is moved: a byte between device and host takes about as long as
+ * so many multiply-accumulates (an A100's in TF32 beside its PCIe 4.0). */
+enum { ONV_CKPT_MACS_PER_BYTE = 1024 };
+uint64_t onv_ckpt_price(uint64_t recomputed_macs, uint64_t moved_bytes);
 
 /* Makes the plans of a list, in its order, items counted from 0. Requires no units: they are found
  * here. On failure there is nothing to clean up. */

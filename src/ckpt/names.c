@@ -216,6 +216,15 @@ static onv_status name_borders(onv_namer *namer, onv_tape_segment segment, onv_s
     return names->begin != NULL && names->end != NULL ? ONV_OK : onv_fail_memory(err);
 }
 
+onv_status onv_place_name(const onv_namer *namer, uint32_t op, const char **text, onv_error *err)
+{
+    const onv_border *border = &namer->borders->before[begin_at(namer, op)];
+    *text = NULL;
+    if (op >= namer->eager->first_loss_op || !onv_border_is_known(border)) return ONV_OK;
+    *text = onv_border_text(border, &namer->model->arena);
+    return *text != NULL ? ONV_OK : onv_fail_memory(err);
+}
+
 bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment)
 {
     uint32_t n_modules;

@@ -39,6 +39,8 @@ onv_status onv_namer_init(onv_namer *namer, onv_model *model, const onv_eager *e
                           onv_error *err);
 /* Whether a segment that begins or ends before operation `op` can be named there. */
 bool onv_namer_knows_place(const onv_namer *namer, uint32_t op);
+/* The place before operation `op`, as a border at or before it; NULL: no name, or it is before the loss. */
+onv_status onv_place_name(const onv_namer *namer, uint32_t op, const char **text, onv_error *err);
 /* Whether the segment is a row of whole modules, each of which takes what the one before gives. */
 bool onv_segment_is_chain(onv_namer *namer, onv_tape_segment segment);
 /* Text lives in the model's arena. Linear in the segment, times the depth of its modules. */

@@ -15,6 +15,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/front.h"
 #include "ckpt/tape.h"
 
 enum { MAX_UNITS = 160, MAX_COUNTS = 128, MAX_STEPS = 500000, MIN_BUILDS = 32 };
@@ -24,39 +25,12 @@ enum { PARTS = 8, PART_TRIES = 32, PART_WORK = 100000, PART_FRONT = 16 };
 
 typedef struct front {
     const onv_ckpt_problem *problem;
-    onv_ckpt_plans plans;     /* recomputation ascending, peaks descending */
+    onv_ckpt_plans plans;
     uint32_t max_builds;      /* of programs, about */
     uint32_t n_fine, n_units; /* of the last chain */
+    onv_tape_beside beside;
     bool is_thinned;
 } front;
-
-/* Of equal ones the one that takes less with workspaces. */
-static bool betters(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
-{
-    bool are_equal = a->peak_bytes == b->peak_bytes && a->recomputed_macs == b->recomputed_macs;
-    return are_equal ? a->requested_bytes <= b->requested_bytes
-                     : a->peak_bytes <= b->peak_bytes && a->recomputed_macs <= b->recomputed_macs;
-}
-
-/* Takes the plan in, unless one is as good; drops those that it betters. */
-static onv_status offer(front *f, const onv_ckpt_plan *plan, onv_error *err)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < f->plans.at.count; i++)
-        if (betters(&f->plans.at.at[i], plan)) return ONV_OK;
-    if (!onv_vec_reserve(&f->plans.at, 1)) return onv_fail_memory(err);
-    onv_ckpt_plan *at = f->plans.at.at;
-    for (size_t i = 0; i < f->plans.at.count; i++)
-        if (!betters(plan, &at[i])) at[kept++] = at[i];
-    size_t place = kept;
-    while (place > 0 && at[place - 1].recomputed_macs > plan->recomputed_macs) {
-        at[place] = at[place - 1];
-        place--;
-    }
-    at[place] = *plan;
-    f->plans.at.count = kept + 1;
-    return ONV_OK;
-}
 
 /* --- Candidates -------------------------------------------------------------------------------- */
 
@@ -65,7 +39,7 @@ static onv_status try_kind(front *f, const onv_ckpt_plan_kind *kind, uint32_t co
     onv_ckpt_plans plans = {0};
     onv_status status = kind->make(f->problem, count, &plans, err);
     for (size_t i = 0; i < plans.at.count && status == ONV_OK; i++)
-        status = offer(f, &plans.at.at[i], err);
+        status = onv_front_offer(&f->plans, &plans.at.at[i], err);
     onv_ckpt_plans_cleanup(&plans);
     return status;
 }
@@ -85,7 +59,8 @@ static onv_status try_named(front *f, onv_error *err)
     }
     const onv_ckpt_plans *others = f->problem->others;
     for (size_t i = 0; others != NULL && i < others->at.count; i++)
-        ONV_TRY(offer(f, &others->at.at[i], err));
+        if (others->at.at[i].moved_bytes == 0)
+            ONV_TRY(onv_front_offer(&f->plans, &others->at.at[i], err));
     return ONV_OK;
 }
 
@@ -180,7 +155,7 @@ static onv_status try_point(front *f, const onv_tape_chain *tape, const onv_chai
         plan.n_kept_ops = keep_inside(c, n_kept, &plan, kept);
         status = onv_ckpt_plans_take(f->problem, &plan, &plans, err);
     }
-    if (status == ONV_OK) status = offer(f, &plans.at.at[0], err);
+    if (status == ONV_OK) status = onv_front_offer(&f->plans, &plans.at.at[0], err);
     onv_ckpt_plans_cleanup(&plans);
     onv_heap_free(segments);
     onv_heap_free(kept);
@@ -221,8 +196,8 @@ static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint
     onv_arena arena;
     uint32_t n = 0, n_points = 0;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status =
-        onv_tape_chain_build(f->problem, c->sorted, n_kept, MAX_UNITS, &arena, &tape, err);
+    onv_status status = onv_tape_chain_build(f->problem, &f->beside, c->sorted, n_kept, MAX_UNITS,
+                                             &arena, &tape, err);
     bool is_empty = status == ONV_OK && tape.chain.n_units == 0;
     if (status == ONV_OK && n_kept > 0) bound_search(&tape.chain);
     if (status == ONV_OK && !is_empty)
@@ -251,6 +226,7 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
 {
     candidates c;
     ONV_TRY(find_candidates(f->problem, arena, &c, err));
+    ONV_TRY(onv_tape_beside_find(f->problem, arena, &f->beside, err));
     uint32_t before = UINT32_MAX;
     for (uint32_t part = 0; part <= PARTS; part++) {
         uint32_t n_kept = keep_part(&c, part, PARTS);

@@ -1,41 +1,8 @@
-#include "ckpt/tape.h"
+#include "ckpt/tape_builder.h"
 
 #include <string.h>
 
 #include "base/checked.h"
-
-#define NONE UINT32_MAX
-
-typedef struct builder {
-    const onv_ckpt_problem *problem;
-    const onv_eager *eager;
-    onv_arena *arena;
-    uint32_t n_ops, n_storages;
-    /* by storage */
-    uint32_t *made_by;   /* the first operation that makes it; NONE: there from the start */
-    uint32_t *last_read; /* the last operation that reads or saves it */
-    bool *is_saved;      /* by any operation */
-    bool *is_held;       /* a result of those that the plan keeps */
-    /* by operation */
-    uint64_t *backward; /* beside activations, while its backward runs */
-    uint64_t *carried;  /* of that what was there before */
-    bool *goes_back;    /* its backward runs */
-    uint64_t *cost;
-    uint64_t total_cost; /* with that of what is held */
-    bool prunes;
-    uint64_t turn;      /* beside activations, when forward is over */
-    uint64_t optimizer; /* the peak of the optimizer: no plan has less */
-    /* by unit */
-    uint32_t *first_op; /* n_units + 1 */
-    uint32_t n_units, n_fine;
-    uint32_t *unit_of; /* by operation */
-    onv_chain_unit *units;
-    /* by storage */
-    bool *is_kept;           /* by an operation of the unit that makes it */
-    bool *is_gone, *is_past; /* within it, when it keeps what it can, or nothing */
-    bool *is_placed;         /* among the tensors */
-    uint64_t outputs;        /* bytes that the caller holds all the time */
-} builder;
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -44,35 +11,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* --- Storages ---------------------------------------------------------------------------------- */
 
-static uint32_t storage_of(const builder *b, uint32_t tensor)
-{
-    return b->eager->tensors.at[tensor].storage;
-}
-
-/* Held or not as checkpoints decide. What autocast keeps of a parameter is made anew for whoever
- * needs it; outputs are the caller's. */
-static bool is_activation(const builder *b, uint32_t storage)
-{
-    const onv_eager_storage *s = &b->eager->storages.at[storage];
-    return s->kind == ONV_STORAGE_ACTIVATION && !s->on_host && !s->is_output && !s->is_cached &&
-           (b->is_held == NULL || !b->is_held[storage]);
-}
-
-/* Kept by one operation for itself. */
-static bool is_own(const builder *b, uint32_t storage)
-{
-    const onv_eager_storage *s = &b->eager->storages.at[storage];
-    return !s->on_host && !s->is_output && (b->is_held == NULL || !b->is_held[storage]) &&
-           (s->kind == ONV_STORAGE_EXTRA || (s->kind == ONV_STORAGE_ACTIVATION && s->is_cached));
-}
-
-static bool keeps(const builder *b, const onv_eager_op *op)
-{
-    for (uint32_t k = 0; k < op->n_saved; k++)
-        if (is_activation(b, op->saved[k]) || is_own(b, op->saved[k])) return true;
-    return false;
-}
-
 static bool saves(const onv_eager_op *op, uint32_t storage)
 {
     for (uint32_t k = 0; k < op->n_saved; k++)
@@ -80,100 +18,23 @@ static bool saves(const onv_eager_op *op, uint32_t storage)
     return false;
 }
 
-static void find_uses(builder *b)
+static void find_uses(onv_tape_builder *b)
 {
     memset(b->made_by, 0xff, b->n_storages * sizeof *b->made_by);
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++) b->last_read[storage_of(b, op->in[k].tensor)] = i;
+        for (uint32_t k = 0; k < op->n_in; k++)
+            b->last_read[onv_tape_storage_of(b, op->in[k].tensor)] = i;
         for (uint32_t k = 0; k < op->n_saved; k++) {
             b->last_read[op->saved[k]] = i;
             b->is_saved[op->saved[k]] = true;
         }
         for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t storage = storage_of(b, op->out[k]);
-            if (b->made_by[storage] == NONE) b->made_by[storage] = i;
+            uint32_t storage = onv_tape_storage_of(b, op->out[k]);
+            if (b->made_by[storage] == ONV_NO_OP_OF_TAPE) b->made_by[storage] = i;
             b->last_read[storage] = i; /* nobody may read it */
         }
     }
-}
-
-/* --- What is there beside activations ---------------------------------------------------------- */
-
-static uint32_t first_of_phase(const onv_timeline *t, uint32_t end, onv_phase phase)
-{
-    while (end > 0 && t->steps.at[end - 1].phase == phase) end--;
-    return end;
-}
-
-/* Nor are workspaces of libraries counted anywhere. */
-#define NOT_BESIDE (UINT32_C(1) << ONV_BUFFER_ACTIVATION | ONV_BUFFERS_BESIDE_TENSORS)
-
-/* During each step, and of that what was there before it. */
-static onv_status sum_beside(const onv_timeline *t, uint64_t *during, uint64_t *before,
-                             onv_error *err)
-{
-    onv_peak peak;
-    for (size_t i = 0; i < t->buffers.count; i++) {
-        const onv_buffer *row = &t->buffers.at[i];
-        if ((UINT32_C(1) << row->kind & NOT_BESIDE) != 0) continue;
-        before[row->first + 1] += row->bytes; /* differences wrap, their sums do not */
-        before[row->last + 1] -= row->bytes;
-    }
-    for (size_t i = 1; i < t->steps.count; i++) before[i] += before[i - 1];
-    return onv_timeline_peak_without(t, NOT_BESIDE, &peak, during, err);
-}
-
-/* The steps of the last backward follow the tape from its end. Those that autograd adds have no node
- * and belong to the operation before them. */
-static void assign(builder *b, const onv_timeline *t, const uint64_t *during,
-                   const uint64_t *before)
-{
-    uint32_t n_steps = (uint32_t)t->steps.count;
-    uint32_t end = first_of_phase(t, n_steps, ONV_PHASE_OPTIMIZER), last = NONE;
-    uint32_t at = first_of_phase(t, end, ONV_PHASE_BACKWARD);
-    b->turn = at < n_steps ? before[at] : 0;
-    for (uint32_t i = b->n_ops; i-- > 0;) {
-        const onv_eager_op *op = &b->eager->ops.at[i];
-        const onv_step *steps = t->steps.at;
-        uint32_t own = at;
-        while (own < end && steps[own].node.index == ONV_NO_NODE.index &&
-               (op->node.index != ONV_NO_NODE.index || steps[own].label != op->name))
-            own++;
-        if (own == end || steps[own].node.index != op->node.index || steps[own].label != op->name)
-            continue; /* no gradient comes here */
-        for (; last != NONE && at < own; at++)
-            if (during[at] > b->backward[last]) b->backward[last] = during[at];
-        b->backward[i] = during[own];
-        b->carried[i] = before[own];
-        b->goes_back[i] = true;
-        at = own + 1;
-        last = i;
-    }
-}
-
-static onv_status find_beside(builder *b, onv_error *err)
-{
-    onv_train_options options = *b->problem->options;
-    onv_train_program program;
-    options.segments = NULL;
-    options.n_segments = 0;
-    options.iterations = 2;
-    onv_peak peak;
-    ONV_TRY(onv_train_program_build(b->problem->model, b->eager, &options, &program, err));
-    onv_status status =
-        onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak, NULL, err);
-    size_t n = program.timeline.steps.count;
-    uint64_t *during = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 1);
-    uint64_t *before = ONV_ARENA_ARRAY(b->arena, uint64_t, n + 2);
-    if (status == ONV_OK && (during == NULL || before == NULL)) status = onv_fail_memory(err);
-    if (status == ONV_OK) status = sum_beside(&program.timeline, during, before, err);
-    if (status == ONV_OK) {
-        assign(b, &program.timeline, during, before);
-        b->optimizer = peak.of_phase[ONV_PHASE_OPTIMIZER];
-    }
-    onv_train_program_cleanup(&program);
-    return status;
 }
 
 /* --- Costs ------------------------------------------------------------------------------------- */
@@ -186,7 +47,7 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 }
 
 /* All together stays below 2^53, whatever the model: what matters are proportions. */
-static void find_costs(builder *b)
+static void find_costs(onv_tape_builder *b)
 {
     uint64_t macs = 0, bytes = 0;
     uint32_t mac_shift = 0, byte_shift = 0;
@@ -208,14 +69,14 @@ static void find_costs(builder *b)
 }
 
 /* Kept results need no more runs, nor those that they overwrite. */
-static void hold(builder *b, const uint32_t *kept_ops, uint32_t n_kept_ops)
+static void hold(onv_tape_builder *b, const uint32_t *kept_ops, uint32_t n_kept_ops)
 {
     for (uint32_t k = 0; k < n_kept_ops; k++) {
         const onv_eager_op *op = &b->eager->ops.at[kept_ops[k]];
         b->cost[kept_ops[k]] = 0;
         for (uint32_t j = 0; j < op->n_out; j++) {
-            uint32_t s = storage_of(b, op->out[j]);
-            if (!is_activation(b, s) || b->made_by[s] == NONE) continue;
+            uint32_t s = onv_tape_storage_of(b, op->out[j]);
+            if (!onv_tape_is_activation(b, s) || b->made_by[s] == ONV_NO_OP_OF_TAPE) continue;
             b->is_held[s] = true;
             b->cost[b->made_by[s]] = 0;
         }
@@ -225,164 +86,45 @@ static void hold(builder *b, const uint32_t *kept_ops, uint32_t n_kept_ops)
     }
 }
 
-/* --- Units ------------------------------------------------------------------------------------- */
-
-static void remove_border(builder *b, uint64_t *kept, uint64_t *crossed, uint32_t at)
-{
-    kept[at - 1] += kept[at];
-    size_t behind = b->n_units - at;
-    memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
-    memmove(&kept[at], &kept[at + 1], (behind - 1) * sizeof *kept);
-    memmove(&crossed[at], &crossed[at + 1], (behind - 1) * sizeof *crossed);
-    b->n_units--;
-}
-
-/* Pairs of neighbours become one unit. The loss, the last unit, stays alone. */
-static void halve_units(builder *b, uint64_t *kept, uint64_t *crossed)
-{
-    uint32_t last = b->n_units - 1, n = 0;
-    for (uint32_t i = 0; i < last; i += 2, n++) {
-        b->first_op[n] = b->first_op[i];
-        kept[n] = kept[i] + (i + 1 < last ? kept[i + 1] : 0);
-        crossed[n] = crossed[i];
-    }
-    b->first_op[n] = b->first_op[last];
-    kept[n] = kept[last];
-    crossed[n] = crossed[last];
-    b->n_units = n + 1;
-    b->first_op[b->n_units] = b->n_ops;
-}
-
-/* Removing one border moves all behind it, so very many are halved first. */
-static void join_units(builder *b, uint64_t *kept, uint64_t *crossed, uint32_t max_units)
-{
-    while (b->n_units > 8 * max_units) halve_units(b, kept, crossed);
-    while (b->n_units > max_units) {
-        uint32_t best = 1;
-        double least = 0;
-        for (uint32_t i = 1; i + 1 < b->n_units; i++) {
-            double worth = ((double)kept[i - 1] + (double)kept[i]) / ((double)crossed[i] + 1);
-            if (i > 1 && worth >= least) continue;
-            least = worth;
-            best = i;
-        }
-        remove_border(b, kept, crossed, best);
-    }
-}
-
-/* By unit: what its operations are the first to keep, and what crosses into it. */
-static onv_status weigh_units(builder *b, uint64_t **kept, uint64_t **crossed, onv_error *err)
-{
-    *kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units);
-    *crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
-    bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
-    if (*kept == NULL || *crossed == NULL || seen == NULL) return onv_fail_memory(err);
-    for (uint32_t i = 0; i < b->n_ops; i++) {
-        const onv_eager_op *op = &b->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_saved; k++) {
-            uint32_t storage = op->saved[k];
-            if (seen[storage] || (!is_activation(b, storage) && !is_own(b, storage))) continue;
-            seen[storage] = true;
-            (*kept)[b->unit_of[i]] += b->eager->storages.at[storage].bytes;
-        }
-    }
-    for (uint32_t s = 0; s < b->n_storages; s++) {
-        if (!is_activation(b, s) || b->made_by[s] == NONE) continue;
-        (*crossed)[b->unit_of[b->made_by[s]] + 1] += b->eager->storages.at[s].bytes;
-        (*crossed)[b->unit_of[b->last_read[s]] + 1] -= b->eager->storages.at[s].bytes;
-    }
-    for (uint32_t i = 1; i < b->n_units; i++) (*crossed)[i] += (*crossed)[i - 1];
-    return ONV_OK;
-}
-
-static void number_units(builder *b)
-{
-    for (uint32_t u = 0; u < b->n_units; u++)
-        for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) b->unit_of[i] = u;
-}
-
-/* Makes something to keep of what is kept anyway: a cast, a sum. */
-static bool copies_kept(const builder *b, uint32_t i)
-{
-    const onv_eager_op *op = &b->eager->ops.at[i];
-    bool makes = false;
-    for (uint32_t k = 0; k < op->n_out; k++) {
-        uint32_t s = storage_of(b, op->out[k]);
-        makes |= is_activation(b, s) && b->made_by[s] == i && b->is_saved[s];
-    }
-    for (uint32_t k = 0; k < op->n_in && makes; k++) {
-        uint32_t s = storage_of(b, op->in[k].tensor);
-        if (is_activation(b, s) && !b->is_saved[s]) return false;
-    }
-    return makes;
-}
-
-static void place_borders(builder *b)
-{
-    uint32_t begin = 0; /* of the node */
-    for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
-        const onv_eager_op *op = &b->eager->ops.at[i];
-        if (i > 0 && !onv_eager_same_node(op, &b->eager->ops.at[i - 1])) begin = i;
-        bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
-        if (!b->problem->places->is_known[begin]) continue;
-        if (!has_begun && (i == 0 || keeps(b, op) || copies_kept(b, i)))
-            b->first_op[b->n_units++] = begin;
-    }
-    if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
-    b->first_op[b->n_units] = b->n_ops;
-    b->n_fine = b->n_units;
-    number_units(b);
-}
-
-static onv_status find_units(builder *b, uint32_t max_units, onv_error *err)
-{
-    uint64_t *kept, *crossed;
-    b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
-    if (b->first_op == NULL) return onv_fail_memory(err);
-    place_borders(b);
-    if (b->n_units <= max_units) return ONV_OK;
-    ONV_TRY(weigh_units(b, &kept, &crossed, err));
-    join_units(b, kept, crossed, max_units);
-    number_units(b);
-    return ONV_OK;
-}
-
 /* --- The chain --------------------------------------------------------------------------------- */
 
-static bool made_in(const builder *b, uint32_t storage, uint32_t unit)
+static bool made_in(const onv_tape_builder *b, uint32_t storage, uint32_t unit)
 {
-    return b->made_by[storage] != NONE && b->unit_of[b->made_by[storage]] == unit;
+    return b->made_by[storage] != ONV_NO_OP_OF_TAPE && b->unit_of[b->made_by[storage]] == unit;
 }
 
 /* Whether the operation saves what it makes itself: then it must run for that. */
-static bool saves_own(const builder *b, const onv_eager_op *op)
+static bool saves_own(const onv_tape_builder *b, const onv_eager_op *op)
 {
     for (uint32_t k = 0; k < op->n_saved; k++)
         if (b->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) return true;
     for (uint32_t k = 0; k < op->n_out; k++)
-        if (saves(op, storage_of(b, op->out[k]))) return true;
+        if (saves(op, onv_tape_storage_of(b, op->out[k]))) return true;
     return false;
 }
 
-static void find_unit_costs(const builder *b, uint32_t u, onv_chain_unit *unit)
+static void find_unit_costs(const onv_tape_builder *b, uint32_t u, onv_chain_unit *unit)
 {
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        if (keeps(b, op)) unit->last_cost = unit->cost + (saves_own(b, op) ? b->cost[i] : 0);
+        if (onv_tape_keeps(b, op))
+            unit->last_cost = unit->cost + (saves_own(b, op) ? b->cost[i] : 0);
         unit->cost += b->cost[i];
     }
 }
 
 /* What operation i is the first of its unit to keep, in all, and of that what nobody else reads. */
-static uint64_t keep_new(builder *b, uint32_t u, uint32_t i, uint64_t *extra, onv_chain_unit *unit)
+static uint64_t keep_new(onv_tape_builder *b, uint32_t u, uint32_t i, uint64_t *extra,
+                         onv_chain_unit *unit)
 {
     const onv_eager_op *op = &b->eager->ops.at[i];
     uint64_t kept = 0;
     for (uint32_t k = 0; k < op->n_saved; k++) {
         uint32_t s = op->saved[k];
         uint64_t bytes = b->eager->storages.at[s].bytes;
-        bool own = is_own(b, s);
-        if (b->is_kept[s] || (!own && !(is_activation(b, s) && made_in(b, s, u)))) continue;
+        bool own = onv_tape_is_own(b, s);
+        if (b->is_kept[s] || (!own && !(onv_tape_is_activation(b, s) && made_in(b, s, u))))
+            continue;
         b->is_kept[s] = true;
         kept += bytes;
         if (own) *extra += bytes;
@@ -392,14 +134,15 @@ static uint64_t keep_new(builder *b, uint32_t u, uint32_t i, uint64_t *extra, on
 }
 
 /* What goes after operation i: made in the unit, read no more, and kept by nobody, where any keep. */
-static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, bool keeping)
+static uint64_t drop_dead(onv_tape_builder *b, uint32_t u, uint32_t i, bool keeping)
 {
     const onv_eager_op *op = &b->eager->ops.at[i];
     bool *is_gone = keeping ? b->is_gone : b->is_past;
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
-        uint32_t s = storage_of(b, k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in]);
-        if (!is_activation(b, s) || !made_in(b, s, u) || b->last_read[s] != i) continue;
+        uint32_t s =
+            onv_tape_storage_of(b, k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in]);
+        if (!onv_tape_is_activation(b, s) || !made_in(b, s, u) || b->last_read[s] != i) continue;
         if (is_gone[s] || (keeping && b->is_kept[s])) continue;
         is_gone[s] = true;
         bytes += b->eager->storages.at[s].bytes;
@@ -407,26 +150,28 @@ static uint64_t drop_dead(builder *b, uint32_t u, uint32_t i, bool keeping)
     return bytes;
 }
 
-static uint64_t made_bytes(const builder *b, uint32_t i)
+static uint64_t made_bytes(const onv_tape_builder *b, uint32_t i)
 {
     const onv_eager_op *op = &b->eager->ops.at[i];
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < op->n_out; k++) {
-        uint32_t s = storage_of(b, op->out[k]);
-        if (is_activation(b, s) && b->made_by[s] == i) bytes += b->eager->storages.at[s].bytes;
+        uint32_t s = onv_tape_storage_of(b, op->out[k]);
+        if (onv_tape_is_activation(b, s) && b->made_by[s] == i)
+            bytes += b->eager->storages.at[s].bytes;
     }
     return bytes;
 }
 
 /* While the unit runs and keeps nothing: what operations make for their backward goes at once. */
-static uint64_t passing_bytes(builder *b, uint32_t u)
+static uint64_t passing_bytes(onv_tape_builder *b, uint32_t u)
 {
     uint64_t now = 0, most = 0;
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         uint64_t extra = op->forward_temp_bytes;
         for (uint32_t k = 0; k < op->n_saved; k++)
-            if (is_own(b, op->saved[k])) extra += b->eager->storages.at[op->saved[k]].bytes;
+            if (onv_tape_is_own(b, op->saved[k]))
+                extra += b->eager->storages.at[op->saved[k]].bytes;
         now += made_bytes(b, i);
         most = max_u64(most, now + extra);
         now -= drop_dead(b, u, i, false);
@@ -436,25 +181,25 @@ static uint64_t passing_bytes(builder *b, uint32_t u)
 
 /* What is held while each operation of a unit runs, and what its backward finds: all that was kept
  * up to it. */
-static void find_unit_bytes(builder *b, uint32_t u, onv_chain_unit *unit)
+static void find_unit_bytes(onv_tape_builder *b, uint32_t u, onv_chain_unit *unit)
 {
     uint64_t now = 0, kept = 0;
     unit->passing_bytes = passing_bytes(b, u);
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        if (keeps(b, op)) unit->last_bytes = unit->forward_bytes;
+        if (onv_tape_keeps(b, op)) unit->last_bytes = unit->forward_bytes;
         now += made_bytes(b, i);
         kept += keep_new(b, u, i, &now, unit);
         unit->forward_bytes = max_u64(unit->forward_bytes, now + op->forward_temp_bytes);
         if (saves_own(b, op)) unit->last_bytes = unit->forward_bytes;
         now -= drop_dead(b, u, i, true);
-        if (b->goes_back[i])
+        if (b->beside->goes_back[i])
             unit->backward_bytes =
-                max_u64(unit->backward_bytes, b->backward[i] + kept + b->outputs);
+                max_u64(unit->backward_bytes, b->beside->backward[i] + kept + b->outputs);
     }
 }
 
-static void forbid_starts(const builder *b, onv_chain_unit *units)
+static void forbid_starts(const onv_tape_builder *b, onv_chain_unit *units)
 {
     const onv_places *places = b->problem->places;
     const bool *may = b->prunes ? places->is_bare : places->is_open;
@@ -463,23 +208,23 @@ static void forbid_starts(const builder *b, onv_chain_unit *units)
 }
 
 /* Of what the unit makes and the plan keeps. */
-static uint64_t held_bytes(const builder *b, uint32_t u)
+static uint64_t held_bytes(const onv_tape_builder *b, uint32_t u)
 {
     uint64_t bytes = 0;
     for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t s = storage_of(b, op->out[k]);
+            uint32_t s = onv_tape_storage_of(b, op->out[k]);
             if (b->is_held[s] && b->made_by[s] == i) bytes += b->eager->storages.at[s].bytes;
         }
         for (uint32_t k = 0; k < op->n_saved; k++)
-            if (b->is_held[op->saved[k]] && b->made_by[op->saved[k]] == NONE)
+            if (b->is_held[op->saved[k]] && b->made_by[op->saved[k]] == ONV_NO_OP_OF_TAPE)
                 bytes += b->eager->storages.at[op->saved[k]].bytes;
     }
     return bytes;
 }
 
-static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
+static onv_status make_units(onv_tape_builder *b, onv_chain *chain, onv_error *err)
 {
     onv_chain_unit *units = ONV_ARENA_ARRAY(b->arena, onv_chain_unit, b->n_units);
     uint64_t *turn = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1), held = 0;
@@ -489,15 +234,16 @@ static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
         find_unit_bytes(b, u, &units[u]);
         units[u].makes_own = true;
         uint32_t i = b->first_op[u];
-        while (i > 0 && !b->goes_back[i - 1]) i--;
-        turn[u] = b->outputs + (i > 0 ? b->carried[i - 1] : 0) + held;
+        while (i > 0 && !b->beside->goes_back[i - 1]) i--;
+        turn[u] = b->outputs + (i > 0 ? b->beside->carried[i - 1] : 0) + held;
         held += held_bytes(b, u);
         units[u].backward_bytes += held;
     }
-    turn[b->n_units] = b->outputs + b->turn + held;
+    turn[b->n_units] = b->outputs + b->beside->turn + held;
     chain->max_extra_cost = ONV_TAPE_MAX_RERUNS * b->total_cost;
     /* Nothing is held before the first unit: this bounds all plans. */
-    if (b->n_units > 0) units[0].backward_bytes = max_u64(units[0].backward_bytes, b->optimizer);
+    if (b->n_units > 0)
+        units[0].backward_bytes = max_u64(units[0].backward_bytes, b->beside->optimizer);
     forbid_starts(b, units);
     chain->units = b->units = units;
     chain->n_units = b->n_units;
@@ -507,9 +253,9 @@ static onv_status make_units(builder *b, onv_chain *chain, onv_error *err)
 
 /* --- Its tensors ------------------------------------------------------------------------------- */
 
-static bool skips(const builder *b, uint32_t storage)
+static bool skips(const onv_tape_builder *b, uint32_t storage)
 {
-    return is_activation(b, storage) && b->made_by[storage] != NONE &&
+    return onv_tape_is_activation(b, storage) && b->made_by[storage] != ONV_NO_OP_OF_TAPE &&
            b->unit_of[b->last_read[storage]] > b->unit_of[b->made_by[storage]];
 }
 
@@ -519,7 +265,8 @@ typedef struct tensor_maker {
     uint32_t *tensor_of;        /* by storage, if it skips */
 } tensor_maker;
 
-static void read_in(const builder *b, tensor_maker *m, uint32_t storage, uint32_t unit, bool saved)
+static void read_in(const onv_tape_builder *b, tensor_maker *m, uint32_t storage, uint32_t unit,
+                    bool saved)
 {
     if (!skips(b, storage)) return;
     onv_chain_tensor *v = &m->tensors[m->tensor_of[storage]];
@@ -534,14 +281,15 @@ static void read_in(const builder *b, tensor_maker *m, uint32_t storage, uint32_
 }
 
 /* Tensors in the order in which they are made, with room for the readers of each. */
-static onv_status place_tensors(builder *b, tensor_maker *m, uint32_t *n_tensors, onv_error *err)
+static onv_status place_tensors(onv_tape_builder *b, tensor_maker *m, uint32_t *n_tensors,
+                                onv_error *err)
 {
     uint32_t *n_uses = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_storages);
     uint32_t n = 0, n_readers = 0;
     if (n_uses == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
-        for (uint32_t k = 0; k < op->n_in; k++) n_uses[storage_of(b, op->in[k].tensor)]++;
+        for (uint32_t k = 0; k < op->n_in; k++) n_uses[onv_tape_storage_of(b, op->in[k].tensor)]++;
         for (uint32_t k = 0; k < op->n_saved; k++) n_uses[op->saved[k]]++;
         n_readers += op->n_in + op->n_saved;
     }
@@ -554,7 +302,7 @@ static onv_status place_tensors(builder *b, tensor_maker *m, uint32_t *n_tensors
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_out; k++) {
-            uint32_t s = storage_of(b, op->out[k]);
+            uint32_t s = onv_tape_storage_of(b, op->out[k]);
             if (b->made_by[s] != i || !skips(b, s) || b->is_placed[s]) continue;
             b->is_placed[s] = true;
             m->tensor_of[s] = n;
@@ -569,7 +317,7 @@ static onv_status place_tensors(builder *b, tensor_maker *m, uint32_t *n_tensors
 }
 
 /* Where plans are pruned, units run again for readers alone. */
-static void find_first_readers(builder *b, const onv_chain *chain)
+static void find_first_readers(onv_tape_builder *b, const onv_chain *chain)
 {
     for (uint32_t u = 0; u < b->n_units; u++) b->units[u].first_reader = b->n_units;
     for (uint32_t i = 0; i < chain->n_tensors; i++) {
@@ -580,14 +328,14 @@ static void find_first_readers(builder *b, const onv_chain *chain)
     }
 }
 
-static onv_status make_tensors(builder *b, onv_chain *chain, onv_error *err)
+static onv_status make_tensors(onv_tape_builder *b, onv_chain *chain, onv_error *err)
 {
     tensor_maker m;
     ONV_TRY(place_tensors(b, &m, &chain->n_tensors, err));
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         for (uint32_t k = 0; k < op->n_in; k++)
-            read_in(b, &m, storage_of(b, op->in[k].tensor), b->unit_of[i], false);
+            read_in(b, &m, onv_tape_storage_of(b, op->in[k].tensor), b->unit_of[i], false);
         for (uint32_t k = 0; k < op->n_saved; k++)
             read_in(b, &m, op->saved[k], b->unit_of[i], true);
     }
@@ -598,7 +346,7 @@ static onv_status make_tensors(builder *b, onv_chain *chain, onv_error *err)
 
 /* --- All together ------------------------------------------------------------------------------ */
 
-static onv_status init(builder *b, onv_error *err)
+static onv_status init(onv_tape_builder *b, onv_error *err)
 {
     b->n_ops = (uint32_t)b->eager->ops.count;
     b->n_storages = (uint32_t)b->eager->storages.count;
@@ -610,9 +358,6 @@ static onv_status init(builder *b, onv_error *err)
     b->is_gone = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_past = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
     b->is_placed = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
-    b->backward = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
-    b->carried = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
-    b->goes_back = ONV_ARENA_ARRAY(b->arena, bool, b->n_ops);
     b->cost = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_ops);
     b->unit_of = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops);
     if (b->arena->failed) return onv_fail_memory(err);
@@ -627,28 +372,29 @@ static onv_status init(builder *b, onv_error *err)
 bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chain *tape,
                             onv_chain_range range, onv_tape_segment *segment)
 {
-    const builder b = {.eager = problem->eager};
+    const onv_tape_builder b = {.eager = problem->eager};
     bool prunes = problem->prunes && problem->places->is_told, keeps_any = false;
     uint32_t first = tape->first_op[range.first], end = tape->first_op[range.end];
-    while (end > first && !prunes && !keeps(&b, &b.eager->ops.at[end - 1])) end--;
-    for (uint32_t i = first; i < end && !keeps_any; i++) keeps_any = keeps(&b, &b.eager->ops.at[i]);
+    while (end > first && !prunes && !onv_tape_keeps(&b, &b.eager->ops.at[end - 1])) end--;
+    for (uint32_t i = first; i < end && !keeps_any; i++)
+        keeps_any = onv_tape_keeps(&b, &b.eager->ops.at[i]);
     *segment = (onv_tape_segment){first, end - 1};
     return keeps_any;
 }
 
-onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const uint32_t *kept_ops,
-                                uint32_t n_kept_ops, uint32_t max_units, onv_arena *arena,
-                                onv_tape_chain *tape, onv_error *err)
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const onv_tape_beside *beside,
+                                const uint32_t *kept_ops, uint32_t n_kept_ops, uint32_t max_units,
+                                onv_arena *arena, onv_tape_chain *tape, onv_error *err)
 {
-    builder b = {.problem = problem, .eager = problem->eager, .arena = arena};
+    onv_tape_builder b = {
+        .problem = problem, .eager = problem->eager, .beside = beside, .arena = arena};
     b.prunes = problem->prunes && problem->places->is_told;
     *tape = (onv_tape_chain){.chain = {.max_extra_cost = 0}};
     ONV_TRY(init(&b, err));
     find_uses(&b);
-    ONV_TRY(find_beside(&b, err));
     find_costs(&b);
     hold(&b, kept_ops, n_kept_ops);
-    ONV_TRY(find_units(&b, max_units, err));
+    ONV_TRY(onv_tape_find_units(&b, max_units, err));
     ONV_TRY(make_units(&b, &tape->chain, err));
     ONV_TRY(make_tensors(&b, &tape->chain, err));
     tape->first_op = b.first_op;

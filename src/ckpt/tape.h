@@ -16,8 +16,8 @@
 #ifndef ONV_CKPT_TAPE_H
 #define ONV_CKPT_TAPE_H
 
+#include "ckpt/beside.h"
 #include "ckpt/chain.h"
-#include "ckpt/ckpt.h"
 
 /* Plans that compute more again than so many forward passes are not looked for. */
 enum { ONV_TAPE_MAX_RERUNS = 3 };
@@ -31,9 +31,9 @@ typedef struct onv_tape_chain {
 /* With results of these operations held wherever they are made: a plan's kept_ops.
  * At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units
  * where they are joined. */
-onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const uint32_t *kept_ops,
-                                uint32_t n_kept_ops, uint32_t max_units, onv_arena *arena,
-                                onv_tape_chain *tape, onv_error *err);
+onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const onv_tape_beside *beside,
+                                const uint32_t *kept_ops, uint32_t n_kept_ops, uint32_t max_units,
+                                onv_arena *arena, onv_tape_chain *tape, onv_error *err);
 
 /* The segment of a range; where plans are not pruned up to the last operation that keeps something, as
  * those behind it would only make the checkpoint hold what they read. False where nothing is kept. */

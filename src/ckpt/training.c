@@ -113,6 +113,9 @@ static onv_status measure(onv_model *model, const onv_eager *eager,
                                       .parameter_bytes = program.parameter_bytes,
                                       .gradient_bytes = program.gradient_bytes,
                                       .optimizer_bytes = program.optimizer_bytes,
+                                      .offloaded_bytes = program.offloaded_bytes,
+                                      .returned_bytes = program.returned_bytes,
+                                      .pinned_bytes = program.pinned_bytes,
                                       .forward_macs = program.forward_macs,
                                       .parts = program.parts};
     /* Forward and backward run on threads of their own. */
@@ -140,6 +143,8 @@ static onv_status name_segments(onv_places *places, onv_training_plan *plan, onv
     plan->kept = kept;
     for (uint32_t i = 0; i < plan->n_segments; i++)
         ONV_TRY(onv_segment_name(&places->namer, plan->segments[i], &names[i], err));
+    if (plan->offload_until > 0)
+        ONV_TRY(onv_place_name(&places->namer, plan->offload_until, &plan->until, err));
     for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
         kept[i] = onv_border_text(&places->borders.of_op[plan->kept_ops[i]], arena);
         if (kept[i] == NULL) return onv_fail_memory(err);
@@ -159,13 +164,13 @@ static onv_status measure_placed(onv_model *model, const onv_eager *eager,
                                  const onv_training_options *options, onv_training_plan *plan,
                                  onv_error *err)
 {
-    onv_ckpt_plan placed = {.prunes = plan->prunes};
+    onv_ckpt_plan placed = {.offload_until = plan->offload_until};
     onv_tape_segment *segments = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, plan->n_segments);
     if (segments == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < plan->n_segments; i++)
         if (is_placed(plan, i)) segments[placed.n_segments++] = plan->segments[i];
     plan->n_by_hand = plan->n_segments - placed.n_segments;
-    if (plan->n_by_hand == 0 || placed.n_segments == 0) return ONV_OK;
+    if (plan->n_by_hand == 0 || placed.n_segments + placed.offload_until == 0) return ONV_OK;
     const onv_ckpt_problem problem = {.model = model, .eager = eager, .options = &options->train};
     placed.segments = segments;
     placed.prunes = true; /* as borders are applied */
@@ -189,6 +194,8 @@ static onv_status measure_plan(onv_model *model, const onv_eager *eager,
     plan->kept_ops = from->kept_ops;
     plan->n_kept_ops = from->n_kept_ops;
     plan->sequential = from->sequential;
+    plan->saves_on_cpu = from->saves_on_cpu;
+    plan->offload_until = from->offload_until;
     plan->recomputed_macs = from->recomputed_macs;
     ONV_TRY(measure(model, eager, &how, plan->name, &plan->figures, NULL, err));
     if (!onv_u64_mul(plan->figures.forward_macs, 3, &plan->pass_macs)) plan->pass_macs = UINT64_MAX;
@@ -228,6 +235,14 @@ static onv_status compute_plans(onv_model *model, const onv_eager *eager,
         status = measure_placed(model, eager, options, &result->plans[i], err);
     if (status == ONV_OK && result->n_plans == 1) onv_training_choose(result, 0);
     return status;
+}
+
+uint64_t onv_training_plan_price(const onv_training_plan *plan)
+{
+    uint64_t moved;
+    if (!onv_u64_add(plan->figures.offloaded_bytes, plan->figures.returned_bytes, &moved))
+        moved = UINT64_MAX;
+    return onv_ckpt_price(plan->recomputed_macs, moved);
 }
 
 void onv_training_choose(onv_training *result, uint32_t plan)

@@ -41,7 +41,8 @@ typedef struct onv_training_figures {
     /* Where the allocator must give back what it has cached to stay below a budget: how much, over all
      * iterations, and what it would have reserved without one. 0: it must not. */
     uint64_t released_bytes, unbounded_reserved_bytes;
-    uint64_t forward_macs; /* of one forward pass */
+    uint64_t offloaded_bytes, returned_bytes, pinned_bytes; /* as eager/program.h */
+    uint64_t forward_macs;                                  /* of one forward pass */
     onv_train_parts parts;
 } onv_training_figures;
 
@@ -57,7 +58,10 @@ typedef struct onv_training_plan {
     const uint32_t *kept_ops; /* inside segments, whose results stay */
     const char *const *kept;  /* what names them (borders.h) */
     uint32_t n_kept_ops;
-    uint32_t sequential; /* the count for checkpoint_sequential, where that is what it is */
+    uint32_t sequential;    /* the count for checkpoint_sequential, where that is what it is */
+    bool saves_on_cpu;      /* as eager/program.h */
+    uint32_t offload_until; /* likewise */
+    const char *until;      /* where that is (borders.h); NULL: all of the network, or nothing */
     /* Segments that nothing places in the code, and what the others alone come to; 0 where all are
      * placed, or none is. */
     uint32_t n_by_hand;
@@ -109,6 +113,9 @@ typedef struct onv_training_options {
 onv_status onv_training_compute(onv_model *model, const onv_live *live,
                                 const onv_training_options *options, onv_training *result,
                                 onv_error *err);
+
+/* As onv_ckpt_price. */
+uint64_t onv_training_plan_price(const onv_training_plan *plan);
 
 /* Makes a plan the one that the figures are of. */
 void onv_training_choose(onv_training *result, uint32_t plan);

@@ -1,5 +1,6 @@
 #include "cli/check.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ static bool shows_examples(const onv_cli *cli)
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_format format = cli->outputs[i].format;
         if (cli->is_diff || format == ONV_FORMAT_JSON || format == ONV_FORMAT_MARKDOWN ||
+            format == ONV_FORMAT_HTML || format == ONV_FORMAT_SVG ||
             (format == ONV_FORMAT_TEXT && cli->report.verbosity >= 0))
             return true;
     }
@@ -83,12 +85,42 @@ static onv_cli_verdict check_models(const onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
+/* Where the page goes that no file was named for: beside nothing, in the working directory. */
+static onv_cli_verdict name_page(onv_cli *cli)
+{
+    const char *model = cli->models[0], *slash = strrchr(model, '/');
+    const char *base = slash != NULL ? slash + 1 : model;
+    const char *end = strrchr(base, '.');
+    if (end == NULL || end == base || strcmp(end, ".onnx") != 0) end = base + strlen(base);
+    if (asprintf(&cli->page, "%.*s.html", (int)(end - base), base) < 0) {
+        cli->page = NULL;
+        return onv_cli_reject("out of memory");
+    }
+    return ONV_CLI_RUN;
+}
+
+/* The reports that draw what was executed. */
+static onv_cli_verdict check_drawings(onv_cli *cli)
+{
+    for (size_t i = 0; i < cli->n_outputs; i++) {
+        onv_cli_output *output = &cli->outputs[i];
+        if (output->format != ONV_FORMAT_HTML && output->format != ONV_FORMAT_SVG) continue;
+        cli->analysis.timelines = true;
+        if (output->file[0] != '\0') continue;
+        if (output->format == ONV_FORMAT_SVG) return onv_cli_reject("--svg needs a file");
+        if (name_page(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+        output->file = cli->page;
+    }
+    return ONV_CLI_RUN;
+}
+
 onv_cli_verdict onv_cli_check(onv_cli *cli)
 {
     if (cli->n_models == 0)
         return onv_cli_reject("no model is given: give an ONNX file, as in onnxvram model.onnx");
     if (check_command(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     if (check_models(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
+    if (check_drawings(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
     /* --gpu says whose libraries, whatever the memory is. */
     for (size_t i = 0; i < cli->analysis.n_budgets && cli->analysis.compute_capability > 0; i++)
         cli->budgets[i].compute_capability = 0;

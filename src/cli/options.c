@@ -236,6 +236,7 @@ void onv_cli_cleanup(onv_cli *cli)
     }
     for (size_t i = 0; i < cli->n_models; i++) drop(cli->models[i]);
     free(cli->models);
+    free(cli->page);
     free(cli->instances);
     free(cli->dims);
     free(cli->dims_found);

@@ -533,6 +533,17 @@ onv_cli_verdict onv_cli_add_csv(onv_cli *cli, const char *file)
     return onv_cli_add_output(cli, ONV_FORMAT_CSV, file);
 }
 
+/* Without a file check.c finds one: the page is nothing for a terminal. */
+onv_cli_verdict onv_cli_add_html(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_HTML, file != NULL ? file : "");
+}
+
+onv_cli_verdict onv_cli_add_svg(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_SVG, file);
+}
+
 onv_cli_verdict onv_cli_set_plan_out(onv_cli *cli, const char *file)
 {
     return onv_cli_add_output(cli, ONV_FORMAT_CHECKPOINTS, file);

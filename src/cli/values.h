@@ -32,7 +32,8 @@ onv_cli_reader onv_cli_set_precision, onv_cli_set_amp, onv_cli_set_pool, onv_cli
     onv_cli_set_compile;
 onv_cli_reader onv_cli_set_attention_dropout, onv_cli_set_max_growth, onv_cli_set_arena_align;
 onv_cli_reader onv_cli_set_color, onv_cli_set_format, onv_cli_be_quiet, onv_cli_be_verbose;
-onv_cli_reader onv_cli_add_json, onv_cli_add_csv, onv_cli_add_layers, onv_cli_add_formula;
+onv_cli_reader onv_cli_add_json, onv_cli_add_csv, onv_cli_add_html, onv_cli_add_svg,
+    onv_cli_add_layers, onv_cli_add_formula;
 onv_cli_reader onv_cli_add_dump, onv_cli_set_plan_out, onv_cli_set_ort_partition;
 onv_cli_reader onv_cli_set_onnx_out, onv_cli_say_version, onv_cli_say_help;
 

@@ -122,6 +122,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
         onv_frame_restore(s, index);
         count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
+        if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);
         onv_sim_gather(s, op);
         onv_sim_dequantize(s, op, true);
         uint32_t copies = onv_sim_copies(s, op, op->backward_temp_bytes);

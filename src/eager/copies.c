@@ -8,6 +8,8 @@
 
 enum { MANY = UINT32_MAX };
 
+enum { MAX_VIEWS = 4 };
+
 typedef struct readers {
     uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
 } readers;
@@ -32,6 +34,25 @@ static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const reader
     return sole_reader(l, r, view->out[0]);
 }
 
+/* Patches: the places of an image in one dim, which is swapped with the channels, or channels moved last. The
+ * gradient comes in the order of what reads that, but of another convolution, or one whose order it is. */
+static bool is_read_swapped(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+{
+    uint32_t tensor = op->out[0];
+    bool is_swapped = false;
+    onv_eager_tensor x = onv_tensor_at(l, op->in[0].tensor);
+    if (onv_tensor_is_channels_last(&x)) return false;
+    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
+        const onv_eager_op *next = sole_reader(l, r, tensor);
+        if (next == NULL || next->n_out != 1) return false;
+        bool is_view = onv_tensor_at(l, next->out[0]).storage == onv_tensor_at(l, tensor).storage;
+        if (!is_view) return is_swapped && strcmp(next->name, "conv") != 0;
+        is_swapped |= strcmp(next->name, "permute") == 0;
+        tensor = next->out[0];
+    }
+    return false;
+}
+
 typedef enum kernel {
     OTHER,
     COPIES, /* gradients of its result that are not contiguous; that of its input is */
@@ -54,6 +75,8 @@ static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
 static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
+    if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)
+        return is_read_swapped(l, r, op);
     const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);
     if (next == NULL) return false;
     if (kernel_of(l, op) == COPIES) return strcmp(next->name, "reshape") == 0;

@@ -119,6 +119,19 @@ bool onv_tensor_is_contiguous(const onv_eager_tensor *t)
     return true;
 }
 
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
+{
+    static const uint8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+    int64_t least = 0;
+    if (t->rank != 4 && t->rank != 5) return false;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        uint32_t d = order[t->rank - 4][i];
+        if (t->strides[d] < least || (d == 0 && least == t->strides[1])) return false;
+        least = t->strides[d] * (t->dims[d] > 1 ? t->dims[d] : 1);
+    }
+    return t->strides[1] != 0;
+}
+
 /* --- Operations -------------------------------------------------------------------------------- */
 
 void onv_emit_begin(onv_lowering *l, const char *name)

@@ -157,8 +157,11 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
             ? onv_sim_alloc(s, op->workspace.bytes, ONV_BUFFER_WORKSPACE, op->workspace.library)
             : ONV_NO_ROW;
     if (!op->extras_first) make_extras(s, op);
+    if (!again) onv_offload_note(s, index);
     if (!again) onv_keep_results(s, index);
     if (run == ONV_RUN_KEEPING) onv_sim_save(s, index);
+    if (run == ONV_RUN_KEEPING && !again && onv_offload_takes(s, index))
+        onv_offload_saved(s, index);
     onv_sim_release(s, beside);
     bool within = op->workspace.stands_within && op->forward_temp_bytes > 0;
     uint32_t temp = within
@@ -217,11 +220,22 @@ static void drop_unreached(onv_simulation *s, uint32_t op)
     for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1]) onv_sim_forget(s, i - 1);
 }
 
+/* Of the frames whose last operation this is, the outermost one holds what they begin from. */
+static void leave_frames(onv_simulation *s, uint32_t op)
+{
+    uint32_t frame = s->frame_of[op];
+    if (frame == ONV_NO_FRAME) return;
+    while (s->frames[frame].parent != ONV_NO_FRAME) frame = s->frames[frame].parent;
+    if (s->frames[frame].last_op == op && onv_offload_takes(s, s->frames[frame].first_op))
+        onv_offload_frame(s, &s->frames[frame]);
+}
+
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i)) s->row_of[i] = ONV_NO_ROW;
     onv_frames_reset(s);
+    onv_offload_begin(s);
     s->n_lingering = (uint32_t)s->lingering.count;
     onv_shard_begin_pass(s);
     uint32_t next = 0; /* the next frame to enter */
@@ -231,6 +245,7 @@ void onv_sim_forward(onv_simulation *s)
         bool keeps = s->frame_of[i] == ONV_NO_FRAME;
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
+        leave_frames(s, i);
         end_holds(s, i);
         drop_unreached(s, i);
         hold_loop_input(s, i);

@@ -199,6 +199,7 @@ static void run_again(onv_simulation *s, uint32_t self)
     onv_frame *frame = &s->frames[self];
     uint32_t next = self + 1;
     frame->again = true;
+    onv_offload_return_frame(s, frame);
     if (frame->runs != NULL) {
         onv_run_pruned(s, self);
         let_inputs_go(s, frame);

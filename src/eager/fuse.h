@@ -84,6 +84,7 @@ typedef struct onv_fusions {
     onv_node_id *user;  /* by value: the first node that reads it */
     uint8_t *attention; /* by node: onv_attention_part */
     onv_value_id *scaled_query; /* by node: of the product with the values */
+    onv_value_id *attended;     /* by node: of the query's scale, the values */
     bool *live_dropout;         /* by node: a Dropout that the export forgot to switch on */
     bool *lost_dropout; /* by node: its result are probabilities that the network drops some of */
     uint32_t n_lost_dropouts;
@@ -91,6 +92,7 @@ typedef struct onv_fusions {
     uint32_t n_functions_apart; /* nodes of others, that stay as they are */
     const char *function;       /* the last one of all */
     uint32_t n_fast_layers;     /* of nn.TransformerEncoder */
+    uint32_t n_grouped; /* calls of attention whose kernel has more queries than keys and values */
     uint32_t n_apart; /* calls of scaled_dot_product_attention that stay apart, but have a kernel */
 } onv_fusions;
 

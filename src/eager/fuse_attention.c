@@ -64,7 +64,8 @@ static bool is_in_call(const onv_node *node)
 typedef struct attention {
     const onv_node *scale_query, *scale_key, *scores, *scale, *add, *cast, *softmax, *cast_back;
     const onv_node *dropout, *last;
-    const onv_node *turned[3]; /* the key, in the axes of an exporter */
+    const onv_node *turned[3];   /* the key, in the axes of an exporter */
+    const onv_node *repeated[5]; /* of key and value, for groups of queries */
     guard guard;
     onv_value_id query, key, mask;
 } attention;
@@ -164,21 +165,70 @@ static bool has_kernel(const onv_finder *s, const attention *a)
     return along_rows && onv_dim_is_const(head) && head.raw > 0 && head.raw % 8 == 0;
 }
 
-static void publish_attention(onv_finder *s, const attention *a)
+/* What [batch, heads, rows, values] was before each head was repeated: Unsqueeze, Expand and a Reshape. */
+static bool find_repeated(const onv_finder *s, onv_value_id wide, const onv_node **nodes,
+                          onv_value_id *x)
 {
-    const onv_node *const inside[] = {a->scale_query, a->scale_key, a->scores,  a->scale,
-                                      a->add,         a->cast,      a->softmax, a->guard.is_nan,
-                                      a->guard.where, a->cast_back, a->dropout, a->turned[0],
-                                      a->turned[1],   a->turned[2], a->last};
+    const onv_node *expand = onv_find_sole(s, wide, "Expand");
+    const onv_node *more = expand != NULL ? onv_find_sole(s, expand->inputs[0], "Unsqueeze") : NULL;
+    if (more == NULL || !onv_is_value(more->inputs[0])) return false;
+    const onv_type *from = &onv_model_value(s->model, more->inputs[0])->type;
+    const onv_type *to = &onv_model_value(s->model, wide)->type;
+    if (from->rank != 4 || to->rank != 5) return false;
+    for (uint32_t i = 0; i < 4; i++)
+        if (!onv_dim_same(from->dims[i], to->dims[i < 2 ? i : i + 1])) return false;
+    nodes[0] = expand;
+    nodes[1] = more;
+    *x = more->inputs[0];
+    return true;
+}
+
+/* transformers repeats keys and values for groups of queries where there is a mask, which an export has for its
+ * own sake; without one the kernel does. */
+static void find_groups(const onv_finder *s, attention *a, onv_value_id *value)
+{
+    static const char library[] = "'transformers.models.";
+    const char *around = a->last->call_classes;
+    const onv_node *back = onv_find_sole(s, a->key, "Reshape");
+    const onv_node *turn = back != NULL ? onv_find_sole(s, back->inputs[0], "Transpose") : NULL;
+    const onv_node *flat = turn != NULL ? onv_find_sole(s, turn->inputs[0], "Reshape") : NULL;
+    const onv_node *joined = onv_find_sole(s, *value, "Reshape");
+    const onv_node *repeated[4];
+    onv_value_id keys, values;
+    if (around == NULL || strstr(around, library) == NULL || !is_in_call(a->last)) return;
+    if (flat == NULL || joined == NULL || !is_in_call(flat) ||
+        !find_repeated(s, flat->inputs[0], repeated, &keys) ||
+        !find_repeated(s, joined->inputs[0], repeated + 2, &values))
+        return;
+    a->turned[0] = flat;
+    a->turned[1] = turn;
+    a->turned[2] = back;
+    memcpy(a->repeated, repeated, sizeof repeated);
+    a->repeated[4] = joined;
+    a->key = keys;
+    *value = values;
+}
+
+static void publish_attention(onv_finder *s, attention *a)
+{
+    uint32_t budget = 256;
+    onv_value_id value = a->last->inputs[1];
+    bool is_masked = !is_made_of_shapes(s, a->mask, &budget);
+    if (!is_masked) find_groups(s, a, &value);
+    const onv_node *const inside[] = {
+        a->scale_query, a->scale_key,   a->scores,       a->scale,       a->add,
+        a->cast,        a->softmax,     a->guard.is_nan, a->guard.where, a->cast_back,
+        a->dropout,     a->turned[0],   a->turned[1],    a->turned[2],   a->repeated[0],
+        a->repeated[1], a->repeated[2], a->repeated[3],  a->repeated[4], a->last};
     onv_group g = {0};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         if (inside[i] != NULL && !onv_find_take(s, &g, inside[i])) return;
-    uint32_t budget = 256;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_ATTENTION, a->query, a->last);
     fusion.key = a->key;
-    fusion.value = a->last->inputs[1];
-    if (!is_made_of_shapes(s, a->mask, &budget)) fusion.mask = a->mask;
+    fusion.value = value;
+    if (is_masked) fusion.mask = a->mask;
     onv_find_publish(s, &g, fusion);
+    s->f->n_grouped += a->repeated[0] != NULL;
 }
 
 /* A call of scaled_dot_product_attention: a note says so, or both factors are scaled; a network that
@@ -224,4 +274,5 @@ void onv_find_attention(onv_finder *s, const onv_node *softmax)
             s->f->attention[onv_find_id(s, inside[i]).index] = ONV_ATTENTION_INSIDE;
     s->f->attention[onv_find_id(s, a.last).index] = ONV_ATTENTION_LAST;
     s->f->scaled_query[onv_find_id(s, a.last).index] = a.scores->inputs[0];
+    s->f->attended[onv_find_id(s, a.scale_query).index] = a.last->inputs[1];
 }

@@ -434,6 +434,7 @@ static void report(onv_lowering *l)
             "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
             "choose is counted",
             (unsigned long long)l->benchmark_high);
+    onv_attention_report(l);
     if (l->options->inference) {
         report_inference(l);
         return;
@@ -530,14 +531,15 @@ static onv_status prepare(onv_lowering *l)
     size_t n = l->model->values.count;
     l->tensor_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->tensor_known = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
+    l->widened = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
-    if (l->tensor_of == NULL || l->tensor_known == NULL || l->one_reader == NULL ||
-        l->is_statistic == NULL || l->pad_of == NULL || l->cloned_for == NULL ||
-        l->clone_of == NULL)
+    if (l->tensor_of == NULL || l->tensor_known == NULL || l->widened == NULL ||
+        l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL ||
+        l->cloned_for == NULL || l->clone_of == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);

@@ -69,6 +69,7 @@ typedef struct onv_lowering {
     uint32_t *tensor_of;      /* by value; ONV_NO_TENSOR: none yet, or on the host */
     bool *tensor_known;       /* by value: tensor_of is set */
     uint8_t residual_updates; /* onv_updates */
+    uint32_t *widened;        /* by value: 1 + its cast to float32 for attention, 0: none */
     bool *one_reader;         /* by value: known to have one, and what it is a view of, too */
     bool has_notes;           /* the export notes parameters, modules and operations */
     const char **listed;      /* names of all parameters, sorted; see signature.c */
@@ -160,6 +161,8 @@ uint32_t onv_tensor_new(onv_lowering *l, uint8_t dtype, uint32_t rank, const int
 uint32_t onv_tensor_on(onv_lowering *l, uint32_t storage, uint8_t dtype, uint32_t rank,
                        const int64_t *dims, const int64_t *strides);
 bool onv_tensor_is_contiguous(const onv_eager_tensor *t);
+/* As PyTorch tells them: of one channel, or of one place, both orders are the same, and are told for the usual one. */
+bool onv_tensor_is_channels_last(const onv_eager_tensor *t);
 bool onv_tensor_needs_grad(const onv_lowering *l, uint32_t tensor);
 bool onv_tensor_is_float(const onv_lowering *l, uint32_t tensor);
 
@@ -202,8 +205,14 @@ uint64_t onv_derivative_temps(const onv_lowering *l);
 /* Operand k of the node, if it is a part of attention, which takes low precision and computes in
  * float32; ONV_ATTENTION_NONE: as it comes. */
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k);
+/* Where the query is scaled: the values are cast, too, before anything is computed. */
+void onv_widen_attended(onv_lowering *l, const onv_node *node);
+/* The product of probabilities and values as the caller gets it, who gave values of the type. */
+uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t probabilities,
+                                   uint32_t out);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
+void onv_attention_report(const onv_lowering *l);
 bool onv_takes_fast_path(const onv_lowering *l);
 /* The kernel alone; its result has the shape. */
 uint32_t onv_emit_attention(onv_lowering *l, uint32_t query, uint32_t key, uint32_t value,

@@ -11,13 +11,51 @@ onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *nod
     return (onv_attention_part)l->fusions.attention[node - l->model->nodes.at];
 }
 
+static bool is_low(const onv_lowering *l, uint32_t x)
+{
+    return onv_tensor_is_float(l, x) && onv_dtype_bits((onv_dtype)onv_tensor_at(l, x).dtype) == 16;
+}
+
+/* From 2.5 on unless allow_fp16_bf16_reduction_math_sdp is set. */
+static bool widens(const onv_lowering *l, uint32_t x)
+{
+    if (l->options->amp != ONV_UNDEFINED) return true;
+    return is_low(l, x) && !onv_before_pytorch(l->options, ONV_PYTORCH_RELEASE(2, 5));
+}
+
 uint32_t onv_amp_attention(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     uint32_t x = onv_node_in(l, node, k);
     if (onv_node_attention(l, node) == ONV_ATTENTION_NONE || x == ONV_NO_TENSOR) return x;
     onv_node_id from = onv_model_value(l->model, node->inputs[k])->producer;
     bool is_own = onv_is_node(from) && l->fusions.attention[from.index] == ONV_ATTENTION_INSIDE;
-    return is_own ? x : onv_amp_fp32(l, onv_amp_low(l, x));
+    uint32_t done = l->widened[node->inputs[k].index];
+    if (done > 0 && k == 1 && onv_node_attention(l, node) == ONV_ATTENTION_LAST) return done - 1;
+    if (is_own || !onv_tensor_is_float(l, x) || !widens(l, x)) return x;
+    return onv_emit_cast(l, onv_amp_low(l, x), ONV_FLOAT);
+}
+
+void onv_widen_attended(onv_lowering *l, const onv_node *node)
+{
+    onv_value_id value = l->fusions.attended[node - l->model->nodes.at];
+    if (!onv_is_value(value) || l->options->as_exported) return;
+    uint32_t x = onv_value_tensor(l, value);
+    if (x == ONV_NO_TENSOR || !onv_tensor_is_float(l, x) || !widens(l, x)) return;
+    uint32_t wide = onv_emit_cast(l, onv_amp_low(l, x), ONV_FLOAT);
+    if (l->status == ONV_OK && wide != x) l->widened[value.index] = wide + 1;
+}
+
+/* The result is in low precision again, and so are its probabilities: they are a result too, which
+ * nobody takes. */
+uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t probabilities,
+                                   uint32_t out)
+{
+    if (l->options->amp != ONV_UNDEFINED) dtype = (uint8_t)l->options->amp;
+    if (out == ONV_NO_TENSOR || onv_tensor_at(l, out).dtype == dtype) return out;
+    uint64_t bytes = onv_tensor_at(l, probabilities).bytes / 2;
+    uint32_t low = onv_emit_cast(l, out, dtype);
+    if (l->status == ONV_OK) l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = bytes;
+    return low;
 }
 
 uint64_t onv_safe_softmax_bytes(const onv_lowering *l, uint32_t scores)
@@ -188,4 +226,15 @@ bool onv_takes_fast_path(const onv_lowering *l)
            !options->as_exported && options->amp == ONV_UNDEFINED &&
            options->attention != ONV_ATTENTION_MATH &&
            !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
+}
+
+void onv_attention_report(const onv_lowering *l)
+{
+    if (l->fusions.n_grouped > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "grouped-queries", NULL,
+            "%u calls of attention take keys and values as they are: the export repeats "
+            "them for groups of queries, as transformers does where it is given a mask, and "
+            "not without one; --attention math counts the operations of the export",
+            l->fusions.n_grouped);
 }

@@ -20,6 +20,7 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
     onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
     onv_shape shape;
     bool may = node->overwrites && l->options->inference && !l->options->no_inplace &&
+               !l->options->graph_module && /* torch.fx traces `x -= y` as `x - y` */
                x.dtype == dtype && onv_may_overwrite(l, node, 0) &&
                onv_value_shape(l, node->outputs[0], &shape) && shape.rank == x.rank;
     for (uint32_t i = 0; may && i < x.rank; i++) may = shape.dims[i] == x.dims[i];
@@ -65,8 +66,9 @@ static bool is_update(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0), y = onv_node_in(l, node, 1);
     onv_eager_tensor a = onv_tensor_at(l, x), b = onv_tensor_at(l, y);
-    if (l->options->no_inplace || x == ONV_NO_TENSOR || y == ONV_NO_TENSOR || node->n_inputs != 2 ||
-        a.dtype != onv_promoted(l, node) || a.rank != b.rank || !onv_may_overwrite(l, node, 0))
+    if (l->options->no_inplace || l->options->graph_module || x == ONV_NO_TENSOR ||
+        y == ONV_NO_TENSOR || node->n_inputs != 2 || a.dtype != onv_promoted(l, node) ||
+        a.rank != b.rank || !onv_may_overwrite(l, node, 0))
         return false;
     for (uint32_t i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i]) return false;
@@ -120,10 +122,13 @@ static void lower_product(onv_lowering *l, const onv_node *node)
         return;
     }
     uint32_t in[2] = {onv_amp_attention(l, node, 0), onv_amp_attention(l, node, 1)};
+    onv_widen_attended(l, node);
     bool wants[2] = {onv_tensor_needs_grad(l, in[0]), onv_tensor_needs_grad(l, in[1])};
-    bool in_float32 =
-        l->options->amp != ONV_UNDEFINED && onv_node_attention(l, node) != ONV_ATTENTION_NONE;
-    uint8_t dtype = in_float32 ? ONV_FLOAT : onv_promoted(l, node);
+    bool in_attention = onv_node_attention(l, node) != ONV_ATTENTION_NONE;
+    uint8_t dtype = in_attention && l->options->amp != ONV_UNDEFINED ? ONV_FLOAT
+                    : in_attention && in[0] != onv_node_in(l, node, 0)
+                        ? onv_tensor_at(l, in[0]).dtype
+                        : onv_promoted(l, node);
     uint32_t out = new_result(l, node, dtype);
     onv_emit_begin(l, divides ? "div" : "mul");
     l->op.in_place = is_overwritten(l, in[0], out);
@@ -422,17 +427,6 @@ uint32_t onv_emit_linear(onv_lowering *l, uint32_t x, uint32_t w, uint32_t bias)
     return onv_emit_add_to(l, product, bias, ONV_GRAD_NEW);
 }
 
-/* Under autocast the result of attention is in low precision again, and so are its probabilities:
- * they are a result too, which nobody takes. */
-static uint32_t emit_attention_result(onv_lowering *l, uint32_t probabilities, uint32_t out)
-{
-    if (l->options->amp == ONV_UNDEFINED || out == ONV_NO_TENSOR) return out;
-    uint64_t bytes = onv_tensor_at(l, probabilities).bytes / 2;
-    uint32_t low = onv_amp_low(l, out);
-    if (l->status == ONV_OK) l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = bytes;
-    return low;
-}
-
 /* PyTorch's function has a name for it until it returns. */
 static void hold_scaled_query(onv_lowering *l, const onv_node *node)
 {
@@ -457,7 +451,9 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     uint32_t out = bias != ONV_NO_TENSOR ? onv_emit_linear(l, in[0], in[1], bias)
                                          : onv_emit_matmul(l, in[0], in[1]);
     if (part == ONV_ATTENTION_LAST && l->options->inference) hold_scaled_query(l, node);
-    if (part == ONV_ATTENTION_LAST) out = emit_attention_result(l, in[0], out);
+    if (part == ONV_ATTENTION_LAST)
+        out = onv_emit_attention_result(l, onv_tensor_at(l, onv_node_in(l, node, 1)).dtype, in[0],
+                                        out);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */
     else

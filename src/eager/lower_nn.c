@@ -29,23 +29,13 @@ static uint32_t emit_norm(onv_lowering *l, const char *name, uint32_t x, uint32_
     return out;
 }
 
-/* Images or volumes whose channels lie next to each other. */
-static bool has_channels_last(const onv_eager_tensor *t)
-{
-    int64_t step = t->rank > 1 ? t->dims[1] : 1;
-    if ((t->rank != 4 && t->rank != 5) || t->strides[1] != 1) return false;
-    for (uint32_t i = t->rank; i-- > 2; step *= t->dims[i])
-        if (t->strides[i] != step) return false;
-    return t->strides[0] == step;
-}
-
 /* Whatever the export says, its mode is that of the run: the running statistics are read by nobody
  * else. What is in no order that cuDNN knows is copied for it, and the copy kept. */
 static void lower_batch_norm(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool last = x != ONV_NO_TENSOR && has_channels_last(&t);
+    bool last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
     if (!last) x = onv_emit_contiguous(l, x);
     uint32_t out = last ? onv_tensor_new(l, t.dtype, t.rank, t.dims, t.strides)
                         : onv_node_new(l, node, 0, t.dtype);
@@ -335,8 +325,8 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_save(l, x);
     onv_emit_save(l, w);
     emit_conv_workspaces(l, node, x, w, out);
-    /* Over time; images whose channels come last are taken as they are. */
-    if (x != ONV_NO_TENSOR && t.rank == 3 && !onv_tensor_is_contiguous(&t))
+    /* Images whose channels come last are taken as they are. */
+    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && !onv_tensor_is_channels_last(&t))
         onv_emit_temps(l, t.bytes, t.bytes);
     l->op.copies_first = true;
     onv_emit_out(l, out);

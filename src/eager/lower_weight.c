@@ -80,23 +80,6 @@ bool onv_has_made_up_name(const char *name)
     return digits > 0 && name[4 + digits] == '\0';
 }
 
-/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
-static bool is_call_of(const char *name, const char *operation)
-{
-    size_t length = strlen(operation);
-    if (strncmp(name, operation, length) != 0) return false;
-    name += length;
-    if (*name == '\0') return true;
-    return *name == '_' && name[1] != '\0' && name[1 + strspn(name + 1, "0123456789")] == '\0';
-}
-
-static bool is_call_of_any(const char *name, const char *const *operations, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (is_call_of(name, operations[i])) return true;
-    return false;
-}
-
 /* What the forward pass makes anew each time. */
 static bool is_made_in_forward(const char *name)
 {
@@ -105,12 +88,12 @@ static bool is_made_in_forward(const char *name)
         "empty_like", "new_zeros",  "new_ones", "new_full",    "new_empty", "arange",    "eye",
         "linspace",   "tril",       "triu",     "masked_fill", "where",
     };
-    return is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
+    return onv_is_call_of_any(name, makers, sizeof makers / sizeof makers[0]);
 }
 
 static bool is_lookup(const char *name)
 {
-    return is_call_of(name, "embedding");
+    return onv_is_call_of(name, "embedding");
 }
 
 /* `path` against the first path inside the module `scope`. */
@@ -243,7 +226,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
         return v;
     }
     const onv_weight_read *named = find_named(l, index);
-    if (is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
+    if (onv_is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
         return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
@@ -251,7 +234,7 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
                          first};
     if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
-    else if (!is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+    else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
@@ -263,7 +246,7 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
     /* Of the parameter itself; standardized weights end with a view. */
     static const char *const views[] = {"unsqueeze", "squeeze", "transpose", "permute", "t"};
     const onv_node *node = &l->model->nodes.at[read->node];
-    if (is_call_of_any(value->name, views, sizeof views / sizeof views[0])) return false;
+    if (onv_is_call_of_any(value->name, views, sizeof views / sizeof views[0])) return false;
     return value->type.rank >= 2 && !onv_has_made_up_name(value->name) &&
            strchr(value->name, '.') == NULL &&
            onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
@@ -277,8 +260,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     bool noted = l->has_notes && value->role == ONV_ROLE_NOT_NOTED;
     if (!onv_value_may_train(l->model, value)) return ONV_WEIGHT_CONSTANT;
     if (!is_float) {
-        if (noted && is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
-        bool made = noted && is_made_in_forward(value->name);
+        if (noted && onv_is_call_of(value->name, "expand")) return ONV_WEIGHT_VIEW;
+        bool made =
+            noted && (is_made_in_forward(value->name) || onv_weight_is_computed(value->name));
         return made ? ONV_WEIGHT_MADE : ONV_WEIGHT_CONSTANT;
     }
     if (!noted) return ONV_WEIGHT_TRAINED;

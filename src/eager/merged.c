@@ -16,6 +16,8 @@ static const char *const kinds[] = {
     "softmax",    "sub",     "tanh",
 };
 
+#define NO_VALUE UINT32_MAX /* a call that was merged */
+
 enum { N_KINDS = sizeof kinds / sizeof kinds[0], LOOK_BACK = 64 };
 
 typedef struct numbered {
@@ -83,6 +85,26 @@ static bool list_calls(onv_lowering *l, calls *found)
     return true;
 }
 
+/* Calls behind the last one that is left, which arguments of others name. */
+static bool list_ends(const onv_lowering *l, calls *found)
+{
+    uint32_t most[N_KINDS] = {0};
+    numbered call;
+    for (uint32_t i = 0; i < l->model->nodes.count; i++) {
+        const char *name = l->model->nodes.at[i].merged_call;
+        if (name != NULL && read_name(name, &call) && call.number > most[call.kind])
+            most[call.kind] = call.number;
+    }
+    for (size_t i = 0; i < found->count; i++)
+        if (found->at[i].number >= most[found->at[i].kind]) most[found->at[i].kind] = 0;
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        call = (numbered){.kind = k, .number = most[k], .value = NO_VALUE};
+        if (most[k] > 0 && !onv_vec_push(found, call)) return false;
+    }
+    if (found->count > 0) qsort(found->at, found->count, sizeof *found->at, by_number);
+    return true;
+}
+
 static uint32_t place_of(const onv_lowering *l, const numbered *call)
 {
     return onv_model_value(l->model, (onv_value_id){call->value})->producer.index;
@@ -132,12 +154,13 @@ onv_status onv_merged_find(onv_lowering *l)
         }
     }
     memset(l->last_reader, 0, n * sizeof *l->last_reader);
-    bool listed = list_calls(l, &found);
+    bool listed = list_calls(l, &found) && list_ends(l, &found);
     /* From the last one on: the copies of a result then stand in their order. */
     for (size_t i = found.count; listed && i-- > 1;) {
         const numbered *a = &found.at[i - 1], *b = &found.at[i];
-        if (a->kind == b->kind && b->number > a->number + 1)
-            listed = assign(l, &found, i - 1, b->number - a->number - 1);
+        if (a->kind != b->kind || b->number <= a->number) continue;
+        uint32_t missing = b->number - a->number - (b->value != NO_VALUE);
+        if (missing > 0) listed = assign(l, &found, i - 1, missing);
     }
     onv_vec_cleanup(&found);
     return listed ? ONV_OK : onv_fail_memory(l->err);

@@ -22,6 +22,7 @@ typedef struct statement {
     uint32_t before, next; /* of the same call */
     words line, targets;
     uint32_t n_bound;
+    bool has_called; /* what its first line calls, whose arguments later lines may make */
 } statement;
 
 typedef struct naming {
@@ -105,7 +106,9 @@ static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_f
     if (!same(s->line, f->line)) return false;
     bool makes_one = f->kind == ONV_STATEMENT_CALLS || f->kind == ONV_STATEMENT_LOOPS ||
                      n->calls->at.at[call].is_chain;
-    return !makes_one || inner == ONV_NO_CALL || s->inner == ONV_NO_CALL || inner == s->inner;
+    bool is_argument = f->kind == ONV_STATEMENT_CALLS && !s->has_called;
+    return !makes_one || inner == ONV_NO_CALL || s->inner == ONV_NO_CALL || inner == s->inner ||
+           is_argument;
 }
 
 /* Exporters move views to where they are read: away from the statement, which is not run again. */
@@ -156,6 +159,7 @@ static bool find_statements(naming *n)
             }
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
+            n->at.at[last].has_called |= f.kind != ONV_STATEMENT_HIDES;
             parent = last;
         }
         n->of_op[i] = parent;
@@ -205,9 +209,19 @@ static words name_of_lines(const naming *n, const statement *s)
     return (words){head.at + 1, head.length - 1};
 }
 
+/* The statement of that call which an operation stands in. */
+static const statement *of_call(const naming *n, uint32_t op, uint32_t call)
+{
+    uint32_t index = n->of_op[op];
+    while (index != NO_STATEMENT && n->at.at[index].call != call) index = n->at.at[index].parent;
+    return index != NO_STATEMENT ? &n->at.at[index] : NULL;
+}
+
 /* The last operation before the name that gets the statement's next result goes or is bound again; 0: it
- * gets none. Of more results than names the last one has the rest, a list of them. */
-static uint32_t bound_until(naming *n, statement *s)
+ * gets none. Of more results than names the last one has the rest, a list of them. A line that reads the
+ * tensor, and when it runs again does not, has its name for another one by then: `y = layer(x)`, `x = y[0]`,
+ * of which the latter is no operation. */
+static uint32_t bound_until(naming *n, statement *s, uint32_t tensor)
 {
     words list = s->targets, name = {0}, at;
     for (uint32_t k = 0; k <= s->n_bound && next_target(&list, &at); k++) name = at;
@@ -216,8 +230,12 @@ static uint32_t bound_until(naming *n, statement *s)
     bool stays = memcmp(name.at, ONV_STATEMENT_MEMBER, 1) == 0;
     if (is_untold(s)) name = name_of_lines(n, s);
     uint32_t next = stays ? NO_STATEMENT : s->next;
+    const statement *reader = of_call(n, n->last_use[tensor], s->call);
+    bool is_read = false;
     for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT; k++) {
+        if (is_read && same(n->at.at[next].line, reader->line)) return reader->last_op;
         if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;
+        is_read |= &n->at.at[next] == reader;
         next = n->at.at[next].next;
     }
     return n->calls->at.at[s->call].last_op;
@@ -259,7 +277,7 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
             if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
             break;
         }
-        hold(n, tensor, bound_until(n, s));
+        hold(n, tensor, bound_until(n, s, tensor));
         if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
     }
 }

@@ -62,9 +62,10 @@ static int as_listed(const void *a, const void *b)
     return compare(a, b, false);
 }
 
-/* Names of one module stand together when they are sorted. */
-static void find_children(entry *entries, size_t n, uint32_t depth)
+/* Names of one module stand together when they are sorted. False: none is so deep. */
+static bool find_children(entry *entries, size_t n, uint32_t depth)
 {
+    bool any = false;
     for (size_t i = 0, end; i < n; i = end) {
         size_t length = prefix_length(entries[i].name, depth);
         uint32_t first = entries[i].first_use;
@@ -74,41 +75,58 @@ static void find_children(entry *entries, size_t n, uint32_t depth)
         }
         for (size_t k = i; k < end; k++) entries[k].child[depth] = length > 0 ? first : NO_CHILD;
         if (length == 0) end = i + 1;
+        any |= length > 0;
     }
+    return any;
 }
 
-static void find_first_uses(const onv_simulation *s, uint32_t *first_use)
+static void find_first_uses(const onv_eager *eager, uint32_t *first_use)
 {
-    memset(first_use, 0xff, s->eager->storages.count * sizeof *first_use);
-    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0;)
-        for (uint32_t k = 0; k < s->eager->ops.at[i].n_in; k++)
-            first_use[onv_sim_storage(s, s->eager->ops.at[i].in[k].tensor)] = i;
+    memset(first_use, 0xff, eager->storages.count * sizeof *first_use);
+    for (uint32_t i = (uint32_t)eager->ops.count; i-- > 0;)
+        for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
+            first_use[eager->tensors.at[eager->ops.at[i].in[k].tensor].storage] = i;
 }
 
-onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
+onv_status onv_train_order_parameters(const onv_eager *eager, onv_arena *arena,
+                                      onv_parameter_order *order, onv_error *err)
 {
-    size_t n = s->eager->storages.count;
-    entry *entries = ONV_ARENA_ARRAY(&s->arena, entry, n);
-    uint32_t *first_use = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    s->moved = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    s->listed = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
-    if (s->arena.failed) return onv_fail_memory(err);
-    find_first_uses(s, first_use);
+    size_t n = eager->storages.count;
+    entry *entries = ONV_ARENA_ARRAY(arena, entry, n);
+    uint32_t *first_use = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    order->moved = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    order->listed = ONV_ARENA_ARRAY(arena, uint32_t, n);
+    if (arena->failed) return onv_fail_memory(err);
+    find_first_uses(eager, first_use);
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const onv_eager_storage *storage = &s->eager->storages.at[i];
+        const onv_eager_storage *storage = &eager->storages.at[i];
         if (storage->kind < ONV_STORAGE_PARAMETER || storage->kind > ONV_STORAGE_CONSTANT) continue;
         entries[count++] = (entry){.name = storage->label != NULL ? storage->label : "",
                                    .storage = i,
                                    .first_use = first_use[i],
                                    .is_buffer = storage->kind != ONV_STORAGE_PARAMETER};
     }
-    s->n_permanent = count;
+    order->count = count;
     qsort(entries, count, sizeof *entries, by_name);
-    for (uint32_t d = 0; d < MAX_DEPTH; d++) find_children(entries, count, d);
+    for (uint32_t d = 0; d < MAX_DEPTH && find_children(entries, count, d); d++) {
+    }
     qsort(entries, count, sizeof *entries, as_moved);
-    for (uint32_t i = 0; i < count; i++) s->moved[i] = entries[i].storage;
+    for (uint32_t i = 0; i < count; i++) order->moved[i] = entries[i].storage;
     qsort(entries, count, sizeof *entries, as_listed);
-    for (uint32_t i = 0; i < count; i++) s->listed[i] = entries[i].storage;
+    for (uint32_t i = 0; i < count; i++) order->listed[i] = entries[i].storage;
+    return ONV_OK;
+}
+
+onv_status onv_sim_order_parameters(onv_simulation *s, onv_error *err)
+{
+    onv_parameter_order order;
+    if (s->options->order != NULL)
+        order = *s->options->order;
+    else
+        ONV_TRY(onv_train_order_parameters(s->eager, &s->arena, &order, err));
+    s->moved = order.moved;
+    s->listed = order.listed;
+    s->n_permanent = order.count;
     return ONV_OK;
 }

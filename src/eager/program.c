@@ -48,12 +48,12 @@ uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, 
 
 void onv_sim_hold(onv_simulation *s, uint32_t row)
 {
-    if (row != ONV_NO_ROW) s->refs.at[row]++;
+    if (row < ONV_HOST_ROW) s->refs.at[row]++;
 }
 
 void onv_sim_release(onv_simulation *s, uint32_t row)
 {
-    if (row != ONV_NO_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
+    if (row < ONV_HOST_ROW && --s->refs.at[row] == 0) s->timeline->buffers.at[row].last = now(s);
 }
 
 void onv_sim_temporary(onv_simulation *s, uint64_t bytes, const char *label)
@@ -90,16 +90,6 @@ uint64_t onv_sim_shard(const onv_simulation *s, uint64_t bytes, uint32_t stage)
 {
     if (s->options->zero_stage < stage) return bytes;
     return bytes / s->world + (bytes % s->world != 0);
-}
-
-bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
-{
-    return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
-}
-
-uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
-{
-    return s->eager->tensors.at[tensor].storage;
 }
 
 /* --- Before the first iteration ---------------------------------------------------------------- */
@@ -203,10 +193,11 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     if (seen == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        bool in_frame = s->frame_of[i] != ONV_NO_FRAME;
+        bool in_frame = s->frame_of[i] != ONV_NO_FRAME, leaves = onv_offload_takes(s, i);
         if (op->life == ONV_LIFE_FORWARD) continue;
-        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++) count_saved(s, seen, op->saved[k]);
-        bool is_kept = s->is_kept != NULL && s->is_kept[i];
+        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++)
+            if (!leaves || !onv_offload_moves(s, op->saved[k])) count_saved(s, seen, op->saved[k]);
+        bool is_kept = s->is_kept != NULL && s->is_kept[i] && !leaves;
         for (uint32_t k = 0; k < op->n_out && is_kept; k++)
             count_saved(s, seen, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
@@ -217,7 +208,10 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     for (uint32_t i = 0; i < s->n_frames; i++) {
         const onv_frame *frame = &s->frames[i];
         if (frame->parent != ONV_NO_FRAME || frame->first_save == ONV_NO_OP) continue;
-        for (uint32_t k = 0; k < frame->n_inputs; k++) count_saved(s, seen, frame->inputs[k]);
+        bool leaves = onv_offload_takes(s, frame->first_op);
+        for (uint32_t k = 0; k < frame->n_inputs; k++)
+            if (!leaves || !onv_offload_moves(s, frame->inputs[k]))
+                count_saved(s, seen, frame->inputs[k]);
     }
     return ONV_OK;
 }
@@ -304,6 +298,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(find_ended(s, err));
     ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_offload_prepare(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);
 }
@@ -493,6 +488,14 @@ static onv_status run(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
+/* About what two iterations take: growing step by step would copy all of it, and more than once. */
+static bool reserve(onv_simulation *s)
+{
+    size_t n = s->eager->ops.count;
+    return onv_vec_reserve(&s->timeline->steps, 5 * n) &&
+           onv_vec_reserve(&s->timeline->buffers, 8 * n) && onv_vec_reserve(&s->refs, 8 * n);
+}
+
 onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                                    const onv_train_options *options, onv_train_program *program,
                                    onv_error *err)
@@ -517,7 +520,7 @@ onv_status onv_train_program_build(onv_model *model, const onv_eager *eager,
                         .timeline = &program->timeline};
     s.world = options->world > 0 ? options->world : 1;
     onv_arena_init(&s.arena, SIZE_MAX);
-    onv_status status = run(&s, err);
+    onv_status status = reserve(&s) ? run(&s, err) : onv_fail_memory(err);
     onv_arena_cleanup(&s.arena);
     onv_vec_cleanup(&s.refs);
     onv_vec_cleanup(&s.lingering);

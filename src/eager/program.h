@@ -47,6 +47,12 @@ typedef enum onv_offload {
     ONV_OFFLOAD_GRADIENTS, /* each gradient too, as soon as it is complete */
 } onv_offload;
 
+/* Storages of parameters, buffers and constants: as they come to the device, and as an optimizer has them. */
+typedef struct onv_parameter_order {
+    uint32_t *moved, *listed;
+    uint32_t count;
+} onv_parameter_order;
+
 typedef struct onv_train_options {
     onv_lower_options lower;
     const onv_optimizer *optimizer; /* required */
@@ -74,6 +80,9 @@ typedef struct onv_train_options {
     uint32_t
         loop_from; /* checkpoint_sequential: where its last part begins, whose input its loop holds
                            until the forward pass is over; 0: no loop */
+    bool saves_on_cpu;      /* torch.autograd.graph.save_on_cpu around the network: offload.c */
+    uint32_t offload_until; /* what operations before it keep goes to the host: offload.c */
+    const onv_parameter_order *order; /* of this tape, where it is known; NULL: it is found */
     bool *is_kept_used; /* NULL, or set by index of kept_ops: some second run takes the result */
     bool notes_holds;   /* lower.locals is not set: what it would hold beside is noted */
     bool (*cancelled)(void *context); /* asked by each build: true ends it, ONV_ERR_CANCELLED */
@@ -112,9 +121,17 @@ typedef struct onv_train_program {
     uint64_t trained_elems;
     uint64_t saved_bytes; /* between forward and backward, beyond parameters and buffers: distinct
                              storages that operations save or that enter checkpoints */
+    uint64_t offloaded_bytes,
+        returned_bytes;    /* what a forward copies to the host, what its backward
+                                                 copies back */
+    uint64_t pinned_bytes; /* what PyTorch's allocator of pinned memory has for it */
     uint64_t forward_macs, recomputed_macs; /* of one forward and backward: sums of steps' */
     uint32_t lost; /* things that a backward needed and did not find: must be 0 */
 } onv_train_program;
+
+/* In the arena. For who builds many programs of one tape. */
+onv_status onv_train_order_parameters(const onv_eager *eager, onv_arena *arena,
+                                      onv_parameter_order *order, onv_error *err);
 
 /* The passes of an iteration that are simulated. */
 uint32_t onv_train_passes(const onv_train_options *options);

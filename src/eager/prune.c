@@ -163,20 +163,23 @@ onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_erro
 
 /* --- What is kept ------------------------------------------------------------------------------ */
 
-static void keep(onv_simulation *s, uint32_t storage)
+static void keep(onv_simulation *s, uint32_t storage, bool leaves)
 {
     if (!counts(s, storage) || s->kept_row[storage] != ONV_NO_ROW) return;
     s->kept_row[storage] = s->row_of[storage];
     onv_sim_hold(s, s->row_of[storage]);
+    if (leaves) s->kept_row[storage] = onv_offload_row(s, storage, s->kept_row[storage]);
 }
 
 void onv_keep_results(onv_simulation *s, uint32_t index)
 {
     if (s->is_kept == NULL || !s->is_kept[index]) return;
     const onv_eager_op *op = &s->eager->ops.at[index];
-    for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]));
+    bool leaves = onv_offload_takes(s, index);
+    for (uint32_t k = 0; k < op->n_out; k++) keep(s, onv_sim_storage(s, op->out[k]), leaves);
     for (uint32_t k = 0; k < op->n_saved; k++)
-        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA) keep(s, op->saved[k]);
+        if (s->eager->storages.at[op->saved[k]].kind == ONV_STORAGE_EXTRA)
+            keep(s, op->saved[k], leaves);
 }
 
 static void drop(onv_simulation *s, uint32_t storage)

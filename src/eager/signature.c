@@ -102,6 +102,16 @@ static const char *last_part(const char *name)
     return dot != NULL ? dot + 1 : name;
 }
 
+/* A matrix that a module of PyTorch's own reads, none of which has a matrix for a bias: a mask of attention. */
+static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_type *type = &l->model->values.at[read->value].type;
+    const char *class = l->model->nodes.at[read->node].module_class;
+    uint32_t n = 0;
+    for (int32_t i = 0; i < type->rank; i++) n += !onv_dim_is(type->dims[i], 1);
+    return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
 static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
@@ -116,6 +126,7 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
         uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
+        if (is_bias && is_no_bias(l, read)) continue;
         uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;

@@ -6,6 +6,7 @@
  *     backward.c    autograd
  *     frame.c       checkpoints
  *     prune.c       what of a checkpoint runs again
+ *     offload.c     what is kept on the host
  *
  * A row is a buffer of the program, counted by those who hold it; with the last one its life ends.
  *
@@ -23,6 +24,7 @@
 #include "eager/program.h"
 
 #define ONV_NO_ROW   UINT32_MAX
+#define ONV_HOST_ROW (UINT32_MAX - 1) /* held on the host: no row of the device */
 #define ONV_NO_FRAME UINT32_MAX
 #define ONV_NO_OP    UINT32_MAX
 
@@ -103,6 +105,9 @@ typedef struct onv_simulation {
     uint32_t n_frames;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
     uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */
+    uint32_t offload_end;     /* of the operations whose backward has what it needs on the host */
+    bool *is_offloaded;       /* by tensor: the host has it in this pass; NULL: the host has none */
+    uint32_t *written;        /* by storage: the tensor that was last written there */
     ONV_VEC(uint32_t) lingering; /* rows that go with the loss of the last pass */
     uint32_t n_lingering;        /* of them of the passes before this one */
 } onv_simulation;
@@ -129,8 +134,15 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err);
 /* The rows of what is there all the time: the network, then the batch. */
 void onv_sim_place_permanent(onv_simulation *s);
 /* There before and after every iteration. */
-bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage);
-uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor);
+static inline bool onv_sim_is_permanent(const onv_simulation *s, uint32_t storage)
+{
+    return s->eager->storages.at[storage].kind <= ONV_STORAGE_CONSTANT;
+}
+
+static inline uint32_t onv_sim_storage(const onv_simulation *s, uint32_t tensor)
+{
+    return s->eager->tensors.at[tensor].storage;
+}
 
 /* --- parameters.c ------------------------------------------------------------------------------ */
 
@@ -189,6 +201,28 @@ void onv_keep_results(onv_simulation *s, uint32_t index);
 void onv_drop_results(onv_simulation *s, const onv_frame *frame, uint32_t self);
 /* Runs a frame again that was pruned. */
 void onv_run_pruned(onv_simulation *s, uint32_t self);
+
+/* --- offload.c --------------------------------------------------------------------------------- */
+
+onv_status onv_offload_prepare(onv_simulation *s, onv_error *err);
+/* Whether a storage that is kept there goes to the host. */
+bool onv_offload_moves(const onv_simulation *s, uint32_t storage);
+/* Forward begins. */
+void onv_offload_begin(onv_simulation *s);
+/* Operation `index` ran in forward: which tensors stand in the storages that it wrote. */
+void onv_offload_note(onv_simulation *s, uint32_t index);
+/* What a forward outside of checkpoints keeps for operation `index`. */
+void onv_offload_saved(onv_simulation *s, uint32_t index);
+/* A copy of a storage, that a frame holds, goes to the host: what is in its place then. */
+uint32_t onv_offload_row(onv_simulation *s, uint32_t storage, uint32_t row);
+/* A frame's forward is over: its inputs go. */
+void onv_offload_frame(onv_simulation *s, onv_frame *frame);
+/* Before the second run of a frame: its inputs, and what was kept, come back. */
+void onv_offload_return_frame(onv_simulation *s, onv_frame *frame);
+/* The backward of operation `index` begins: what it saved comes back. */
+void onv_offload_return_saved(onv_simulation *s, uint32_t index);
+/* What operation `index`, or a frame that begins with it, keeps goes to the host. */
+bool onv_offload_takes(const onv_simulation *s, uint32_t index);
 
 /* --- sharding.c -------------------------------------------------------------------------------- */
 

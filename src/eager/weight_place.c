@@ -102,3 +102,34 @@ const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
 }
+
+/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
+bool onv_is_call_of(const char *name, const char *operation)
+{
+    size_t length = strlen(operation);
+    if (strncmp(name, operation, length) != 0) return false;
+    name += length;
+    if (*name == '\0') return true;
+    return *name == '_' && name[1] != '\0' && name[1 + strspn(name + 1, "0123456789")] == '\0';
+}
+
+bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (onv_is_call_of(name, operations[i])) return true;
+    return false;
+}
+
+/* Integers and masks under the name of an operation that is no view: what the forward pass computes of shapes. A
+ * list that the code wrote down is moved to the device once. */
+bool onv_weight_is_computed(const char *name)
+{
+    static const char *const not_made[] = {
+        "slice",    "select",    "view",  "reshape", "unsqueeze",  "squeeze",
+        "permute",  "transpose", "t",     "expand",  "flatten",    "lift_fresh_copy",
+        "_to_copy", "clone",     "split", "getitem", "contiguous", "index_select"};
+    return !onv_has_made_up_name(name) && strchr(name, '.') == NULL &&
+           strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
+           strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
+           !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
+}

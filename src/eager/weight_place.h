@@ -21,4 +21,11 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
 
+/* "zeros_like_2" of "zeros_like": the name of a call of that operation. */
+bool onv_is_call_of(const char *name, const char *operation);
+bool onv_is_call_of_any(const char *name, const char *const *operations, size_t n);
+
+/* Of a constant that is no float: the forward pass computes it of shapes. */
+bool onv_weight_is_computed(const char *name);
+
 #endif

@@ -1,14 +1,16 @@
 /* Operations that an exporter dropped, as they change nothing at a batch of one: x[:n // 2], y / n.
  *
  * PyTorch's exporter notes the call that each node was. A slice or a quotient that a call has as an argument, or
- * that a result is named after, and that no node and no value of the graph is, was dropped.
+ * that a result is named after, and that no node and no value of the graph is, was dropped, or merged with an equal one.
  */
 #include <string.h>
 
 #include "infer/rebatch.h"
+#include "load/fields.h"
 
-enum { IS_VALUE = 1, IS_CALL = 2 };
+enum { IS_VALUE = 1, IS_CALL = 2, ONE_READER = 4, READERS = UINT32_MAX - 3 };
 
+/* The map has bits by name, and above them how many calls have it as an argument. */
 static bool add_name(onv_model *model, onv_ptr_map *names, const char *name, uint32_t bit)
 {
     uint32_t bits = 0;
@@ -16,6 +18,46 @@ static bool add_name(onv_model *model, onv_ptr_map *names, const char *name, uin
     if (key == NULL) return false;
     (void)onv_ptr_map_get(names, key, &bits);
     return onv_ptr_map_set(names, key, bits | bit);
+}
+
+/* Copies the next argument that is a value, "%name", and moves behind it. */
+static bool next_argument(const char **at, char *name, size_t size)
+{
+    const char *begin = strchr(*at, '%');
+    if (begin == NULL) return false;
+    size_t length = strcspn(++begin, ",)] ");
+    *at = begin + length;
+    if (length >= size) length = 0;
+    memcpy(name, begin, length);
+    name[length] = '\0';
+    return true;
+}
+
+static const char *arguments_of(const onv_node *node)
+{
+    return node->call != NULL ? strstr(node->call, ONV_NOTE_ARGS) : NULL;
+}
+
+/* Nodes of one call have it all, one after the other. */
+static bool count_readers(onv_model *model, onv_ptr_map *names)
+{
+    const char *before = NULL;
+    for (size_t i = 0; i < model->nodes.count; i++) {
+        const onv_node *node = &model->nodes.at[i];
+        const char *at = arguments_of(node);
+        char name[64];
+        if (at == NULL || (before != NULL && node->source_op == before)) continue;
+        before = node->source_op;
+        while (next_argument(&at, name, sizeof name)) {
+            uint32_t found = 0;
+            const char *key = onv_intern(&model->strings, name);
+            if (key == NULL) return false;
+            (void)onv_ptr_map_get(names, key, &found);
+            if (found < READERS - ONE_READER && !onv_ptr_map_set(names, key, found + ONE_READER))
+                return false;
+        }
+    }
+    return true;
 }
 
 static onv_status collect_names(onv_driver *driver, onv_ptr_map *names)
@@ -46,27 +88,47 @@ static bool is_cut_or_quotient(const char *name)
     return rest != NULL && rest[strspn(rest, "0123456789")] == '\0';
 }
 
-/* Copies the next argument that is a value, "%name", and moves behind it. */
-static bool next_argument(const char **at, char *name, size_t size)
+/* "%slice_70 : [num_users=1] = ...": how many calls read it in the network. */
+static uint32_t readers_noted(const char *call)
 {
-    const char *begin = strchr(*at, '%');
-    if (begin == NULL) return false;
-    size_t length = strcspn(++begin, ",)] ");
-    *at = begin + length;
-    if (length >= size) length = 0;
-    memcpy(name, begin, length);
-    name[length] = '\0';
-    return true;
+    static const char mark[] = "[num_users=";
+    const char *at = call != NULL ? strstr(call, mark) : NULL;
+    uint32_t n = 0;
+    if (at == NULL) return 0;
+    for (at += sizeof mark - 1; *at >= '0' && *at <= '9' && n < READERS / 16; at++)
+        n = 10 * n + (uint32_t)(*at - '0');
+    return n;
+}
+
+/* An equal call stands for the one that is missing: all that read it in the network still name it, so that
+ * what reads it beside them reads another call. */
+static bool is_merged(const onv_driver *driver, const onv_ptr_map *names, const onv_node *node)
+{
+    const onv_model *model = driver->model;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        uint32_t found = 0;
+        if (!onv_is_value(node->inputs[k])) continue;
+        onv_node_id producer = onv_model_value(model, node->inputs[k])->producer;
+        const onv_node *from = onv_is_node(producer) ? onv_model_node(model, producer) : NULL;
+        if (from == NULL || from->source_op == NULL || !is_cut_or_quotient(from->source_op))
+            continue;
+        uint32_t readers = readers_noted(from->call);
+        if (readers > 0 && onv_ptr_map_get(names, from->source_op, &found) &&
+            found / ONE_READER == readers)
+            return true;
+    }
+    return false;
 }
 
 static onv_status find_argument(onv_driver *driver, const onv_ptr_map *names, const onv_node *node,
                                 const char **dropped)
 {
     char name[64];
-    const char *at = node->call;
+    const char *at = arguments_of(node);
     if (node->n_outputs == 0 || !onv_is_value(node->outputs[0]) ||
         !onv_rebatch_carries(driver, &onv_model_value(driver->model, node->outputs[0])->type))
         return ONV_OK;
+    if (at == NULL || is_merged(driver, names, node)) return ONV_OK;
     while (*dropped == NULL && next_argument(&at, name, sizeof name)) {
         if (!is_cut_or_quotient(name) ||
             is_in(driver->model, names, name, (uint32_t)IS_VALUE | IS_CALL))
@@ -105,6 +167,8 @@ onv_status onv_rebatch_find_dropped(onv_driver *driver, const char **dropped,
     *reader = NULL;
     if (!driver->rebatch.has_roles) return ONV_OK;
     onv_status status = collect_names(driver, &names);
+    if (status == ONV_OK && !count_readers(driver->model, &names))
+        status = onv_fail_memory(driver->err);
     if (status == ONV_OK) status = find_dropped(driver, &names, dropped, reader);
     onv_ptr_map_cleanup(&names);
     return status;

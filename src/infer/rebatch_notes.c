@@ -153,7 +153,9 @@ static onv_status note_dropped(onv_driver *driver)
 typedef struct singles {
     bool *
         is_single; /* by value: computed from constants alone, and may have a sample for each input */
-    uint64_t bytes;
+    bool *is_counted;
+    uint64_t bytes; /* where each use has its own */
+    uint64_t held;  /* as the file has them */
     uint32_t count;
     const onv_value *first;
     const onv_node *reader;
@@ -234,7 +236,8 @@ static bool meets_batch(const onv_driver *driver, const onv_type *in, const onv_
     return false;
 }
 
-static void count_single(singles *s, const onv_value *value, const onv_node *reader)
+static void count_single(singles *s, onv_value_id id, const onv_value *value,
+                         const onv_node *reader)
 {
     int64_t elems = 1;
     for (int axis = 0; axis < value->type.rank; axis++)
@@ -242,7 +245,10 @@ static void count_single(singles *s, const onv_value *value, const onv_node *rea
             __builtin_mul_overflow(elems, value->type.dims[axis].raw, &elems))
             return;
     uint64_t bits = onv_dtype_bits((onv_dtype)value->type.dtype);
-    s->bytes += ((uint64_t)elems * bits + 7) / 8;
+    uint64_t bytes = ((uint64_t)elems * bits + 7) / 8;
+    s->bytes += bytes;
+    if (!s->is_counted[id.index]) s->held += bytes;
+    s->is_counted[id.index] = true;
     if (s->count++ > 0) return;
     s->first = value;
     s->reader = reader;
@@ -261,7 +267,7 @@ static void follow_single(onv_driver *driver, singles *s, const onv_node *node)
         bool is_one = s->is_single[node->inputs[k].index] || is_single_constant(driver, in);
         is_single |= is_one;
         if (is_one && carries && broadcasts(node) && meets_batch(driver, &in->type, out))
-            count_single(s, in, node);
+            count_single(s, node->inputs[k], in, node);
     }
     if (carries || !is_single) return;
     for (uint32_t k = 0; k < node->n_outputs; k++)
@@ -279,25 +285,29 @@ static void find_singles(onv_driver *driver, singles *s)
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
         const onv_value *value = onv_model_value(model, graph->outputs[i]);
         if (s->is_single[graph->outputs[i].index] && onv_is_node(value->producer))
-            count_single(s, value, onv_model_node(model, value->producer));
+            count_single(s, graph->outputs[i], value, onv_model_node(model, value->producer));
     }
 }
 
 static onv_status note_singles(onv_driver *driver)
 {
     onv_model *model = driver->model;
-    singles s = {.is_single = onv_heap_calloc(model->values.count, sizeof *s.is_single)};
-    if (s.is_single == NULL) return onv_fail_memory(driver->err);
-    find_singles(driver, &s);
+    singles s = {.is_single = onv_heap_calloc(model->values.count, sizeof *s.is_single),
+                 .is_counted = onv_heap_calloc(model->values.count, sizeof *s.is_counted)};
+    bool fits = s.is_single != NULL && s.is_counted != NULL;
+    if (fits) find_singles(driver, &s);
     onv_heap_free(s.is_single);
+    onv_heap_free(s.is_counted);
+    if (!fits) return onv_fail_memory(driver->err);
     if (s.count == 0) return ONV_OK;
-    return add_note(
-        driver, s.reader->name,
-        onv_arena_printf(&model->arena,
-                         "the export has a batch of 1: it does not tell whether the network makes "
-                         "'%s' once or for each sample%s; %" PRIu64
-                         " bytes in all, counted once; export with " ONV_REBATCH_REMEDY,
-                         s.first->name, s.count > 1 ? ", and others like it" : "", s.bytes));
+    return add_note(driver, s.reader->name,
+                    onv_arena_printf(
+                        &model->arena,
+                        "the export has a batch of 1: it does not tell whether the network makes "
+                        "'%s' once or for each sample%s; %" PRIu64
+                        " bytes are counted, where each sample may have %" PRIu64
+                        "; export with " ONV_REBATCH_REMEDY,
+                        s.first->name, s.count > 1 ? ", and others like it" : "", s.held, s.bytes));
 }
 
 /* Anew for each run. */

@@ -246,6 +246,23 @@ uint32_t onv_dim_factors(const onv_dims *pool, onv_dim product, onv_dim *factors
  * memory is short. */
 const char *onv_dim_text(const onv_dims *pool, onv_arena *arena, onv_dim d);
 
+/* An expression in postfix order, for a stack: numbers and symbols are pushed, an operation takes the
+ * upper two. Nothing comes of an unknown or infinite dim. */
+typedef enum onv_dim_op {
+    ONV_DIM_OP_NUMBER,
+    ONV_DIM_OP_SYMBOL,
+    ONV_DIM_OP_ADD,
+    ONV_DIM_OP_MULTIPLY,
+    ONV_DIM_OP_FLOOR_DIVIDE,
+    ONV_DIM_OP_MODULO,
+    ONV_DIM_OP_MIN,
+    ONV_DIM_OP_MAX,
+} onv_dim_op;
+
+/* `d` is the number or the symbol. */
+typedef void (*onv_dim_op_fn)(void *context, onv_dim_op op, onv_dim d);
+void onv_dim_each_op(const onv_dims *pool, onv_dim d, onv_dim_op_fn visit, void *context);
+
 /* How an expression is written: what stands before, between and behind operands. */
 typedef struct onv_dim_syntax {
     const char *floor[3], *mod[3];

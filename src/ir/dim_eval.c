@@ -151,6 +151,48 @@ onv_dim onv_dim_substitute_bounds(onv_dims *pool, onv_dim d)
     return extreme(pool, d, true);
 }
 
+/* --- Postfix order ----------------------------------------------------------------------------- */
+
+static void visit_sum(const onv_dims *pool, const onv_dim_expr *e, onv_dim_op_fn visit,
+                      void *context)
+{
+    bool is_first = e->c == 0;
+    if (!is_first) visit(context, ONV_DIM_OP_NUMBER, onv_dim_const(e->c));
+    for (uint32_t i = 0; i < e->n; i++) {
+        onv_dim_each_op(pool, e->terms[i].d, visit, context);
+        if (e->terms[i].coef != 1) {
+            visit(context, ONV_DIM_OP_NUMBER, onv_dim_const(e->terms[i].coef));
+            visit(context, ONV_DIM_OP_MULTIPLY, ONV_DIM_UNKNOWN);
+        }
+        if (!is_first) visit(context, ONV_DIM_OP_ADD, ONV_DIM_UNKNOWN);
+        is_first = false;
+    }
+}
+
+void onv_dim_each_op(const onv_dims *pool, onv_dim d, onv_dim_op_fn visit, void *context)
+{
+    static const onv_dim_op ops[] = {[ONV_DIM_PRODUCT] = ONV_DIM_OP_MULTIPLY,
+                                     [ONV_DIM_FLOOR] = ONV_DIM_OP_FLOOR_DIVIDE,
+                                     [ONV_DIM_MOD] = ONV_DIM_OP_MODULO,
+                                     [ONV_DIM_MIN] = ONV_DIM_OP_MIN,
+                                     [ONV_DIM_MAX] = ONV_DIM_OP_MAX};
+    if (onv_dim_is_const(d)) visit(context, ONV_DIM_OP_NUMBER, d);
+    if (!onv_dim_is_expr(d)) return;
+    const onv_dim_expr *e = onv_dim_get(pool, d);
+    if (e->kind == ONV_DIM_SYMBOL) {
+        visit(context, ONV_DIM_OP_SYMBOL, d);
+        return;
+    }
+    if (e->kind == ONV_DIM_SUM) {
+        visit_sum(pool, e, visit, context);
+        return;
+    }
+    for (uint32_t i = 0; i < e->n; i++) {
+        onv_dim_each_op(pool, e->terms[i].d, visit, context);
+        if (i > 0) visit(context, ops[e->kind], ONV_DIM_UNKNOWN);
+    }
+}
+
 /* --- Text -------------------------------------------------------------------------------------- */
 
 /* A bounded output cursor that keeps counting past the end, like snprintf. */

@@ -136,11 +136,13 @@ typedef struct onv_node {
     /* The modules whose calls are around it, outer first, likewise, as Python writes a list of them:
      * "['', 'layer1', 'layer1.0', 'layer1.0.conv1'". */
     const char *calls;
-    const char
-        *call; /* the arguments of `source_op`, where one is a slice or a quotient; or NULL */
+    const char *
+        call; /* the text of `source_op`, where it or an argument is a slice or a quotient; or NULL */
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
+    const char *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
+                                 node reads: "sub_5"; or NULL */
     uint32_t clones;          /* bits of inputs of which PyTorch's call had a clone */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */

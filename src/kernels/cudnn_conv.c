@@ -313,16 +313,19 @@ static uint32_t mode_of(const conv *c, onv_cudnn_heuristics heuristics,
     return half ? MODE_HALF : settings->tf32 ? MODE_TF32 : MODE_IEEE;
 }
 
-static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability)
+/* The tree that stands for the device and setting; `most_mib`: what cudnn_conv_rules.h says. */
+static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capability,
+                                uint64_t *most_mib)
 {
     uint32_t arch = capability >= 90   ? ARCH_90
                     : capability >= 89 ? ARCH_89
                     : capability >= 86 ? ARCH_86
                                        : ARCH_80;
+    if (roots[arch][mode][c->pass] < 0 && arch == ARCH_89) arch = ARCH_86;
+    if (roots[arch][mode][c->pass] < 0) arch = ARCH_90;
+    if (roots[arch][mode][c->pass] < 0) mode = MODE_TF32;
     int32_t at = roots[arch][mode][c->pass];
-    if (at < 0 && arch == ARCH_89) at = roots[ARCH_86][mode][c->pass];
-    if (at < 0) at = roots[ARCH_90][mode][c->pass];
-    if (at < 0) at = roots[ARCH_90][MODE_TF32][c->pass];
+    *most_mib = limits_mib[arch][mode][c->pass];
     while (nodes[at].feature != LEAF)
         at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : nodes[at].skip;
     return &leaves[nodes[at].skip];
@@ -339,6 +342,25 @@ static void widen(onv_conv_workspace *ws, const conv *c, bool first)
     if (ws->high < ws->bytes) ws->high = ws->bytes;
 }
 
+/* A form that is far more for this problem than for any that was asked is not its form. */
+static uint64_t likely(const conv *c, uint64_t bytes, uint64_t most_mib)
+{
+    uint64_t copies = base_bytes(c, BASE_PAD_X_Y_W);
+    return bytes > most_mib << 20 && bytes / 2 > copies ? copies : bytes;
+}
+
+/* PyTorch tries the engines one after the other, and passes over those whose workspace it cannot have
+ * (aten/src/ATen/native/cudnn/Conv_v8.cpp): one of them, the last, takes next to nothing. */
+static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_bytes)
+{
+    uint64_t tensors = base_bytes(c, BASE_X_Y_W);
+    if (tensors >= device_bytes) return; /* nothing runs there: what would be wanted */
+    uint64_t room = device_bytes - tensors;
+    if (ws->bytes > room) ws->bytes = ws->low <= room ? ws->low : 0;
+    if (ws->low > ws->bytes) ws->low = ws->bytes;
+    if (ws->high > room) ws->high = ws->bytes;
+}
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings)
@@ -349,13 +371,17 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
         return ws;
     conv c = conv_of(p, pass);
     if (c.c == 0 || c.k == 0) return ws;
+    uint64_t most_mib;
     const conv_leaf *leaf =
-        leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability);
-    ws.bytes = form_bytes(&c, (conv_base)leaf->base, leaf->splits, leaf->tail);
-    uint64_t other = form_bytes(&c, (conv_base)leaf->other, leaf->other_splits, leaf->other_tail);
+        leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability, &most_mib);
+    ws.bytes =
+        likely(&c, form_bytes(&c, (conv_base)leaf->base, leaf->splits, leaf->tail), most_mib);
+    uint64_t other = likely(
+        &c, form_bytes(&c, (conv_base)leaf->other, leaf->other_splits, leaf->other_tail), most_mib);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
     if (settings->benchmark) widen(&ws, &c, settings->first);
+    if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
     ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
     return ws;
 }

@@ -11,10 +11,12 @@ typedef struct onv_cuda_library_settings {
     uint32_t
         compute_capability; /* 10 * major + minor: 90, 89, 86, 80, 75; 0: no device, and no bytes */
     uint32_t pytorch;       /* 1000 * major + minor: 2015, 1011; 0: not PyTorch */
-    bool tf32;              /* convolutions of float32 may use TF32 */
-    bool channels_last;     /* tensors of convolutions are NHWC */
-    bool benchmark;         /* cuDNN measures engines, not its heuristics decide */
-    bool first;             /* with `benchmark`: the call that tries them */
+    uint64_t
+        device_bytes; /* of its memory, where workspaces have to fit beside tensors; 0: no limit */
+    bool tf32;        /* convolutions of float32 may use TF32 */
+    bool channels_last; /* tensors of convolutions are NHWC */
+    bool benchmark;     /* cuDNN measures engines, not its heuristics decide */
+    bool first;         /* with `benchmark`: the call that tries them */
 } onv_cuda_library_settings;
 
 /* H100, PyTorch 2.15 as it is without settings. */

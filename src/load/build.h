@@ -128,6 +128,8 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__N
 /* A graph. `closure` is the scope whose names it sees, `host` the one its owner stands in (they
  * differ for graphs that are passed to functions); both NULL for the main graph. */
 onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb);
+/* The call that the exporter merged with one that the node reads, if an argument tells. */
+onv_status onv_build_merged(onv_builder *b, const Onnx__NodeProto *pb, const char **name);
 onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
                            const char *path, onv_graph_id *id);

@@ -286,17 +286,17 @@ static bool asks_for_float32(const Onnx__NodeProto *pb)
     return false;
 }
 
-/* The arguments of the call, where a slice or a quotient is one. */
+/* The call, where it or an argument of it is a slice or a quotient. */
 static onv_status call_note(onv_builder *b, const Onnx__NodeProto *pb, const char **call)
 {
     for (size_t i = 0; i < pb->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
         if (strcmp(note->key, ONV_NOTE_CALL) != 0) continue;
-        const char *args = strstr(note->value, ONV_NOTE_ARGS);
-        if (args == NULL ||
-            (strstr(args, ONV_NOTE_SLICE) == NULL && strstr(args, ONV_NOTE_DIV) == NULL))
+        if (strstr(note->value, ONV_NOTE_ARGS) == NULL ||
+            (strstr(note->value, ONV_NOTE_SLICE) == NULL &&
+             strstr(note->value, ONV_NOTE_DIV) == NULL))
             continue;
-        *call = onv_intern(&b->model->strings, args);
+        *call = onv_intern(&b->model->strings, note->value);
         if (*call == NULL) return onv_fail_memory(b->err);
     }
     return ONV_OK;
@@ -333,6 +333,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     for (size_t i = 0; i < pb->n_metadata_props; i++)
         node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(call_note(b, pb, &node.call));
+    ONV_TRY(onv_build_merged(b, pb, &node.merged_call));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));
     onv_node_id id;

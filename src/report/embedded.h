@@ -2,6 +2,14 @@
 #ifndef ONV_REPORT_EMBEDDED_H
 #define ONV_REPORT_EMBEDDED_H
 
+#include <stddef.h>
+
 extern const char onv_recompute_py[]; /* python/onnxvram/recompute.py */
+
+/* web/: the page, its style sheet, its scripts in their order, and the Content-Security-Policy that lets
+ * exactly those in. */
+extern const char onv_page_html[], onv_page_css[], onv_page_policy[];
+extern const char *const onv_page_scripts[];
+extern const size_t onv_n_page_scripts;
 
 #endif

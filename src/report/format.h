@@ -41,6 +41,8 @@ extern const onv_report_format onv_format_diff_markdown;
 extern const onv_report_format onv_format_diff_json;
 extern const onv_report_format onv_format_onnx;
 extern const onv_report_format onv_format_dump_header;
+extern const onv_report_format onv_format_html;
+extern const onv_report_format onv_format_svg;
 extern const onv_report_format onv_format_formula_python;
 extern const onv_report_format onv_format_formula_c;
 

@@ -31,7 +31,7 @@ static void begin_item(onv_json *json)
     if (!is_first) onv_write_char(json->out, ',');
     if (json->open[json->depth - 1].lines)
         new_line(json);
-    else if (!is_first)
+    else if (!is_first && !json->open[json->depth - 1].dense)
         onv_write_char(json->out, ' ');
 }
 
@@ -41,7 +41,8 @@ void onv_json_open(onv_json *json, char bracket, onv_json_layout layout)
     begin_item(json);
     onv_write_char(json->out, bracket);
     json->open[json->depth].close = bracket == '{' ? '}' : ']';
-    json->open[json->depth].lines = layout == ONV_JSON_LINES;
+    json->open[json->depth].lines = layout == ONV_JSON_LINES && !json->is_embedded;
+    json->open[json->depth].dense = layout == ONV_JSON_DENSE || json->is_embedded;
     json->open[json->depth].has_items = false;
     json->depth++;
 }
@@ -52,23 +53,28 @@ void onv_json_close(onv_json *json)
     json->depth--;
     if (json->open[json->depth].lines && json->open[json->depth].has_items) new_line(json);
     onv_write_char(json->out, json->open[json->depth].close);
-    if (json->depth == 0) onv_write_char(json->out, '\n');
+    if (json->depth == 0 && !json->is_embedded) onv_write_char(json->out, '\n');
 }
 
 /* --- Strings ----------------------------------------------------------------------------------- */
 
-/* jansson leaves DEL as it is, which a terminal need not. */
+/* What HTML acts on. Characters that JavaScript once took for ends of lines are no ASCII, so they are
+ * escapes already. */
+static bool acts_in_html(char c)
+{
+    return c == '<' || c == '>' || c == '&';
+}
+
+/* jansson leaves DEL as it is, which a terminal need not, and what HTML acts on. */
 static int write_escaped(const char *text, size_t bytes, void *context)
 {
-    onv_writer *out = context;
-    while (bytes > 0) {
-        const char *del = memchr(text, '\177', bytes);
-        size_t run = del != NULL ? (size_t)(del - text) : bytes;
-        onv_write_bytes(out, text, run);
-        if (del == NULL) break;
-        onv_write_text(out, "\\u007f");
-        text += run + 1;
-        bytes -= run + 1;
+    const onv_json *json = context;
+    for (size_t i = 0, begin = 0; i <= bytes; i++) {
+        bool is_end = i == bytes;
+        if (!is_end && text[i] != '\177' && !(json->is_embedded && acts_in_html(text[i]))) continue;
+        onv_write_bytes(json->out, text + begin, i - begin);
+        if (!is_end) onv_write_format(json->out, "\\u%04x", (unsigned)text[i]);
+        begin = i + 1;
     }
     return 0;
 }
@@ -109,16 +115,18 @@ static bool is_utf8(const char *text)
 
 /* The bytes at `text` that stand for themselves in JSON and act on nothing: printable ASCII but for
  * the quote and the backslash. Most names consist of nothing else. */
-static size_t plain_length(const char *text)
+static size_t plain_length(const onv_json *json, const char *text)
 {
     size_t n = 0;
-    while (text[n] >= ' ' && text[n] <= '~' && text[n] != '"' && text[n] != '\\') n++;
+    while (text[n] >= ' ' && text[n] <= '~' && text[n] != '"' && text[n] != '\\' &&
+           !(json->is_embedded && acts_in_html(text[n])))
+        n++;
     return n;
 }
 
 static void write_string(onv_json *json, const char *text)
 {
-    size_t plain = plain_length(text);
+    size_t plain = plain_length(json, text);
     if (text[plain] == '\0') {
         onv_write_char(json->out, '"');
         onv_write_bytes(json->out, text, plain);
@@ -129,8 +137,8 @@ static void write_string(onv_json *json, const char *text)
     onv_arena_init(&arena, SIZE_MAX);
     if (!is_utf8(text)) text = repair(&arena, text);
     json_t *string = text != NULL ? json_string_nocheck(text) : NULL;
-    if (string == NULL || json_dump_callback(string, write_escaped, json->out,
-                                             JSON_ENCODE_ANY | JSON_ENSURE_ASCII) != 0) {
+    if (string == NULL ||
+        json_dump_callback(string, write_escaped, json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) != 0) {
         /* The report fails; until then it stays well-formed. */
         json->out_of_memory = true;
         onv_write_text(json->out, "\"\"");
@@ -143,7 +151,7 @@ void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
     write_string(json, key);
-    onv_write_text(json->out, ": ");
+    onv_write_text(json->out, json->is_embedded ? ":" : ": ");
     json->after_key = true;
 }
 

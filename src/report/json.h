@@ -21,16 +21,18 @@ enum { ONV_JSON_MAX_DEPTH = 16 };
 typedef enum onv_json_layout {
     ONV_JSON_INLINE, /* all on one line */
     ONV_JSON_LINES,  /* one line per member or element */
+    ONV_JSON_DENSE,  /* on one line, without spaces: for long lists of numbers */
 } onv_json_layout;
 
 typedef struct onv_json {
     onv_writer *out;
     bool out_of_memory; /* sticky, a string is missing */
+    bool is_embedded;   /* in a page: nothing that HTML acts on, and no spaces at all */
     bool after_key;
     unsigned depth;
     struct {
         char close;
-        bool lines;
+        bool lines, dense;
         bool has_items;
     } open[ONV_JSON_MAX_DEPTH];
 } onv_json;

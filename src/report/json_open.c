@@ -1,4 +1,6 @@
 /* What the JSON report says while dims are free. */
+#include <string.h>
+
 #include "report/formula.h"
 #include "report/json_parts.h"
 
@@ -26,11 +28,62 @@ static void put_dim(const onv_json_part *job, const char *key, onv_dim d)
     onv_json_dim(job->json, &job->view->model->dims, job->scratch, d);
 }
 
+typedef struct postfix {
+    const onv_json_part *job;
+    bool is_free; /* every symbol is a free dim */
+} postfix;
+
+static void put_op(void *context, onv_dim_op op, onv_dim d)
+{
+    static const char *const names[] = {
+        [ONV_DIM_OP_ADD] = "+",    [ONV_DIM_OP_MULTIPLY] = "*", [ONV_DIM_OP_FLOOR_DIVIDE] = "//",
+        [ONV_DIM_OP_MODULO] = "%", [ONV_DIM_OP_MIN] = "min",    [ONV_DIM_OP_MAX] = "max"};
+    const postfix *p = context;
+    const onv_view *view = p->job->view;
+    if (op == ONV_DIM_OP_NUMBER) {
+        onv_json_i64(p->job->json, d.raw);
+    } else if (op == ONV_DIM_OP_SYMBOL) {
+        const char *name = onv_dim_symbol_name(&view->model->dims, d);
+        uint32_t i = 0;
+        while (strcmp(view->infer->free_dims.at[i].name, name) != 0) i++;
+        onv_json_open(p->job->json, '[', ONV_JSON_INLINE);
+        onv_json_u64(p->job->json, i);
+        onv_json_close(p->job->json);
+    } else {
+        onv_json_string(p->job->json, names[op]);
+    }
+}
+
+static void find_free(void *context, onv_dim symbol)
+{
+    postfix *p = context;
+    const onv_view *view = p->job->view;
+    const char *name = onv_dim_symbol_name(&view->model->dims, symbol);
+    bool is_found = false;
+    for (size_t i = 0; i < view->infer->free_dims.count && !is_found; i++)
+        is_found = strcmp(view->infer->free_dims.at[i].name, name) == 0;
+    p->is_free = p->is_free && is_found;
+}
+
+/* The expression for programs: numbers, indices of free_dims in brackets, operations on what stands
+ * before. Absent where it holds more than those. */
+static void put_postfix(const onv_json_part *job, onv_dim d)
+{
+    postfix p = {job, onv_dim_is_const(d) || onv_dim_is_expr(d)};
+    onv_dim_each_symbol(&job->view->model->dims, d, find_free, &p);
+    if (!p.is_free) return;
+    onv_json_key(job->json, "postfix");
+    onv_json_open(job->json, '[', ONV_JSON_INLINE);
+    onv_dim_each_op(&job->view->model->dims, d, put_op, &p);
+    onv_json_close(job->json);
+}
+
 static void write_piece(const onv_json_part *job, const onv_piece *piece)
 {
     onv_json *json = job->json;
     onv_json_open(json, '{', ONV_JSON_INLINE);
     put_dim(job, "bytes", piece->bytes);
+    put_postfix(job, piece->bytes);
     onv_json_put_u64(json, "step", piece->step);
     if (onv_dim_is_known(piece->decided_by)) {
         put_dim(job, "decided_by", piece->decided_by);
@@ -69,6 +122,7 @@ static void write_example(const onv_json_part *job)
     onv_json_put_known(job->json, "macs", live->macs_known, live->macs);
     onv_json_write_peak(&example);
     onv_json_write_runtimes(&example);
+    onv_json_write_timelines(&example, job->view);
     onv_json_close(job->json);
 }
 

@@ -2,6 +2,7 @@
 #ifndef ONV_REPORT_JSON_PARTS_H
 #define ONV_REPORT_JSON_PARTS_H
 
+#include "report/format.h"
 #include "report/json.h"
 #include "report/report.h"
 
@@ -20,6 +21,16 @@ void onv_json_write_runtimes(
 
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */
 void onv_json_write_open(const onv_json_part *job);
+
+/* "timelines": what was kept to be drawn; nothing where nothing was. Names are those of the tensors and
+ * nodes of `named`, of which the part's view may be an example. */
+void onv_json_write_timelines(const onv_json_part *job, const onv_view *named);
+
+/* "gpus": the memory of devices that what is drawn may be held against; nothing where nothing was kept. */
+void onv_json_write_gpus(const onv_report_job *job, onv_json *json);
+
+/* The whole report. */
+onv_status onv_json_write_document(const onv_report_job *job, onv_json *json);
 
 /* What would be otherwise (json_what_if.c). */
 void onv_json_write_quantized(const onv_json_part *job);

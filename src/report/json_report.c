@@ -345,6 +345,11 @@ static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
     onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
     onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
     onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    if (plan->saves_on_cpu || plan->offload_until > 0) {
+        onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
+        onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
+        onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
+    }
     if (index == t->chosen) {
         onv_json_key(json, "chosen");
         onv_json_bool(json, true);
@@ -558,11 +563,17 @@ static void write_replays(const onv_json_part *job)
     onv_json_write_replays(job->json, job->view->replays);
 }
 
-/* The parts of a model's object, in their order. */
 static void write_sessions(const onv_json_part *job)
 {
     onv_write_sessions_json(job->view, job->json);
 }
+
+static void write_timelines(const onv_json_part *job)
+{
+    onv_json_write_timelines(job, job->view);
+}
+
+/* The parts of a model's object, in their order. */
 
 static void (*const parts[])(const onv_json_part *job) = {
     write_model,
@@ -582,28 +593,35 @@ static void (*const parts[])(const onv_json_part *job) = {
     write_sessions,
     write_training,
     write_replays,
+    write_timelines,
     write_diagnostics,
 };
+
+onv_status onv_json_write_document(const onv_report_job *job, onv_json *json)
+{
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "schema_version", 1);
+    onv_json_put_string(json, "generator", "onnxvram " ONV_VERSION);
+    onv_json_key(json, "models");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_json_part part = {json, &job->views[i], job->arena};
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    if (job->options->together != NULL) onv_write_together_json(job->options->together, json);
+    onv_json_write_gpus(job, json);
+    onv_json_close(json);
+    return json->out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+}
 
 static onv_status write_json(const onv_report_job *job)
 {
     onv_json json;
     onv_json_init(&json, job->out);
-    onv_json_open(&json, '{', ONV_JSON_LINES);
-    onv_json_put_u64(&json, "schema_version", 1);
-    onv_json_put_string(&json, "generator", "onnxvram " ONV_VERSION);
-    onv_json_key(&json, "models");
-    onv_json_open(&json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_json_part part = {&json, &job->views[i], job->arena};
-        onv_json_open(&json, '{', ONV_JSON_LINES);
-        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) parts[p](&part);
-        onv_json_close(&json);
-    }
-    onv_json_close(&json);
-    if (job->options->together != NULL) onv_write_together_json(job->options->together, &json);
-    onv_json_close(&json);
-    return json.out_of_memory ? onv_fail_memory(job->err) : ONV_OK;
+    return onv_json_write_document(job, &json);
 }
 
 const onv_report_format onv_format_json = {

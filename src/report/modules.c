@@ -262,6 +262,7 @@ bool onv_modules_init(onv_modules *modules, const onv_view *view, const onv_foot
     if (add_module(modules, ONV_NO_MODULE, "", 0) == ONV_NO_MODULE) return false;
     if (!place_by_scope(modules, view, max_depth, module_of)) return false;
     if (modules->list.count == 1 && !place_by_operator(modules, view, module_of)) return false;
+    modules->of_step = module_of;
     uint64_t counted = 0;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         onv_module *module = &modules->list.at[module_of[s]];

@@ -37,6 +37,7 @@ typedef struct onv_modules {
     uint32_t *slots; /* hash table: index + 1, 0 where empty */
     size_t n_slots;
     onv_arena *arena;
+    uint32_t *of_step;      /* which module each step belongs to */
     uint64_t unused_params; /* of weights that no node reads */
 } onv_modules;
 

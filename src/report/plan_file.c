@@ -61,6 +61,18 @@ static void write_python(onv_writer *out, const char *text)
     }
 }
 
+static const char saving[] = "#: In PyTorch, where `model` is the network:\n"
+                             "#\n"
+                             "# import torch\n"
+                             "#\n"
+                             "# def save_on_cpu(forward):\n"
+                             "#     def run(*args, **kwargs):\n"
+                             "#         with torch.autograd.graph.save_on_cpu(pin_memory=True):\n"
+                             "#             return forward(*args, **kwargs)\n"
+                             "#     return run\n"
+                             "#\n"
+                             "# model.forward = save_on_cpu(model.forward)\n";
+
 /* The names of modules are plain (names.h, borders.h), so the code is what it looks like. */
 static void write_chains(onv_writer *out, const onv_training_plan *plan)
 {
@@ -87,17 +99,21 @@ static void write_borders(onv_writer *out, const onv_training_plan *plan)
         onv_write_text(out, names->end);
         onv_write_text(out, "\"),\n");
     }
-    if (plan->n_kept_ops == 0) {
-        onv_write_text(out, "# ])\n");
-        return;
-    }
-    onv_write_text(out, "# ], keep=[\n");
+    onv_write_text(out, "# ]");
+    if (plan->n_kept_ops > 0) onv_write_text(out, ", keep=[\n");
     for (uint32_t i = 0; i < plan->n_kept_ops; i++) {
         onv_write_text(out, "#     \"");
         onv_write_text(out, plan->kept[i]);
         onv_write_text(out, "\",\n");
     }
-    onv_write_text(out, "# ])\n");
+    if (plan->n_kept_ops > 0) onv_write_text(out, "# ]");
+    if (plan->offload_until > 0 && plan->until == NULL) onv_write_text(out, ", offload=True");
+    if (plan->until != NULL) {
+        onv_write_text(out, ", offload=\"");
+        onv_write_text(out, plan->until);
+        onv_write_text(out, "\"");
+    }
+    onv_write_text(out, ")\n");
 }
 
 static void write_by_hand(onv_writer *out, const onv_training_plan *plan)
@@ -126,16 +142,21 @@ static void write_snippet(onv_writer *out, const onv_training_plan *plan)
         write_sequential(out, plan);
         return;
     }
+    if (plan->saves_on_cpu) {
+        onv_write_text(out, saving);
+        return;
+    }
     uint32_t n_chains = 0, n_bordered = 0;
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         n_chains += plan->names[i].is_chain;
         n_bordered += plan->names[i].begin != NULL;
     }
-    if (n_bordered > 0 || n_chains == plan->n_segments)
+    bool moves = plan->offload_until > 0;
+    if (moves || n_bordered > 0 || n_chains == plan->n_segments)
         onv_write_text(out, "#: In PyTorch, where `model` is the network:\n#\n");
-    if (!plan->prunes && n_chains == plan->n_segments)
+    if (!plan->prunes && !moves && n_chains == plan->n_segments)
         write_chains(out, plan);
-    else if (n_bordered > 0)
+    else if (moves || n_bordered > 0)
         write_borders(out, plan);
     if (plan->n_by_hand > 0) write_by_hand(out, plan);
 }
@@ -148,6 +169,11 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
     if (chosen) onv_write_text(out, "chosen\n");
     write_number(out, "peak_bytes", plan->figures.peak_bytes);
     write_number(out, "recompute_macs", plan->recomputed_macs);
+    if (plan->saves_on_cpu || plan->offload_until > 0) {
+        write_number(out, "offloaded_bytes", plan->figures.offloaded_bytes);
+        write_number(out, "returned_bytes", plan->figures.returned_bytes);
+        write_number(out, "host_bytes", plan->figures.pinned_bytes);
+    }
     for (uint32_t i = 0; i < plan->n_segments; i++) {
         const onv_segment_names *names = &plan->names[i];
         onv_write_text(out, "segment");
@@ -161,7 +187,13 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_field(out, plan->kept[i]);
         onv_write_char(out, '\n');
     }
-    if (plan->n_segments > 0) write_snippet(out, plan);
+    if (plan->offload_until > 0) {
+        onv_write_text(out, "offload");
+        write_field(out, plan->until != NULL ? plan->until : "");
+        onv_write_char(out, '\n');
+    }
+    if (plan->n_segments > 0 || plan->saves_on_cpu || plan->offload_until > 0)
+        write_snippet(out, plan);
 }
 
 static onv_status write_plans(const onv_report_job *job)

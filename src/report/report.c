@@ -3,13 +3,28 @@
 #include "report/format.h"
 
 const onv_report_format *const onv_report_formats[] = {
-    &onv_format_text,           &onv_format_json,          &onv_format_csv,
-    &onv_format_layers,         &onv_format_dump_graph,    &onv_format_dump_intervals,
-    &onv_format_dump_plan,      &onv_format_dump_trace,    &onv_format_dump_replay,
-    &onv_format_checkpoints,    &onv_format_ort_partition, &onv_format_formula,
-    &onv_format_formula_python, &onv_format_formula_c,     &onv_format_markdown,
-    &onv_format_diff,           &onv_format_diff_markdown, &onv_format_diff_json,
-    &onv_format_onnx,           &onv_format_dump_header,
+    &onv_format_text,
+    &onv_format_json,
+    &onv_format_csv,
+    &onv_format_layers,
+    &onv_format_dump_graph,
+    &onv_format_dump_intervals,
+    &onv_format_dump_plan,
+    &onv_format_dump_trace,
+    &onv_format_dump_replay,
+    &onv_format_checkpoints,
+    &onv_format_ort_partition,
+    &onv_format_formula,
+    &onv_format_formula_python,
+    &onv_format_formula_c,
+    &onv_format_markdown,
+    &onv_format_diff,
+    &onv_format_diff_markdown,
+    &onv_format_diff_json,
+    &onv_format_onnx,
+    &onv_format_dump_header,
+    &onv_format_html,
+    &onv_format_svg,
 };
 
 const size_t onv_n_report_formats = sizeof onv_report_formats / sizeof onv_report_formats[0];

@@ -18,6 +18,7 @@
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"
+#include "runtime/executions.h"
 #include "runtime/fit.h"
 #include "runtime/gate.h"
 #include "runtime/levers.h"
@@ -55,7 +56,8 @@ typedef struct onv_view {
     const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
     const onv_ort_advice *advice;
     const onv_shape_requests *requests;
-    const onv_replays *replays; /* NULL, or without a device: not asked for */
+    const onv_replays *replays;       /* NULL, or without a device: not asked for */
+    const onv_executions *executions; /* that were kept to be drawn; NULL, or none: not asked for */
 } onv_view;
 
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,

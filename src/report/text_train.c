@@ -68,6 +68,12 @@ static const onv_column plan_columns[] = {
     {"recomputed", .right = true}, {"overhead", .right = true},  {"segments", .right = true},
     {"", .style = ONV_STYLE_PEAK}, {"max batch", .right = true},
 };
+static const onv_column moving_columns[] = {
+    {"plan", .right = false},      {"peak", .right = true},        {"saved", .right = true},
+    {"recomputed", .right = true}, {"overhead", .right = true},    {"segments", .right = true},
+    {"moved", .right = true},      {"on the host", .right = true}, {"", .style = ONV_STYLE_PEAK},
+    {"max batch", .right = true},
+};
 
 static const char *verdict(const onv_training *t, uint32_t plan)
 {
@@ -85,7 +91,23 @@ static const char *overhead_text(const onv_page *page, const onv_training_plan *
                             100.0 * (double)plan->recomputed_macs / (double)plan->pass_macs);
 }
 
-static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index)
+static bool moves(const onv_training_plan *plan)
+{
+    return plan->saves_on_cpu || plan->offload_until > 0;
+}
+
+/* Both ways, and what it takes there. */
+static void add_moved(onv_table *table, const onv_page *page, const onv_training_plan *plan)
+{
+    uint64_t bytes = plan->figures.offloaded_bytes + plan->figures.returned_bytes;
+    if (bytes < plan->figures.returned_bytes) bytes = UINT64_MAX;
+    onv_table_add(table, onv_arena_printf(page->arena, "%s", onv_label_bytes(bytes).text));
+    onv_table_add(table, onv_arena_printf(page->arena, "%s",
+                                          onv_label_bytes(plan->figures.pinned_bytes).text));
+}
+
+static void add_plan(onv_table *table, const onv_page *page, const onv_view *view, uint32_t index,
+                     bool any_moves)
 {
     const onv_training *t = view->training;
     const onv_training_plan *plan = &t->plans[index];
@@ -97,9 +119,10 @@ static void add_plan(onv_table *table, const onv_page *page, const onv_view *vie
         onv_arena_printf(page->arena, "%s", onv_label_scaled(plan->recomputed_macs).text),
         overhead_text(page, plan),
         onv_arena_printf(page->arena, "%lu", (unsigned long)plan->n_segments),
-        verdict(t, index),
     };
     for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) onv_table_add(table, cells[i]);
+    if (any_moves) add_moved(table, page, plan);
+    onv_table_add(table, verdict(t, index));
     if (view->fit != NULL && view->fit->has_max_batch)
         onv_table_add(table, onv_batch_text(page, plan->max_batch));
 }
@@ -120,17 +143,19 @@ static bool is_shown(const onv_training *t, uint32_t index, bool verbose)
 static void write_plans(const onv_view *view, const onv_page *page, bool verbose)
 {
     const onv_training *t = view->training;
-    bool batches = view->fit != NULL && view->fit->has_max_batch;
+    bool batches = view->fit != NULL && view->fit->has_max_batch, any_moves = false;
     uint32_t hidden = 0;
     if (t->n_plans == 0) return;
     onv_page_line(page);
     onv_page_text(page, ONV_STYLE_TITLE, "Checkpointing");
     onv_write_text(page->out, " (overhead: of forward + backward, which counts as two forwards)\n");
     onv_table table;
-    onv_table_init(&table, plan_columns, batches ? 8 : 7);
+    for (uint32_t i = 0; i < t->n_plans; i++) any_moves |= moves(&t->plans[i]);
+    onv_table_init(&table, any_moves ? moving_columns : plan_columns,
+                   (any_moves ? 9 : 7) + (batches ? 1 : 0));
     for (uint32_t i = 0; i < t->n_plans; i++) {
         if (is_shown(t, i, verbose))
-            add_plan(&table, page, view, i);
+            add_plan(&table, page, view, i, any_moves);
         else
             hidden++;
     }

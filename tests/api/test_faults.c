@@ -158,6 +158,7 @@ static void analyses(void **state)
         {.name = "the largest batch",
          .path = SAMPLE("scan"),
          .options = {.budget = 1 << 20, .max_batch = true, .runtimes = "torch,ort"}},
+        {.name = "timelines", .path = SAMPLE("scan"), .options = {.batch = 2, .timelines = true}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         calls[i].make = analyse;
@@ -246,6 +247,8 @@ static void trainings(void **state)
         {.name = "checkpoints", .options = {.batch = 2, .train = "sgd", .checkpoint = "all"}},
         {.name = "compiled",
          .options = {.batch = 2, .train = "sgd", .compile = true, .compile_budget = 0.3}},
+        {.name = "drawn",
+         .options = {.batch = 2, .train = "sgd", .checkpoint = "sqrt", .timelines = true}},
         {.name = "mixed", .options = {.batch = 2, .train = "adam8bit", .amp = ONV_PRECISION_BF16}},
         {.name = "sharded", .options = {.batch = 2, .train = "lamb", .zero_stage = 3, .world = 4}},
         {.name = "recurrent", .path = SEED("recurrent"), .options = {.checkpoint = "sqrt"}},
@@ -286,6 +289,7 @@ static onv_analysis *analysed(void)
     options.checkpoint = "sqrt";
     options.runtimes = "arena,torch";
     options.replay = "host";
+    options.timelines = true;
     if (onv_analysis_new(SAMPLE("vgg16"), &options, &analysis, &error) != ONV_OK)
         fail_msg("%s", error.message);
     return analysis;
@@ -296,7 +300,8 @@ static void reports(void **state)
     (void)state;
     can_fail();
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++) {
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++) {
+        if (format > ONV_FORMAT_CHECKPOINTS && format < ONV_FORMAT_HTML) continue;
         call c = {.name = "report",
                   .make = report,
                   .analysis = analysis,
@@ -436,9 +441,12 @@ static void writers_that_refuse(void **state)
 {
     (void)state;
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_CHECKPOINTS; format++)
-        refuse_each((call){
-            .name = "report", .make = report, .analysis = analysis, .format = (onv_format)format});
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++)
+        if (format <= ONV_FORMAT_CHECKPOINTS || format >= ONV_FORMAT_HTML)
+            refuse_each((call){.name = "report",
+                               .make = report,
+                               .analysis = analysis,
+                               .format = (onv_format)format});
     onv_analysis_destroy(analysis);
     for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
 }

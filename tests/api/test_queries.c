@@ -148,6 +148,32 @@ static bool fits(const onv_options *given, int64_t batch)
     return fit.fits;
 }
 
+/* A price for what is moved: a budget that nothing needs is not met by moving. Tensors of a plan with bytes on
+ * the host are not on the device. */
+static void what_is_moved_has_its_price(void **state)
+{
+    (void)state;
+    onv_options options = onv_options_default();
+    options.batch = 512;
+    options.train = "sgd";
+    options.loss = "none";
+    options.checkpoint = "offload,none";
+    options.budget = UINT64_C(8) << 30;
+    onv_analysis *a = analyse(&options);
+    onv_checkpoint_info offload, none;
+    assert_true(onv_analysis_checkpoint(a, 0, &offload) && onv_analysis_checkpoint(a, 1, &none));
+    const uint64_t weight = WIDTH * WIDTH * sizeof(float), rows = 512 * WIDTH * sizeof(float);
+    /* A sigmoid's result is saved by itself and by the next product. */
+    assert_int_equal(offload.offloaded_bytes, 2 * LAYERS * rows + (LAYERS - 1) * weight);
+    assert_int_equal(offload.returned_bytes, offload.offloaded_bytes);
+    assert_true(offload.host_bytes >= offload.offloaded_bytes);
+    assert_int_equal(none.offloaded_bytes + none.returned_bytes + none.host_bytes, 0);
+    assert_int_equal(offload.recompute_macs + offload.segments, 0);
+    assert_true(offload.saved_activation_bytes < none.saved_activation_bytes);
+    assert_true(none.chosen && !offload.chosen);
+    onv_analysis_destroy(a);
+}
+
 static void the_largest_batch_is_the_best_plans(void **state)
 {
     (void)state;
@@ -272,6 +298,7 @@ int main(void)
         cmocka_unit_test(shorter_options_are_those_of_older_headers),
         cmocka_unit_test(training_and_its_plans_agree),
         cmocka_unit_test(compiled_training_is_there),
+        cmocka_unit_test(what_is_moved_has_its_price),
         cmocka_unit_test(the_largest_batch_is_the_best_plans),
         cmocka_unit_test(names_and_statuses_end),
         cmocka_unit_test(options_that_make_no_sense),

@@ -272,7 +272,10 @@ static void programs_do_as_the_chain_says(void **state)
         taped_open_sample(&s.t, cases[i / 2].sample, cases[i / 2].dims, cases[i / 2].amp);
         s.t.problem.prunes = i % 2 == 1;
         onv_arena_init(&arena, SIZE_MAX);
-        onv_status status = onv_tape_chain_build(&s.t.problem, NULL, 0, 160, &arena, &tape, &err);
+        onv_tape_beside beside;
+        onv_status status = onv_tape_beside_find(&s.t.problem, &arena, &beside, &err);
+        if (status == ONV_OK)
+            status = onv_tape_chain_build(&s.t.problem, &beside, NULL, 0, 160, &arena, &tape, &err);
         if (status == ONV_OK) status = onv_chain_solve(&tape.chain, &arena, &solution, &err);
         if (status != ONV_OK) fail_msg("%s: %s", cases[i / 2].sample, err.message);
         assert_int_equal(tape.n_fine, tape.chain.n_units);

@@ -268,6 +268,19 @@ static void add_windows(model *m)
     model_node(m, "Concat", "6", "e f", "y", "axis=1");
 }
 
+/* Patches of an image, whose places are swapped with the channels. */
+static void add_patches(model *m)
+{
+    static const int64_t parts[] = {2, 8, 4};
+    model_input(m, "x", "f32[2,3,8,8]");
+    model_weight(m, "w", "f32[8,3,4,4]");
+    model_ints(m, "parts", 3, parts);
+    model_node(m, "Conv", "0", "x w", "a", "strides=[4,4]");
+    model_node(m, "Reshape", "1", "a parts", "b", "");
+    model_node(m, "Transpose", "2", "b", "c", "perm=[0,2,1]");
+    model_node(m, "Neg", "3", "c", "y", "");
+}
+
 /* As the CUDA build of PyTorch 2.15 asked for it over a substitute for the driver. */
 static void kernels_copy_gradients(void **state)
 {
@@ -287,6 +300,7 @@ static void kernels_copy_gradients(void **state)
                  {add_reflection_over_time, F + 3 * 518 * 4 * 4},
                  {add_edge_over_time, F},
                  {add_zeros_over_time, 0},
+                 {add_patches, 2 * 8 * 4 * 4},
                  /* The convolution's input, too. */
                  {add_conv_over_time, F + 3 * 512 * 6 * 4 + F}};
     const char *const all[] = {"*"};

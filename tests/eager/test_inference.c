@@ -487,6 +487,54 @@ static void keys_are_turned_in_three_axes(void **state)
     }
 }
 
+/* transformers leaves groups of queries to the kernel where nothing masks; the export repeats keys and values. */
+static void groups_of_queries_are_the_kernels(void **state)
+{
+    (void)state;
+    static const char call[] = "aten.scaled_dot_product_attention.default";
+    static const char *const ops[][3] = {
+        {"Unsqueeze", "k axis", "k1"}, {"Expand", "k1 wide", "k2"},  {"Unsqueeze", "v axis", "v1"},
+        {"Expand", "v1 wide", "v2"},   {"Reshape", "v2 rows", "v3"}, {"Reshape", "k2 three", "k3"},
+        {"Transpose", "k3", "k4"},     {"Reshape", "k4 four", "k5"}, {"MatMul", "q k5", "s"},
+        {"Add", "s mask", "t"},        {"Softmax", "t", "p"},        {"MatMul", "p v3", "o"}};
+    static const struct {
+        const char *class;
+        bool is_input; /* the mask */
+        bool is_grouped;
+    } cases[] = {{"transformers.models.llama.modeling_llama.LlamaAttention", false, true},
+                 {"transformers.models.llama.modeling_llama.LlamaAttention", true, false},
+                 {"zoo.Attention", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        onv_lower_options how = {.attention = ONV_ATTENTION_AUTO, .reports = true};
+        model *m = model_new(17);
+        model_input(m, "q", "f32[2,4,6,8]");
+        model_input(m, "k", "f32[2,2,6,8]");
+        model_input(m, "v", "f32[2,2,6,8]");
+        if (cases[i].is_input)
+            model_input(m, "mask", "f32[6,6]");
+        else
+            model_constant(m, "mask", "f32[1]");
+        model_ints(m, "axis", 1, (const int64_t[]){2});
+        model_ints(m, "wide", 5, (const int64_t[]){2, 2, 2, 6, 8});
+        model_ints(m, "rows", 4, (const int64_t[]){2, 4, 6, 8});
+        model_ints(m, "three", 3, (const int64_t[]){8, 6, 8});
+        model_ints(m, "four", 4, (const int64_t[]){2, 4, 8, 6});
+        for (size_t n = 0; n < sizeof ops / sizeof ops[0]; n++) {
+            model_source(m, "at", n < 5 ? ops[n][2] : "sdpa");
+            model_class(m, cases[i].class, n < 5 ? "aten.view.default" : call);
+            bool is_turn = strcmp(ops[n][0], "Transpose") == 0;
+            model_node(m, ops[n][0], "", ops[n][1], ops[n][2], is_turn ? "perm=[0,2,1]" : "");
+        }
+        model_output(m, "o", "f32");
+        pass_run(&p, m, &how);
+        bool is_alone = strcmp(p.t.steps.at[0].label, "efficient_attention") == 0;
+        if (is_alone != cases[i].is_grouped || p.f.model.diags.count != cases[i].is_grouped)
+            fail_msg("case %zu: %s, %zu notes", i, p.t.steps.at[0].label, p.f.model.diags.count);
+        pass_drop(&p);
+    }
+}
+
 /* The older exporter folds a batch norm and gives weight and bias names of its own: PyTorch runs the norm,
  * whose result is as large as the convolution's. */
 static void folded_norms_run_again(void **state)
@@ -532,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_are_turned_in_three_axes),
+        cmocka_unit_test(groups_of_queries_are_the_kernels),
         cmocka_unit_test(encoder_layers_take_the_fast_path),
         cmocka_unit_test(a_reshape_copies_where_no_strides_give_it),
         cmocka_unit_test(chunks_are_views),

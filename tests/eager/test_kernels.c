@@ -158,13 +158,17 @@ static void arranged_weights_are_parameters(void **state)
  * `scores` is what leads from "q" and "k" to "s"; "m" is a mask that is data, "c" a causal one. */
 enum { HEADS_OF_SAMPLES = 2 * 4, ROWS = 6, OPERAND = 2 * 6 * 32 * 4 };
 
-static uint64_t kept_by_attention(const char *const *scores, int64_t head,
-                                  const onv_lower_options *options)
+static uint64_t kept_in(const char *type, const char *const *scores, int64_t head,
+                        const onv_lower_options *options)
 {
+    char input[16], mask[16], weight[16];
+    snprintf(input, sizeof input, "%s[2,6,32]", type);
+    snprintf(mask, sizeof mask, "%s[2,1,6,6]", type);
+    snprintf(weight, sizeof weight, "%s[32,32]", type);
     const int64_t heads[] = {2, 6, -1, head}, square[] = {6, 6}, joined[] = {2, 6, 32};
     model *m = model_new(17);
-    model_input(m, "x", "f32[2,6,32]");
-    model_input(m, "m", "f32[2,1,6,6]");
+    model_input(m, "x", input);
+    model_input(m, "m", mask);
     model_ints(m, "heads", 4, heads);
     model_ints(m, "square", 2, square);
     model_ints(m, "joined", 3, joined);
@@ -172,7 +176,7 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
         char name[4][16];
         for (int k = 0; k < 4; k++) snprintf(name[k], sizeof name[k], "%c%d", "qkv"[i], k);
         char inputs[32], result[2] = {"qkv"[i], '\0'};
-        model_weight(m, name[0], "f32[32,32]");
+        model_weight(m, name[0], weight);
         snprintf(inputs, sizeof inputs, "x %s", name[0]);
         model_node(m, "MatMul", name[1], inputs, name[1], "");
         snprintf(inputs, sizeof inputs, "%s heads", name[1]);
@@ -192,9 +196,35 @@ static uint64_t kept_by_attention(const char *const *scores, int64_t head,
     model_node(m, "MatMul", "values", "p v", "o", "");
     model_node(m, "Transpose", "rows", "o", "r", "perm=[0,2,1,3]");
     model_node(m, "Reshape", "join", "r joined", "y", "");
-    model_output(m, "y", "f32");
+    model_output(m, "y", type);
     uint64_t kept = trainer_kept(m, options);
     return kept;
+}
+
+static uint64_t kept_by_attention(const char *const *scores, int64_t head,
+                                  const onv_lower_options *options)
+{
+    return kept_in("f32", scores, head, options);
+}
+
+/* A call that runs as separate operations computes in float32 from PyTorch 2.5 on: query, key, values and
+ * probabilities are kept so; x stays as it is. */
+static void calls_in_16_bits_compute_in_float32(void **state)
+{
+    (void)state;
+    enum { PROBABILITIES = HEADS_OF_SAMPLES * ROWS * ROWS * 4 };
+    static const char *const call[] = {"Mul(q n)a", "Mul(k n)b", "MatMul(a b)s", NULL};
+    static const char *const by_hand[] = {"MatMul(q k)a", "Mul(a n)s", NULL};
+    onv_lower_options options = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_MATH};
+    for (int i = 0; i < 2; i++) {
+        const char *type = i == 0 ? "f16" : "bf16";
+        options.pytorch_version = 2015;
+        assert_int_equal(kept_in(type, call, 8, &options),
+                         OPERAND / 2 + 3 * OPERAND + PROBABILITIES);
+        assert_int_equal(kept_in(type, by_hand, 8, &options), (4 * OPERAND + PROBABILITIES) / 2);
+        options.pytorch_version = 2004;
+        assert_int_equal(kept_in(type, call, 8, &options), (4 * OPERAND + PROBABILITIES) / 2);
+    }
 }
 
 static void kernels_of_attention_keep_no_scores(void **state)
@@ -281,6 +311,7 @@ int main(void)
         cmocka_unit_test(recurrent_layers_keep_a_reserve),
         cmocka_unit_test(dropout_between_layers_keeps_bits),
         cmocka_unit_test(arranged_weights_are_parameters),
+        cmocka_unit_test(calls_in_16_bits_compute_in_float32),
         cmocka_unit_test(kernels_of_attention_keep_no_scores),
         cmocka_unit_test(attention_without_a_kernel_stays_apart),
         cmocka_unit_test(the_dispatcher_chooses_by_device_mask_and_type),

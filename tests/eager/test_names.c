@@ -100,6 +100,57 @@ static void statements_tell_what_names_hold(void **state)
     }
 }
 
+/* Two layers of a list in one line, and what is around them in lines of its own. `h` is another one when the line
+ * runs again; an argument in a line of its own belongs to the call that begins before it. */
+static void lines_that_run_again_tell(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *modules[4], *lines[4];
+        unsigned numbers[4];
+        uint32_t last_a;
+    } cases[] = {
+        {{"", "layers.0", "layers.1", ""},
+         {"h = neg(x)", "o = layer(h)", "o = layer(h)", "return neg(o)"},
+         {10, 11, 11, 12},
+         1},
+        {{"", "layers.0", "layers.1", ""},
+         {"h = neg(x)", "o = layer(h)", "z = layer(o)", "return neg(z)"},
+         {10, 11, 12, 13},
+         3},
+        {{"norm", "attend", "", ""},
+         {"o, w = self.attend(", "o, w = self.attend(", "h = neg(o)", "return neg(h)"},
+         {10, 10, 11, 12},
+         1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"x", "a", "b", "c", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (uint32_t k = 0; k < 4; k++) {
+            const char *module = cases[i].modules[k];
+            char lines[256];
+            snprintf(lines, sizeof lines,
+                     "return self.net(x)\n  File \"n.py\", line %u, in forward\n    %s%s",
+                     cases[i].numbers[k], cases[i].lines[k],
+                     module[0] != '\0' ? "\n  File \"n.py\", line 30, in forward\n    return neg(x)"
+                                       : "");
+            char modules[64];
+            snprintf(modules, sizeof modules, "net%s%s", module[0] != '\0' ? "', '" : "", module);
+            model_source(m, modules, "neg");
+            model_class(m, module[0] != '\0' ? "Net', 'Layer" : "Net", "aten.neg.default");
+            model_trace(m, lines);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].last_a)
+            fail_msg("case %zu: a %u", i, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
 /* Three calls of one layer, as those that share weights have: `y` of one call is gone when the next begins,
  * whose argument is what the one before gave. */
 static void shared_layers_are_called_again(void **state)
@@ -145,14 +196,17 @@ static void statements_overwrite(void **state)
     static const struct {
         const char *op, *aten, *line, *reader; /* what is read once more */
         bool overwrites;
+        bool graph_module; /* which torch.fx traced: `a += b` is `a + b` there */
     } cases[] = {
-        {"Add", "aten.add.Tensor", "a += b", "b", true},
-        {"Mul", "aten.mul.Tensor", "a *= b", "b", true},
-        {"Sub", "aten.sub.Tensor", "a -= b", "b", true},
-        {"Add", "aten.add.Tensor", "a += b", "a", false},
-        {"Add", "aten.add.Tensor", "a = a + b", "b", false},
-        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false},
-        {"Add", "aten.add.Tensor", "c += a + b", "b", false},
+        {"Add", "aten.add.Tensor", "a += b", "b", true, false},
+        {"Add", "aten.add.Tensor", "a += b", "b", false, true},
+        {"Mul", "aten.mul.Tensor", "a *= b", "b", false, true},
+        {"Mul", "aten.mul.Tensor", "a *= b", "b", true, false},
+        {"Sub", "aten.sub.Tensor", "a -= b", "b", true, false},
+        {"Add", "aten.add.Tensor", "a += b", "a", false, false},
+        {"Add", "aten.add.Tensor", "a = a + b", "b", false, false},
+        {"Mul", "aten.mul.Tensor", "c += a * b", "b", false, false},
+        {"Add", "aten.add.Tensor", "c += a + b", "b", false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pass p;
@@ -167,7 +221,8 @@ static void statements_overwrite(void **state)
         model_node(m, "Neg", "3", cases[i].reader, "d", "");
         model_node(m, "Add", "4", "c d", "y", "");
         model_output(m, "y", "f32");
-        pass_run(&p, m, NULL);
+        onv_lower_options how = {.graph_module = cases[i].graph_module};
+        pass_run(&p, m, &how);
         if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
         pass_drop(&p);
     }
@@ -297,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
+        cmocka_unit_test(lines_that_run_again_tell),
         cmocka_unit_test(shared_layers_are_called_again),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),

@@ -508,6 +508,58 @@ static void missing_numbers_are_calls(void **state)
 #undef CALL
 }
 
+/* No later number tells of the last call; what reads it has its name. */
+static void arguments_name_the_last_calls(void **state)
+{
+    (void)state;
+    for (uint32_t last = 0; last < 3; last++) {
+        model *m = build((step[MAX_STEPS]){{NULL}});
+        char arguments[32];
+        snprintf(arguments, sizeof arguments, "%%sub%s,", last == 0 ? "" : last == 1 ? "_1" : "_2");
+        add(m, &(step){"Sub", "h w8", "sub", "", "net", "sub", "Net", "aten.sub.Tensor"});
+        add(m, &(step){"Sin", "sub", "b", "", "net", "sin", "Net", "aten.sin.default"});
+        model_call(m, "aten.cos.default", arguments);
+        add(m, &(step){"Cos", "sub", "c", "", "net", "cos", "Net", "aten.cos.default"});
+        model_node(m, "Add", "add", "b c", "y", "");
+        /* Of two more calls one is read. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (2 + (last > 0)) * H);
+    }
+}
+
+/* A mask that the export computed is made in each forward pass; a module's is there all the time. */
+static void masks_that_were_computed_are_no_buffers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t buffers;
+    } cases[] = {
+        {"le", 0}, {"bitwise_and_1", 0}, {"unsqueeze_3", 512}, {"net.mask", 512}, {"val_3", 512}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char inputs[64];
+        model *m = model_new(17);
+        trainer t;
+        snprintf(inputs, sizeof inputs, "%s h two", cases[i].name);
+        model_input(m, "x", "f32[16,32]");
+        model_weight(m, "w", "f32[32,32]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, cases[i].name, "bool[16,32]");
+        model_node(m, "Constant", "c", "", "two", "value_float=2.0");
+        add(m, &(step){"MatMul", "x w", "h", "", "in", "linear", LINEAR, "aten.linear.default"});
+        add(m, &(step){"Where", inputs, "y", "", "net", "where", "Net", "aten.where.self"});
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_NONE;
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.figures.parameter_bytes, 4096);
+        if (r.figures.buffer_bytes != cases[i].buffers) fail_msg("%s", cases[i].name);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +577,8 @@ int main(void)
         cmocka_unit_test(ellipses_are_spelled_out),
         cmocka_unit_test(indexed_tables_are_trained),
         cmocka_unit_test(missing_numbers_are_calls),
+        cmocka_unit_test(arguments_name_the_last_calls),
+        cmocka_unit_test(masks_that_were_computed_are_no_buffers),
     };
     return cmocka_run_group_tests_name("eager.notes", tests, NULL, NULL);
 }

@@ -268,6 +268,8 @@ typedef struct onv_options {
      * budget the longest context is searched. */
     const char *kv_cache;
     bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
+    bool timelines; /* keep what each runtime executes, for reports that draw it: ONV_FORMAT_HTML,
+                       ONV_FORMAT_SVG, and "timelines" in ONV_FORMAT_JSON */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
@@ -399,6 +401,8 @@ typedef struct onv_checkpoint_info {
     uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
     size_t segments;
     bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
+    uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
+    uint64_t host_bytes;                      /* of pinned memory for it */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */
@@ -579,7 +583,9 @@ typedef enum onv_format {
     ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
     ONV_FORMAT_DIFF_JSON,      /* JSON */
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
-    ONV_FORMAT_DUMP_HEADER /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
+    ONV_FORMAT_SVG   /* live memory over the steps as a picture: likewise */
 } onv_format;
 
 typedef struct onv_report_options {

@@ -100,7 +100,7 @@ static void write_reports(const onv_analysis *analysis, bool verbose)
         ONV_FORMAT_TEXT,        ONV_FORMAT_JSON,       ONV_FORMAT_CSV,
         ONV_FORMAT_LAYERS,      ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
         ONV_FORMAT_DUMP_PLAN,   ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_DUMP_REPLAY,
-        ONV_FORMAT_CHECKPOINTS,
+        ONV_FORMAT_CHECKPOINTS, ONV_FORMAT_HTML,       ONV_FORMAT_SVG,
     };
     onv_report_options options = onv_report_options_default();
     options.verbosity = verbose;
@@ -169,6 +169,7 @@ static onv_options draw_options(const uint8_t *data, size_t size)
         options.order = onv_order_name((draw >> 9 & 15) % n, NULL);
     }
     options.expandable_segments = (draw >> 13 & 3) == 0;
+    options.timelines = (draw >> 15 & 3) == 0;
     options.savings = (draw >> 24 & 1) == 0;
     if ((draw >> 25 & 3) == 0) options.weights = onv_weight_format_name((draw >> 27 & 3) % 3, NULL);
     if ((draw >> 29 & 3) == 0) options.kv_cache = (draw >> 31 & 1) == 0 ? "copies" : "shared";

@@ -226,6 +226,43 @@ static pair combine(fixture *f, uint64_t op, pair x, pair y)
     }
 }
 
+/* The machine that readers of the JSON build. */
+typedef struct machine {
+    const fixture *f;
+    const onv_dim *values;
+    int64_t stack[64];
+    int height;
+} machine;
+
+static void run_op(void *context, onv_dim_op op, onv_dim d)
+{
+    machine *m = context;
+    if (op == ONV_DIM_OP_NUMBER || op == ONV_DIM_OP_SYMBOL) {
+        assert_true(m->height < 64);
+        int symbol = d.raw == m->f->a.raw ? 0 : d.raw == m->f->b.raw ? 1 : 2;
+        m->stack[m->height++] = op == ONV_DIM_OP_NUMBER ? d.raw : m->values[symbol].raw;
+        return;
+    }
+    assert_true(m->height >= 2);
+    int64_t y = m->stack[--m->height], *x = &m->stack[m->height - 1];
+    switch (op) {
+    case ONV_DIM_OP_ADD: *x += y; break;
+    case ONV_DIM_OP_MULTIPLY: *x *= y; break;
+    case ONV_DIM_OP_FLOOR_DIVIDE: *x = floordiv(*x, y); break;
+    case ONV_DIM_OP_MODULO: *x -= y * floordiv(*x, y); break;
+    case ONV_DIM_OP_MIN: *x = *x < y ? *x : y; break;
+    default: *x = *x > y ? *x : y; break;
+    }
+}
+
+static int64_t run_ops(const fixture *f, onv_dim form, const onv_dim *values)
+{
+    machine m = {.f = f, .values = values};
+    onv_dim_each_op(&f->pool, form, run_op, &m);
+    assert_int_equal(m.height, 1);
+    return m.stack[0];
+}
+
 static void evaluation_agrees_with_arithmetic(void **state)
 {
     fixture *f = *state;
@@ -248,6 +285,7 @@ static void evaluation_agrees_with_arithmetic(void **state)
                 fail_msg("round %d: %s is %lld, not %lld", round,
                          onv_dim_text(&f->pool, &f->arena, stack[i].form), (long long)got.raw,
                          (long long)stack[i].value);
+            assert_true(run_ops(f, stack[i].form, values) == stack[i].value);
             assert_true(onv_dim_lower(&f->pool, stack[i].form).raw <= stack[i].value);
             assert_true(onv_dim_upper(&f->pool, stack[i].form).raw >= stack[i].value);
             checked++;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The documents show what the program prints. Every block of README.md and docs/guide.md that is fenced as
+# The documents show what the program prints. Every block of README.md, docs/guide.md and docs/usage.md that is fenced as
 # ```console and begins with "$ onnxvram" is run, command by command, from the root of the sources, and its
 # whole text is compared with what came out. Other blocks (```sh ...) are not run.
 #
@@ -8,7 +8,7 @@
 set -euo pipefail
 build=$(cd "${1:-${ONV_BUILD_DIR:?}}" && pwd)
 cd "${ONV_SOURCE_DIR:-$(dirname "$0")/../..}"
-documents=(README.md docs/guide.md)
+documents=(README.md docs/guide.md docs/usage.md)
 
 [ -x "$build/onnxvram" ] || { echo "there is no program in $build"; exit 1; }
 export PATH="$build:$PATH" LC_ALL=C.UTF-8

@@ -142,9 +142,9 @@ class Answers(unittest.TestCase):
 
     def test_every_format(self):
         a = analyze("resnet18-train", batch=2, train="adam", checkpoint="sqrt", runtimes="ort,arena,torch", onnx_out=True,
-                    ort_partition=True)
+                    ort_partition=True, timelines=True)
         for format in ("text", "json", "csv", "layers", "markdown", "checkpoints", "formula", "formula-python", "formula-c",
-                       "graph", "intervals", "plan", "trace", "header", "ort-partition"):
+                       "graph", "intervals", "plan", "trace", "header", "ort-partition", "html", "svg"):
             with self.subTest(format):
                 self.assertTrue(a.report(format))
         with self.assertRaisesRegex(onnxvram.UsageError, "expected one of text"):
@@ -158,9 +158,12 @@ class Answers(unittest.TestCase):
         a = analyze("resnet18", batch=1)
         self.assertRegex(repr(a), r"peak \d+, weights \d+ bytes")
         shown = a._repr_html_()
-        self.assertIn('<iframe sandbox="allow-scripts"' if "html" in onnxvram._analysis.FORMATS else "<pre>", shown)
-        self.assertNotIn("allow-same-origin", shown)
-        self.assertEqual(len(re.findall("<[a-z]", shown)), 1, "what is inside is escaped")
+        self.assertTrue(shown.startswith("<pre>"))
+        self.assertIn("resnet18.onnx", shown)
+        page = analyze("resnet18", batch=1, timelines=True)._repr_html_()
+        self.assertTrue(page.startswith('<iframe sandbox="allow-scripts" srcdoc="'))
+        for text in (shown, page):
+            self.assertEqual(len(re.findall("<[a-z]", text)), 1, "what is inside is escaped")
 
     @needs("pandas")
     def test_pandas(self):

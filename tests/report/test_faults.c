@@ -27,14 +27,17 @@ static void every_allocation_may_fail(void **state)
     onv_options options = onv_options_default();
     for (int bound = 0; bound < 2; bound++) {
         options.batch = bound * 4;
+        options.timelines = options.example = true;
         onv_analysis *a = model_analyse(m, &options);
-        for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_DUMP_TRACE; format++) {
-            if (!bound && format >= ONV_FORMAT_DUMP_INTERVALS) continue;
+        for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++) {
+            bool is_dump = format >= ONV_FORMAT_DUMP_INTERVALS && format <= ONV_FORMAT_DUMP_TRACE;
+            if (format > ONV_FORMAT_DUMP_TRACE && format < ONV_FORMAT_HTML) continue;
+            if (!bound && is_dump) continue;
             long n = 0;
             onv_status status;
             do {
                 const onv_analysis *both[] = {a, a};
-                size_t count = format >= ONV_FORMAT_DUMP_INTERVALS ? 1 : 2;
+                size_t count = is_dump ? 1 : 2;
                 capture caught = {0};
                 onv_error error = {0};
                 onv_heap_fail_after(n++);

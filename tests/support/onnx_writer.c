@@ -402,9 +402,12 @@ void model_statement(model *m, unsigned number, const char *line)
 
 void model_call(model *m, const char *operation, const char *arguments)
 {
-    snprintf(m->call, sizeof m->call,
-             "%%x : [num_users=1] = call_function[target=torch.ops.%s](args = (%s), kwargs = {})",
-             operation, arguments);
+    const char *last = strrchr(m->source, ' '); /* " 'slice_1']" */
+    const char *name = last != NULL ? last + 2 : "x";
+    snprintf(
+        m->call, sizeof m->call,
+        "%%%.*s : [num_users=1] = call_function[target=torch.ops.%s](args = (%s), kwargs = {})",
+        (int)strcspn(name, "'"), name, operation, arguments);
 }
 
 /* --- Models ------------------------------------------------------------------------------------ */

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What whole training processes take: allocated and reserved bytes of networks that nothing was fitted to.
+
+    python scripts/export/processes.py export DIR [ROW...]                    ROW.onnx
+    python scripts/export/processes.py measure DIR [ROW...]                   ROW.json; the CUDA build of PyTorch and a device
+    python scripts/export/processes.py table DIR --exe onnxvram [--gpu H100]  the table of docs/accuracy.md
+
+Chosen before one of them was predicted: networks of libraries that are in neither half of what cuDNN's choices were
+fitted to, or in the half held out (scripts/cudnn/problems.py). Attention runs as separate operations. `measure` trains
+three iterations and says what the allocator had at most in the third. One process for each row.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from default_trainees import losses
+from fresh_networks import picked
+
+FLAGS = {"no-tf32": ["--no-tf32"], "channels-last": ["--channels-last"], "fp16": ["--amp", "fp16"], "bf16": ["--amp", "bf16"]}
+
+
+
+
+def timm(name, **options):
+    def make():
+        import timm as library
+        return library.create_model(name, pretrained=False, num_classes=100, **options)
+    return make
+
+
+def vision(name, **options):
+    def make():
+        import torchvision
+        return getattr(torchvision.models, name)(weights=None, **options)
+    return make
+
+
+def transformer(model, config, **options):
+    def make():
+        import transformers
+        sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024, "vocab_size": 4000}
+        return getattr(transformers, model)(getattr(transformers, config)(
+            **{**sizes, **options}, attn_implementation="eager"))
+    return picked(make, "logits", return_dict=True, use_cache=False) if "Causal" in model else picked(make, "logits", return_dict=True)
+
+
+# Name: (make, dims of an image or a number of tokens, batch, optimizer, settings).
+ROWS = {
+    "legacy_seresnet34": (timm("legacy_seresnet34"), (3, 224, 224), 8, "momentum", ""),
+    "lcnet_050": (timm("lcnet_050"), (3, 224, 224), 16, "adamw", ""),
+    "mnasnet0_5": (vision("mnasnet0_5"), (3, 192, 192), 16, "momentum", ""),
+    "gernet_m": (timm("gernet_m"), (3, 224, 224), 8, "momentum", ""),
+    "repvgg_a1": (timm("repvgg_a1"), (3, 224, 224), 8, "adamw", "channels-last"),
+    "ese_vovnet39b": (timm("ese_vovnet39b"), (3, 224, 224), 8, "momentum", ""),
+    "regnety_016": (timm("regnety_016"), (3, 224, 224), 8, "adamw", "no-tf32"),
+    "rexnetr_100": (timm("rexnetr_100"), (3, 224, 224), 8, "momentum", "fp16"),
+    "ghostnet_100": (timm("ghostnet_100"), (3, 224, 224), 16, "adamw", ""),
+    "vgg13_bn": (vision("vgg13_bn"), (3, 160, 160), 8, "momentum", ""),
+    "resnetrs50": (timm("resnetrs50"), (3, 160, 160), 8, "adamw", "fp16"),
+    "dla60x_c": (timm("dla60x_c"), (3, 224, 224), 8, "momentum", ""),
+    "cs3darknet_focus_s": (timm("cs3darknet_focus_s"), (3, 256, 256), 8, "momentum", ""),
+    "efficientnet_lite0": (timm("efficientnet_lite0"), (3, 224, 224), 16, "adamw", ""),
+    "tf_efficientnetv2_b0": (timm("tf_efficientnetv2_b0"), (3, 192, 192), 8, "momentum", "fp16"),
+    "resnest26d": (timm("resnest26d"), (3, 224, 224), 8, "adamw", ""),
+    "darknet17": (timm("darknet17"), (3, 256, 256), 4, "momentum", "no-tf32"),
+    "mobilenetv1_100": (timm("mobilenetv1_100"), (3, 224, 224), 8, "momentum", "channels-last"),
+    "seresnet50_fp16_nhwc": (timm("legacy_seresnext50_32x4d"), (3, 224, 224), 8, "momentum", "fp16 channels-last"),
+    "inception_v4": (timm("inception_v4"), (3, 299, 299), 4, "momentum", ""),
+    "vit_tiny_patch16": (timm("vit_tiny_patch16_224"), (3, 224, 224), 16, "adamw", ""),
+    "resmlp_12": (timm("resmlp_12_224"), (3, 224, 224), 8, "momentum", "bf16"),
+    "levit_conv_128s": (timm("levit_conv_128s"), (3, 224, 224), 16, "adamw", ""),
+    "mixer_small": (timm("mixer_s16_224"), (3, 224, 224), 8, "adamw", ""),
+    "albert": (transformer("AlbertForMaskedLM", "AlbertConfig", embedding_size=128), 96, 8, "adamw", ""),
+    "qwen2": (transformer("Qwen2ForCausalLM", "Qwen2Config", num_key_value_heads=2), 128, 8, "adamw", "bf16"),
+    "phi": (transformer("PhiForCausalLM", "PhiConfig"), 96, 4, "momentum", ""),
+    "mpnet": (transformer("MPNetForMaskedLM", "MPNetConfig"), 128, 8, "momentum", "fp16"),
+}
+
+
+def inputs(row, device):
+    import torch
+    _, dims, batch, _, _ = row
+    if isinstance(dims, int):
+        return torch.zeros(batch, dims, dtype=torch.int64, device=device)
+    return torch.rand(batch, *dims, device=device)
+
+
+def export(path, row):
+    import torch
+    torch.manual_seed(0)
+    model = row[0]().train()
+    torch.onnx.export(model, (inputs(row, "cpu"),), path, dynamo=True)
+
+
+def measure(row):
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    make, _, _, optimizer, settings = row
+    settings = settings.split()
+    torch.manual_seed(0)
+    torch.backends.cudnn.allow_tf32 = "no-tf32" not in settings
+    model = make().train().cuda()
+    x = inputs(row, "cuda")
+    if "channels-last" in settings:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    step = (torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) if optimizer == "momentum"
+            else torch.optim.AdamW(model.parameters()))
+    low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(next((s for s in settings if s in ("fp16", "bf16")), None))
+    state = {}
+
+    def iterate():
+        step.zero_grad()
+        with torch.autocast("cuda", dtype=low or torch.float16, enabled=low is not None):
+            state["output"] = model(x)
+            state.setdefault("losses", losses(state["output"]))
+            state["loss"] = state["losses"](state["output"])
+        state["loss"].backward()
+        step.step()
+
+    with sdpa_kernel(SDPBackend.MATH):
+        for _ in range(3):
+            torch.cuda.reset_peak_memory_stats()
+            iterate()
+    stats = torch.cuda.memory_stats()
+    return {"allocated": stats["allocated_bytes.all.peak"], "requested": stats["requested_bytes.all.peak"],
+            "reserved": stats["reserved_bytes.all.peak"]}
+
+
+def line(exe, gpu, folder, name, row):
+    base = os.path.join(folder, name)
+    if not (os.path.exists(base + ".json") and os.path.exists(base + ".onnx")):
+        return None
+    with open(base + ".json") as file:
+        measured = json.load(file)
+    flags = sum((FLAGS[s] for s in row[4].split()), [])
+    run = subprocess.run([exe, base + ".onnx", "--train", row[3], "--loss", "cross-entropy", "--attention", "math", "--runtime",
+                          "torch", "--gpu", gpu, *flags, "--json"], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        return f"| {name} | {run.stderr.strip().splitlines()[-1]} |"
+    got = json.loads(run.stdout)["models"][0]["training"]
+    off = [100 * (got[f"{k}_peak_bytes"] - measured[k]) / measured[k] for k in ("allocated", "reserved")]
+    mark = "" if abs(off[0]) <= 2 and abs(off[1]) <= 3 else " (outside)"
+    return (f"| {name}, {row[2]} | {' '.join([row[3], *row[4].split()])} | {measured['allocated']:,} | {off[0]:+.2f} % | "
+            f"{measured['reserved']:,} | {off[1]:+.2f} %{mark} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("export", "measure", "table"))
+    parser.add_argument("folder")
+    parser.add_argument("rows", nargs="*")
+    parser.add_argument("--exe", default="onnxvram")
+    parser.add_argument("--gpu", default="H100")
+    arguments = parser.parse_args()
+    if arguments.what == "table":
+        print("| network, batch | setting | allocated | predicted | reserved | predicted |\n|---|---|--:|--:|--:|--:|")
+    for name in arguments.rows or ROWS:
+        base = os.path.join(arguments.folder, name)
+        if arguments.what == "table":
+            text = line(arguments.exe, arguments.gpu, arguments.folder, name, ROWS[name])
+            print(text if text is not None else f"| {name} | not measured |")
+            continue
+        if os.path.exists(base + (".onnx" if arguments.what == "export" else ".json")):
+            continue
+        child = os.fork()  # what the row before leaves on the device would count
+        if child == 0:
+            if arguments.what == "export":
+                export(base + ".onnx", ROWS[name])
+            else:
+                result = measure(ROWS[name])
+                with open(base + ".json", "w") as file:
+                    json.dump(result, file)
+                print(name, result, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+/* Units of a tape: where they begin, and which are joined where they are too many. */
+#include <string.h>
+
+#include "ckpt/tape_builder.h"
+
+static void remove_border(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed, uint32_t at)
+{
+    kept[at - 1] += kept[at];
+    size_t behind = b->n_units - at;
+    memmove(&b->first_op[at], &b->first_op[at + 1], behind * sizeof *b->first_op);
+    memmove(&kept[at], &kept[at + 1], (behind - 1) * sizeof *kept);
+    memmove(&crossed[at], &crossed[at + 1], (behind - 1) * sizeof *crossed);
+    b->n_units--;
+}
+
+/* Pairs of neighbours become one unit. The loss, the last unit, stays alone. */
+static void halve_units(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed)
+{
+    uint32_t last = b->n_units - 1, n = 0;
+    for (uint32_t i = 0; i < last; i += 2, n++) {
+        b->first_op[n] = b->first_op[i];
+        kept[n] = kept[i] + (i + 1 < last ? kept[i + 1] : 0);
+        crossed[n] = crossed[i];
+    }
+    b->first_op[n] = b->first_op[last];
+    kept[n] = kept[last];
+    crossed[n] = crossed[last];
+    b->n_units = n + 1;
+    b->first_op[b->n_units] = b->n_ops;
+}
+
+/* Removing one border moves all behind it, so very many are halved first. */
+static void join_units(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed, uint32_t max_units)
+{
+    while (b->n_units > 8 * max_units) halve_units(b, kept, crossed);
+    while (b->n_units > max_units) {
+        uint32_t best = 1;
+        double least = 0;
+        for (uint32_t i = 1; i + 1 < b->n_units; i++) {
+            double worth = ((double)kept[i - 1] + (double)kept[i]) / ((double)crossed[i] + 1);
+            if (i > 1 && worth >= least) continue;
+            least = worth;
+            best = i;
+        }
+        remove_border(b, kept, crossed, best);
+    }
+}
+
+/* By unit: what its operations are the first to keep, and what crosses into it. */
+static onv_status weigh_units(onv_tape_builder *b, uint64_t **kept, uint64_t **crossed,
+                              onv_error *err)
+{
+    *kept = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units);
+    *crossed = ONV_ARENA_ARRAY(b->arena, uint64_t, b->n_units + 1);
+    bool *seen = ONV_ARENA_ARRAY(b->arena, bool, b->n_storages);
+    if (*kept == NULL || *crossed == NULL || seen == NULL) return onv_fail_memory(err);
+    for (uint32_t i = 0; i < b->n_ops; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_saved; k++) {
+            uint32_t storage = op->saved[k];
+            if (seen[storage] ||
+                (!onv_tape_is_activation(b, storage) && !onv_tape_is_own(b, storage)))
+                continue;
+            seen[storage] = true;
+            (*kept)[b->unit_of[i]] += b->eager->storages.at[storage].bytes;
+        }
+    }
+    for (uint32_t s = 0; s < b->n_storages; s++) {
+        if (!onv_tape_is_activation(b, s) || b->made_by[s] == ONV_NO_OP_OF_TAPE) continue;
+        (*crossed)[b->unit_of[b->made_by[s]] + 1] += b->eager->storages.at[s].bytes;
+        (*crossed)[b->unit_of[b->last_read[s]] + 1] -= b->eager->storages.at[s].bytes;
+    }
+    for (uint32_t i = 1; i < b->n_units; i++) (*crossed)[i] += (*crossed)[i - 1];
+    return ONV_OK;
+}
+
+static void number_units(onv_tape_builder *b)
+{
+    for (uint32_t u = 0; u < b->n_units; u++)
+        for (uint32_t i = b->first_op[u]; i < b->first_op[u + 1]; i++) b->unit_of[i] = u;
+}
+
+/* Makes something to keep of what is kept anyway: a cast, a sum. */
+static bool copies_kept(const onv_tape_builder *b, uint32_t i)
+{
+    const onv_eager_op *op = &b->eager->ops.at[i];
+    bool makes = false;
+    for (uint32_t k = 0; k < op->n_out; k++) {
+        uint32_t s = onv_tape_storage_of(b, op->out[k]);
+        makes |= onv_tape_is_activation(b, s) && b->made_by[s] == i && b->is_saved[s];
+    }
+    for (uint32_t k = 0; k < op->n_in && makes; k++) {
+        uint32_t s = onv_tape_storage_of(b, op->in[k].tensor);
+        if (onv_tape_is_activation(b, s) && !b->is_saved[s]) return false;
+    }
+    return makes;
+}
+
+static void place_borders(onv_tape_builder *b)
+{
+    uint32_t begin = 0; /* of the node */
+    for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
+        const onv_eager_op *op = &b->eager->ops.at[i];
+        if (i > 0 && !onv_eager_same_node(op, &b->eager->ops.at[i - 1])) begin = i;
+        bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
+        if (!b->problem->places->is_known[begin]) continue;
+        if (!has_begun && (i == 0 || onv_tape_keeps(b, op) || copies_kept(b, i)))
+            b->first_op[b->n_units++] = begin;
+    }
+    if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
+    b->first_op[b->n_units] = b->n_ops;
+    b->n_fine = b->n_units;
+    number_units(b);
+}
+
+onv_status onv_tape_find_units(onv_tape_builder *b, uint32_t max_units, onv_error *err)
+{
+    uint64_t *kept, *crossed;
+    b->first_op = ONV_ARENA_ARRAY(b->arena, uint32_t, b->n_ops + 2);
+    if (b->first_op == NULL) return onv_fail_memory(err);
+    place_borders(b);
+    if (b->n_units <= max_units) return ONV_OK;
+    ONV_TRY(weigh_units(b, &kept, &crossed, err));
+    join_units(b, kept, crossed, max_units);
+    number_units(b);
+    return ONV_OK;
+}

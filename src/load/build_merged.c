@@ -1,0 +1,83 @@
+/* The exporter merges calls that are equal. Of `mul(%sub_5)` the argument was the result of a sixth `sub`, where the
+ * node reads that of an equal one.
+ *
+ *     %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%sub_5, %rsqrt), kwargs = {}) */
+#include <string.h>
+
+#include "load/build.h"
+#include "load/fields.h"
+
+enum { MAX_ARGUMENTS = 8, MAX_NAME = 60 };
+
+typedef struct text {
+    const char *at;
+    size_t length;
+} text;
+
+/* "clone_3" of "clone". */
+static bool is_call_of(text name, const char *operation, size_t length)
+{
+    if (name.length < length || memcmp(name.at, operation, length) != 0) return false;
+    if (name.length == length) return true;
+    size_t digits = strspn(name.at + length + 1, "0123456789");
+    return name.at[length] == '_' && digits > 0 && length + 1 + digits == name.length;
+}
+
+/* The operation's name in a call's: without the number of the call. */
+static size_t base_length(text name)
+{
+    size_t length = name.length;
+    while (length > 0 && name.at[length - 1] >= '0' && name.at[length - 1] <= '9') length--;
+    return length > 1 && length < name.length && name.at[length - 1] == '_' ? length - 1
+                                                                            : name.length;
+}
+
+/* The results of other calls, up to the keyword arguments. */
+static uint32_t list_arguments(const char *call, text *names)
+{
+    static const char words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const char *at = strstr(call, ONV_NOTE_ARGS), *end = at != NULL ? strstr(at, "kwargs") : NULL;
+    uint32_t n = 0;
+    while (at != NULL && n < MAX_ARGUMENTS && (at = strchr(at, '%')) != NULL &&
+           (end == NULL || at < end)) {
+        names[n].at = ++at;
+        names[n].length = strspn(at, words);
+        at += names[n++].length;
+    }
+    return n;
+}
+
+static bool is_input(const Onnx__NodeProto *pb, uint32_t k, text name)
+{
+    return strlen(pb->input[k]) == name.length && memcmp(pb->input[k], name.at, name.length) == 0;
+}
+
+/* An argument is a call of the same operation as an input of the node, which no input is. */
+static onv_status find_merged(onv_builder *b, const Onnx__NodeProto *pb, const text *names,
+                              uint32_t n, const char **name)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        size_t base = base_length(names[i]);
+        bool is_read = false, is_like = false;
+        for (uint32_t k = 0; k < pb->n_input && k < MAX_ARGUMENTS; k++) {
+            text input = {pb->input[k], strlen(pb->input[k])};
+            is_read |= is_input(pb, k, names[i]);
+            is_like |= is_call_of(input, names[i].at, base);
+        }
+        if (is_read || !is_like || names[i].length > MAX_NAME) continue;
+        *name = onv_intern_n(&b->model->strings, names[i].at, names[i].length);
+        return *name != NULL ? ONV_OK : onv_fail_memory(b->err);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_build_merged(onv_builder *b, const Onnx__NodeProto *pb, const char **name)
+{
+    text names[MAX_ARGUMENTS];
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        if (strcmp(note->key, ONV_NOTE_CALL) == 0)
+            return find_merged(b, pb, names, list_arguments(note->value, names), name);
+    }
+    return ONV_OK;
+}

@@ -1,0 +1,149 @@
+/* The page: a template (web/report.html) whose marks are replaced. All figures are the JSON report's, in one
+ * block that the page reads; without JavaScript a picture and tables are shown. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/clean.h"
+#include "report/embedded.h"
+#include "report/json_parts.h"
+#include "report/svg.h"
+#include "report/units.h"
+
+enum { MOST_ROWS = 20, NAME_COLUMNS = 80 };
+
+static void put_policy(const onv_report_job *job)
+{
+    onv_write_text(job->out, onv_page_policy);
+}
+
+static void put_title(const onv_report_job *job)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        const char *path = job->views[i].model->path != NULL ? job->views[i].model->path : "";
+        const char *slash = strrchr(path, '/');
+        if (i > 0) onv_write_text(job->out, ", ");
+        onv_write_fitted(job->out, slash != NULL ? slash + 1 : path, NAME_COLUMNS,
+                         ONV_CLEAN_MARKDOWN);
+    }
+}
+
+static void put_style(const onv_report_job *job)
+{
+    onv_write_text(job->out, onv_page_css);
+}
+
+static void put_scripts(const onv_report_job *job)
+{
+    for (size_t i = 0; i < onv_n_page_scripts; i++) {
+        onv_write_text(job->out, "<script>");
+        onv_write_text(job->out, onv_page_scripts[i]);
+        onv_write_text(job->out, "</script>\n");
+    }
+}
+
+/* --- Without JavaScript ------------------------------------------------------------------------ */
+
+static void put_cell(onv_writer *out, const char *text)
+{
+    onv_write_text(out, "<td>");
+    onv_write_fitted(out, text, NAME_COLUMNS, ONV_CLEAN_MARKDOWN);
+    onv_write_text(out, "</td>");
+}
+
+static void put_runtimes(onv_writer *out, const onv_view *view)
+{
+    onv_write_text(out, "<table><caption>Runtimes</caption><tr><th>runtime</th><th>weights</th>"
+                        "<th>beside them</th><th>with driver and context</th></tr>\n");
+    for (size_t i = 0; i < view->n_runtimes; i++) {
+        const onv_runtime_result *r = &view->runtimes[i];
+        onv_write_text(out, "<tr>");
+        put_cell(out, r->runtime->name);
+        put_cell(out, onv_label_bytes(r->weight_bytes).text);
+        put_cell(out, onv_label_bytes(r->activation_bytes).text);
+        put_cell(out, onv_label_range(r->total_bytes.low, r->total_bytes.high, "-").text);
+        onv_write_text(out, "</tr>\n");
+    }
+    onv_write_text(out, "</table>\n");
+}
+
+static void put_peak_set(onv_writer *out, const onv_view *view)
+{
+    const onv_live *live = view->live;
+    onv_write_format(out,
+                     "<table><caption>Live at the peak: step %" PRIu32 ", %s</caption>"
+                     "<tr><th>tensor</th><th>bytes</th></tr>\n",
+                     live->peak_step, onv_label_bytes(live->peak_bytes).text);
+    for (uint32_t i = 0; i < live->n_peak_set && i < MOST_ROWS; i++) {
+        const onv_buffer *b = &live->timeline.buffers.at[live->peak_set[i]];
+        onv_write_text(out, "<tr>");
+        put_cell(out, b->label);
+        put_cell(out, onv_label_bytes(b->bytes).text);
+        onv_write_text(out, "</tr>\n");
+    }
+    onv_write_text(out, "</table>\n");
+}
+
+static onv_status put_still(const onv_report_job *job)
+{
+    ONV_TRY(onv_write_svg(job));
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_view *view =
+            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
+        onv_write_text(job->out, "<h2>");
+        onv_write_fitted(job->out, view->model->path != NULL ? view->model->path : "", NAME_COLUMNS,
+                         ONV_CLEAN_MARKDOWN);
+        onv_write_text(job->out, "</h2>\n");
+        put_runtimes(job->out, view);
+        if (view->live->unknown == 0) put_peak_set(job->out, view);
+    }
+    return ONV_OK;
+}
+
+static onv_status put_data(const onv_report_job *job)
+{
+    onv_json json;
+    onv_json_init(&json, job->out);
+    json.is_embedded = true;
+    return onv_json_write_document(job, &json);
+}
+
+/* --- The template ------------------------------------------------------------------------------ */
+
+static onv_status put_part(const onv_report_job *job, const char *name, size_t length)
+{
+    static const struct {
+        const char *name;
+        void (*put)(const onv_report_job *job);
+        onv_status (*make)(const onv_report_job *job);
+    } marks[] = {
+        {"policy", put_policy, NULL},   {"title", put_title, NULL}, {"style", put_style, NULL},
+        {"scripts", put_scripts, NULL}, {"still", NULL, put_still}, {"data", NULL, put_data},
+    };
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (strlen(marks[i].name) != length || memcmp(marks[i].name, name, length) != 0) continue;
+        if (marks[i].make != NULL) return marks[i].make(job);
+        marks[i].put(job);
+    }
+    return ONV_OK;
+}
+
+static onv_status write_html(const onv_report_job *job)
+{
+    const char *at = onv_page_html;
+    for (;;) {
+        const char *mark = strstr(at, "{{"), *end = mark != NULL ? strstr(mark, "}}") : NULL;
+        if (end == NULL) break;
+        onv_write_bytes(job->out, at, (size_t)(mark - at));
+        ONV_TRY(put_part(job, mark + 2, (size_t)(end - mark) - 2));
+        at = end + 2;
+    }
+    onv_write_text(job->out, at);
+    return ONV_OK;
+}
+
+const onv_report_format onv_format_html = {
+    .id = ONV_FORMAT_HTML,
+    .name = "html",
+    .summary = "a page to look at",
+    .write = write_html,
+};

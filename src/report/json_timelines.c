@@ -1,0 +1,555 @@
+/* The member "timelines" of a model's object: what was executed, for who draws it.
+ *
+ * Lists are columns, one number for each step, buffer or segment, as differences: the first number,
+ * then what each adds to the one before. A column of nothing but its usual value (0; -1 for what refers to
+ * a row) is left out; one that an earlier execution has alike is the number of that execution. Text stands once: a name is the index of a row of "tensors", or, counted on from
+ * there, of "labels".
+ */
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/strings.h"
+#include "report/json_parts.h"
+#include "report/modules.h"
+#include "runtime/gpu.h"
+
+enum { NONE = -1, FIRST_SLOTS = 1024 };
+
+typedef struct naming {
+    const onv_view *view; /* whose tensors and nodes are named */
+    uint32_t *of_value;   /* by value: its row in "tensors"; UINT32_MAX: none */
+    uint32_t *step_of;    /* by row: the step that makes it; UINT32_MAX: none */
+    uint32_t n_tensors;
+    const char **text; /* of all names, tensors first */
+    uint32_t *slots;   /* a hash table: index + 1 */
+    size_t n_names, capacity, n_slots;
+    bool failed;
+} naming;
+
+/* --- Names ------------------------------------------------------------------------------------- */
+
+static uint32_t *slot_of(const naming *n, const char *text)
+{
+    size_t slot = onv_hash_bytes(text, strlen(text), 0) & (n->n_slots - 1);
+    while (n->slots[slot] != 0 && strcmp(n->text[n->slots[slot] - 1], text) != 0)
+        slot = (slot + 1) & (n->n_slots - 1);
+    return &n->slots[slot];
+}
+
+static bool grow(naming *n)
+{
+    size_t slots = n->n_slots == 0 ? FIRST_SLOTS : 2 * n->n_slots;
+    const char **text = onv_heap_realloc(n->text, slots / 2 * sizeof *text);
+    if (text != NULL) n->text = text;
+    uint32_t *table = onv_heap_calloc(slots, sizeof *table);
+    if (text == NULL || table == NULL) {
+        onv_heap_free(table);
+        n->failed = true;
+        return false;
+    }
+    onv_heap_free(n->slots);
+    n->slots = table;
+    n->n_slots = slots;
+    for (size_t i = 0; i < n->n_names; i++) *slot_of(n, n->text[i]) = (uint32_t)i + 1;
+    return true;
+}
+
+/* The index of a name, which is new where it was not there; NONE without text or memory. */
+static int64_t name_of(naming *n, const char *text)
+{
+    if (text == NULL || (n->n_names >= n->n_slots / 2 && !grow(n))) return NONE;
+    uint32_t *slot = slot_of(n, text);
+    if (*slot == 0) {
+        n->text[n->n_names++] = text;
+        *slot = (uint32_t)n->n_names;
+    }
+    return (int64_t)*slot - 1;
+}
+
+/* Tensors have their rows as indices, also where two share a name. */
+static void add_tensor(naming *n, const char *text)
+{
+    if (n->n_names >= n->n_slots / 2 && !grow(n)) return;
+    uint32_t *slot = slot_of(n, text);
+    n->text[n->n_names++] = text;
+    if (*slot == 0) *slot = (uint32_t)n->n_names;
+}
+
+static void name_tensors(naming *n, const onv_view *view)
+{
+    const onv_model *model = view->model;
+    size_t n_values = model->values.count;
+    n->view = view;
+    n->of_value = onv_heap_calloc(n_values + 1, sizeof *n->of_value);
+    n->step_of = onv_heap_calloc(n_values + 1, sizeof *n->step_of);
+    n->failed = n->of_value == NULL || n->step_of == NULL;
+    for (uint32_t i = 0; i < n_values && !n->failed; i++) {
+        n->of_value[i] = UINT32_MAX;
+        n->step_of[i] = UINT32_MAX;
+        if (!onv_view_is_there(view, (onv_value_id){i})) continue;
+        n->of_value[i] = (uint32_t)n->n_names;
+        add_tensor(n, model->values.at[i].name);
+    }
+    n->n_tensors = (uint32_t)n->n_names;
+    const onv_timeline *t = &view->live->timeline;
+    for (uint32_t s = 0; s < t->steps.count && !n->failed; s++) {
+        const onv_node *node = onv_model_node(model, t->steps.at[s].node);
+        for (uint32_t i = 0; i < node->n_outputs; i++) {
+            if (!onv_is_value(node->outputs[i])) continue;
+            uint32_t row = n->of_value[node->outputs[i].index];
+            if (row != UINT32_MAX) n->step_of[row] = s;
+        }
+    }
+}
+
+static void cleanup(naming *n)
+{
+    onv_heap_free(n->of_value);
+    onv_heap_free(n->step_of);
+    onv_heap_free(n->text);
+    onv_heap_free(n->slots);
+}
+
+/* The row of "nodes" that a node of this model, an example's or a rewritten one is or stands for: the one
+ * that makes the same value. */
+static int64_t node_of(naming *n, const onv_model *model, onv_node_id id)
+{
+    if (!onv_is_node(id)) return NONE;
+    const onv_node *node = onv_model_node(model, id);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (!onv_is_value(node->outputs[i]) || n->n_slots == 0) continue;
+        uint32_t row = UINT32_MAX;
+        if (model == n->view->model) {
+            row = n->of_value[node->outputs[i].index];
+        } else {
+            uint32_t slot = *slot_of(n, onv_model_value(model, node->outputs[i])->name);
+            if (slot > 0 && slot <= n->n_tensors) row = slot - 1;
+        }
+        if (row != UINT32_MAX && n->step_of[row] != UINT32_MAX) return n->step_of[row];
+    }
+    return NONE;
+}
+
+/* --- Columns ----------------------------------------------------------------------------------- */
+
+typedef struct drawing {
+    onv_json *json;
+    naming *names;
+    const onv_kept_execution *kept;
+    uint64_t *live;                         /* by step */
+    int64_t *nodes, *labels, *buffer_names; /* by step, by step, by buffer */
+    onv_peak peak;
+    const struct drawing *all; /* in their order, those before this one are written */
+    size_t index;
+} drawing;
+
+typedef int64_t (*cell_fn)(const drawing *d, size_t row);
+
+typedef struct column {
+    const char *key;
+    int64_t usual;
+    cell_fn cell;
+} column;
+
+/* Steps, buffers or segments of an execution. */
+typedef struct table {
+    const char *key;
+    size_t (*count)(const drawing *d);
+    const column *columns;
+} table;
+
+static bool is_alike(const drawing *d, const drawing *other, size_t n, cell_fn cell)
+{
+    size_t i = 0;
+    while (i < n && cell(d, i) == cell(other, i)) i++;
+    return i == n;
+}
+
+static void put_column(const drawing *d, const table *t, size_t n, const column *c)
+{
+    size_t i = 0;
+    while (i < n && c->cell(d, i) == c->usual) i++;
+    if (i == n) return;
+    onv_json_key(d->json, c->key);
+    /* Of many plans only neighbours are compared. */
+    for (size_t k = 0; k < d->index; k++) {
+        bool is_far = d->all[k].kept->plan != ONV_NO_PLAN && k + 1 < d->index;
+        if (is_far || t->count(&d->all[k]) != n || !is_alike(d, &d->all[k], n, c->cell)) continue;
+        onv_json_u64(d->json, k);
+        return;
+    }
+    int64_t before = 0;
+    onv_json_open(d->json, '[', ONV_JSON_DENSE);
+    for (i = 0; i < n && !d->json->out->failed; i++) {
+        int64_t value = c->cell(d, i);
+        onv_json_i64(d->json, (int64_t)((uint64_t)value - (uint64_t)before));
+        before = value;
+    }
+    onv_json_close(d->json);
+}
+
+static const onv_timeline *timeline(const drawing *d)
+{
+    return &d->kept->made.timeline;
+}
+
+static int64_t step_node(const drawing *d, size_t i)
+{
+    return d->nodes[i];
+}
+
+static int64_t step_label(const drawing *d, size_t i)
+{
+    return d->labels[i];
+}
+
+static int64_t step_phase(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].phase;
+}
+
+static int64_t step_iteration(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].iteration;
+}
+
+static int64_t step_recompute(const drawing *d, size_t i)
+{
+    return timeline(d)->steps.at[i].is_recompute;
+}
+
+static int64_t step_live(const drawing *d, size_t i)
+{
+    return (int64_t)d->live[i];
+}
+
+static int64_t step_allocated(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.allocated_at[i];
+}
+
+static int64_t step_reserved(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.reserved_at[i];
+}
+
+static const onv_buffer *buffer(const drawing *d, size_t i)
+{
+    return &timeline(d)->buffers.at[i];
+}
+
+static int64_t buffer_name(const drawing *d, size_t i)
+{
+    return d->buffer_names[i];
+}
+
+static int64_t buffer_kind(const drawing *d, size_t i)
+{
+    return buffer(d, i)->kind;
+}
+
+static int64_t buffer_bytes(const drawing *d, size_t i)
+{
+    return (int64_t)buffer(d, i)->bytes;
+}
+
+static int64_t buffer_first(const drawing *d, size_t i)
+{
+    return buffer(d, i)->first;
+}
+
+static int64_t buffer_steps(const drawing *d, size_t i)
+{
+    return buffer(d, i)->last - buffer(d, i)->first;
+}
+
+static int64_t buffer_within(const drawing *d, size_t i)
+{
+    return buffer(d, i)->within == ONV_NO_BUFFER ? NONE : (int64_t)buffer(d, i)->within;
+}
+
+static int64_t buffer_transient(const drawing *d, size_t i)
+{
+    return buffer(d, i)->is_transient;
+}
+
+static int64_t buffer_segment(const drawing *d, size_t i)
+{
+    uint32_t segment = d->kept->made.placement.places.at[i].segment;
+    return segment == ONV_NO_SEGMENT ? NONE : (int64_t)segment;
+}
+
+static int64_t buffer_offset(const drawing *d, size_t i)
+{
+    return (int64_t)d->kept->made.placement.places.at[i].offset;
+}
+
+static const onv_taken_segment *segment(const drawing *d, size_t i)
+{
+    return &d->kept->made.placement.segments.at[i];
+}
+
+static int64_t segment_bytes(const drawing *d, size_t i)
+{
+    return (int64_t)segment(d, i)->bytes;
+}
+
+/* The step of an event; behind the last one: the step behind the last. */
+static int64_t step_of_event(const drawing *d, size_t event)
+{
+    const onv_placement *p = &d->kept->made.placement;
+    return event < p->events.count ? (int64_t)p->events.at[event].step : (int64_t)p->n_steps;
+}
+
+static int64_t segment_first(const drawing *d, size_t i)
+{
+    return step_of_event(d, segment(d, i)->taken);
+}
+
+static int64_t segment_end(const drawing *d, size_t i)
+{
+    return step_of_event(d, segment(d, i)->returned);
+}
+
+static const column step_columns[] = {{"node", NONE, step_node},
+                                      {"label", NONE, step_label},
+                                      {"phase", 0, step_phase},
+                                      {"iteration", 0, step_iteration},
+                                      {"recompute", 0, step_recompute},
+                                      {"live_bytes", 0, step_live},
+                                      {"allocated_bytes", 0, step_allocated},
+                                      {"reserved_bytes", 0, step_reserved},
+                                      {NULL, 0, NULL}};
+
+static const column buffer_columns[] = {
+    {"name", NONE, buffer_name},        {"kind", 0, buffer_kind},
+    {"bytes", 0, buffer_bytes},         {"first", 0, buffer_first},
+    {"steps", 0, buffer_steps},         {"within", NONE, buffer_within},
+    {"transient", 0, buffer_transient}, {"segment", NONE, buffer_segment},
+    {"offset", 0, buffer_offset},       {NULL, 0, NULL}};
+
+static const column segment_columns[] = {{"bytes", 0, segment_bytes},
+                                         {"first", 0, segment_first},
+                                         {"end", 0, segment_end},
+                                         {NULL, 0, NULL}};
+
+static size_t count_steps(const drawing *d)
+{
+    return timeline(d)->steps.count;
+}
+
+static size_t count_buffers(const drawing *d)
+{
+    return timeline(d)->buffers.count;
+}
+
+static size_t count_segments(const drawing *d)
+{
+    return d->kept->made.placement.segments.count;
+}
+
+static const table tables[] = {{"steps", count_steps, step_columns},
+                               {"buffers", count_buffers, buffer_columns},
+                               {"segments", count_segments, segment_columns}};
+
+/* --- Executions -------------------------------------------------------------------------------- */
+
+static void write_execution(const drawing *d)
+{
+    onv_json *json = d->json;
+    const onv_held_figures *figures = &d->kept->made.placement.figures;
+    uint32_t measured_from = timeline(d)->measured_from;
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "runtime", d->kept->runtime);
+    if (d->kept->plan != ONV_NO_PLAN) onv_json_put_u64(json, "plan", d->kept->plan);
+    onv_json_put_u64(json, "peak_bytes", d->peak.bytes);
+    onv_json_put_u64(json, "peak_step", d->peak.step);
+    onv_json_put_u64(json, "allocated_peak_bytes", figures->allocated_peak);
+    onv_json_put_u64(json, "reserved_peak_bytes", figures->reserved_peak);
+    if (measured_from > 0) onv_json_put_u64(json, "measured_from", measured_from);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        size_t n = tables[i].count(d);
+        onv_json_key(json, tables[i].key);
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        onv_json_put_u64(json, "count", n);
+        for (const column *c = tables[i].columns; c->key != NULL; c++)
+            put_column(d, &tables[i], n, c);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}
+
+static void name_rows(drawing *d)
+{
+    const onv_timeline *t = timeline(d);
+    const onv_model *model = d->kept->model;
+    for (size_t i = 0; i < t->steps.count; i++) {
+        const onv_step *step = &t->steps.at[i];
+        const char *label = step->label;
+        if (label == NULL && onv_is_node(step->node))
+            label = onv_model_node(model, step->node)->op_type;
+        d->nodes[i] = node_of(d->names, model, step->node);
+        d->labels[i] = name_of(d->names, label);
+    }
+    for (size_t i = 0; i < t->buffers.count; i++)
+        d->buffer_names[i] = name_of(d->names, t->buffers.at[i].label);
+}
+
+/* The sums were checked when the figures were made, so all that can fail is memory. */
+static bool prepare(drawing *d)
+{
+    const onv_timeline *t = timeline(d);
+    d->live = onv_heap_calloc(t->steps.count + 1, sizeof *d->live);
+    d->nodes = onv_heap_calloc(t->steps.count + 1, sizeof *d->nodes);
+    d->labels = onv_heap_calloc(t->steps.count + 1, sizeof *d->labels);
+    d->buffer_names = onv_heap_calloc(t->buffers.count + 1, sizeof *d->buffer_names);
+    if (d->live == NULL || d->nodes == NULL || d->labels == NULL || d->buffer_names == NULL ||
+        onv_timeline_peak(t, &d->peak, d->live, NULL) != ONV_OK)
+        return false;
+    name_rows(d);
+    return !d->names->failed;
+}
+
+static void forget(drawing *d)
+{
+    onv_heap_free(d->live);
+    onv_heap_free(d->nodes);
+    onv_heap_free(d->labels);
+    onv_heap_free(d->buffer_names);
+}
+
+static void write_executions(onv_json *json, naming *names, const onv_executions *kept)
+{
+    drawing *all = onv_heap_calloc(kept->list.count, sizeof *all);
+    onv_json_key(json, "executions");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    if (all == NULL) names->failed = true;
+    for (size_t i = 0; i < kept->list.count && !names->failed && !json->out->failed; i++) {
+        all[i] = (drawing){
+            .json = json, .names = names, .kept = &kept->list.at[i], .all = all, .index = i};
+        if (prepare(&all[i]))
+            write_execution(&all[i]);
+        else
+            names->failed = true;
+    }
+    onv_json_close(json);
+    for (size_t i = 0; i < kept->list.count && all != NULL; i++) forget(&all[i]);
+    onv_heap_free(all);
+}
+
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+static void put_of_node(onv_json *json, naming *names, const onv_view *view,
+                        const onv_modules *modules)
+{
+    size_t n = names->view->live->timeline.steps.count;
+    uint32_t *of_node = onv_heap_calloc(n + 1, sizeof *of_node);
+    if (of_node == NULL) names->failed = true;
+    for (uint32_t s = 0; s < view->live->timeline.steps.count && of_node != NULL; s++) {
+        int64_t node = node_of(names, view->model, view->live->timeline.steps.at[s].node);
+        if (node != NONE) of_node[node] = modules->of_step[s];
+    }
+    uint32_t before = 0;
+    onv_json_key(json, "of_node");
+    onv_json_open(json, '[', ONV_JSON_DENSE);
+    for (size_t i = 0; i < n && of_node != NULL; i++) {
+        onv_json_i64(json, (int64_t)of_node[i] - before);
+        before = of_node[i];
+    }
+    onv_json_close(json);
+    onv_heap_free(of_node);
+}
+
+/* As --layers has them, all of them with what is inside. */
+static void write_modules(onv_json *json, naming *names, const onv_view *view)
+{
+    const onv_report_options options = onv_report_options_default();
+    onv_arena arena;
+    onv_footprint footprint;
+    onv_modules modules = {0};
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_page page = onv_page_make(json->out, &arena, &options);
+    if (!onv_footprint_make(&footprint, view, &page) ||
+        !onv_modules_init(&modules, view, &footprint, 0, &arena)) {
+        names->failed = true;
+    } else {
+        onv_json_key(json, "modules");
+        onv_json_open(json, '{', ONV_JSON_LINES);
+        onv_json_key(json, "list");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (size_t i = 0; i < modules.list.count; i++) {
+            const onv_module *m = &modules.list.at[i];
+            onv_json_open(json, '{', ONV_JSON_INLINE);
+            onv_json_put_string(json, "name", m->name);
+            onv_json_put_known(json, "parent", i > 0, m->parent);
+            onv_json_put_u64(json, "parameters", m->params);
+            onv_json_put_u64(json, "activation_bytes", m->activation.fixed);
+            onv_json_put_known(json, "macs", m->macs_known, m->macs);
+            onv_json_close(json);
+        }
+        onv_json_close(json);
+        put_of_node(json, names, view, &modules);
+        onv_json_close(json);
+    }
+    onv_modules_cleanup(&modules);
+    onv_arena_cleanup(&arena);
+}
+
+/* --- All of it --------------------------------------------------------------------------------- */
+
+static void put_words(onv_json *json, const char *key, const char *const *words, size_t n)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (size_t i = 0; i < n; i++) onv_json_string(json, words[i]);
+    onv_json_close(json);
+}
+
+void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
+{
+    static const char *const phases[] = {[ONV_PHASE_FORWARD] = "forward",
+                                         [ONV_PHASE_LOSS] = "loss",
+                                         [ONV_PHASE_BACKWARD] = "backward",
+                                         [ONV_PHASE_OPTIMIZER] = "optimizer"};
+    const onv_executions *executions = job->view->executions;
+    if (executions == NULL || executions->list.count == 0) return;
+    const char *kinds[ONV_N_BUFFER_KINDS];
+    for (int i = 0; i < ONV_N_BUFFER_KINDS; i++)
+        kinds[i] = onv_buffer_kind_name((onv_buffer_kind)i);
+    naming names = {0};
+    onv_json *json = job->json;
+    name_tensors(&names, named);
+    onv_json_key(json, "timelines");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    put_words(json, "phases", phases, ONV_N_PHASES);
+    put_words(json, "kinds", kinds, ONV_N_BUFFER_KINDS);
+    if (!names.failed) write_modules(json, &names, job->view);
+    if (!names.failed) write_executions(json, &names, executions);
+    onv_json_key(json, "labels");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = names.n_tensors; i < names.n_names; i++) onv_json_string(json, names.text[i]);
+    onv_json_close(json);
+    onv_json_close(json);
+    if (names.failed) json->out_of_memory = true;
+    cleanup(&names);
+}
+
+void onv_json_write_gpus(const onv_report_job *job, onv_json *json)
+{
+    bool is_drawn = false;
+    for (size_t i = 0; i < job->count; i++) {
+        const onv_view *view =
+            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
+        is_drawn |= view->executions != NULL && view->executions->list.count > 0;
+    }
+    if (!is_drawn) return;
+    onv_json_key(json, "gpus");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (size_t i = 0; i < onv_n_gpus; i++) {
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_string(json, "name", onv_gpus[i].name);
+        onv_json_put_u64(json, "usable_bytes", onv_gpus[i].usable_bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+}

@@ -1,0 +1,34 @@
+#include "runtime/executions.h"
+
+void onv_executions_cleanup(onv_executions *kept)
+{
+    for (size_t i = 0; i < kept->list.count; i++) onv_execution_cleanup(&kept->list.at[i].made);
+    onv_vec_cleanup(&kept->list);
+}
+
+onv_status onv_executions_take(onv_executions *kept, const char *runtime, uint32_t plan,
+                               const onv_model *model, onv_execution *made, onv_error *err)
+{
+    onv_kept_execution row = {.runtime = runtime, .plan = plan, .model = model, .made = *made};
+    *made = (onv_execution){0};
+    if (onv_vec_push(&kept->list, row)) return ONV_OK;
+    onv_execution_cleanup(&row.made);
+    return onv_fail_memory(err);
+}
+
+onv_status onv_executions_take_training(onv_executions *kept, bool has_plan, const onv_model *model,
+                                        const onv_timeline *t, const onv_alloc_options *alloc,
+                                        onv_error *err)
+{
+    const onv_runtime_options how = {.alloc = *alloc};
+    uint64_t rows = (uint64_t)t->steps.count + t->buffers.count;
+    uint32_t plan = has_plan ? kept->n_plans++ : ONV_NO_PLAN;
+    if (has_plan && kept->rows + rows > ONV_EXECUTIONS_MOST_ROWS) return ONV_OK;
+    kept->rows += rows;
+    onv_execution made = {0};
+    onv_status status = onv_timeline_path(t, &made.timeline, NULL, err);
+    if (status == ONV_OK) status = onv_runtime_place(onv_runtime_find("torch"), &how, &made, err);
+    if (status == ONV_OK) return onv_executions_take(kept, "train", plan, model, &made, err);
+    onv_execution_cleanup(&made);
+    return status;
+}

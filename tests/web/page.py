@@ -1,0 +1,288 @@
+"""The page of --html in a browser: no sample's page asks for anything or complains, charts and tables answer to
+pointer and keys, numbers are the JSON's, hostile names stay text, a model of 20,000 tensors stays usable.
+
+usage: page.py PROGRAM SAMPLES SCRATCH CHROMIUM
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+from playwright.sync_api import sync_playwright
+
+import onnx_bytes
+
+BOUND = {
+    "resnet50.onnx": ["--batch", "4"],
+    "unet-train.onnx": ["--batch", "2", "-d", "height=64", "-d", "width=64", "--train", "adam", "--checkpoint", "all"],
+    "resnet18-train.onnx": ["--batch", "2", "--train", "sgd", "--budget", "T4,H100"],
+}
+
+
+def label(size):
+    """As the text report writes bytes, made independently of the page."""
+    if size < 1024:
+        return f"{size} B"
+    for power, unit in enumerate(["KiB", "MiB", "GiB", "TiB"], 1):
+        decimals = 1 if power < 3 else 2
+        text = f"{size / 1024**power:.{decimals}f}"
+        if float(text) < 1024:
+            return f"{text} {unit}"
+    raise AssertionError(size)
+
+
+class Tester:
+    def __init__(self, browser, program, scratch):
+        self.context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        self.program = program
+        self.scratch = scratch
+        self.problems = []
+
+    def write(self, name, models, options):
+        html, data = self.scratch / f"{name}.html", self.scratch / f"{name}.json"
+        subprocess.run([self.program, "-q", *models, *options, f"--html={html}", f"--json={data}", "--timelines"], check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return html, json.loads(data.read_text())
+
+    def open(self, html):
+        page = self.context.new_page()
+        page.on("console", lambda m: self.problems.append(f"{html.name}: console {m.type}: {m.text}"))
+        page.on("pageerror", lambda e: self.problems.append(f"{html.name}: {e}"))
+        page.on("dialog", lambda d: (self.problems.append(f"{html.name}: dialog {d.message}"), d.dismiss()))
+        page.on("request", lambda r: r.url == html.as_uri() or self.problems.append(f"{html.name}: asks for {r.url[:200]}"))
+        page.goto(html.as_uri())
+        page.wait_for_selector("#tensors .row")
+        return page
+
+    def numbers(self, page, model):
+        """What the page says of runtimes, weights and the peak."""
+        sized = model if "runtimes" in model else model.get("example", model)
+        shown = page.eval_on_selector_all("#runtimes tr[data-runtime]",
+                                          "rows => rows.map(r => [r.dataset.runtime, r.querySelector('[data-figure]').textContent])")
+        want = [[name, label(r["total_bytes"])] for name, r in sized.get("runtimes", {}).items()]
+        assert shown == want, (shown, want)
+        headline = dict(page.eval_on_selector_all(".headline div", "d => d.map(x => [x.children[0].textContent, x.children[1].textContent])"))
+        assert headline["weights"] == label(model["parameters"]["bytes"])
+        peak = sized["peak"]["bytes"]
+        assert headline["peak beside them"] == ("?" if peak is None else label(peak))
+        count = page.text_content("#tensors .tools .note")
+        assert f"of {len(model['tensors']):,} tensors" in count
+
+    def stacks(self, page):
+        """In each mode the bands of a step add up to its live bytes, and so does the list of what lives there."""
+        assert page.evaluate("""() => ["kind", "module", "tensor"].every((mode) => page.state.model.executions.every((e) => {
+            e.decode();
+            const rows = e.stack(mode);
+            for (let s = 0; s < e.count; s++) {
+                let sum = 0;
+                for (const row of rows) sum += row.bytes[s];
+                if (sum !== e.live[s]) return false;
+            }
+            const steps = [0, e.peakStep, e.count - 1];
+            return steps.every((s) => e.liveAt(s).reduce((sum, i) => sum + e.bytes[i], 0) === e.live[s]);
+        }))""")
+
+    def close(self, page):
+        page.close()
+        assert not self.problems, self.problems
+
+
+def charts(t, page):
+    """The timeline of a bound model: hover, pin, keys, brush, stacks, theme."""
+    chart, mini = page.locator("#timeline canvas").nth(0), page.locator("#timeline canvas").nth(1)
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 40)
+    page.wait_for_selector(".timeline .tip:not([hidden])")
+    page.mouse.click(box["x"] + box["width"] / 3, box["y"] + box["height"] - 40)
+    page.wait_for_function("document.querySelector('.details h3').textContent.startsWith('Pinned')")
+    pinned = page.evaluate("page.state.pinned")
+    live = page.evaluate("page.state.execution.live[page.state.pinned]")
+    assert page.text_content(".details [data-figure=live]") == label(int(live))
+    assert f"pinned step {pinned:,}," in page.text_content(".aloud")
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"page.state.pinned === {pinned + 1}")
+    assert chart.get_attribute("aria-valuenow") is not None
+    page.keyboard.press("p")
+    page.wait_for_function("page.state.pinned === page.state.execution.peakStep")
+    page.keyboard.press("+")
+    page.wait_for_function("page.state.high - page.state.low < page.state.execution.count")
+    page.keyboard.press("Escape")
+    page.wait_for_function("page.state.pinned === null && page.state.high === page.state.execution.count")
+    box = mini.bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 20)
+    page.mouse.move(box["x"] + 420, box["y"] + 20)
+    page.mouse.up()
+    page.wait_for_function("page.state.low > 0 && page.state.high < page.state.execution.count")
+    mini.dblclick()
+    page.wait_for_function("page.state.low === 0 && page.state.high === page.state.execution.count")
+    for mode in "tensor", "module", "kind":
+        page.click(f"#timeline button[data-value={mode}]")
+        page.wait_for_function(f"page.state.mode === '{mode}'")
+    page.click("#timeline button[data-value='3']")
+    page.wait_for_function("page.state.execution.runtime === 'ort'")
+    arena = page.locator("#memory canvas")
+    arena.scroll_into_view_if_needed()
+    arena.focus()
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function("page.state.buffer >= 0")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click(".theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def table(page, model):
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"
+    name = max(model["tensors"], key=lambda t: t["bytes"] or 0)["name"]
+    page.keyboard.type(name)
+    page.wait_for_function("document.querySelector('#tensors .row .name').textContent.length > 0")
+    found = sum(name.lower() in t["name"].lower() for t in model["tensors"])
+    assert page.text_content("#tensors .tools .note").startswith(f"{found:,} of ")
+    page.fill(".search", "no such tensor at all")
+    assert page.text_content("#tensors .tools .note").startswith("0 of ")
+    page.fill(".search", "")
+    page.click("#tensors .head button >> nth=0")
+    first = page.text_content("#tensors .row .name >> nth=0")
+    assert first == min(t["name"] for t in model["tensors"])
+
+
+def slider(page, model):
+    """Twice the batch by its slider: the formula's figure, worked out here from the expressions of the JSON."""
+    dims = [d["name"] for d in model["free_dims"]]
+    sizes = dict(model["example"]["bindings"])
+    batch = next(d for d in dims if "batch" in d)
+    sizes[batch] = 8
+    page.fill(f".dim:nth-child({dims.index(batch) + 1}) .number", "8")
+    peak = 0
+    for piece in model["formula"]["peak_bytes_largest_of"]:
+        stack = []
+        for item in piece["postfix"]:
+            if isinstance(item, str):
+                b, a = stack.pop(), stack.pop()
+                stack.append({"+": a + b, "*": a * b, "//": a // b if b else 0, "%": a % b if b else 0, "min": min(a, b), "max": max(a, b)}[item])
+            else:
+                stack.append(sizes[dims[item[0]]] if isinstance(item, list) else item)
+        peak = max(peak, stack[0])
+    assert page.text_content("[data-figure=formula]") == label(model["formula"]["weight_bytes"] + peak)
+    page.locator(".dim input[type=range] >> nth=0").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"document.querySelector('.dim .number').value !== '{sizes[dims[0]]}'")
+    assert page.text_content("[data-figure=formula]") != label(model["formula"]["weight_bytes"] + peak)
+
+
+def plans(page, model):
+    """Each plan's dot shows its timeline, whose peak is the plan's."""
+    dots = page.locator("#plans circle.plan")
+    assert dots.count() == len(model["training"]["plans"])
+    dots.nth(1).click()
+    page.wait_for_function("page.state.execution.plan === 1")
+    dots.nth(2).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("page.state.execution.plan === 2")
+    assert page.evaluate("page.state.execution.json.reserved_peak_bytes") == model["training"]["plans"][2]["reserved_peak_bytes"]
+
+
+def samples(t, folder):
+    for sample in sorted(folder.glob("*.onnx")):
+        html, report = t.write(sample.stem, [sample], BOUND.get(sample.name, []))
+        page, model = t.open(html), report["models"][0]
+        t.numbers(page, model)
+        if sample.name == "resnet50.onnx":
+            charts(t, page)
+            table(page, model)
+        if sample.name in ("resnet50.onnx", "unet-train.onnx", "llama.onnx", "control-flow.onnx"):
+            t.stacks(page)
+        if sample.name == "llama.onnx":
+            slider(page, model)
+        if sample.name == "unet-train.onnx":
+            plans(page, model)
+        t.close(page)
+
+
+def two_models(t, folder):
+    html, report = t.write("two", [folder / "resnet18.onnx", folder / "resnet50.onnx"], ["--batch", "2"])
+    page = t.open(html)
+    assert page.locator("#compare .more").count() > 0
+    page.click(".top button[data-value='1']")
+    page.wait_for_function("document.querySelector('h1').textContent === 'resnet50.onnx'")
+    t.numbers(page, report["models"][1])
+    t.close(page)
+
+
+def hostile(t):
+    model = t.scratch / "hostile.onnx"
+    model.write_bytes(onnx_bytes.hostile())
+    for name, options in ("hostile", []), ("hostile-bound", ["--batch", "2", "-d", "<b>width</b>=5"]):
+        html, _ = t.write(name, [model], options)
+        page = t.open(html)
+        page.click("#modules .cell >> nth=1")
+        page.evaluate("page.state.set({ mode: 'tensor' })")
+        page.hover("#timeline canvas >> nth=0")
+        assert page.title() == "hostile.onnx - onnxvram"
+        assert page.locator("#app script, #app b > script, #app img, #app svg[onload]").count() == 0
+        assert page.evaluate("document.scripts.length") == page.evaluate("document.querySelectorAll('body > script').length")
+        text = page.inner_text("#tensors")
+        assert "<img src=x" in text and "\\u202eevil" in text and "\u202e" not in page.inner_text("body")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "a name breaks the layout"
+        t.close(page)
+
+
+def still(t, browser):
+    """Without JavaScript the picture and the tables are there."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.on("console", lambda m: t.problems.append(m.text))
+    page.goto((t.scratch / "resnet50.html").as_uri())
+    assert page.locator("noscript svg path").count() > 3 and "ONNX" not in page.title()
+    assert "torch" in page.inner_text("noscript table >> nth=0")
+    context.close()
+    assert not t.problems, t.problems
+
+
+def large(t):
+    model = t.scratch / "large.onnx"
+    model.write_bytes(onnx_bytes.large(10000))
+    html, _ = t.write("large", [model], ["--batch", "8"])
+    began = time.monotonic()
+    page = t.open(html)
+    loaded = time.monotonic() - began
+    paint = page.evaluate("performance.getEntriesByType('paint').at(-1)?.startTime ?? 0")
+    page.evaluate("""() => {
+        window.frames = [];
+        let last = performance.now();
+        const tick = () => { const now = performance.now(); frames.push(now - last); last = now; requestAnimationFrame(tick); };
+        requestAnimationFrame(tick);
+    }""")
+    box = page.locator("#timeline canvas").nth(1).bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 20)
+    page.mouse.down()
+    for i in range(40):
+        page.mouse.move(box["x"] + 300 + 10 * i, box["y"] + 20)
+    page.mouse.up()
+    frames = sorted(page.evaluate("frames"))
+    print(f"20,000 tensors: loaded in {loaded:.1f} s, first paint at {paint / 1000:.1f} s; while brushing a frame took "
+          f"{frames[len(frames) // 2]:.0f} ms (median), {frames[-1]:.0f} ms at most")
+    assert loaded < 60 and frames[-1] < 10000
+    t.close(page)
+
+
+def main():
+    program, folder, scratch, chromium = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless"])
+        t = Tester(browser, program, scratch)
+        samples(t, folder)
+        two_models(t, folder)
+        hostile(t)
+        still(t, browser)
+        large(t)
+        browser.close()
+    print(f"{len(list(folder.glob('*.onnx')))} samples")
+
+
+main()

@@ -1,0 +1,151 @@
+"use strict";
+/* Puts the page together. */
+
+function showExecution(state, execution) {
+  execution.decode();
+  const keepsRange = state.execution !== null && state.execution.count === execution.count;
+  const range = keepsRange ? { low: state.low, high: state.high } : { low: 0, high: execution.count };
+  state.set({ execution, pinned: null, buffer: -1, step: execution.peakStep, ...range });
+}
+
+function section(id, title, note, ...children) {
+  return make("section", { id, "aria-labelledby": id + "-title" },
+    make("header", {}, make("h2", { id: id + "-title" }, title), note ? make("p.note", {}, note) : null), children);
+}
+
+/* Weights that are more than half of all would leave nothing to see of the rest. */
+function wantsWeights(execution) {
+  if (execution === null) return true;
+  execution.decode();
+  const row = execution.stack("kind").find((r) => r.color === "weights");
+  return row === undefined || row.bytes[execution.peakStep] < 0.5 * execution.live[execution.peakStep];
+}
+
+/* The same of what an allocator asks for at the least. */
+function wantsReserved(execution) {
+  return execution === null || execution.json.reserved_peak_bytes < 6 * execution.json.peak_bytes;
+}
+
+class Page {
+  constructor(report) {
+    this.report = report;
+    this.models = report.models.map((m, i) => new Model(m, i));
+    this.state = new State();
+    this.state.models = this.models;
+    this.live = make("div.aloud", { "aria-live": "polite", role: "status" });
+    this.timeline = new Timeline(this.state, this.live);
+    this.arena = new Arena(this.state);
+    this.tools = make("div.tools");
+    this.figures = make("dl.headline");
+    this.table = new TensorTable(this.state);
+    this.names = this.models.map((m, i) => clean(fileName(m.path), 40) + (this.models.some((o, k) => k !== i && o.path === m.path) ? " (" + (i + 1) + ")" : ""));
+    this.build();
+    this.keys();
+    this.state.when(["model"], () => this.headline());
+    this.state.when(["model", "execution"], () => this.toolbar());
+    this.show(this.models[0]);
+    this.state.flush();
+  }
+
+  build() {
+    const state = this.state;
+    const title = make("h1");
+    this.title = title;
+    this.tabs = this.models.length > 1 ? choice("model", this.names.map((n, i) => [i, n]), 0, (i) => this.show(this.models[i])) : null;
+    const theme = make("button.theme", { type: "button", title: "dark or light", "aria-label": "dark or light", click: () => this.turn() }, "\u25d0");
+    this.front = new Front(state);
+    this.frontSection = section("plans", "Checkpointing plans", "Choose one to see its timeline above.", this.front.element);
+    const app = document.getElementById("app");
+    replace(app, make("a.skip", { href: "#timeline" }, "to the timeline"),
+      make("header.top", {}, make("span.brand", {}, "onnxvram"), this.tabs, make("span.grow"), theme),
+      make("main", {}, make("div.intro", {}, title, this.figures),
+        section("fit", "Does it fit?", null, new Verdict(state, this.report).element),
+        section("timeline", "Live memory", null, this.tools, this.timeline.element),
+        section("memory", "Where it lies", null, this.arena.element),
+        this.frontSection,
+        section("peak", "The peak", null, new PeakSet(state).element),
+        section("modules", "Modules", null, new Modules(state).element),
+        section("runtimes", "Runtimes side by side", null, new Runtimes(state).element),
+        this.models.length === 2 ? section("compare", "What changed", null, new Compare(this.models, this.names).element) : null,
+        section("tensors", "Tensors", null, this.table.element),
+        section("notes", "Notes", null, new Notes(state).element)),
+      make("footer", {}, this.report.generator + ". Sizes are binary: 1 MiB is 1,048,576 bytes. Keys: / searches; in the timeline the arrows move, " +
+        "Enter pins, + and \u2212 zoom, p goes to the peak, Esc shows all."), this.live);
+  }
+
+  show(model) {
+    const main = model.mainExecution();
+    const execution = main >= 0 ? model.executions[main].decode() : null;
+    const fit = model.json.fit;
+    if (this.tabs !== null) press(this.tabs, model.index);
+    this.state.set({ model, execution, step: execution?.peakStep ?? 0, pinned: null, buffer: -1, low: 0, high: execution?.count ?? 1,
+                     weights: wantsWeights(execution), reserved: wantsReserved(execution), budget: fit?.usable_bytes ?? null });
+    document.body.classList.toggle("empty", execution === null);
+    this.frontSection.hidden = (model.json.training?.plans ?? []).length === 0;
+  }
+
+  headline() {
+    const model = this.state.model, json = model.json, sized = model.sized;
+    replace(this.title, nameSpan(fileName(model.path), 60));
+    const rows = [["parameters", scaledText(json.parameters.count)], ["weights", bytesText(json.parameters.bytes)],
+                  ["peak beside them", bytesText(sized.peak?.bytes ?? null)], ["multiply-accumulates", scaledText(sized.macs ?? json.macs)],
+                  ["nodes", countText(json.nodes.length)]];
+    const bindings = Object.entries(sized.bindings ?? {}).map(([k, v]) => clean(k, 24) + "=" + (Array.isArray(v) ? v.join("\u00d7") : v)).join(", ");
+    if (bindings !== "") rows.push([model.isExample ? "sizes, as an example" : "sizes", clean(bindings, 120)]);
+    replace(this.figures, rows.map(([what, text]) => make("div", {}, make("dt", {}, what), make("dd", {}, make("bdi", {}, text)))));
+  }
+
+  toolbar() {
+    const state = this.state, model = state.model;
+    if (state.execution === null) {
+      replace(this.tools, make("p.note", {}, "A size is not known, so nothing can be drawn: bind all dimensions."));
+      return;
+    }
+    const plain = model.executions.filter((e) => e.plan === null);
+    const plans = model.executions.filter((e) => e.plan !== null);
+    const runtimes = choice("runtime", plain.map((e) => [e.index, e.title, ABOUT[e.runtime]]), state.execution.index,
+      (i) => showExecution(state, model.executions[i]));
+    const select = plans.length === 0 ? null : make("select", { "aria-label": "checkpointing plan", change: (event) => {
+      if (event.target.value !== "") showExecution(state, model.executions[Number(event.target.value)]);
+    } }, make("option", { value: "" }, "plan\u2026"), plans.map((e) => {
+      const option = make("option", { value: e.index }, e.title + ", " + bytesText(e.json.peak_bytes));
+      option.selected = e === state.execution;
+      return option;
+    }));
+    const modes = choice("stacked by", [["kind", "kind"], ["module", "module"], ["tensor", "tensor"]], state.mode, (mode) => {
+      state.set({ mode });
+      press(modes, mode);
+    });
+    replace(this.tools, runtimes, select, make("span.label", {}, "by"), modes,
+      check("weights", state.weights, (weights) => state.set({ weights })),
+      check("reserved", state.reserved, (reserved) => state.set({ reserved })),
+      make("button", { type: "button", click: () => state.set({ low: 0, high: state.execution.count }) }, "all steps"),
+      make("button", { type: "button", click: () => this.timeline.moveTo(state.execution.peakStep) }, "to the peak"));
+  }
+
+  turn() {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    const all = ["model", "execution", "mode"];
+    for (const key of all) this.state.changed.add(key);
+    this.state.set({ buffer: -1 });
+    this.state.flush();
+    this.timeline.scene.paint();
+    this.timeline.mini.paint();
+    this.arena.scene.paint();
+  }
+
+  keys() {
+    document.addEventListener("keydown", (event) => {
+      const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement?.tagName);
+      if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      this.table.search.focus();
+      this.table.search.scrollIntoView({ block: "center" });
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      if (!document.documentElement.dataset.theme) this.turn();
+    });
+  }
+}
+
+const page = new Page(JSON.parse(document.getElementById("report").textContent));
