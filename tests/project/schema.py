@@ -98,6 +98,9 @@ with tempfile.TemporaryDirectory() as folder:
     check(trained, "-b", 2, "--train", "adam", "--ddp", "--world", 2, "--accumulate", 2)
     check("samples/vit-small-train.onnx", "-b", 2, "--train", "adamw", "--weights", "nf4", "--freeze", "encoder*")
     check(trained, "-b", 64, "--train", "adam", "--budget", "2GiB")
+    # What drawings need.
+    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "sqrt", "--timelines")
+    check(r18, "--timelines", "--runtime", "ideal,torch")
     # Replays and diffs.
     check(r18, "-b", 1, "--replay=host", "--runtime", "torch,async", statuses=(0, 3, 4))
     check(r18, "--replay=host", "--runtime", "async", "--budget", "100MB", "--max-batch", "-b", 1, statuses=(0, 3, 4))
