@@ -18,7 +18,8 @@ FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "ma
            "checkpoints": "CHECKPOINTS", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
            "svg": "SVG", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
            "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE", "replay": "DUMP_REPLAY",
-           "header": "DUMP_HEADER"}
+           "header": "DUMP_HEADER", "memory-viz": "MEMORY_VIZ", "perfetto": "PERFETTO",
+           "model-explorer": "MODEL_EXPLORER"}
 FORMATS = {name: code for name, code in FORMATS.items() if hasattr(lib, "ONV_FORMAT_" + code)}
 DIFFS = {"text": "DIFF", "markdown": "DIFF_MARKDOWN", "json": "DIFF_JSON"}
 
@@ -71,7 +72,7 @@ class Analysis:
         return b"".join(self._parts(format, width, top, verbosity, color)).decode("utf-8", "surrogateescape")
 
     def write(self, path: Path, format: str = "text", *, width: int = 0, top: int = 0, verbosity: int = 0) -> None:
-        """The same into a file; "onnx" too, of an analysis with onnx_out=True."""
+        """The same into a file; bytes too: "onnx" of an analysis with onnx_out=True, "memory-viz" and "perfetto" with timelines=True."""
         parts = self._parts(format, width, top, verbosity, False)
         with open(path, "wb") as file:
             file.writelines(parts)
