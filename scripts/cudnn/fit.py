@@ -2,13 +2,17 @@
 
     python fit.py FOLDER > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/rules.h
 
+What takes long, a grown tree, is kept as FOLDER/SETTING.PASS.tree and used again; delete it to grow it anew.
+
 Sets: 90-tf32 (compute capability, setting), B90-...: heuristics' mode B, M90-...: all plans (ask 100), of which the largest
 workspace counts.  Needs numpy and scikit-learn.
 
 A workspace is a form (which copies of the tensors it has), splits (copies of the weights in float32 for a divided sum) and a
-rest.  A tree asks for sizes (`features`) and ends at the likeliest form and splits, and the second likeliest.
+rest.  A tree asks for sizes (`features`) and ends at the likeliest form and splits, and the second likeliest.  It is grown to a
+number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Held-out rows are never looked at but in the report.
 """
 import collections
+import json
 import math
 import os
 import sys
@@ -23,7 +27,8 @@ FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
 LEAVES = {"90-tf32": 3000, "80-tf32": 1000, "86-tf32": 1000, "89-tf32": 1000, "90-half": 2500, "90-ieee": 600, "90-nhwc": 600,
-          "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before those that say the same are merged
+          "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before pruning
+WORTH = 1.0  # rows of mean weight that a leaf has to meet more than its neighbour would
 
 
 class Row:
@@ -126,11 +131,12 @@ def features(r):
             16 * pixels // reach, 16 * pixels // r.kg, r.out_dims[-1], r.n * r.i, r.kernel[-1]]
 
 
-def read(name):
+def read(name, which):
     problems, answers = {}, {}
     with open(name + ".in") as file:
         for line in file:
-            problems[line.split(None, 1)[0]] = line
+            if line.split(None, 2)[1] == which:
+                problems[line.split(None, 1)[0]] = line
     with open(name + ".out") as file:
         for line in file:
             fields = line.split()
@@ -142,101 +148,130 @@ def read(name):
 
 
 class Fit:
-    def __init__(self, rows, leaves):
+    def __init__(self, rows, leaves, kept):
+        self.rows, self.keys = rows, [key_of(r) for r in rows]
+        self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
+        self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
+        self.units = np.array([[unit_of(r, XYW), unit_of(r, PAD_XYW)] for r in rows], float)
+        self.actual = np.array([r.bytes for r in rows], float)
+        self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
-        known = np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
-        weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
-        keys = [key_of(r) for r in rows]
-        names = sorted(set(keys))
-        number = {k: i for i, k in enumerate(names)}
-        values = np.array([number[k] for k in keys])
-        table = np.array([features(r) for r in rows], np.float32)
-        use = fitted & known
-        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=3, criterion="entropy", random_state=0)
-        tree.fit(table[use], values[use], weights[use])
-        at = tree.apply(table)
-        by_leaf = collections.defaultdict(list)
-        for i in np.where(use)[0]:
-            by_leaf[at[i]].append(i)
-        t = tree.tree_
-        self.nodes = list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
-        self.leaves = {leaf: self.leaf_of(indices, rows, keys, weights) for leaf, indices in by_leaf.items()}
-        at = self.merge(0, by_leaf, at, lambda indices: self.leaf_of(indices, rows, keys, weights))
-        copied = [2 * max(r.forms[PAD_XYW], r.forms[XYW]) for r in rows]
+        use = fitted & np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
+        if not os.path.exists(kept):
+            with open(kept, "w") as out:
+                json.dump(self.grown(use, leaves), out)
+        with open(kept) as file:
+            self.nodes = json.load(file)
+        self.leaves = {}
+        self.prune(self.parted(np.where(use)[0]), WORTH * self.weights[use].mean())
+        at = np.zeros(len(rows), int)
+        for leaf, indices in self.parted(np.arange(len(rows))).items():
+            if self.nodes[leaf][0] < 0:
+                at[indices] = leaf
+        copied = 2 * self.forms[:, [XYW, PAD_XYW]].max(1)
         self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most], default=0)
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
 
-    def merge(self, top, by_leaf, at, leaf_of):
-        """Two leaves of one node that say the same become one; who came to them comes to it."""
-        order, stack, moved = [], [top], {}
+    def grown(self, use, leaves):
+        """Nodes: left, right (-1: a leaf), feature, limit."""
+        number = {k: i for i, k in enumerate(sorted(set(self.keys)))}
+        values = np.array([number[k] for k in self.keys])
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=3, criterion="entropy", random_state=0)
+        t = tree.fit(self.table[use], values[use], self.weights[use]).tree_
+        return list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
+
+    def parted(self, indices):
+        """Who comes to each node; nodes that nobody comes to are not there."""
+        parts, stack = {}, [(0, indices)]
         while stack:
-            node = stack.pop()
-            left, right = self.nodes[node][:2]
+            node, indices = stack.pop()
+            parts[node] = indices
+            left, right, feature, limit = self.nodes[node]
             if left >= 0:
-                order.append(node)
-                stack += [left, right]
-        for node in reversed(order):
-            left, right, *rest = self.nodes[node]
-            if self.nodes[left][0] < 0 and self.nodes[right][0] < 0 and self.says_same(self.leaves[left], self.leaves[right]):
-                by_leaf[node] = by_leaf.pop(left) + by_leaf.pop(right)
-                self.leaves[node] = leaf_of(by_leaf[node])
-                self.nodes[node] = (-1, -1, *rest)
-                moved[left] = moved[right] = node
+                goes_left = self.table[indices, feature] <= limit
+                stack += [(left, indices[goes_left]), (right, indices[~goes_left])]
+        return parts
 
-        def end(leaf):
-            while leaf in moved:
-                leaf = moved[leaf]
-            return leaf
+    def prune(self, parts, price):
+        """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf."""
+        worth = {}
+        for node, indices in reversed(parts.items()):  # children were put there after their parents
+            if len(indices) == 0:
+                continue
+            left, right, feature, limit = self.nodes[node]
+            children = [child for child in (left, right) if left >= 0 and len(parts[child])]
+            self.leaves[node] = self.leaf_of(indices)
+            alone, worth[node] = self.met(node, indices) - price, sum(worth[child] for child in children)
+            if not children or worth[node] <= alone:
+                self.nodes[node], worth[node] = (-1, -1, feature, limit), alone
+            elif len(children) == 2:
+                self.nodes[node] = (left, right, feature, self.rounded(feature, limit, parts[left], parts[right]))
+            else:
+                self.nodes[node], self.leaves[node] = self.nodes[children[0]], self.leaves[children[0]]
 
-        return np.array([end(leaf) for leaf in at])
+    def rounded(self, feature, limit, left, right):
+        """The fewest digits that part the same rows, near to the middle."""
+        low, high = self.table[left, feature].max(), self.table[right, feature].min()
+        for digits in range(3, 7):
+            short = float(f"{limit:.{digits}g}")
+            if low <= np.float32(short) < high:
+                return short
+        return limit
 
-    @staticmethod
-    def says_same(a, b):
-        """The same form and splits, and rests of which none matters beside the other."""
-        (form, splits, rest), (other_form, other_splits, other_rest) = a[0], b[0]
-        return (form, splits) == (other_form, other_splits) and abs(rest - other_rest) <= max(2048, .02 * max(rest, other_rest))
+    def met(self, node, indices):
+        first, second, sure = self.leaves[node]
+        actual, guess, other = self.actual[indices], self.bytes_of(indices, first), self.bytes_of(indices, second)
+        score = near(guess, actual) + .25 * (abs(guess - actual) <= 2048) + .25 * inside(guess, other, actual) + .25 * sure
+        return (score * self.weights[indices]).sum()
 
-    @staticmethod
-    def leaf_of(indices, rows, keys, weights):
+    def bytes_of(self, indices, part):
+        form, splits, rest = part
+        return self.forms[indices, form] + splits * self.units[indices, int(PAD_XYW <= form <= PAD_W)] + rest
+
+    def leaf_of(self, indices):
         share = collections.Counter()
         for i in indices:
-            share[keys[i]] += weights[i]
+            share[self.keys[i]] += self.weights[i]
         top = share.most_common(2)
         if len(top) == 1 or top[1][1] < .1 * sum(share.values()):
             top = [top[0], top[0]]
 
         def typical(key):
-            labels = [rows[i].label for i in indices if keys[i] == key]
+            labels = [self.rows[i].label for i in indices if self.keys[i] == key]
             middle = lambda values: sorted(values)[len(values) // 2]
-            return key[0], middle([label[1] for label in labels]), middle([label[2] for label in labels])
+            return key[0], middle([label[1] for label in labels]), rounded([label[2] for label in labels])
 
         first, second = typical(top[0][0]), typical(top[1][0])
-        sure = len(indices) >= 5 and all(abs(bytes_of(rows[i], first) - rows[i].bytes) <= 2048 for i in indices)
+        sure = len(indices) >= 5 and (abs(self.bytes_of(indices, first) - self.actual[indices]) <= 2048).all()
         return first, second, sure
 
     def report(self, rows, at, mask, what):
         picked = np.where(mask)[0]
         if len(picked) == 0:
             return f"{what} 0"
-        actual = np.array([rows[i].bytes for i in picked], float)
-        ends = np.array([[bytes_of(rows[i], part) for part in self.leaves[at[i]][:2]] for i in picked], float)
-        guess, low, high = ends[:, 0], ends.min(1), ends.max(1)
-        near = (abs(actual - guess) <= .1 * actual) | (abs(actual - guess) <= 65536)
+        actual, ends = self.actual[picked], np.zeros((len(picked), 2))
+        for leaf in set(at[picked]):
+            here = at[picked] == leaf
+            ends[here] = np.stack([self.bytes_of(picked[here], part) for part in self.leaves[leaf][:2]], 1)
+        guess = ends[:, 0]
+        met = near(guess, actual)
         large = (actual > 32 * MIB) | (guess > 32 * MIB)
-        inside = (low * .9 - 65536 <= actual) & (actual <= high * 1.1 + 65536)
         sure = np.array([self.leaves[at[i]][2] for i in picked])
         sum_ = max(actual.sum(), 1)
         worst = int(np.argmax(abs(actual - guess)))
-        return (f"{what} {len(picked)} exact {(abs(actual - guess) <= 2048).mean():.1%} near {near.mean():.1%} large "
-                f"{near[large].mean() if large.any() else 1:.1%} of {large.sum()} by bytes {actual[near].sum() / sum_:.1%} inside "
-                f"{inside.mean():.1%} bias {(guess - actual).sum() / sum_:+.1%} sure {sure.mean():.0%}, near "
-                f"{near[sure].mean() if sure.any() else 1:.1%} worst {guess[worst] / MIB:,.0f} for {actual[worst] / MIB:,.0f} MiB")
+        return (f"{what} {len(picked)} exact {(abs(actual - guess) <= 2048).mean():.1%} near {met.mean():.1%} large "
+                f"{met[large].mean() if large.any() else 1:.1%} of {large.sum()} by bytes {actual[met].sum() / sum_:.1%} inside "
+                f"{inside(*ends.T, actual).mean():.1%} bias {(guess - actual).sum() / sum_:+.1%} sure {sure.mean():.0%}, near "
+                f"{met[sure].mean() if sure.any() else 1:.1%} worst {guess[worst] / MIB:,.0f} for {actual[worst] / MIB:,.0f} MiB")
 
 
-def bytes_of(r, part):
-    form, splits, rest = part
-    return r.forms[form] + splits * unit_of(r, form) + rest
+def near(guess, actual):
+    return (abs(actual - guess) <= .1 * actual) | (abs(actual - guess) <= 65536)
+
+
+def inside(one, other, actual):
+    return (np.minimum(one, other) * .9 - 65536 <= actual) & (actual <= np.maximum(one, other) * 1.1 + 65536)
 
 
 def set_of(arch, mode):
@@ -249,18 +284,21 @@ def fit(job):
     name = set_of(arch, mode)
     if not (os.path.exists(name + ".in") and os.path.exists(name + ".out")):
         return job, None
-    rows = [r for r in read(name) if r.which == which and not (r.channels_last and r.rank != 2)]
+    rows = [r for r in read(name, which) if not (r.channels_last and r.rank != 2)]
     if len(rows) < 700:
         return job, None
-    made = Fit(rows, LEAVES.get(f"{arch}-{mode}", 60))
+    made = Fit(rows, LEAVES.get(f"{arch}-{mode}", 60), f"{name}.{which}.tree")
+    made.rows = made.forms = made.table = None  # not sent back
     for line in made.lines:
         print(f"{arch} {mode} {which} | {line}", flush=True)
     return job, made
 
 
-def rounded(rest):
-    """Fewer leaves: PyTorch's allocator has blocks of 512 bytes."""
-    return rest if rest <= 4096 else round(rest / 512) * 512
+def rounded(rests):
+    """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 128 where it is not what most have."""
+    rest = sorted(rests)[len(rests) // 2]
+    block = 512 if 2 * rests.count(rest) > len(rests) else 1 << max(9, rest.bit_length() - 7)
+    return rest if rest <= 4096 else round(rest / block) * block
 
 
 def emit(made, nodes, leaves):
@@ -268,13 +306,13 @@ def emit(made, nodes, leaves):
         left, right, feature, limit = made.nodes[at]
         if left < 0:
             (form, splits, rest), (other, other_splits, other_rest), sure = made.leaves[at]
-            leaf = (form, other, int(sure), splits, other_splits, rounded(rest), rounded(other_rest))
-            nodes.append((255, 0, leaves.setdefault(leaf, len(leaves))))
+            leaf = (form, other, int(sure), splits, other_splits, rest, other_rest)
+            nodes.append((255, leaves.setdefault(leaf, len(leaves)), 0))
             return
         here = len(nodes)
         nodes.append(None)
         go(left)
-        nodes[here] = (feature, math.floor(limit), len(nodes) - here)
+        nodes[here] = (feature, len(nodes) - here, math.floor(limit))
         go(right)
 
     start = len(nodes)
@@ -293,8 +331,9 @@ def lines_of(items):
 
 
 def number(limit):
-    text = "%.7g" % limit
-    return text + "f" if "e" in text or "." in text else text
+    text = str(limit)
+    zeros = len(text) - len(text.rstrip("0"))
+    return f"{text[:-zeros]}e{zeros}f" if zeros > 3 else text + ".f" if limit > 1 << 24 else text
 
 
 def main(folder):
@@ -308,9 +347,9 @@ def main(folder):
     with open("rules.h", "w") as out:
         out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
         out.write("static const conv_leaf leaves[] = {\n")
-        out.writelines(lines_of("{%d, %d, %d, %d, %d, %d, %d}," % leaf for leaf in leaves))
+        out.writelines(lines_of("{%d,%d,%d,%d,%d,%d,%d}," % leaf for leaf in leaves))
         out.write("};\n\nstatic const conv_node nodes[] = {\n")
-        out.writelines(lines_of("{%d, %s, %d}," % (f, number(limit), skip) for f, limit, skip in nodes))
+        out.writelines(lines_of(f"END({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
         out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
         for a in ARCHS:
             rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
@@ -321,7 +360,7 @@ def main(folder):
             rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
             out.write("    {" + ", ".join(rows) + "},\n")
         out.write("};\n/* clang-format on */\n")
-    print(len(nodes), "nodes,", len(leaves), "leaves")
+    print(len(nodes), "nodes,", len(leaves), "different leaves")
 
 
 if __name__ == "__main__":

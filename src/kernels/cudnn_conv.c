@@ -60,12 +60,15 @@ typedef struct conv_leaf {
 /* An inner node goes on at the next one where its feature is at most `limit`, otherwise `skip` nodes on;
  * a leaf has the feature LEAF and says in `skip` which. */
 typedef struct conv_node {
-    uint8_t feature;
+    uint32_t feature : 8, skip : 24;
     float limit;
-    int32_t skip;
 } conv_node;
 
 enum { LEAF = 255 };
+#define END(leaf)                                                                                  \
+    {                                                                                              \
+        LEAF, leaf, 0                                                                              \
+    }
 
 #include "kernels/cudnn_conv_rules.h"
 
@@ -327,7 +330,7 @@ static const conv_leaf *leaf_of(const conv *c, uint32_t mode, uint32_t capabilit
     int32_t at = roots[arch][mode][c->pass];
     *most_mib = limits_mib[arch][mode][c->pass];
     while (nodes[at].feature != LEAF)
-        at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : nodes[at].skip;
+        at += (float)feature(c, nodes[at].feature) <= nodes[at].limit ? 1 : (int32_t)nodes[at].skip;
     return &leaves[nodes[at].skip];
 }
 
