@@ -194,6 +194,22 @@ static void layers_compute_what_they_are_given_each(void **state)
     }
 }
 
+/* What they are given was computed once: here a view of it is merged. */
+static void what_layers_are_given_is_computed_once(void **state)
+{
+    (void)state;
+    network n = {NULL,
+                 "val_1 f32[8,8]",
+                 {FC,
+                  {"Sigmoid", "h", "e", "", "act", "sigmoid", "zoo.Act", "aten.sigmoid.default"},
+                  {"Transpose", "e", "t", "perm=[1,0]", LAYER("layers.0", "index", "index.Tensor")},
+                  {"Exp", "t", "a", "", LAYER("layers.0", "exp", "exp.default")},
+                  {"Exp", "t", "b", "", LAYER("layers.1", "exp_1", "exp.default")},
+                  {"Add", "a b", "y", "", "sum", "add", "zoo.Sum", "aten.add.Tensor"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
+}
+
 static void tables_of_sinusoidal_modules_are_not_trained(void **state)
 {
     (void)state;
@@ -244,6 +260,7 @@ int main(void)
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
+        cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(one_padding_is_read_by_two),
     };
