@@ -440,6 +440,7 @@ static void report(onv_lowering *l)
         return;
     }
     onv_weights_report(l);
+    onv_cells_report(l);
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->options->attention_dropout < 0)
         onv_model_diag(l->model, ONV_WARNING, "attention-dropout", NULL,
