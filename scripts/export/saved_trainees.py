@@ -99,7 +99,8 @@ def saved_bytes(model, x, dtype=None, kernel=None, loss=True):
         return tensor.untyped_storage()._cdata
 
     parameters = {key(p) for p in model.parameters()}
-    buffers = {key(b) for b in model.buffers()}
+    given = list(model.buffers())  # a forward pass may replace them: their addresses stay theirs
+    buffers = {key(b) for b in given}
     kept = []
 
     def pack(tensor):

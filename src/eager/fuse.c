@@ -265,7 +265,9 @@ static void match_group_norm(onv_finder *s, const onv_node *norm)
     if (join == NULL && (x->type.rank != 3 || !onv_node_is_aten(norm, "group_norm"))) return;
     const onv_node *last = join != NULL ? join : norm;
     const onv_value *out = onv_model_value(s->model, last->outputs[0]);
-    if (x->type.rank < 2 || grouped->type.rank != 3 || out->type.rank != x->type.rank) return;
+    if (out->type.rank < 2 || grouped->type.rank != 3) return;
+    /* Its split may be joined with a view before it. */
+    if (out->type.rank != x->type.rank && !onv_node_is_aten(norm, "group_norm")) return;
     if (!onv_find_take(s, &g, split) || !onv_find_take(s, &g, norm)) return;
     if (join != NULL && !onv_find_take(s, &g, join)) return;
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_GROUP_NORM, split->inputs[0], last);

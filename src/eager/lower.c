@@ -330,14 +330,14 @@ enum { MAX_REPEATED = 16 }; /* operations behind each other, up to what the modu
 static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
     onv_value_id chain[MAX_REPEATED];
+    const char *module = l->made_in[id.index];
     uint32_t n = 0;
     for (chain[n++] = id; n < MAX_REPEATED;) {
         const onv_node *from =
             onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
         uint32_t next = 0;
-        while (next < from->n_inputs &&
-               !(onv_is_value(from->inputs[next]) && l->made_in[from->inputs[next].index] != NULL &&
-                 l->made_in[from->inputs[next].index] != reader->scope))
+        while (next < from->n_inputs && !(onv_is_value(from->inputs[next]) &&
+                                          l->made_in[from->inputs[next].index] == module))
             next++;
         if (next == from->n_inputs) break;
         chain[n++] = from->inputs[next];
@@ -440,6 +440,7 @@ static void report(onv_lowering *l)
         return;
     }
     onv_weights_report(l);
+    onv_cells_report(l);
     uint32_t lost = l->fusions.n_lost_dropouts;
     if (lost > 0 && l->options->attention_dropout < 0)
         onv_model_diag(l->model, ONV_WARNING, "attention-dropout", NULL,

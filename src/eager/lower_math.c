@@ -161,10 +161,13 @@ static bool has_one_reader(onv_lowering *l, onv_value_id value, uint32_t storage
     return false;
 }
 
-static bool is_free(onv_lowering *l, uint32_t storage)
+/* A part of a tensor stays: of chunk() and its like autograd refuses to overwrite one, and no other would be freed. */
+static bool is_free(onv_lowering *l, uint32_t tensor)
 {
-    return l->eager->storages.at[storage].kind == ONV_STORAGE_ACTIVATION && !l->saved.at[storage] &&
-           storage >= l->first_storage;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
+    return storage->kind == ONV_STORAGE_ACTIVATION && !l->saved.at[t.storage] &&
+           t.storage >= l->first_storage && t.bytes >= storage->bytes;
 }
 
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
@@ -172,7 +175,7 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k)
     uint32_t x = onv_node_in(l, node, k);
     if (x == ONV_NO_TENSOR) return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
-    return is_free(l, storage) && has_one_reader(l, node->inputs[k], storage);
+    return is_free(l, x) && has_one_reader(l, node->inputs[k], storage);
 }
 
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads)
@@ -184,7 +187,7 @@ bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, u
         return false;
     uint32_t storage = onv_tensor_at(l, x).storage;
     *n_uses = 1; /* what reads it is one operation */
-    bool may = is_free(l, storage) && has_one_reader(l, value, storage);
+    bool may = is_free(l, x) && has_one_reader(l, value, storage);
     *n_uses = all;
     return may;
 }

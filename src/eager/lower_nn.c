@@ -121,8 +121,13 @@ static void lower_instance_norm(onv_lowering *l, const onv_node *node)
 static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b, int64_t groups,
                             onv_value_id result)
 {
-    x = onv_amp_fp32(l, onv_emit_contiguous(l, x));
+    onv_shape shape;
     onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank == 0 || !onv_value_shape(l, result, &shape)) return;
+    /* A view before the call that the exporter joined with the one into groups. */
+    if (shape.rank != t.rank) x = onv_emit_reshape(l, x, shape.rank, shape.dims);
+    x = onv_amp_fp32(l, x);
+    t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR || t.rank == 0) return;
     uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
     uint64_t all;
@@ -135,6 +140,11 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     op->copies_first = false; /* factors, not copies */
     op->forward_temp_bytes = 2 * channels;
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
+    /* The kernel works on a copy of another layout, which is not what autograd keeps. */
+    if (onv_tensor_is_contiguous(&t)) return;
+    if (!onv_u64_add(op->forward_temp_bytes, t.bytes, &op->forward_temp_bytes) ||
+        !onv_u64_add(op->backward_temp_bytes, t.bytes, &op->backward_temp_bytes))
+        op->forward_temp_bytes = op->backward_temp_bytes = UINT64_MAX; /* refused */
 }
 
 static void lower_group_norm(onv_lowering *l, const onv_node *node)

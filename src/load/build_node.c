@@ -235,12 +235,12 @@ static bool has_argument(const char *args, const char *name)
     return false;
 }
 
-/* Whether tensor `k` of the arguments is a clone. */
-static bool is_clone(const char *args, size_t k)
+/* Whether the name of tensor `k` of the arguments begins so. */
+static bool is_named(const char *args, size_t k, const char *prefix)
 {
     const char *at = strchr(args, '%');
     while (at != NULL && k-- > 0) at = strchr(at + 1, '%');
-    return at != NULL && strncmp(at, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) == 0;
+    return at != NULL && strncmp(at, prefix, strlen(prefix)) == 0;
 }
 
 static uint32_t count_clones(const char *args)
@@ -264,10 +264,11 @@ static uint32_t clones(const Onnx__NodeProto *pb)
     if (args == NULL || strstr(args, ONV_NOTE_CLONE) == NULL) return 0;
     for (size_t k = 0; k < pb->n_input && k < 32; k++) {
         if (strncmp(pb->input[k], made_up, sizeof made_up - 1) == 0 || pb->input[k][0] == '\0' ||
-            has_argument(args, pb->input[k]))
+            has_argument(args, pb->input[k]) ||
+            is_named(args, k, ONV_NOTE_DIV)) /* a quotient by 1, which was removed */
             continue;
         found |= UINT32_C(1) << k;
-        placed |= (uint32_t)is_clone(args, k) << k;
+        placed |= (uint32_t)is_named(args, k, ONV_NOTE_CLONE) << k;
         n++;
     }
     return n > count_clones(args) ? placed : found;

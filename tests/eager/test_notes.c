@@ -338,6 +338,7 @@ static void clones_are_copies(void **state)
         {"Mul", "aten.mul.Tensor", "%clone_1, %clone_1", T},
         {"Mul", "aten.mul.Tensor", "%t, %clone_1", 0},
         {"Mul", "aten.view.default", "%clone_1, %clone_1", 0},
+        {"Mul", "aten.mul.Tensor", "%div_3, %div_3, %clone_1", 0},
         {"BatchNormalization", "aten.batch_norm.default", "%t, %p", T + 2 * 8 * 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -320,6 +320,52 @@ static void what_a_view_shows_is_read_by_others(void **state)
     assert_int_equal(kept, 3 * 4 * ROW); /* x, h, and the result of the ReLU */
 }
 
+/* A ReLU of a part, as chunk() gives, has a result of its own: what it is a part of goes. */
+static void parts_of_a_tensor_are_not_overwritten(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_node(m, "MatMul", "first", "x w", "h", "");
+    model_node(m, "Split", "chunk", "h", "a b", "axis=1");
+    model_node(m, "Relu", "relu", "a", "r", "");
+    model_node(m, "Relu", "other", "b", "s", "");
+    model_node(m, "Sub", "sum", "r s", "y", "");
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    assert_int_equal(kept, 2 * 4 * ROW); /* x, and both halves */
+}
+
+/* A group norm copies what is not contiguous for its kernel; autograd keeps what it was given. */
+static void group_norms_keep_what_they_are_given(void **state)
+{
+    (void)state;
+    static const int64_t apart[] = {2, 4, 4}, groups[] = {4, 1, 8}, whole[] = {4, 2, 4};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "one", "f32[1]");
+    model_weight(m, "zero", "f32[1]");
+    model_weight(m, "scale", "f32[2,1]");
+    model_weight(m, "shift", "f32[2,1]");
+    model_ints(m, "apart", 3, apart);
+    model_ints(m, "groups", 3, groups);
+    model_ints(m, "whole", 3, whole);
+    model_node(m, "MatMul", "first", "x w", "h", "");
+    model_node(m, "Exp", "exp", "h", "e", "");
+    model_node(m, "Reshape", "view", "e apart", "v", "");
+    model_node(m, "Transpose", "turn", "v", "t", "perm=[1,0,2]");
+    model_node(m, "Reshape", "split", "t groups", "a", "");
+    model_node(m, "InstanceNormalization", "norm", "a one zero", "b", "");
+    model_node(m, "Reshape", "join", "b whole", "c", "");
+    model_node(m, "Mul", "mul", "c scale", "d", "");
+    model_node(m, "Add", "add", "d shift", "y", "");
+    model_output(m, "y", "f32");
+    uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+    assert_int_equal(kept, 2 * 4 * ROW + 2 * 4 * 4); /* x, e; mean and 1/std */
+}
+
 static void frozen_parameters_keep_less(void **state)
 {
     (void)state;
@@ -481,6 +527,8 @@ int main(void)
         cmocka_unit_test(parts_of_sequences_are_views),
         cmocka_unit_test(steps_may_be_huge),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),
+        cmocka_unit_test(parts_of_a_tensor_are_not_overwritten),
+        cmocka_unit_test(group_norms_keep_what_they_are_given),
         cmocka_unit_test(frozen_parameters_keep_less),
         cmocka_unit_test(folded_norms_are_restored),
         cmocka_unit_test(notes_tell_parameters),

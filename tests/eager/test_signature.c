@@ -194,6 +194,22 @@ static void layers_compute_what_they_are_given_each(void **state)
     }
 }
 
+/* What they are given was computed once: here a view of it is merged. */
+static void what_layers_are_given_is_computed_once(void **state)
+{
+    (void)state;
+    network n = {NULL,
+                 "val_1 f32[8,8]",
+                 {FC,
+                  {"Sigmoid", "h", "e", "", "act", "sigmoid", "zoo.Act", "aten.sigmoid.default"},
+                  {"Transpose", "e", "t", "perm=[1,0]", LAYER("layers.0", "index", "index.Tensor")},
+                  {"Exp", "t", "a", "", LAYER("layers.0", "exp", "exp.default")},
+                  {"Exp", "t", "b", "", LAYER("layers.1", "exp_1", "exp.default")},
+                  {"Add", "a b", "y", "", "sum", "add", "zoo.Sum", "aten.add.Tensor"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
+}
+
 static void tables_of_sinusoidal_modules_are_not_trained(void **state)
 {
     (void)state;
@@ -208,6 +224,77 @@ static void tables_of_sinusoidal_modules_are_not_trained(void **state)
         assert_int_equal(o.figures.parameter_bytes, W + 4 * 8 * 4);
         assert_int_equal(o.figures.gradient_bytes, W + (is_table ? 0 : 4 * 8 * 4));
     }
+}
+
+/* A node of one module, and of one call of it. */
+static void add_noted(model *m, const char *op, const char *inputs, const char *output,
+                      const char *class, const char *aten)
+{
+    model_source(m, "module", "call");
+    model_class(m, class, aten);
+    model_node(m, op, output, inputs, output, "");
+}
+
+/* Into groups and back, of what a view before had joined: one call, as the notes say. */
+static void views_before_a_group_norm_are_joined_with_its_own(void **state)
+{
+    (void)state;
+#define GROUP_NORM "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"
+    static const int64_t groups[] = {4, 2, 4}, whole[] = {4, 2, 2, 2};
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_weight(m, "one", "f32[2]");
+    model_weight(m, "scale", "f32[2,1,1]");
+    model_role(m, "w", "PARAMETER");
+    model_ints(m, "groups", 3, groups);
+    model_ints(m, "whole", 4, whole);
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    add_noted(m, "Reshape", "h groups", "a", GROUP_NORM);
+    add_noted(m, "InstanceNormalization", "a one one", "b", GROUP_NORM);
+    add_noted(m, "Reshape", "b whole", "c", GROUP_NORM);
+    add_noted(m, "Mul", "c scale", "d", GROUP_NORM);
+    add_noted(m, "Add", "d scale", "y", GROUP_NORM);
+    model_output(m, "y", "f32");
+    /* x, h, and mean and 1/std of each group. */
+    assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                     2 * 4 * 8 * 4 + 4 * 2 * 2 * sizeof(float));
+}
+
+/* Cells run by one kernel on CUDA, of which the export has the parts. */
+static void cells_are_reported(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *class;
+        const char *bytes; /* of the report; NULL: none */
+    } cases[] = {{"torch.nn.modules.rnn.GRUCell", "512 bytes"},
+                 {"torch.nn.modules.rnn.LSTMCell", "448 bytes"},
+                 {"torch.nn.modules.rnn.RNNCell", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
+            trainer t;
+            model *m = model_new(18);
+            model_input(m, "x", "f32[4,8]");
+            model_weight(m, "w", "f32[8,8]");
+            model_node(m, "MatMul", "product", "x w", "h", "");
+            add_noted(m, "Tanh", "h", "y", cases[i].class, "aten.tanh.default");
+            model_output(m, "y", "f32");
+            trainer_open_model(&t, m);
+            onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
+            how.lower =
+                (onv_lower_options){.loss = ONV_LOSS_NONE, .on_cpu = on_cpu, .reports = true};
+            trainer_run(&t, &how);
+            const char *found = NULL;
+            for (size_t k = 0; k < t.model.diags.count; k++)
+                if (strcmp(t.model.diags.at[k].code, "fused-cells") == 0)
+                    found = t.model.diags.at[k].message;
+            bool wanted = cases[i].bytes != NULL && !on_cpu;
+            if ((found != NULL) != wanted) fail_msg("%s: %d", cases[i].class, on_cpu);
+            if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
+            trainer_close(&t);
+            model_free(m);
+        }
 }
 
 /* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
@@ -244,7 +331,10 @@ int main(void)
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
+        cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
+        cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
+        cmocka_unit_test(cells_are_reported),
         cmocka_unit_test(one_padding_is_read_by_two),
     };
     return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
