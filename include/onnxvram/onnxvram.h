@@ -268,8 +268,8 @@ typedef struct onv_options {
      * budget the longest context is searched. */
     const char *kv_cache;
     bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
-    bool timelines; /* keep what each runtime executes, for reports that draw it: ONV_FORMAT_HTML,
-                       ONV_FORMAT_SVG, and "timelines" in ONV_FORMAT_JSON */
+    bool timelines; /* keep what each runtime executes, for reports that draw it: from
+                       ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
@@ -585,7 +585,11 @@ typedef enum onv_format {
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
     ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
     ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
-    ONV_FORMAT_SVG   /* live memory over the steps as a picture: likewise */
+    ONV_FORMAT_SVG,  /* live memory over the steps as a picture: likewise */
+    /* For viewers of other projects, of one model with all sizes; likewise. */
+    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
+    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
+    ONV_FORMAT_MODEL_EXPLORER /* Model Explorer's node data, JSON */
 } onv_format;
 
 typedef struct onv_report_options {

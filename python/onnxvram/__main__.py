@@ -5,10 +5,14 @@ import sys
 
 
 def program() -> str:
-    for file in importlib.metadata.files("onnxvram") or ():
+    try:
+        files = importlib.metadata.files("onnxvram") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
         if file.name == "onnxvram" and file.parent.name == "bin":
             return os.path.realpath(str(file.locate()))
-    raise FileNotFoundError("the package onnxvram was installed without its program: reinstall it")
+    sys.exit("python -m onnxvram: expected the program that the package 'onnxvram' installs, found none: install it with pip")
 
 
 if __name__ == "__main__":

@@ -1,61 +1,52 @@
-"""An analysis of one model: `analyze()` and what it answers."""
+"""An analysis of one model, and what it answers."""
 import dataclasses
 import html
 import json
-import os
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._errors import OnnxvramError, UsageError
-from ._library import fail, ffi, lib
-from ._options import Options
+from ._library import Calls, fail, ffi, lib
+from ._options import Path
+from ._plans import Plan, plans_of
 
-FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "markdown": "MARKDOWN",
-           "checkpoints": "CHECKPOINTS", "formula": "FORMULA", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C",
-           "graph": "DUMP_GRAPH", "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE",
-           "header": "DUMP_HEADER"}
+if TYPE_CHECKING:
+    import pandas
+
+Json = Dict[str, Any]
+
+FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "markdown": "MARKDOWN", "html": "HTML",
+           "checkpoints": "CHECKPOINTS", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
+           "svg": "SVG", "formula-python": "FORMULA_PYTHON", "formula-c": "FORMULA_C", "onnx": "ONNX", "graph": "DUMP_GRAPH",
+           "intervals": "DUMP_INTERVALS", "plan": "DUMP_PLAN", "trace": "DUMP_TRACE", "replay": "DUMP_REPLAY",
+           "header": "DUMP_HEADER", "memory-viz": "MEMORY_VIZ", "perfetto": "PERFETTO",
+           "model-explorer": "MODEL_EXPLORER"}
+FORMATS = {name: code for name, code in FORMATS.items() if hasattr(lib, "ONV_FORMAT_" + code)}
+DIFFS = {"text": "DIFF", "markdown": "DIFF_MARKDOWN", "json": "DIFF_JSON"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """A value of the graph. Sizes are None where they are not known; weights have no steps."""
+    """A value of the graph. `bytes` and parts of `shape` are not known while dims are free; weights have no steps."""
 
     name: str
     kind: str
-    dtype: str
+    dtype: Optional[str]
     shape: Optional[Tuple[Union[int, str], ...]]
     bytes: Optional[int]
     first_step: Optional[int]
     last_step: Optional[int]
     alias_of: Optional[str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """A checkpointing plan: what training with it takes, and the code that applies it."""
-
-    name: str
-    peak_bytes: int
-    saved_activation_bytes: int
-    recompute_macs: int
-    overhead: float
-    segments: Tuple[Tuple[str, str], ...]
-    code: Optional[str]
-
-    def apply(self, model: Any) -> Any:
-        """Wraps the modules of a PyTorch network, in place, so that they run as the plan says."""
-        if self.code is None:
-            raise UsageError(f"the plan '{self.name}' has no code: ask for it with checkpoint='{self.name}'")
-        exec(compile(self.code, f"<plan {self.name}>", "exec"), {"__name__": "onnxvram_plan", "model": model})
-        return model
+    bound: bool = False
+    format: Optional[str] = None
 
 
 class Analysis:
-    """What is known of one model. It holds memory of the library until it is closed or collected."""
+    """What is known of one model; `onnxvram.analyze()` makes it. It holds memory of the library until it is closed (it is a
+    context manager) or collected. What was read from it stays."""
 
-    def __init__(self, handle: Any, keep: Tuple[Any, ...], name: str):
-        self._handle = ffi.gc(handle, lib.onv_analysis_destroy)
-        self._keep, self._name = keep, name
-        self._json: Optional[Dict[str, Any]] = None
+    def __init__(self, holder: Any, name: str, has_timelines: bool = False):
+        self._holder, self._name, self._has_timelines = holder, name, has_timelines
+        self._json: Optional[Json] = None
 
     def __enter__(self) -> "Analysis":
         return self
@@ -64,38 +55,36 @@ class Analysis:
         self.close()
 
     def close(self) -> None:
-        """Gives the memory back; what was read before stays."""
-        if self._handle is not None:
-            ffi.release(self._handle)
-            self._handle = None
-
-    def report(self, format: str = "text", *, width: int = 0, top: int = 0, verbose: bool = False) -> str:
-        """The report as the program writes it: text, json, csv, layers, markdown, formula ..."""
-        if format not in FORMATS:
-            raise UsageError(f"expected one of {', '.join(FORMATS)}, found '{format}'")
-        if self._handle is None:
-            raise UsageError("the analysis is closed")
-        parts: List[bytes] = []
-
-        @ffi.callback("onv_write_fn")
-        def write(_context: Any, text: Any, size: int) -> bool:
-            parts.append(ffi.unpack(text, size))
-            return True
-
-        options = ffi.new("onv_report_options *")
-        options.struct_size = ffi.sizeof("onv_report_options")
-        options.width, options.top, options.verbosity, options.unicode = width, top, int(verbose), True
-        error = ffi.new("onv_error *")
-        models = ffi.new("onv_analysis *[]", [self._handle])
-        status = lib.onv_report(ffi.cast("const onv_analysis *const *", models), 1,
-                                getattr(lib, "ONV_FORMAT_" + FORMATS[format]), options, write, ffi.NULL, error)
-        if status != lib.ONV_OK:
-            fail(status, error, self._name)
-        return b"".join(parts).decode("utf-8", "surrogateescape")
+        """Gives the memory back; `json`, and what is read from it, stays where it was asked for before."""
+        holder, self._holder = self._holder, None
+        if holder is not None:
+            ffi.release(holder)
 
     @property
-    def json(self) -> Dict[str, Any]:
-        """The model's part of `onnxvram --json`, read once."""
+    def handle(self) -> Any:
+        """The library's onv_analysis, for calls of its C interface."""
+        if self._holder is None:
+            raise UsageError(f"the analysis of {self._name} is closed")
+        return self._holder[0]
+
+    def report(self, format: str = "text", *, width: int = 0, top: int = 0, verbosity: int = 0, color: bool = False) -> str:
+        """A report as the program writes it: text, json, csv, layers, markdown, html, formula, intervals ..."""
+        return b"".join(self._parts(format, width, top, verbosity, color)).decode("utf-8", "surrogateescape")
+
+    def write(self, path: Path, format: str = "text", *, width: int = 0, top: int = 0, verbosity: int = 0) -> None:
+        """The same into a file; bytes too: "onnx" of an analysis with onnx_out=True, "memory-viz" and "perfetto" with timelines=True."""
+        parts = self._parts(format, width, top, verbosity, False)
+        with open(path, "wb") as file:
+            file.writelines(parts)
+
+    def _parts(self, format: str, width: int, top: int, verbosity: int, color: bool) -> List[bytes]:
+        if format not in FORMATS:
+            raise UsageError(f"expected one of {', '.join(FORMATS)}, found {format!r}")
+        return write_report([self], "ONV_FORMAT_" + FORMATS[format], width=width, top=top, verbosity=verbosity, color=color)
+
+    @property
+    def json(self) -> Json:
+        """The model's part of `onnxvram --json`, read once; report.schema.json beside this file describes it."""
         if self._json is None:
             self._json = json.loads(self.report("json"))["models"][0]
         return self._json
@@ -103,87 +92,118 @@ class Analysis:
     @property
     def peak(self) -> Optional[int]:
         """Bytes that are live at once, without weights; None while a size is not known."""
-        return self.json["peak"]["bytes"]
+        found: Optional[int] = self.json["peak"]["bytes"]
+        return found
 
     @property
     def peak_step(self) -> int:
-        return self.json["peak"]["step"]
+        found: int = self.json["peak"]["step"]
+        return found
 
     @property
-    def peak_tensors(self) -> List[str]:
-        return self.json["peak"]["tensors"]
+    def peak_tensors(self) -> List[Tensor]:
+        """What is live at the peak, the largest first."""
+        names = set(self.json["peak"]["tensors"])
+        return sorted((t for t in self.tensors if t.name in names), key=lambda t: t.bytes or 0, reverse=True)
 
     @property
     def weights(self) -> int:
-        return self.json["parameters"]["bytes"]
+        """Bytes of the weights, shared ones once."""
+        found: int = self.json["parameters"]["bytes"]
+        return found
+
+    @property
+    def parameters(self) -> int:
+        """Elements of the weights."""
+        found: int = self.json["parameters"]["count"]
+        return found
 
     @property
     def macs(self) -> Optional[int]:
-        return self.json["macs"]
+        """Multiply-accumulates."""
+        found: Optional[int] = self.json["macs"]
+        return found
 
     @property
     def tensors(self) -> List[Tensor]:
-        fields = [field.name for field in dataclasses.fields(Tensor)]
+        names = [field.name for field in dataclasses.fields(Tensor)]
         rows = []
         for row in self.json["tensors"]:
-            values = {name: row.get(name) for name in fields}
+            values = {name: row[name] for name in names if name in row}
             values["shape"] = tuple(values["shape"]) if values["shape"] is not None else None
             rows.append(Tensor(**values))
         return rows
 
     @property
-    def nodes(self) -> List[Dict[str, Any]]:
-        return self.json["nodes"]
+    def nodes(self) -> List[Json]:
+        found: List[Json] = self.json["nodes"]
+        return found
 
     @property
-    def runtimes(self) -> Dict[str, Dict[str, Any]]:
-        """By name: ideal, arena, torch, ort, async, and train where it was asked for."""
-        return self.json.get("runtimes", {})
+    def runtimes(self) -> Dict[str, Json]:
+        """Figures by runtime: ideal, arena, torch, ort, async. None are there while a size is not known."""
+        found: Dict[str, Json] = self.json.get("runtimes", {})
+        return found
 
     @property
-    def training(self) -> Optional[Dict[str, Any]]:
-        return self.json.get("training")
+    def training(self) -> Optional[Json]:
+        found: Optional[Json] = self.json.get("training")
+        return found
+
+    @property
+    def plans(self) -> List[Plan]:
+        """The checkpointing plans that were asked for."""
+        rows = (self.training or {}).get("plans", [])
+        return plans_of(rows, self.report("checkpoints")) if rows else []
 
     @property
     def fits(self) -> Optional[bool]:
-        """Whether it fits the budget, or one of several; None: there was none."""
+        """Whether it fits the budget, or one of several; None: there was none, or a size is not known."""
         rows = self.json.get("fits") or ([self.json["fit"]] if "fit" in self.json else [])
         return any(row["fits"] for row in rows) if rows else None
 
     @property
     def max_batch(self) -> Optional[int]:
-        return self.json.get("fit", {}).get("max_batch")
+        """The largest batch that fits the budget; 0: none does; None: it was not asked for."""
+        found: Optional[int] = self.json.get("fit", {}).get("max_batch")
+        return found
 
     @property
-    def diagnostics(self) -> List[Dict[str, Any]]:
-        return self.json["diagnostics"]
+    def kv_cache(self) -> Optional[Json]:
+        found: Optional[Json] = self.json.get("kv_cache")
+        return found
 
     @property
-    def free_dims(self) -> List[Dict[str, Any]]:
-        return self.json.get("free_dims", [])
+    def savings(self) -> List[Json]:
+        """Changes that make the peak smaller, of an analysis with savings=True."""
+        found: List[Json] = self.json.get("savings", [])
+        return found
 
     @property
-    def plans(self) -> List[Plan]:
-        """The checkpointing plans that were asked for, with the code of those that have some."""
-        if self.training is None or "plans" not in self.training:
-            return []
-        codes = plan_codes(self.report("checkpoints"))
-        return [Plan(name=row["name"], peak_bytes=row["peak_bytes"], saved_activation_bytes=row["saved_activation_bytes"],
-                     recompute_macs=row["recompute_macs"], overhead=row["overhead"],
-                     segments=tuple((first, last) for first, last in row["segments"]),
-                     code=codes.get((row["name"], row["peak_bytes"]))) for row in self.training["plans"]]
+    def free_dims(self) -> List[Json]:
+        """What is not bound, with the option that binds it."""
+        found: List[Json] = self.json.get("free_dims", [])
+        return found
 
-    def to_pandas(self) -> Any:
-        """The tensors as a pandas.DataFrame, a row each."""
+    @property
+    def diagnostics(self) -> List[Json]:
+        found: List[Json] = self.json["diagnostics"]
+        return found
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The tensors as a table, a row each."""
         try:
             import pandas
         except ImportError as missing:
             raise OnnxvramError("to_pandas() needs pandas: pip install 'onnxvram[tables]'") from missing
-        return pandas.DataFrame([dataclasses.asdict(tensor) for tensor in self.tensors])
+        names = [field.name for field in dataclasses.fields(Tensor)]
+        table = pandas.DataFrame([dataclasses.astuple(tensor) for tensor in self.tensors], columns=names)
+        return table.astype({name: "Int64" for name in ("bytes", "first_step", "last_step")})
 
     def live_bytes(self) -> Any:
-        """What is live at each step, as a NumPy array where NumPy is installed, else a list."""
-        values = [node["live_bytes"] for node in self.nodes]
+        """What is live at each step: a NumPy array where NumPy is installed, else a list. Steps with a size that is not
+        known are NaN, and None."""
+        values: List[Optional[int]] = [node["live_bytes"] for node in self.nodes]
         try:
             import numpy
         except ImportError:
@@ -191,56 +211,61 @@ class Analysis:
         return numpy.array(values, dtype=numpy.float64 if None in values else numpy.uint64)
 
     def __repr__(self) -> str:
+        if self._holder is None and self._json is None:
+            return f"<onnxvram.Analysis of {self._name!r}: closed>"
         return f"<onnxvram.Analysis of {self._name!r}: peak {self.peak}, weights {self.weights} bytes>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.report('text', width=100))}</pre>"
+        """For notebooks: the page of --html, of an analysis with timelines=True, whose scripts run in a frame without any
+        right; else the text."""
+        if not self._has_timelines:
+            return f"<pre>{html.escape(self.report('text', width=100))}</pre>"
+        page = html.escape(self.report("html"), quote=True)
+        return f'<iframe sandbox="allow-scripts" srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
 
 
-def plan_codes(text: str) -> Dict[Tuple[str, int], str]:
-    """The Python of each plan of a plan file, by name and peak."""
-    codes: Dict[Tuple[str, int], str] = {}
-    name, peak, lines = None, None, []  # type: Optional[str], Optional[int], List[str]
-    for line in [*text.splitlines()[1:], "plan\t"]:
-        key, _, value = line.partition("\t")
-        if key == "plan":
-            if name is not None and peak is not None and any(lines):
-                codes[(name, peak)] = "\n".join(lines) + "\n"
-            name, peak, lines = value, None, []
-        elif key == "peak_bytes":
-            peak = int(value)
-        elif line.startswith("#") and name is not None:
-            lines.append(line[2:])
-    return codes
+def write_report(analyses: Sequence[Analysis], format: str, *, width: int = 0, top: int = 0, verbosity: int = 0,
+                 color: bool = False, together: Any = ffi.NULL) -> List[bytes]:
+    parts: List[bytes] = []
+    calls = Calls()
 
+    def write(_context: Any, text: Any, size: int) -> bool:
+        parts.append(ffi.unpack(text, size))
+        return True
 
-def read(model: Any) -> Tuple[Optional[bytes], str]:
-    """Bytes and a name: of a path, of bytes, or of what has SerializeToString (onnx.ModelProto)."""
-    if isinstance(model, (str, os.PathLike)):
-        return None, os.fspath(model)
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return bytes(model), "model"
-    if hasattr(model, "SerializeToString"):
-        return model.SerializeToString(), "model"
-    raise UsageError(f"expected a path, bytes or an onnx.ModelProto, found {type(model).__name__}")
-
-
-def analyze(model: Any, **options: Any) -> Analysis:
-    """Analyses `model`: a path, bytes, or an onnx.ModelProto.
-
-    Options are those of the program: batch=8, dims={"sequence": 128}, shapes={"x": (1, 3, 224, 224)}, precision="fp16",
-    runtimes="torch", budget="T4" or [..], max_batch=True, train="adamw", checkpoint="optimal", limits={"memory": 2**30} ...
-    """
-    made = Options(options)
-    data, name = read(model)
+    options = ffi.new("onv_report_options *")
+    lib.onv_report_options_init(options, ffi.sizeof("onv_report_options"))
+    options.width, options.top, options.verbosity, options.color = width, top, verbosity, color
+    options.unicode, options.together = True, together
     error = ffi.new("onv_error *")
-    handle = ffi.new("onv_analysis **")
-    path = os.fsencode(name)
-    if data is None:
-        status = lib.onv_analysis_new(path, made.struct, handle, error)
-    else:
-        data = ffi.from_buffer(data)
-        status = lib.onv_analysis_new_from_memory(data, len(data), path, made.struct, handle, error)
+    models = ffi.new("onv_analysis *[]", [analysis.handle for analysis in analyses])
+    status = lib.onv_report(ffi.cast("const onv_analysis *const *", models), len(analyses), getattr(lib, format), options,
+                            calls.add("onv_write_fn", write, False), ffi.NULL, error)
+    calls.check()
     if status != lib.ONV_OK:
-        fail(status, error, name)
-    return Analysis(handle[0], (made, data), name)
+        fail(status, error, analyses[0]._name)
+    return parts
+
+
+def diff(before: Analysis, after: Analysis, format: str = "text", *, width: int = 0) -> str:
+    """What changed from one model to another: text, markdown or json."""
+    if format not in DIFFS:
+        raise UsageError(f"expected one of {', '.join(DIFFS)}, found {format!r}")
+    parts = write_report([before, after], "ONV_FORMAT_" + DIFFS[format], width=width)
+    return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+def together(analyses: Sequence[Analysis], instances: Optional[Sequence[int]] = None) -> Json:
+    """Sessions of ONNX Runtime in one process on one device: bytes of all, each analysis `instances[i]` times."""
+    counts = [1] * len(analyses) if instances is None else list(instances)
+    if len(counts) != len(analyses):
+        raise UsageError(f"expected a count for each of the {len(analyses)} analyses, found {len(counts)}")
+    info, error = ffi.new("onv_together_info *"), ffi.new("onv_error *")
+    handles = ffi.new("onv_analysis *[]", [analysis.handle for analysis in analyses])
+    status = lib.onv_together_get(handles, ffi.new("unsigned[]", counts), len(counts), info, ffi.sizeof("onv_together_info"),
+                                  error)
+    if status != lib.ONV_OK:
+        fail(status, error, "together")
+    report = json.loads(b"".join(write_report(analyses, "ONV_FORMAT_JSON", together=info)))
+    found: Json = report["together"]
+    return found

@@ -10,6 +10,14 @@ class OnnxvramError(Exception):
         self.node, self.op_type = node, op_type
 
 
+class OutOfMemory(OnnxvramError, MemoryError):
+    """An allocation of the analysis itself failed."""
+
+
+class FileError(OnnxvramError, OSError):
+    """A file could not be opened, read or written."""
+
+
 class FormatError(OnnxvramError):
     """Not an ONNX file, or a damaged one."""
 
@@ -22,7 +30,7 @@ class LimitError(OnnxvramError):
     """A limit on work, memory or output was passed."""
 
 
-class OverflowedError(OnnxvramError):
+class SizeOverflow(OnnxvramError, OverflowError):
     """A size does not fit 64 bits."""
 
 
@@ -35,4 +43,4 @@ class DeviceError(OnnxvramError):
 
 
 class Cancelled(OnnxvramError):
-    """`progress` or an interrupt ended the analysis."""
+    """The analysis was ended before it was done."""

@@ -1,32 +1,64 @@
 """The shared library beside this file, through cffi without a compiler (ABI mode)."""
 import os
-from typing import Any, NoReturn
+from typing import Any, Callable, List, NoReturn, Optional
 
 from . import _errors
-from ._interface import ffi  # made from the public header when the package is built
+from ._interface import ffi as made_ffi  # made from the public header when the package is built
 
+ffi: Any = made_ffi
 lib: Any = ffi.dlopen(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libonnxvram.so"))
+
+KINDS = {"MEMORY": _errors.OutOfMemory, "IO": _errors.FileError, "FORMAT": _errors.FormatError, "MODEL": _errors.ModelError,
+         "LIMIT": _errors.LimitError, "OVERFLOW": _errors.SizeOverflow, "USAGE": _errors.UsageError,
+         "DEVICE": _errors.DeviceError, "CANCELLED": _errors.Cancelled}
+
+
+def text(pointer: Any) -> str:
+    """Text of a model is bytes; what is no UTF-8 comes back as surrogates, as in names of files."""
+    made: str = ffi.string(pointer).decode("utf-8", "surrogateescape")
+    return made
+
+
+def printable(given: str) -> str:
+    """Safe to show on a terminal: text of a model may hold anything."""
+    raw = given.encode("utf-8", "surrogateescape")
+    room = ffi.new("char[]", 8 * len(raw) + 1)
+    lib.onv_printable(ffi.new("char[]", raw), room, len(room))
+    return text(room)
 
 
 def version() -> str:
     return text(lib.onv_version())
 
 
-def text(pointer: Any) -> str:
-    """Text of a model is bytes; what is no UTF-8 comes back as surrogates, as in names of files."""
-    return ffi.string(pointer).decode("utf-8", "surrogateescape")
+def fail(status: int, error: Any, name: str) -> NoReturn:
+    node, op_type = text(error.node), text(error.op_type)
+    place = f"node '{node}'{f' ({op_type})' if op_type else ''}: " if node else ""
+    kind = _errors.OnnxvramError
+    for code, found in KINDS.items():
+        if status == getattr(lib, "ONV_ERR_" + code):
+            kind = found
+    raise kind(printable(f"{name}: {place}{text(error.message)}"), node or None, op_type or None)
 
 
-def fail(status: int, error: Any, path: str) -> NoReturn:
-    message, node = text(error.message), text(error.node)
-    if node:
-        message = f"node '{node}' ({text(error.op_type)}): {message}" if error.op_type[0] != b"\0" else f"node '{node}': {message}"
-    kinds = {lib.ONV_ERR_FORMAT: _errors.FormatError, lib.ONV_ERR_MODEL: _errors.ModelError,
-             lib.ONV_ERR_LIMIT: _errors.LimitError, lib.ONV_ERR_OVERFLOW: _errors.OverflowedError,
-             lib.ONV_ERR_USAGE: _errors.UsageError, lib.ONV_ERR_DEVICE: _errors.DeviceError,
-             lib.ONV_ERR_CANCELLED: _errors.Cancelled}
-    if status == lib.ONV_ERR_MEMORY:
-        raise MemoryError(f"{path}: {message}")
-    if status == lib.ONV_ERR_IO:
-        raise OSError(f"{path}: {message}")
-    raise kinds.get(status, _errors.OnnxvramError)(f"{path}: {message}", node or None, text(error.op_type) or None)
+class Calls:
+    """Functions that the library calls back. What one of them raises, KeyboardInterrupt included, ends the call of the
+    library and is raised behind it."""
+
+    def __init__(self) -> None:
+        self.raised: Optional[BaseException] = None
+        self.made: List[Any] = []
+
+    def add(self, kind: str, function: Callable[..., Any], otherwise: Any = None) -> Any:
+        """`otherwise` is what the library gets where `function` raises."""
+        made = ffi.callback(kind, function, onerror=self._note, **({} if otherwise is None else {"error": otherwise}))
+        self.made.append(made)
+        return made
+
+    def _note(self, _kind: Any, raised: BaseException, _trace: Any) -> None:
+        self.raised = self.raised or raised
+
+    def check(self) -> None:
+        if self.raised is not None:
+            raised, self.raised = self.raised, None
+            raise raised

@@ -70,6 +70,19 @@ void onv_record_return(onv_allocator *a, uint32_t index)
     if (a->record != NULL) a->record->segments.at[index].returned = a->n_events - 1;
 }
 
+onv_status onv_record_mapping(onv_allocator *a, uint32_t block, uint64_t bytes, bool goes_back,
+                              onv_error *err)
+{
+    if (a->record == NULL) return ONV_OK;
+    const onv_segment *segment = onv_space_segment_of(&a->space, block);
+    onv_mapping mapping = {.offset = onv_space_block(&a->space, block)->address - segment->address,
+                           .bytes = bytes,
+                           .event = a->n_events - 1,
+                           .segment = segment->recorded,
+                           .goes_back = goes_back};
+    return onv_vec_push(&a->record->mappings, mapping) ? ONV_OK : onv_fail_memory(err);
+}
+
 onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,
                             onv_error *err)
 {
@@ -139,12 +152,14 @@ static onv_status record_place(onv_allocator *a, uint32_t id, const onv_block *b
 {
     if (a->record == NULL || b->segment == ONV_NO_BLOCK) return ONV_OK;
     onv_place *place = &a->record->places.at[id];
+    place->counted = counted_bytes(a, b);
     if (a->model->is_pooled)
         return onv_record_segment(a,
                                   (onv_taken_segment){.bytes = b->requested, .counted = b->bytes},
                                   &place->segment, err);
     const onv_segment *s = &a->space.segments.at[b->segment];
-    *place = (onv_place){.offset = b->address - s->address, .segment = s->recorded};
+    place->offset = b->address - s->address;
+    place->segment = s->recorded;
     return ONV_OK;
 }
 

@@ -48,6 +48,10 @@ onv_status onv_record_segment(onv_allocator *a, onv_taken_segment segment, uint3
                               onv_error *err);
 void onv_record_return(onv_allocator *a, uint32_t index);
 
+/* Memory of a segment that grows: the first `bytes` of a block come, or go back. */
+onv_status onv_record_mapping(onv_allocator *a, uint32_t block, uint64_t bytes, bool goes_back,
+                              onv_error *err);
+
 /* A new segment of one free block; *block is ONV_NO_BLOCK if the device has no room for it. */
 onv_status onv_device_alloc(onv_allocator *a, uint64_t bytes, unsigned pool, uint32_t *block,
                             onv_error *err);

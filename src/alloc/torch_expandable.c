@@ -77,6 +77,7 @@ static onv_status map(onv_allocator *a, onv_torch_pool *pool, uint64_t bytes, ui
         ONV_TRY(onv_space_split(&a->space, at, mapped, &rest, err));
         onv_block_set_insert(&pool->unmapped, &a->space, rest);
     }
+    ONV_TRY(onv_record_mapping(a, at, mapped, false, err));
     onv_space_block(&a->space, at)->state = ONV_BLOCK_FREE;
     at = onv_coalesce(a, &pool->free, at);
     onv_torch_cache(a, pool, at);
@@ -131,6 +132,7 @@ onv_status onv_torch_unmap(onv_allocator *a, onv_torch_pool *pool, uint32_t bloc
         ONV_TRY(onv_space_split(&a->space, block, unmapped, &rest, err));
         onv_torch_cache(a, pool, rest);
     }
+    ONV_TRY(onv_record_mapping(a, block, unmapped, true, err));
     onv_block *freed = onv_space_block(&a->space, block);
     freed->state = ONV_BLOCK_UNMAPPED;
     onv_stats_remove(&a->stats, ONV_STAT_RESERVED_BYTES, pool->which, unmapped);

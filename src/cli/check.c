@@ -99,15 +99,36 @@ static onv_cli_verdict name_page(onv_cli *cli)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_add_memory_viz(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_MEMORY_VIZ, file);
+}
+
+onv_cli_verdict onv_cli_add_perfetto(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_PERFETTO, file);
+}
+
+onv_cli_verdict onv_cli_add_model_explorer(onv_cli *cli, const char *file)
+{
+    return onv_cli_add_output(cli, ONV_FORMAT_MODEL_EXPLORER, file);
+}
+
 /* The reports that draw what was executed. */
 static onv_cli_verdict check_drawings(onv_cli *cli)
 {
     for (size_t i = 0; i < cli->n_outputs; i++) {
         onv_cli_output *output = &cli->outputs[i];
-        if (output->format != ONV_FORMAT_HTML && output->format != ONV_FORMAT_SVG) continue;
+        if (output->format < ONV_FORMAT_HTML) continue;
         cli->analysis.timelines = true;
+        if (output->format > ONV_FORMAT_SVG && cli->n_models > 1)
+            return onv_cli_reject("--memory-viz, --perfetto and --model-explorer are of one model: "
+                                  "give one, not %zu",
+                                  cli->n_models);
         if (output->file[0] != '\0') continue;
-        if (output->format == ONV_FORMAT_SVG) return onv_cli_reject("--svg needs a file");
+        if (output->format != ONV_FORMAT_HTML)
+            return onv_cli_reject("pictures, traces and node data go to a file, as in --svg "
+                                  "peak.svg");
         if (name_page(cli) != ONV_CLI_RUN) return ONV_CLI_USAGE;
         output->file = cli->page;
     }

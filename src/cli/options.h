@@ -16,7 +16,7 @@ typedef struct onv_cli_output {
     const char *file;
 } onv_cli_output;
 
-enum { ONV_CLI_MAX_OUTPUTS = 8, ONV_CLI_MAX_BUDGETS = 32, ONV_CLI_MAX_ROWS = 96 };
+enum { ONV_CLI_MAX_OUTPUTS = 12, ONV_CLI_MAX_BUDGETS = 32, ONV_CLI_MAX_ROWS = 96 };
 
 typedef struct onv_cli {
     onv_options analysis; /* its arrays are owned by this struct, */

@@ -35,6 +35,7 @@ onv_cli_reader onv_cli_set_color, onv_cli_set_format, onv_cli_be_quiet, onv_cli_
 onv_cli_reader onv_cli_add_json, onv_cli_add_csv, onv_cli_add_html, onv_cli_add_svg,
     onv_cli_add_layers, onv_cli_add_formula;
 onv_cli_reader onv_cli_add_dump, onv_cli_set_plan_out, onv_cli_set_ort_partition;
+onv_cli_reader onv_cli_add_memory_viz, onv_cli_add_perfetto, onv_cli_add_model_explorer;
 onv_cli_reader onv_cli_set_onnx_out, onv_cli_say_version, onv_cli_say_help;
 
 #endif

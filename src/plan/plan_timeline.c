@@ -69,7 +69,7 @@ static void take_places(const planning *p, const onv_plan *plan, onv_placement *
                               ? p->below[owner]
                               : p->fixed_bytes + plan->offsets[p->row[owner]];
         if (b->within != ONV_NO_BUFFER) offset += b->offset;
-        placement->places.at[i] = (onv_place){.offset = offset};
+        placement->places.at[i] = (onv_place){.offset = offset, .counted = b->bytes};
     }
 }
 

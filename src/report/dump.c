@@ -6,13 +6,11 @@
 #include "report/format.h"
 #include "report/value.h"
 
-/* Intervals and traces are input to planners and simulators, which a missing size would mislead:
- * without every size there is no dump. */
-static onv_status need_sizes(const onv_report_job *job, const onv_view *view, const char *what)
+onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what)
 {
     const onv_live *live = view->live;
     if (job->count > 1)
-        return onv_fail(job->err, ONV_ERR_USAGE, "the %s dump takes one model at a time", what);
+        return onv_fail(job->err, ONV_ERR_USAGE, "the %s takes one model at a time", what);
     if (live->unknown == 0) return ONV_OK;
     const onv_buffer *first = live->timeline.buffers.at;
     while (first->sized) first++;
@@ -20,12 +18,12 @@ static onv_status need_sizes(const onv_report_job *job, const onv_view *view, co
     if (infer->free_dims.count > 0) {
         const onv_free_dim *dim = &infer->free_dims.at[0];
         return onv_fail(job->err, ONV_ERR_MODEL,
-                        "the %s dump needs every size: '%s' has none while '%s' is free (%s%s=N)",
-                        what, first->label, dim->name, "--dim ", dim->name);
+                        "the %s needs every size: '%s' has none while '%s' is free (%s%s=N)", what,
+                        first->label, dim->name, "--dim ", dim->name);
     }
     const onv_value *value = onv_model_value(view->model, first->value);
     onv_status status =
-        onv_fail(job->err, ONV_ERR_MODEL, "the %s dump needs every size: that of '%s' is not known",
+        onv_fail(job->err, ONV_ERR_MODEL, "the %s needs every size: that of '%s' is not known",
                  what, first->label);
     if (onv_is_node(value->producer)) {
         const onv_node *node = onv_model_node(view->model, value->producer);
@@ -38,7 +36,8 @@ static onv_status need_sizes(const onv_report_job *job, const onv_view *view, co
 
 static onv_status write_intervals(const onv_report_job *job)
 {
-    for (size_t i = 0; i < job->count; i++) ONV_TRY(need_sizes(job, &job->views[i], "intervals"));
+    for (size_t i = 0; i < job->count; i++)
+        ONV_TRY(onv_need_sizes(job, &job->views[i], "intervals dump"));
     onv_write_text(job->out, "id,lower,upper,size\n");
     for (size_t i = 0; i < job->count; i++) {
         const onv_live *live = job->views[i].live;
@@ -73,7 +72,7 @@ static onv_status need_plan(const onv_report_job *job, const onv_view *view)
 static onv_status write_plan(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
-    ONV_TRY(need_sizes(job, view, "plan"));
+    ONV_TRY(onv_need_sizes(job, view, "plan dump"));
     ONV_TRY(need_plan(job, view));
     onv_write_text(job->out, "id,lower,upper,size,offset\n");
     for (uint32_t i = 0; i < view->live->timeline.buffers.count && !job->out->failed; i++) {
@@ -159,7 +158,7 @@ static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
 static onv_status write_header(const onv_report_job *job)
 {
     const onv_view *view = &job->views[0];
-    ONV_TRY(need_sizes(job, view, "header"));
+    ONV_TRY(onv_need_sizes(job, view, "header dump"));
     ONV_TRY(need_plan(job, view));
     onv_writer *out = job->out;
     onv_write_text(out, "/* Made by onnxvram: where the values of a model lie in one arena. "
@@ -213,7 +212,7 @@ static void write_event(onv_writer *out, const onv_timeline *t, const onv_timeli
 static onv_status write_trace(const onv_report_job *job)
 {
     onv_timeline_events events = {0};
-    ONV_TRY(need_sizes(job, &job->views[0], "trace"));
+    ONV_TRY(onv_need_sizes(job, &job->views[0], "trace dump"));
     const onv_view *view = &job->views[0];
     const onv_timeline *t = &view->live->timeline;
     if (view->training != NULL && view->training->optimizer != NULL && view->trained != NULL) {

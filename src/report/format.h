@@ -23,6 +23,10 @@ typedef struct onv_report_format {
     onv_status (*write)(const onv_report_job *job);
 } onv_report_format;
 
+/* Planners, simulators and viewers would be misled by a missing size: without every size, and of several
+ * models, there is no `what`. */
+onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what);
+
 extern const onv_report_format onv_format_text;
 extern const onv_report_format onv_format_json;
 extern const onv_report_format onv_format_csv;
@@ -43,6 +47,9 @@ extern const onv_report_format onv_format_onnx;
 extern const onv_report_format onv_format_dump_header;
 extern const onv_report_format onv_format_html;
 extern const onv_report_format onv_format_svg;
+extern const onv_report_format onv_format_memory_viz;
+extern const onv_report_format onv_format_perfetto;
+extern const onv_report_format onv_format_model_explorer;
 extern const onv_report_format onv_format_formula_python;
 extern const onv_report_format onv_format_formula_c;
 

@@ -19,6 +19,9 @@ void onv_json_write_peak(const onv_json_part *job);     /* "peak" */
 void onv_json_write_runtimes(
     const onv_json_part *job); /* "runtimes"; nothing where there are none */
 
+void onv_json_write_training(
+    const onv_json_part *job); /* "training"; nothing where it was not asked for */
+
 /* "free_dims", "formula" and "example"; nothing where no dim is free. */
 void onv_json_write_open(const onv_json_part *job);
 

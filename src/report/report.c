@@ -25,6 +25,9 @@ const onv_report_format *const onv_report_formats[] = {
     &onv_format_dump_header,
     &onv_format_html,
     &onv_format_svg,
+    &onv_format_memory_viz,
+    &onv_format_perfetto,
+    &onv_format_model_explorer,
 };
 
 const size_t onv_n_report_formats = sizeof onv_report_formats / sizeof onv_report_formats[0];

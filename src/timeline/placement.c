@@ -23,6 +23,7 @@ void onv_placement_cleanup(onv_placement *p)
 {
     onv_vec_cleanup(&p->events);
     onv_vec_cleanup(&p->segments);
+    onv_vec_cleanup(&p->mappings);
     onv_vec_cleanup(&p->places);
     onv_heap_free(p->reserved_at);
     onv_heap_free(p->allocated_at);

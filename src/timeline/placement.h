@@ -22,6 +22,7 @@
 
 typedef struct onv_place {
     uint64_t offset;
+    uint64_t counted; /* the bytes that "allocated" has for it: of a block, or as asked for */
     uint32_t segment; /* ONV_NO_SEGMENT: 0 bytes, or the model knows no places */
 } onv_place;
 
@@ -31,6 +32,14 @@ typedef struct onv_taken_segment {
     size_t taken, returned; /* events */
     bool grows;             /* later, in steps of the model's; `bytes` are what it may reach */
 } onv_taken_segment;
+
+/* A part of a segment that grows: memory comes, or goes back. */
+typedef struct onv_mapping {
+    uint64_t offset, bytes;
+    size_t event;
+    uint32_t segment;
+    bool goes_back;
+} onv_mapping;
 
 /* "Allocated" is meant as a runtime means it: for torch and bfc the sizes of blocks, for raw, ideal
  * and plans the sizes asked for. "Segments" as the runtime counts them. */
@@ -46,6 +55,7 @@ typedef struct onv_held_figures {
 typedef struct onv_placement {
     onv_timeline_events events;
     ONV_VEC(onv_taken_segment) segments; /* in the order in which they are taken */
+    ONV_VEC(onv_mapping) mappings;       /* of segments that grow, by event */
     ONV_VEC(onv_place) places;
     uint64_t *reserved_at, *allocated_at; /* by step */
     uint32_t n_steps;

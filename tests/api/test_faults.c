@@ -300,7 +300,7 @@ static void reports(void **state)
     (void)state;
     can_fail();
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++) {
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
         if (format > ONV_FORMAT_CHECKPOINTS && format < ONV_FORMAT_HTML) continue;
         call c = {.name = "report",
                   .make = report,
@@ -441,7 +441,7 @@ static void writers_that_refuse(void **state)
 {
     (void)state;
     onv_analysis *analysis = analysed();
-    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++)
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++)
         if (format <= ONV_FORMAT_CHECKPOINTS || format >= ONV_FORMAT_HTML)
             refuse_each((call){.name = "report",
                                .make = report,

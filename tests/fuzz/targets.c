@@ -101,6 +101,7 @@ static void write_reports(const onv_analysis *analysis, bool verbose)
         ONV_FORMAT_LAYERS,      ONV_FORMAT_DUMP_GRAPH, ONV_FORMAT_DUMP_INTERVALS,
         ONV_FORMAT_DUMP_PLAN,   ONV_FORMAT_DUMP_TRACE, ONV_FORMAT_DUMP_REPLAY,
         ONV_FORMAT_CHECKPOINTS, ONV_FORMAT_HTML,       ONV_FORMAT_SVG,
+        ONV_FORMAT_MEMORY_VIZ,  ONV_FORMAT_PERFETTO,   ONV_FORMAT_MODEL_EXPLORER,
     };
     onv_report_options options = onv_report_options_default();
     options.verbosity = verbose;

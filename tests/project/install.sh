@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs into a folder of its own, then builds samples/peak.c against what is installed: through
-# pkg-config and through find_package, with the shared and with the static library. All four
-# programs must say the same, and what the installed program reports.
+# pkg-config and through find_package, with the shared and with the static library; samples/peak.cpp
+# where there is a C++ compiler, and samples/peak.rs where there are rustc and bindgen. All must say the same, and
+# what the installed program reports.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?}
 prefix=$(mktemp -d)
@@ -10,7 +11,8 @@ cmake --install "${ONV_BUILD_DIR:?}" --prefix "$prefix" >"$prefix/install.log"
 
 for file in bin/onnxvram include/onnxvram/onnxvram.h share/doc/onnxvram/LICENSE \
     share/man/man1/onnxvram.1 share/bash-completion/completions/onnxvram \
-    share/zsh/site-functions/_onnxvram share/fish/vendor_completions.d/onnxvram.fish; do
+    share/zsh/site-functions/_onnxvram share/fish/vendor_completions.d/onnxvram.fish \
+    share/onnxvram/report.schema.json; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
 config=$(find "$prefix" -name onnxvram.pc)
@@ -23,6 +25,22 @@ compile() {
 }
 read -ra flags < <(pkg-config --cflags --libs onnxvram)
 compile pkgconfig-shared "${flags[@]}" "-Wl,-rpath,$libraries"
+programs=(pkgconfig-{shared,static} cmake-{shared,static})
+if command -v "${CXX:-g++}" >/dev/null; then
+    "${CXX:-g++}" -std=c++17 -Wall -Wextra -Werror "$source/samples/peak.cpp" -o "$prefix/cxx" \
+        "${flags[@]}" "-Wl,-rpath,$libraries"
+    programs+=(cxx)
+fi
+if command -v rustc >/dev/null && command -v bindgen >/dev/null; then
+    cp "$source/samples/peak.rs" "$prefix"
+    bindgen "$prefix/include/onnxvram/onnxvram.h" --allowlist-function 'onv_.*' --allowlist-type 'onv_.*' \
+        -o "$prefix/onnxvram.rs"
+    rustc --edition 2021 -D warnings "$prefix/peak.rs" -o "$prefix/rust" -L "$libraries" -l onnxvram \
+        -C "link-arg=-Wl,-rpath,$libraries"
+    programs+=(rust)
+else
+    echo "not tried: samples/peak.rs needs rustc and bindgen"
+fi
 read -ra flags < <(pkg-config --static --cflags --libs onnxvram)
 compile pkgconfig-static "${flags[@]}" -static
 
@@ -44,7 +62,7 @@ cmake --build "$prefix/consumer/build" >"$prefix/consumer.log" ||
 cp "$prefix"/consumer/build/cmake-{static,shared} "$prefix"
 
 cd "$source"
-for program in pkgconfig-{shared,static} cmake-{shared,static}; do
+for program in "${programs[@]}"; do
     "$prefix/$program" samples/resnet50.onnx 256 >"$prefix/$program.txt"
     diff "$prefix/pkgconfig-shared.txt" "$prefix/$program.txt"
 done

@@ -29,8 +29,10 @@ static void every_allocation_may_fail(void **state)
         options.batch = bound * 4;
         options.timelines = options.example = true;
         onv_analysis *a = model_analyse(m, &options);
-        for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_SVG; format++) {
-            bool is_dump = format >= ONV_FORMAT_DUMP_INTERVALS && format <= ONV_FORMAT_DUMP_TRACE;
+        for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
+            bool is_dump =
+                (format >= ONV_FORMAT_DUMP_INTERVALS && format <= ONV_FORMAT_DUMP_TRACE) ||
+                format >= ONV_FORMAT_MEMORY_VIZ;
             if (format > ONV_FORMAT_DUMP_TRACE && format < ONV_FORMAT_HTML) continue;
             if (!bound && is_dump) continue;
             long n = 0;

@@ -1,0 +1,130 @@
+/* The part "training" of the JSON report: figures, plans, torch.compile. */
+#include "report/json_parts.h"
+
+static void write_plan(onv_json *json, const onv_training *t, uint32_t index)
+{
+    const onv_training_plan *plan = &t->plans[index];
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "name", plan->name);
+    onv_json_put_u64(json, "peak_bytes", plan->figures.peak_bytes);
+    onv_json_put_u64(json, "saved_activation_bytes", plan->figures.saved_activation_bytes);
+    onv_json_put_u64(json, "allocated_peak_bytes", plan->figures.allocated_peak_bytes);
+    onv_json_put_u64(json, "reserved_peak_bytes", plan->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", plan->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", plan->recomputed_macs, plan->pass_macs);
+    if (plan->saves_on_cpu || plan->offload_until > 0) {
+        onv_json_put_u64(json, "offloaded_bytes", plan->figures.offloaded_bytes);
+        onv_json_put_u64(json, "returned_bytes", plan->figures.returned_bytes);
+        onv_json_put_u64(json, "host_bytes", plan->figures.pinned_bytes);
+    }
+    if (index == t->chosen) {
+        onv_json_key(json, "chosen");
+        onv_json_bool(json, true);
+    }
+    if (plan->max_batch > 0) onv_json_put_u64(json, "max_batch", (uint64_t)plan->max_batch);
+    if (plan->n_by_hand > 0) onv_json_put_u64(json, "by_hand", plan->n_by_hand);
+    if (plan->n_kept_ops > 0) {
+        onv_json_key(json, "kept");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < plan->n_kept_ops; i++) onv_json_string(json, plan->kept[i]);
+        onv_json_close(json);
+    }
+    onv_json_key(json, "segments");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < plan->n_segments; i++) {
+        onv_json_open(json, '[', ONV_JSON_INLINE);
+        onv_json_string(json, plan->names[i].first);
+        onv_json_string(json, plan->names[i].last);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+/* What was asked for beside the usual. */
+static void write_training_parts(onv_json *json, const onv_training *t)
+{
+    const onv_train_parts *parts = &t->figures.parts;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {
+        {"bucket_bytes", parts->bucket_bytes},
+        {"gathered_bytes", parts->gathered_bytes},
+        {"reduce_bytes", parts->reduce_bytes},
+        {"master_bytes", parts->master_bytes},
+        {"ema_bytes", parts->ema_bytes},
+        {"host_bytes", parts->host_bytes},
+        {"quantized_bytes", parts->quantized_bytes},
+        {"dequantized_bytes", parts->dequantized_bytes},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].bytes > 0) onv_json_put_u64(json, rows[i].name, rows[i].bytes);
+    if (t->n_units > 0) onv_json_put_u64(json, "units", t->n_units);
+}
+
+static void write_compiled(onv_json *json, const onv_model *model, const onv_compiled *c)
+{
+    enum { MILLION = 1000000 };
+    if (c == NULL) return;
+    onv_json_key(json, "compile");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_ratio(json, "memory_budget", (uint64_t)(c->budget * MILLION + 0.5), MILLION);
+    onv_json_put_u64(json, "saved_activation_bytes", c->saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", c->peak_bytes);
+    onv_json_put_u64(json, "recompute_macs", c->recomputed_macs);
+    onv_json_put_ratio(json, "overhead", c->recomputed_macs, c->pass_macs);
+    onv_json_key(json, "saved");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < c->n_saved; i++) {
+        const onv_compiled_tensor *t = &c->saved[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        if (onv_is_value(t->value))
+            onv_json_put_string(json, "name", onv_model_value(model, t->value)->name);
+        if (onv_is_node(t->node))
+            onv_json_put_string(json, "node", onv_model_node(model, t->node)->name);
+        if (t->operation != NULL) onv_json_put_string(json, "operation", t->operation);
+        onv_json_put_u64(json, "bytes", t->bytes);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
+void onv_json_write_training(const onv_json_part *job)
+{
+    const onv_training *t = job->view->training;
+    onv_json *json = job->json;
+    if (t == NULL || t->optimizer == NULL) return;
+    onv_json_key(json, "training");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_string(json, "optimizer", t->optimizer->name);
+    onv_json_put_string(json, "loss", t->loss);
+    onv_json_put_u64(json, "parameter_bytes", t->figures.parameter_bytes);
+    onv_json_put_u64(json, "gradient_bytes", t->figures.gradient_bytes);
+    onv_json_put_u64(json, "optimizer_bytes", t->figures.optimizer_bytes);
+    onv_json_put_u64(json, "buffer_bytes", t->figures.buffer_bytes);
+    onv_json_put_u64(json, "saved_activation_bytes", t->figures.saved_activation_bytes);
+    onv_json_put_u64(json, "peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "tensor_peak_bytes", t->figures.peak_bytes);
+    onv_json_put_u64(json, "requested_peak_bytes", t->figures.requested_peak_bytes);
+    onv_json_put_u64(json, "allocated_peak_bytes", t->figures.allocated_peak_bytes);
+    onv_json_put_u64(json, "reserved_peak_bytes", t->figures.reserved_peak_bytes);
+    onv_json_put_u64(json, "driver_bytes", t->figures.driver_bytes);
+    if (t->figures.first_peak_bytes > 0)
+        onv_json_put_u64(json, "first_iteration_peak_bytes", t->figures.first_peak_bytes);
+    if (t->figures.released_bytes > 0) {
+        onv_json_put_u64(json, "released_bytes", t->figures.released_bytes);
+        onv_json_put_u64(json, "unbounded_reserved_bytes", t->figures.unbounded_reserved_bytes);
+    }
+    write_training_parts(json, t);
+    if (t->n_plans > 0) {
+        onv_json_put_u64(json, "forward_macs", t->figures.forward_macs);
+        onv_json_key(json, "plans");
+        onv_json_open(json, '[', ONV_JSON_LINES);
+        for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
+        onv_json_close(json);
+    }
+    write_compiled(json, job->view->model, t->compiled);
+    onv_json_close(json);
+}

@@ -1,0 +1,90 @@
+#include "report/viewers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "report/clean.h"
+#include "report/svg.h"
+
+enum { COLUMNS = 160 };
+
+void onv_viewer_fit(onv_viewer_name *name, const char *text)
+{
+    static const char more[] = "...";
+    const onv_clean_mode mode = ONV_CLEAN_UNICODE;
+    if (text == NULL) text = "?";
+    const char *from = onv_clean_end(text, COLUMNS, mode);
+    size_t n = 0;
+    if (from != text) {
+        memcpy(name->text, more, sizeof more);
+        n = sizeof more - 1;
+    }
+    while (*from != '\0') {
+        onv_unit unit = onv_clean_next(&from, mode);
+        if (n + unit.bytes >= sizeof name->text) break; /* marks that take no column */
+        memcpy(name->text + n, unit.text, unit.bytes);
+        n += unit.bytes;
+    }
+    name->text[n] = '\0';
+}
+
+onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
+                                const onv_kept_execution **kept)
+{
+    ONV_TRY(onv_need_sizes(job, &job->views[0], what));
+    *kept = onv_main_execution(&job->views[0]);
+    if (*kept != NULL) return ONV_OK;
+    return onv_fail(job->err, ONV_ERR_USAGE,
+                    "the %s shows what was executed, and nothing was kept: set timelines", what);
+}
+
+const char *onv_viewer_op(const onv_kept_execution *kept, const onv_step *step)
+{
+    if (step->label != NULL) return step->label;
+    return onv_is_node(step->node) ? onv_model_node(kept->model, step->node)->op_type : "?";
+}
+
+const char *onv_viewer_node(const onv_kept_execution *kept, const onv_step *step)
+{
+    if (!onv_is_node(step->node)) return "";
+    const onv_node *node = onv_model_node(kept->model, step->node);
+    if (node->name != NULL && node->name[0] != '\0') return node->name;
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (onv_is_value(node->outputs[i]))
+            return onv_model_value(kept->model, node->outputs[i])->name;
+    return "";
+}
+
+bool onv_viewer_same_group(const onv_step *a, const onv_step *b)
+{
+    return a->iteration == b->iteration && a->phase == b->phase &&
+           a->is_recompute == b->is_recompute;
+}
+
+void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first)
+{
+    static const char *const phases[] = {[ONV_PHASE_FORWARD] = "forward",
+                                         [ONV_PHASE_LOSS] = "loss",
+                                         [ONV_PHASE_BACKWARD] = "backward",
+                                         [ONV_PHASE_OPTIMIZER] = "optimizer"};
+    unsigned long number = (unsigned long)first->iteration + 1;
+    bool trains = strcmp(kept->runtime, "train") == 0;
+    if (!trains)
+        snprintf(name->text, sizeof name->text, "run %lu", number);
+    else
+        snprintf(name->text, sizeof name->text, "%s%s, iteration %lu", phases[first->phase],
+                 first->is_recompute ? " again (recomputed)" : "", number);
+}
+
+void onv_viewer_title(onv_viewer_name *name, const onv_view *view, const onv_kept_execution *kept)
+{
+    const onv_training *t = view->training;
+    bool trains = strcmp(kept->runtime, "train") == 0 && t != NULL && t->optimizer != NULL;
+    if (!trains)
+        snprintf(name->text, sizeof name->text, "%s", kept->runtime);
+    else if (kept->plan == ONV_NO_PLAN || kept->plan >= t->n_plans)
+        snprintf(name->text, sizeof name->text, "training with %s", t->optimizer->name);
+    else
+        snprintf(name->text, sizeof name->text, "training with %s, plan %s", t->optimizer->name,
+                 t->plans[kept->plan].name);
+}

@@ -1,0 +1,36 @@
+/* What the files for viewers of other projects share: which execution they show, and how its rows are
+ * named there. */
+#ifndef ONV_REPORT_VIEWERS_H
+#define ONV_REPORT_VIEWERS_H
+
+#include "report/format.h"
+
+/* Room for a name with its NUL: the end of a long one, safe to show. */
+enum { ONV_VIEWER_NAME = 512 };
+
+typedef struct onv_viewer_name {
+    char text[ONV_VIEWER_NAME];
+} onv_viewer_name;
+
+/* `text` may be NULL: "?". */
+void onv_viewer_fit(onv_viewer_name *name, const char *text);
+
+/* The execution that stands for the model (onv_main_execution); fails where a size is missing, or where
+ * there are several models. `what`: "trace", say. */
+onv_status onv_viewer_execution(const onv_report_job *job, const char *what,
+                                const onv_kept_execution **kept);
+
+/* What runs in a step: the operator, or PyTorch's name. */
+const char *onv_viewer_op(const onv_kept_execution *kept, const onv_step *step);
+
+/* The node's name, or its first result's where it has none; "" without a node. */
+const char *onv_viewer_node(const onv_kept_execution *kept, const onv_step *step);
+
+/* Steps that follow each other and have one phase: "backward", "run 2"; `first` is the first of them. */
+bool onv_viewer_same_group(const onv_step *a, const onv_step *b);
+void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first);
+
+/* "torch", "training with adamw, plan sqrt". */
+void onv_viewer_title(onv_viewer_name *name, const onv_view *view, const onv_kept_execution *kept);
+
+#endif

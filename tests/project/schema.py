@@ -1,0 +1,118 @@
+"""schema.py SOURCE PROGRAM: reports of all samples, and of the options that add parts, against the schema that is
+installed; and the keys that the code writes against those that the schema has."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+source, program = pathlib.Path(sys.argv[1]), sys.argv[2]
+schema = json.loads((source / "share/report.schema.json").read_text())
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+failures, seen = [], set()
+
+
+def known_keys(part):
+    """Of the schema: its properties, at any depth."""
+    if isinstance(part, dict):
+        yield from (key for key, value in part.get("properties", {}).items() if isinstance(value, (dict, bool)))
+        for value in part.values():
+            yield from known_keys(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from known_keys(value)
+
+
+def note_keys(part):
+    if isinstance(part, dict):
+        seen.update(part)
+        part = list(part.values())
+    if isinstance(part, list):
+        for value in part:
+            note_keys(value)
+
+
+def check(*arguments, statuses=(0, 3)):
+    command = [program, *map(str, arguments), "--json"]
+    made = subprocess.run(command, cwd=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    text = " ".join(command[1:])
+    if made.returncode not in statuses:
+        failures.append(f"{text}: exit status {made.returncode}: {made.stderr.decode(errors='replace')}")
+        return
+    report = json.loads(made.stdout)
+    note_keys(report)
+    for error in list(validator.iter_errors(report))[:3]:
+        place = "/".join(map(str, error.absolute_path))
+        failures.append(f"{text}: {place}: {error.message[:300]}")
+
+
+def samples():
+    """Of each sample one set of sizes, from what was measured of it."""
+    for path in sorted((source / "samples").glob("*.onnx")):
+        measured = sorted((source / "tests/truth").glob(path.stem + ".*.truth.json"))
+        sizes = measured[0].name.split(".")[1] if measured else "batch2"
+        yield path, [x for name, size in re.findall(r"([a-z]+)(\d+)", sizes) for x in ("--dim", f"{name}={size}")]
+
+
+for path, sizes in samples():
+    check(f"samples/{path.name}", *(sizes if path.stem != "resnet50-batch1" else []), statuses=(0,))
+
+r18, trained, llama = "samples/resnet18.onnx", "samples/resnet18-train.onnx", "samples/llama.onnx"
+context = ("--dim", "batch=1", "--dim", "sequence=1", "--dim", "total=32", "--dim", "past=31")
+with tempfile.TemporaryDirectory() as folder:
+    before, requests = pathlib.Path(folder) / "before.json", pathlib.Path(folder) / "requests.csv"
+    requests.write_text("batch\n1\n4\n2\n")
+    subprocess.run([program, r18, "-b", "2", f"--json={before}"], cwd=source, check=True, stdout=subprocess.DEVNULL)
+    # Free dims: a formula and an example.
+    for name in ("resnet18", "llama", "lstm", "control-flow", "scan", "functions"):
+        check(f"samples/{name}.onnx")
+    # Orders, formats of weights, what the application holds.
+    for order in ("ort", "greedy", "optimal"):
+        check(r18, "-b", 2, "--order", order, "--align", 256)
+    check(llama, *context, "--weights", "int4")
+    check(llama, *context, "--kv-cache", "copies")
+    check(llama, *context, "--kv-cache", "shared", "--budget", "T4")
+    check(llama, "--kv-cache", "shared")
+    # Budgets and baselines.
+    check(r18, "-b", 2, "--budget", "T4,1MB,8GiB", "--max-batch", "--margin", 10)
+    check(r18, "--budget", "1MB", "-b", 1)
+    check("samples/lstm.onnx", "-b", 2, "--budget", "T4", "--max-dim", "sequence")
+    check(r18, "-b", 3, "--baseline", before, "--max-growth", 1)
+    check(r18, "-b", 2, "--baseline", before)
+    # ONNX Runtime.
+    check(r18, "-b", 2, "--ort-advise", "--ort", "gpu_mem_limit=67108864")
+    check(r18, "--shape-trace", requests)
+    check(r18, trained, "-b", 2, "--together")
+    # PyTorch.
+    check(r18, "-b", 2, "--runtime", "torch", "--locals", "--inplace", "--channels-last", "--gpu", "T4", "--pool", "2GiB")
+    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "all", "--runtime", "torch,ideal")
+    check(trained, "-b", 2, "--train", "sgd", "--checkpoint", "optimal", "--budget", "8GiB", "--max-batch")
+    check(trained, "-b", 2, "--train", "adam", "--compile=0.5", "--cudnn-benchmark", "--ema", "--offload", "optimizer")
+    check(trained, "-b", 2, "--train", "adam", "--precision", "bf16", "--master-weights")
+    check(trained, "-b", 2, "--train", "adam", "--fsdp", "--world", 4)
+    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "every=3", "--replay=host", statuses=(0, 3, 4))
+    check(trained, "-b", 2, "--train", "adam", "--ddp", "--world", 2, "--accumulate", 2)
+    check("samples/vit-small-train.onnx", "-b", 2, "--train", "adamw", "--weights", "nf4", "--freeze", "encoder*")
+    check(trained, "-b", 64, "--train", "adam", "--budget", "2GiB")
+    # What drawings need.
+    check(trained, "-b", 2, "--train", "adam", "--checkpoint", "sqrt", "--timelines")
+    check(r18, "--timelines", "--runtime", "ideal,torch")
+    # Replays and diffs.
+    check(r18, "-b", 1, "--replay=host", "--runtime", "torch,async", statuses=(0, 3, 4))
+    check(r18, "--replay=host", "--runtime", "async", "--budget", "100MB", "--max-batch", "-b", 1, statuses=(0, 3, 4))
+check("diff", r18, trained, "-b", 2)
+check("diff", r18, "samples/resnet18-dynamo.onnx")
+check("diff", trained, trained, "-b", 2, "--train", "adam")
+
+known = set(known_keys(schema))
+code = "".join(path.read_text() for path in (source / "src/report").glob("json*.c")) + (source / "src/report/diff.c").read_text()
+written = set(re.findall(r'(?:onv_json_key|onv_json_put_\w+|put_(?:bool|dim|rows)|write_series|write_range)\(\s*[\w>.&-]+,\s*"(\w+)"', code))
+failures += [f"the code writes '{key}', which the schema lacks" for key in sorted(written - known)]
+print(f"{len(known)} keys, in reports {len(known & seen)}; in none: {', '.join(sorted(known - seen)) or '-'}")
+for failure in failures:
+    print(failure)
+sys.exit(bool(failures))

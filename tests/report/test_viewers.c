@@ -1,0 +1,418 @@
+/* Files for viewers of other projects, decoded by hand: the pickle by its opcodes, the trace by its wire format. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/capture.h"
+#include "report/pickle.h"
+#include "report/report.h"
+#include "support/onnx_writer.h"
+
+enum { LONG_NAME = 65000 };
+
+static const char *const hostile[] = {
+    "</script><script>alert(1)</script>",
+    "\xe2\x80\xae"
+    "evil\"\\\n;",
+    "\x1b[31m\xc2\x9b",
+    "",
+};
+enum { N_HOSTILE = sizeof hostile / sizeof hostile[0] };
+
+/* The last value's name is longer than any viewer shows. */
+static model *named(void)
+{
+    model *m = model_new(17);
+    char *end = malloc(LONG_NAME + 1);
+    memset(end, 'n', LONG_NAME);
+    end[LONG_NAME] = '\0';
+    model_input(m, "x", "f32[batch,1024]");
+    const char *last = "x";
+    static const char *const values[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < N_HOSTILE; i++) {
+        model_node(m, "Relu", hostile[i], last, values[i], "");
+        last = values[i];
+    }
+    model_node(m, "Neg", end, last, end, "");
+    model_output(m, end, "f32");
+    free(end);
+    return m;
+}
+
+static capture report_of(int64_t batch, const char *runtimes, onv_format format,
+                         onv_status expected, onv_error *err)
+{
+    model *m = named();
+    capture caught = {0};
+    onv_options options = onv_options_default();
+    options.batch = batch;
+    options.runtimes = runtimes;
+    options.timelines = true;
+    onv_analysis *a = model_analyse(m, &options);
+    const onv_analysis *const all[] = {a};
+    assert_int_equal(onv_report(all, 1, format, NULL, capture_write, &caught, err), expected);
+    onv_analysis_destroy(a);
+    model_free(m);
+    return caught;
+}
+
+/* --- The pickle -------------------------------------------------------------------------------- */
+
+/* What of an unpickled value the test looks at: numbers, text and its shape. */
+typedef struct machine {
+    const unsigned char *at, *end;
+    json_t *stack[64];
+    size_t marks[64];
+    size_t depth, n_marks;
+    json_t *memo[4096];
+} machine;
+
+static uint64_t little(machine *m, unsigned n)
+{
+    uint64_t value = 0;
+    assert_true((size_t)(m->end - m->at) >= n);
+    for (unsigned i = 0; i < n; i++) value |= (uint64_t)*m->at++ << (8 * i);
+    return value;
+}
+
+static void push(machine *m, json_t *value)
+{
+    assert_non_null(value); /* jansson takes well-formed UTF-8 alone */
+    assert_true(m->depth < 64);
+    m->stack[m->depth++] = value;
+}
+
+static json_t *top(machine *m)
+{
+    assert_true(m->depth > 0);
+    return m->stack[m->depth - 1];
+}
+
+static void set_items(machine *m)
+{
+    assert_true(m->n_marks > 0);
+    size_t mark = m->marks[--m->n_marks];
+    assert_true(mark > 0 && (m->depth - mark) % 2 == 0);
+    for (size_t i = mark; i < m->depth; i += 2) {
+        assert_int_equal(json_object_set_new(m->stack[mark - 1], json_string_value(m->stack[i]),
+                                             m->stack[i + 1]),
+                         0);
+        json_decref(m->stack[i]);
+    }
+    m->depth = mark;
+}
+
+static void run_text(machine *m)
+{
+    size_t n = little(m, 4);
+    assert_true((size_t)(m->end - m->at) >= n);
+    push(m, json_stringn((const char *)m->at, n));
+    m->at += n;
+}
+
+static void run_memo(machine *m, unsigned char op)
+{
+    uint64_t i = little(m, op == 'q' || op == 'h' ? 1 : 4);
+    assert_true(i < 4096);
+    if (op == 'q' || op == 'r') {
+        assert_null(m->memo[i]);
+        m->memo[i] = json_incref(top(m));
+    } else {
+        assert_non_null(m->memo[i]);
+        push(m, json_incref(m->memo[i]));
+    }
+}
+
+/* Python's documentation of pickletools says what each does. */
+static json_t *unpickle(const char *bytes, size_t n)
+{
+    machine m = {.at = (const unsigned char *)bytes, .end = (const unsigned char *)bytes + n};
+    assert_int_equal(little(&m, 2), 0x0280);
+    for (;;) {
+        unsigned char op = (unsigned char)little(&m, 1);
+        if (op == '.') break;
+        switch (op) {
+        case '(': m.marks[m.n_marks++] = m.depth; break;
+        case '}': push(&m, json_object()); break;
+        case ']': push(&m, json_array()); break;
+        case 'K': push(&m, json_integer((json_int_t)little(&m, 1))); break;
+        case 'M': push(&m, json_integer((json_int_t)little(&m, 2))); break;
+        case 'J': push(&m, json_integer((json_int_t)little(&m, 4))); break;
+        case 0x8a: push(&m, json_integer((json_int_t)little(&m, (unsigned)little(&m, 1)))); break;
+        case 0x88: push(&m, json_true()); break;
+        case 0x89: push(&m, json_false()); break;
+        case 'X': run_text(&m); break;
+        case 'u': set_items(&m); break;
+        case 'a':
+            assert_true(m.depth > 1);
+            m.depth--;
+            assert_int_equal(json_array_append_new(top(&m), m.stack[m.depth]), 0);
+            break;
+        case 'q':
+        case 'r':
+        case 'h':
+        case 'j': run_memo(&m, op); break;
+        default: fail_msg("opcode %02x", op);
+        }
+    }
+    assert_true(m.at == m.end && m.depth == 1 && m.n_marks == 0);
+    for (size_t i = 0; i < 4096; i++) json_decref(m.memo[i]);
+    return m.stack[0];
+}
+
+static uint64_t number(const json_t *of, const char *key)
+{
+    assert_true(json_is_integer(json_object_get(of, key)));
+    return (uint64_t)json_integer_value(json_object_get(of, key));
+}
+
+static void numbers_and_texts(void **state)
+{
+    (void)state;
+    static const uint64_t numbers[] = {0,          1,          255,        256,
+                                       65535,      65536,      0x7fffffff, 0x80000000,
+                                       1 << 30,    INT64_MAX,  1ULL << 39, (1ULL << 40) - 1,
+                                       1ULL << 47, 1ULL << 55, 1ULL << 62};
+    enum { N = sizeof numbers / sizeof numbers[0] };
+    capture caught = {0};
+    onv_writer out;
+    onv_writer_init(&out, capture_write, &caught);
+    onv_pickle_begin(&out);
+    onv_pickle_list(&out);
+    for (size_t i = 0; i < N; i++) {
+        onv_pickle_u64(&out, numbers[i]);
+        onv_pickle_append(&out);
+    }
+    onv_pickle_text(&out, "\xc3\xa9");
+    onv_pickle_put(&out, 256);
+    onv_pickle_append(&out);
+    onv_pickle_get(&out, 256);
+    onv_pickle_append(&out);
+    onv_pickle_end(&out);
+    assert_int_equal(onv_writer_finish(&out, NULL), ONV_OK);
+    /* A long whose top bit is set would be negative. */
+    json_t *list = unpickle(caught.text, caught.length);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(json_integer_value(json_array_get(list, i)), numbers[i]);
+    for (size_t i = N; i < N + 2; i++)
+        assert_string_equal(json_string_value(json_array_get(list, i)), "\xc3\xa9");
+    static const char top_bit[] = {(char)0x8a, 5, 0, 0, 0, (char)0x80, 0};
+    bool found = false;
+    for (size_t i = 0; i + sizeof top_bit <= caught.length; i++)
+        found |= memcmp(caught.text + i, top_bit, sizeof top_bit) == 0;
+    assert_true(found);
+    json_decref(list);
+    capture_free(&caught);
+}
+
+/* Adds up what happens; the most that was there. */
+static uint64_t live_through(const json_t *trace, const char *begins, const char *ends)
+{
+    uint64_t now = 0, most = 0;
+    size_t i;
+    json_t *event;
+    json_array_foreach(trace, i, event)
+    {
+        const char *action = json_string_value(json_object_get(event, "action"));
+        if (strcmp(action, begins) == 0) now += number(event, "size");
+        if (strcmp(action, ends) == 0) now -= number(event, "size");
+        if (now > most) most = now;
+    }
+    assert_int_equal(now, 0);
+    return most;
+}
+
+static void check_name(const json_t *text)
+{
+    const char *s = json_string_value(text);
+    assert_true(strlen(s) < 512);
+    expect_safe(s, 0);
+    expect_lacks(s, "\n");
+}
+
+static void the_snapshot_adds_up(void **state)
+{
+    (void)state;
+    onv_error err;
+    /* Five values of 1 MiB each, of which two are there at once; segments of 2 and 20 MiB. */
+    capture caught = report_of(256, "torch", ONV_FORMAT_MEMORY_VIZ, ONV_OK, &err);
+    json_t *root = unpickle(caught.text, caught.length);
+    const json_t *trace = json_array_get(json_object_get(root, "device_traces"), 0);
+    uint64_t blocks = live_through(trace, "alloc", "free_completed");
+    uint64_t reserved = live_through(trace, "segment_alloc", "segment_free");
+    assert_int_equal(blocks, live_through(trace, "alloc", "free_requested"));
+    uint64_t total = 0, allocated = 0;
+    size_t i, k;
+    json_t *segment, *event, *frame;
+    json_array_foreach(json_object_get(root, "segments"), i, segment)
+    {
+        total += number(segment, "total_size");
+        allocated += number(segment, "allocated_size");
+        assert_int_equal(number(segment, "device"), 1);
+    }
+    assert_int_equal(total, reserved);
+    assert_int_equal(allocated, blocks); /* nothing needs to be rounded */
+    assert_true(blocks >= 2 << 20 && blocks % (1 << 20) == 0);
+    json_array_foreach(trace, i, event)
+    {
+        json_array_foreach(json_object_get(event, "frames"), k, frame)
+        {
+            check_name(json_object_get(frame, "name"));
+            check_name(json_object_get(frame, "filename"));
+        }
+    }
+    assert_true(caught.length < 16384);
+    json_decref(root);
+    capture_free(&caught);
+}
+
+/* --- The trace --------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const unsigned char *at, *end;
+} reader;
+
+typedef struct field {
+    uint64_t number, value; /* of a varint */
+    reader part;            /* of a message or text */
+} field;
+
+static uint64_t varint(reader *r)
+{
+    uint64_t value = 0;
+    unsigned shift = 0;
+    for (;; shift += 7) {
+        assert_true(r->at < r->end && shift < 64);
+        value |= (uint64_t)(*r->at & 0x7f) << shift;
+        if ((*r->at++ & 0x80) == 0) return value;
+    }
+}
+
+static bool next_field(reader *r, field *f)
+{
+    if (r->at == r->end) return false;
+    uint64_t key = varint(r);
+    *f = (field){.number = key >> 3};
+    if ((key & 7) == 0) {
+        f->value = varint(r);
+        return true;
+    }
+    assert_int_equal(key & 7, 2);
+    uint64_t n = varint(r);
+    assert_true(n <= (uint64_t)(r->end - r->at));
+    f->part = (reader){r->at, r->at + n};
+    r->at += n;
+    return true;
+}
+
+/* The first field with a number; an empty one where there is none. */
+static field find(reader message, uint64_t number)
+{
+    field f;
+    while (next_field(&message, &f))
+        if (f.number == number) return f;
+    return (field){0};
+}
+
+static void check_text(reader text)
+{
+    char copy[1024];
+    size_t n = (size_t)(text.end - text.at);
+    assert_true(n > 0 && n < 512);
+    memcpy(copy, text.at, n);
+    copy[n] = '\0';
+    expect_safe(copy, 0);
+    expect_lacks(copy, "\n");
+}
+
+static void the_trace_has_the_peak(void **state)
+{
+    (void)state;
+    onv_error err;
+    capture caught = report_of(256, "ideal", ONV_FORMAT_PERFETTO, ONV_OK, &err);
+    reader all = {(unsigned char *)caught.text, (unsigned char *)caught.text + caught.length};
+    field packet;
+    unsigned begins = 0, ends = 0, peaks = 0, tracks = 0;
+    uint64_t most = 0, at_peak = 0;
+    while (next_field(&all, &packet)) {
+        assert_int_equal(packet.number, 1);
+        assert_int_equal(find(packet.part, 10).value, 1);
+        reader event = find(packet.part, 11).part;
+        if (event.at == NULL) {
+            assert_non_null(find(packet.part, 60).part.at);
+            tracks++;
+            continue;
+        }
+        uint64_t type = find(event, 9).value;
+        begins += type == 1;
+        ends += type == 2;
+        peaks += type == 3;
+        if (type == 1) check_text(find(event, 23).part);
+        if (type == 1 && find(event, 4).part.at != NULL) {
+            field name = find(find(event, 4).part, 6); /* of the node */
+            if (name.part.at != NULL) check_text(name.part);
+        }
+        if (type == 3) at_peak = find(find(event, 4).part, 3).value;
+        if (type == 4 && find(event, 30).value > most) most = find(event, 30).value;
+    }
+    assert_int_equal(tracks, 5);
+    assert_int_equal(begins, N_HOSTILE + 2); /* a step for each node, the run around them */
+    assert_int_equal(ends, begins);
+    assert_int_equal(peaks, 1);
+    assert_int_equal(at_peak, 2 << 20);
+    assert_int_equal(most, at_peak);
+    capture_free(&caught);
+}
+
+/* --- Node data --------------------------------------------------------------------------------- */
+
+static void nodes_by_name(void **state)
+{
+    (void)state;
+    onv_error err;
+    capture caught = report_of(256, "ideal", ONV_FORMAT_MODEL_EXPLORER, ONV_OK, &err);
+    json_t *root = json_loadb(caught.text, caught.length, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    json_t *results = json_object_get(root, "results");
+    assert_int_equal(json_object_size(results), N_HOSTILE + 1);
+    const char *key;
+    json_t *row;
+    json_object_foreach(results, key, row) assert_int_equal(number(row, "value"), 2 << 20);
+    assert_non_null(json_object_get(results, hostile[0]));
+    assert_non_null(json_object_get(results, "d")); /* a node without a name goes by its result */
+    assert_int_equal(json_array_size(json_object_get(root, "gradient")), 3);
+    json_decref(root);
+    capture_free(&caught);
+}
+
+/* --- What cannot be shown ---------------------------------------------------------------------- */
+
+static void refusals(void **state)
+{
+    (void)state;
+    for (onv_format f = ONV_FORMAT_MEMORY_VIZ; f <= ONV_FORMAT_MODEL_EXPLORER; f++) {
+        onv_error err;
+        capture caught = report_of(0, NULL, f, ONV_ERR_MODEL, &err);
+        expect_contains(err.message, "needs every size: 'x' has none while 'batch' is free");
+        capture_free(&caught);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_and_texts),
+        cmocka_unit_test(the_snapshot_adds_up),
+        cmocka_unit_test(the_trace_has_the_peak),
+        cmocka_unit_test(nodes_by_name),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
