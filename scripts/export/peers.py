@@ -5,8 +5,6 @@
 
     front        the least peak of the plans of `optimal` whose overhead is at most 0, 5, 10, 20 %
     sequential   the same of segments=K, K from 1 to 32: checkpoint_sequential
-    min-cut      the same of AOTAutograd's partition at budgets from 1 to 0 in steps of 0.05, as --compile predicts it: what
-                 runs again in backward takes nothing there, so real peaks below a budget of 1 are larger
 
 Training is with SGD.  Prints CSV: network,batch,way,0,5,10,20 (bytes; empty: none is so cheap)
 """
@@ -53,10 +51,8 @@ def main():
     for text in sys.argv[2:]:
         model, batch, *dims = text.split(":")
         name = model.split("/")[-1].removesuffix(".onnx")
-        budgets = [run(program, model, batch, dims, f"--compile={step / 20}")["compile"] for step in range(21)]
         for way, points in (("front", plans(run(program, model, batch, dims, "--checkpoint", "none,optimal"))),
-                            ("sequential", sequential(program, model, batch, dims)),
-                            ("min-cut", [(c["peak_bytes"], c["overhead"]) for c in budgets])):
+                            ("sequential", sequential(program, model, batch, dims))):
             print(f"{name},{batch},{way},{row(points)}", flush=True)
 
 

@@ -63,6 +63,13 @@ def olmo():
     return Logits(t.OlmoForCausalLM(config))
 
 
+def llama():
+    import transformers as t
+    config = t.LlamaConfig(vocab_size=200, hidden_size=96, intermediate_size=256, num_hidden_layers=3,
+                           num_attention_heads=4, num_key_value_heads=2, attn_implementation="eager")
+    return Logits(t.LlamaForCausalLM(config))
+
+
 def deeplabv3plus():
     import segmentation_models_pytorch as smp
     return smp.DeepLabV3Plus("resnet18", encoder_weights=None)
@@ -87,6 +94,7 @@ NETWORKS = {
     "mpnet": (mpnet, tokens, 4),
     "stablelm": (stablelm, tokens, 4),
     "olmo": (olmo, tokens, 4),
+    "llama": (llama, tokens, 4),
     "deeplabv3plus_resnet18": (deeplabv3plus, image(64), 8),
 }
 
