@@ -172,11 +172,11 @@ typedef enum onv_attention_kernel {
 } onv_attention_kernel;
 
 typedef struct onv_lower_options {
-    bool inference;       /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
+    bool inference; /* eval() under no_grad(): nothing is trained, dropped or kept; no loss */
     const onv_weight_format *weights; /* inference: of linear layers; NULL: as they are */
-    onv_loss loss;        /* of outputs that `losses` does not name */
-    uint32_t loss_chunks; /* of ONV_LOSS_CHUNKED there */
-    const char *losses;   /* "OUTPUT=NAME,...", or NULL */
+    onv_loss loss;                    /* of outputs that `losses` does not name */
+    uint32_t loss_chunks;             /* of ONV_LOSS_CHUNKED there */
+    const char *losses;               /* "OUTPUT=NAME,...", or NULL */
     onv_attention_kernel attention;
     bool locals;       /* calls of modules hold what they can (eager/calls.h) */
     bool graph_module; /* there are no calls of modules, and nothing of this kind is held */

@@ -47,7 +47,9 @@ static onv_status take(onv_source *source, int fd, uint64_t most_bytes, onv_erro
     if (fstat(fd, &info) != 0)
         return onv_fail(err, ONV_ERR_IO, "cannot be read: %s", strerror(errno));
     if (S_ISDIR(info.st_mode)) return onv_fail(err, ONV_ERR_IO, "is a directory, not a file");
-    if (!S_ISREG(info.st_mode)) return onv_fail(err, ONV_ERR_IO, "is not a regular file; '-' reads a model from standard input");
+    if (!S_ISREG(info.st_mode))
+        return onv_fail(err, ONV_ERR_IO,
+                        "is not a regular file; '-' reads a model from standard input");
     if (info.st_size == 0) return onv_fail(err, ONV_ERR_FORMAT, "is empty");
     if ((uint64_t)info.st_size > SIZE_MAX)
         return onv_fail(err, ONV_ERR_IO, "is too large to be mapped");

@@ -82,7 +82,6 @@ static void standard_input_is_a_model(void **state)
 {
     (void)state;
     EXPECT("-q -b 1 - <" SAMPLES "resnet18.onnx", 0, "-: 50.7 MiB");
-    EXPECT("-q -b 1 --untrusted - <" SAMPLES "resnet18.onnx", 0, "-: 50.7 MiB");
     EXPECT("-q -b 1 --limit file-bytes=1000 - <" SAMPLES "resnet18.onnx", 1,
            "standard input: has more than 1000 bytes", "--limit file-bytes=N");
     EXPECT("- <" SAMPLES "bert.onnx", 0, "onnxvram - --batch 1");

@@ -34,7 +34,8 @@ extern "C" {
 #define ONV_VERSION_MAJOR 0
 #define ONV_VERSION_MINOR 2
 #define ONV_VERSION_PATCH 0
-#define ONV_VERSION_NUMBER (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
+#define ONV_VERSION_NUMBER                                                                         \
+    (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
 
 #ifdef __cplusplus
 static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
@@ -71,7 +72,7 @@ typedef struct onv_error {
 } onv_error;
 
 ONV_API const char *onv_status_name(onv_status status);
-ONV_API const char *onv_version(void);   /* "0.2.0" */
+ONV_API const char *onv_version(void);     /* "0.2.0" */
 ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the library */
 
 /* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
@@ -204,16 +205,16 @@ typedef struct onv_options {
     unsigned world;
     const char *ddp;  /* DistributedDataParallel: "copy", "view" (gradients are views of buckets) */
     const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
-    bool master_weights;    /* the optimizer has float32 copies of 16-bit parameters */
-    const char *offload;    /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;               /* a moving average of the parameters beside them */
-    uint64_t pool;          /* bytes that PyTorch's allocator has cached before, in one segment */
-    const char *weights;    /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
+    bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
+    const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
+    bool ema;            /* a moving average of the parameters beside them */
+    uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
+    const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
                                with `train` */
-    bool as_exported;       /* no operator that the exporter decomposed is recognised */
-    const char *attention;  /* "auto", "math", "flash", "efficient"; NULL: the first */
-    const char *checkpoint; /* plans of onv_checkpoint_name(), with commas, or "all" */
-    const char *zero_grad;  /* "before-forward", "before-backward", "keep"; NULL: the first */
+    bool as_exported;    /* no operator that the exporter decomposed is recognised */
+    const char *attention;      /* "auto", "math", "flash", "efficient"; NULL: the first */
+    const char *checkpoint;     /* plans of onv_checkpoint_name(), with commas, or "all" */
+    const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
     bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
@@ -267,7 +268,7 @@ typedef struct onv_options {
     /* "copies", "shared": how the application holds the key-value cache between steps; NULL: not asked. With a
      * budget the longest context is searched. */
     const char *kv_cache;
-    bool savings; /* find changes that make the peak smaller, each analysed; for the reports */
+    bool savings;   /* find changes that make the peak smaller, each analysed; for the reports */
     bool timelines; /* keep what each runtime executes, for reports that draw it: from
                        ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
 } onv_options;
@@ -585,7 +586,7 @@ typedef enum onv_format {
     ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
     ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
     ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
-    ONV_FORMAT_SVG,  /* live memory over the steps as a picture: likewise */
+    ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
     /* For viewers of other projects, of one model with all sizes; likewise. */
     ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
     ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */

@@ -134,8 +134,7 @@ static void ort_runs_depth_first_from_the_last_leaf(void **state)
     onv_model loaded;
     onv_order_result result;
     onv_options options = onv_options_default();
-    assert_int_equal(onv_load_memory(bytes, size, "memory", options.limits, &loaded, NULL),
-                     ONV_OK);
+    assert_int_equal(onv_load_memory(bytes, size, "memory", options.limits, &loaded, NULL), ONV_OK);
     assert_int_equal(onv_graph_check(&loaded, NULL), ONV_OK);
     assert_int_equal(onv_order_compute(onv_order_find("ort"), &loaded, NULL, &result, NULL),
                      ONV_OK);

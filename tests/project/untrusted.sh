@@ -18,6 +18,8 @@ for model in samples/resnet18.onnx samples/functions.onnx; do
     diff "$scratch/plain" "$scratch/cleaned" || fail "$model: another report"
     "$program" -b 2 --no-external-data --json "$model" | cmp - "$scratch/json"
 done
+"$program" -q -b 1 --untrusted - <samples/resnet18.onnx >"$scratch/piped"
+grep -q "^-: 50.7 MiB" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
 "$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
     samples/resnet18.onnx >/dev/null
 [ -s "$scratch/plans" ] || fail "no plans were written"
