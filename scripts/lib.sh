@@ -5,6 +5,7 @@
 export CMAKE_BUILD_PARALLEL_LEVEL CTEST_PARALLEL_LEVEL
 
 # What the program is built from; scripts/test adds what its checks need.
+# shellcheck disable=SC2034 # not all scripts build
 build_packages=(build-essential cmake ninja-build pkg-config
     protobuf-c-compiler libprotobuf-c-dev libjansson-dev)
 
