@@ -51,3 +51,12 @@ void program_expect(const char *arguments, int status, const char *part)
     /* A mistake is told in one line. */
     if (status == 1 || status == 2) assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
+
+void program_expect_parts(const char *arguments, int status, const char *const *parts, char *text)
+{
+    int got = program_run(arguments, text);
+    if (got != status) fail_msg("'%s' ends with %d, not %d:\n%s", arguments, got, status, text);
+    for (; *parts != NULL; parts++)
+        if (strstr(text, *parts) == NULL)
+            fail_msg("'%s' has no '%s':\n%s", arguments, *parts, text);
+}

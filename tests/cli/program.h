@@ -21,4 +21,7 @@ int program_run(const char *arguments, char *text);
 /* The same, where the status has to be this one and `part` has to be in the text. */
 void program_expect(const char *arguments, int status, const char *part);
 
+/* The same for all parts, a list that ends with NULL, of a text that may have many lines, and stays in `text`. */
+void program_expect_parts(const char *arguments, int status, const char *const *parts, char *text);
+
 #endif

@@ -17,17 +17,8 @@
 
 static char text[PROGRAM_TEXT];
 
-static void expect_text(const char *arguments, int status, const char *const *parts)
-{
-    int got = program_run(arguments, text);
-    if (got != status) fail_msg("'%s' ends with %d, not %d:\n%s", arguments, got, status, text);
-    for (; *parts != NULL; parts++)
-        if (strstr(text, *parts) == NULL)
-            fail_msg("'%s' has no '%s':\n%s", arguments, *parts, text);
-}
-
 #define EXPECT(arguments, status, ...)                                                             \
-    expect_text(arguments, status, (const char *const[]){__VA_ARGS__, NULL})
+    program_expect_parts(arguments, status, (const char *const[]){__VA_ARGS__, NULL}, text)
 
 static void several_devices_are_a_table(void **state)
 {
