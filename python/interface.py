@@ -9,7 +9,7 @@ import cffi
 
 
 def declarations(header):
-    text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", header.replace("\\\n", " "), flags=re.S)  # lines that go on
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.S)
     text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
     text = re.sub(r"^static inline .*?^}\n", "", text, flags=re.S | re.M)
