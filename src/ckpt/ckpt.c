@@ -12,13 +12,6 @@ const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[] = {
 };
 const size_t onv_n_ckpt_plan_kinds = sizeof onv_ckpt_plan_kinds / sizeof onv_ckpt_plan_kinds[0];
 
-const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name)
-{
-    for (size_t i = 0; i < onv_n_ckpt_plan_kinds; i++)
-        if (strcmp(onv_ckpt_plan_kinds[i]->name, name) == 0) return onv_ckpt_plan_kinds[i];
-    return NULL;
-}
-
 /* --- Lists ------------------------------------------------------------------------------------- */
 
 typedef struct request {

@@ -64,9 +64,6 @@ extern const onv_ckpt_plan_kind onv_ckpt_none, onv_ckpt_sqrt, onv_ckpt_every, on
 extern const onv_ckpt_plan_kind *const onv_ckpt_plan_kinds[];
 extern const size_t onv_n_ckpt_plan_kinds;
 
-/* By name; NULL if there is none. */
-const onv_ckpt_plan_kind *onv_ckpt_plan_kind_find(const char *name);
-
 /* A list of plans: names with commas, those that take a count as NAME=K (K from 1). "all" stands for
  * none, sqrt, segments with the square root of the units as K, blocks, and optimal. */
 enum { ONV_CKPT_MAX_ITEMS = 32 };

@@ -354,7 +354,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
 {
     const onv_node *node = onv_model_node(l->model, id);
     uint32_t fusion = l->fusions.of_node[id.index];
-    size_t first_op = l->eager->ops.count;
     uint64_t macs = macs_of(l, node);
     l->node = id;
     l->working_op = SIZE_MAX;
@@ -368,7 +367,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], id.index))
             repeat(l, node->inputs[k]);
-    first_op = l->eager->ops.count;
+    size_t first_op = l->eager->ops.count;
     l->working_op = SIZE_MAX;
     if (fusion == 0) {
         lower_node(l, node);
@@ -383,118 +382,6 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     onv_lower_fusion(l, &l->fusions.at.at[fusion - 1]);
     set_macs(l, first_op, *sum);
     lower_lost_dropout(l, node);
-}
-
-/* Modules that have fused kernels of their own for inference. */
-static const onv_node *find_fast_path(const onv_model *model)
-{
-    static const char *const classes[] = {"torch.nn.modules.transformer.TransformerEncoderLayer",
-                                          "torch.nn.modules.activation.MultiheadAttention"};
-    for (size_t k = 0; k < sizeof classes / sizeof classes[0]; k++)
-        for (size_t i = 0; i < model->nodes.count; i++) {
-            const char *around = model->nodes.at[i].call_classes;
-            if (around != NULL && strstr(around, classes[k]) != NULL) return &model->nodes.at[i];
-        }
-    return NULL;
-}
-
-static void report_inference(onv_lowering *l)
-{
-    const onv_eager *e = l->eager;
-    onv_signature_report(l);
-    const onv_node *fast = find_fast_path(l->model);
-    if (l->fusions.n_fast_layers > 0)
-        onv_model_diag(l->model, ONV_NOTE, "fast-path", fast != NULL ? fast->name : NULL,
-                       "%u layers of nn.TransformerEncoder are counted as PyTorch runs them in "
-                       "inference, by one call each (the fast path); --no-fast-path counts the "
-                       "operations of the export",
-                       l->fusions.n_fast_layers);
-    else if (fast != NULL && onv_takes_fast_path(l))
-        onv_model_diag(
-            l->model, ONV_NOTE, "fast-path", fast->name,
-            "in inference PyTorch may run nn.MultiheadAttention and "
-            "nn.TransformerEncoderLayer by fused kernels (the fast path), which take less "
-            "memory than the operations of the export, which are counted");
-    if (e->restored_norms > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "folded-norms", e->first_restored->name,
-            "eager PyTorch runs %u batch norms that the exporter folded into convolutions "
-            "or products, this one first: their results, %llu bytes together, are counted; "
-            "--folded-norms leaves them out",
-            e->restored_norms, (unsigned long long)e->restored_bytes);
-}
-
-/* What the export hides. */
-static void report(onv_lowering *l)
-{
-    if (l->benchmark_high > 0)
-        onv_model_diag(
-            l->model, ONV_WARNING, "cudnn-benchmark", NULL,
-            "which kernel is the fastest only the GPU can say: after the first iteration a "
-            "convolution takes from 0 to %llu bytes of workspace; what cuDNN's heuristics "
-            "choose is counted",
-            (unsigned long long)l->benchmark_high);
-    onv_attention_report(l);
-    if (l->options->inference) {
-        report_inference(l);
-        return;
-    }
-    onv_weights_report(l);
-    onv_cells_report(l);
-    uint32_t lost = l->fusions.n_lost_dropouts;
-    if (lost > 0 && l->options->attention_dropout < 0)
-        onv_model_diag(l->model, ONV_WARNING, "attention-dropout", NULL,
-                       "the exporter leaves out the dropout of scaled_dot_product_attention (%u "
-                       "calls), which would keep %llu bytes; --attention-dropout P adds it, 0 says "
-                       "that there was none",
-                       lost, (unsigned long long)l->lost_dropout_bytes);
-    if (l->activations > 0 && l->options->n_inplace == 0)
-        onv_model_diag(l->model, ONV_WARNING, "activation-inplace", NULL,
-                       "%u activations are counted with a result of their own; if the network has "
-                       "them in place, it keeps up to %llu bytes less: --inplace, or "
-                       "--inplace=PATTERN for modules",
-                       l->activations, (unsigned long long)l->activation_bytes);
-    if (l->merged > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "merged-calls", NULL,
-            "the exporter merged %u calls with equal ones, as gaps in their numbers tell: "
-            "they are counted again, parameters of their own are not",
-            l->merged);
-    if (l->missing > 0)
-        onv_model_diag(
-            l->model, ONV_WARNING, "missing-calls", NULL,
-            "the numbers of PyTorch's calls have gaps: the exporter merged or removed %u "
-            "calls (%s), and what they keep is not counted",
-            l->missing, l->missing_kind);
-    if (l->unreached > 0)
-        onv_model_diag(
-            l->model, ONV_NOTE, "no-gradient", NULL,
-            "%u parameters ('%s' first), %llu bytes, get no gradient and no state: no operation "
-            "with a derivative leads from them to the loss",
-            l->unreached, l->first_unreached, (unsigned long long)l->unreached_bytes);
-    if (l->fusions.n_functions > 0)
-        onv_model_diag(
-            l->model, ONV_WARNING, "autograd-function", NULL,
-            "%u calls of torch.autograd.Functions (%s): their inputs alone are counted as "
-            "kept; what their forward saves is not in the file",
-            l->fusions.n_functions, l->fusions.function);
-    if (l->fusions.n_functions_apart > 0)
-        onv_model_diag(l->model, ONV_WARNING, "autograd-function", NULL,
-                       "%u nodes belong to torch.autograd.Functions (%s), and are counted as if "
-                       "autograd kept what their derivatives read; what their forward saves is not "
-                       "in the file",
-                       l->fusions.n_functions_apart, l->fusions.function);
-    if (l->gates > 0)
-        onv_model_diag(l->model, ONV_NOTE, "silu", NULL,
-                       "%u products x * sigmoid(x) are counted as F.silu, which the older exporter "
-                       "writes so; were they written by hand, PyTorch would keep the sigmoids too: "
-                       "%llu bytes more",
-                       l->gates, (unsigned long long)l->gate_bytes);
-    if (l->maxima > 0)
-        onv_model_diag(l->model, ONV_NOTE, "reduce-max", NULL,
-                       "%u ReduceMax or ReduceMin keep input and result, as amax does; were they "
-                       "torch.max(x, dim), PyTorch would keep indices: %llu bytes less",
-                       l->maxima, (unsigned long long)l->maxima_bytes);
 }
 
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
@@ -524,7 +411,7 @@ static void lower_graph(onv_lowering *l)
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
-    if (l->status == ONV_OK && l->options->reports) report(l);
+    if (l->status == ONV_OK && l->options->reports) onv_lowering_report(l);
 }
 
 static onv_status prepare(onv_lowering *l)
