@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "graph/storage.h"
 
 static void lower(taped *t, onv_dtype amp)
@@ -73,4 +75,21 @@ onv_ckpt_plans taped_plans(taped *t, const char *list)
     if (onv_ckpt_make(&t->flow.model, &t->eager, &t->options, list, &plans, &err) != ONV_OK)
         fail_msg("%s: %s", list, err.message);
     return plans;
+}
+
+model *taped_four_products(void)
+{
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    for (int i = 1; i <= 4; i++) {
+        char weight[16], name[16], inputs[48], output[16];
+        snprintf(weight, sizeof weight, "w%d", i);
+        snprintf(name, sizeof name, "mm%d", i);
+        snprintf(output, sizeof output, "y%d", i);
+        snprintf(inputs, sizeof inputs, "%s%.0d %s", i == 1 ? "x" : "y", i - 1, weight);
+        model_weight(m, weight, "f32[256,256]");
+        model_node(m, "MatMul", name, inputs, output, "");
+    }
+    model_output(m, "y4", "f32");
+    return m;
 }

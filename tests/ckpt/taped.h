@@ -26,4 +26,8 @@ onv_train_program taped_program(taped *t, const onv_tape_segment *segments, uint
 /* The plans of a list. */
 onv_ckpt_plans taped_plans(taped *t, const char *list);
 
+/* Four square products in a row, x[16,256] by w1 to w4. Each saves its operand where the weight is trained, and the
+ * weight where the operand has a gradient: the first one does not save its weight. */
+model *taped_four_products(void);
+
 #endif

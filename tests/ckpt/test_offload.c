@@ -12,25 +12,6 @@
 
 enum { ROWS = 16 * 256 * 4, WEIGHT = 256 * 256 * 4 };
 
-/* Four square products in a row. Each saves its operand where the weight is trained, and the weight where
- * the operand has a gradient: the first one does not save its weight. */
-static model *four_products(void)
-{
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    for (int i = 1; i <= 4; i++) {
-        char weight[16], name[16], inputs[48], output[16];
-        snprintf(weight, sizeof weight, "w%d", i);
-        snprintf(name, sizeof name, "mm%d", i);
-        snprintf(output, sizeof output, "y%d", i);
-        snprintf(inputs, sizeof inputs, "%s%.0d %s", i == 1 ? "x" : "y", i - 1, weight);
-        model_weight(m, weight, "f32[256,256]");
-        model_node(m, "MatMul", name, inputs, output, "");
-    }
-    model_output(m, "y4", "f32");
-    return m;
-}
-
 typedef struct row {
     bool all;
     uint32_t until;
@@ -56,7 +37,7 @@ static void bytes_by_hand(void **state)
 {
     (void)state;
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     taped_open_model(&t, m);
     assert_int_equal(t.eager.first_loss_op, 4);
     uint64_t loss = 0;
@@ -91,7 +72,7 @@ static void what_comes_back_stands_in_backward(void **state)
 {
     (void)state;
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     onv_peak with, without;
     taped_open_model(&t, m);
     for (int k = 0; k < 2; k++) {

@@ -14,24 +14,6 @@
 
 /* --- By hand ----------------------------------------------------------------------------------- */
 
-/* Four square products in a row; `n` operations of the tape before the loss. */
-static model *four_products(void)
-{
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    for (int i = 1; i <= 4; i++) {
-        char weight[16], name[16], inputs[48], output[16];
-        snprintf(weight, sizeof weight, "w%d", i);
-        snprintf(name, sizeof name, "mm%d", i);
-        snprintf(output, sizeof output, "y%d", i);
-        snprintf(inputs, sizeof inputs, "%s%.0d %s", i == 1 ? "x" : "y", i - 1, weight);
-        model_weight(m, weight, "f32[256,256]");
-        model_node(m, "MatMul", name, inputs, output, "");
-    }
-    model_output(m, "y4", "f32");
-    return m;
-}
-
 /* The labels of the second iteration's backward, what runs again in capitals. */
 static void backward_text(const taped *t, const onv_train_program *program, char *text, size_t size)
 {
@@ -64,7 +46,7 @@ static void second_runs_stop_early(void **state)
 {
     (void)state;
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     taped_open_model(&t, m);
     assert_int_equal(t.eager.first_loss_op, 4);
     expect_backward(&t, NULL, 0, "b4 b3 b2 b1");
@@ -93,7 +75,7 @@ static void pruned_runs_take_what_is_kept(void **state)
 {
     (void)state;
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     taped_open_model(&t, m);
     const onv_tape_segment whole = {0, 3};
     expect_pruned(&t, &whole, 1, NULL, 0, "R1 R2 R3 b4 b3 b2 b1");
@@ -113,7 +95,7 @@ static void held_bytes_by_hand(void **state)
 {
     (void)state;
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     taped_open_model(&t, m);
     t.options.lower.loss = ONV_LOSS_CROSS_ENTROPY;
     onv_train_program plain = taped_program(&t, NULL, 0);
@@ -141,7 +123,7 @@ static void bad_segments_are_refused(void **state)
         {{{0, 2}, {1, 3}}, 2}, {{{1, 2}, {0, 3}}, 2},
     };
     taped t;
-    model *m = four_products();
+    model *m = taped_four_products();
     taped_open_model(&t, m);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         onv_error err = {0};
