@@ -119,7 +119,8 @@ static void warn_of_not_modelled(onv_model *model, const onv_rewritten *rewritte
     }
 }
 
-/* The graph that ONNX Runtime makes of the model, where it is asked for; it needs no sizes. */
+/* The graph that ONNX Runtime makes of the model, where it is asked for. It needs no sizes; without them it is for dumps
+ * and for what reports say of it. */
 static onv_status rewrite(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
     const onv_runtime *runtime = onv_runtime_find("ort");
@@ -128,6 +129,8 @@ static onv_status rewrite(onv_analysis *analysis, const onv_options *options, on
     if (list == NULL && options->train != NULL) return ONV_OK;
     if (!onv_is_listed(list, runtime->name)) return ONV_OK;
     analysis->dumps_rewritten = list != NULL && strcmp(list, runtime->name) == 0;
+    if (analysis->live.unknown > 0 && !analysis->dumps_rewritten && !options->example)
+        return ONV_OK;
     onv_rewritten *to = &analysis->rewritten;
     ONV_TRY(onv_rewrite_model(&analysis->model,
                               (onv_rewrite_level)analysis->ort.graph_optimization_level, to, err));
