@@ -14,27 +14,30 @@
  * width, which readers accept, and is filled in then. */
 enum { LENGTH_BYTES = 5 };
 
+/* What is looked at or copied at a time where it may be long; a tag and a number behind it. */
+enum { PIECE_BYTES = 16 << 10, HEAD_BYTES = 2 * ONV_VARINT_MOST_BYTES };
+
 /* protobuf-c counts in int. */
 enum { MOST_SKELETON_BYTES = INT_MAX - (1 << 20) };
 
 /* A message that is being walked. */
 typedef struct frame {
-    const unsigned char *end;
+    uint64_t end;     /* in the source, as all places here */
     size_t length_at; /* of its length in the skeleton */
     size_t first_chunk;
     uint32_t seen; /* ONV_USE_ONE fields that occurred, by number */
     uint8_t message;
     bool learnt;       /* a node of ai.onnx.ml, or an attribute of one */
     uint64_t lists[3]; /* of an attribute: elements of floats, ints, strings */
-    const unsigned char *name;
+    size_t name_at;    /* of an attribute: its name in the skeleton */
     uint64_t name_bytes;
 } frame;
 
 typedef struct walk {
     onv_scan *scan;
     const onv_limits *limits;
-    const unsigned char *start, *end; /* of the source */
-    const unsigned char *at;
+    onv_source *source;
+    uint64_t at;
     frame *stack;
     uint32_t depth;
     onv_error *err;
@@ -43,8 +46,8 @@ typedef struct walk {
 /* One field as its tag announces it. */
 typedef struct item {
     const onv_field *field;
-    const unsigned char *tag; /* where it starts */
-    const char *message;      /* name of the message it stands in */
+    uint64_t tag;        /* where it starts */
+    const char *message; /* name of the message it stands in */
     uint32_t number;
     onv_wire_type type;
 } item;
@@ -56,8 +59,18 @@ static const char *field_name(const item *it)
 
 static onv_status damaged(walk *w, const item *it, const char *what)
 {
-    return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": %s.%s %s",
-                    (uint64_t)(it->tag - w->start), it->message, field_name(it), what);
+    return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": %s.%s %s", it->tag,
+                    it->message, field_name(it), what);
+}
+
+/* *at is the source from `from` on, as far as a tag and a number or a length reach within `end`. */
+static onv_status view_head(walk *w, uint64_t from, uint64_t end, const unsigned char **at,
+                            const unsigned char **stop)
+{
+    uint64_t bytes = end - from < HEAD_BYTES ? end - from : HEAD_BYTES;
+    ONV_TRY(onv_source_view(w->source, from, bytes, at, w->err));
+    *stop = *at + bytes;
+    return ONV_OK;
 }
 
 /* --- Writing the skeleton ---------------------------------------------------------------------- */
@@ -91,6 +104,25 @@ static onv_status put_field(walk *w, uint32_t number, const void *data, size_t b
     return put_bytes(w, data, bytes);
 }
 
+/* A stretch of the source, in pieces: of what is kept some may be long. */
+static onv_status put_stretch(walk *w, uint64_t from, uint64_t bytes)
+{
+    const unsigned char *data;
+    for (uint64_t piece; bytes > 0; bytes -= piece, from += piece) {
+        piece = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+        ONV_TRY(onv_source_view(w->source, from, piece, &data, w->err));
+        ONV_TRY(put_bytes(w, data, (size_t)piece));
+    }
+    return ONV_OK;
+}
+
+static onv_status put_field_from(walk *w, uint32_t number, uint64_t from, uint64_t bytes)
+{
+    ONV_TRY(put_varint(w, (uint64_t)number << 3 | ONV_WIRE_BYTES));
+    ONV_TRY(put_varint(w, bytes));
+    return put_stretch(w, from, bytes);
+}
+
 /* --- Strings ----------------------------------------------------------------------------------- */
 
 /* Bytes of the UTF-8 sequence at `p`, 0 if it is not one (overlong forms and surrogates are not). */
@@ -120,21 +152,23 @@ static bool is_text(const unsigned char *p, size_t bytes)
     return true;
 }
 
-static onv_status keep_string(walk *w, const item *it, const unsigned char *data, uint64_t bytes)
+static onv_status keep_string(walk *w, const item *it, uint64_t bytes)
 {
+    const unsigned char *data;
     if (bytes > w->limits->name_bytes)
         return onv_fail(w->err, ONV_ERR_LIMIT,
                         "%s.%s of %" PRIu64 " bytes at byte %" PRIu64
                         "; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
-                        it->message, field_name(it), bytes, (uint64_t)(it->tag - w->start),
-                        w->limits->name_bytes);
+                        it->message, field_name(it), bytes, it->tag, w->limits->name_bytes);
+    ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
     if (!is_text(data, (size_t)bytes)) return damaged(w, it, "is not UTF-8 text");
+    ONV_TRY(put_field(w, it->number, data, (size_t)bytes));
     frame *top = &w->stack[w->depth - 1];
     if (top->message == ONV_MSG_ATTRIBUTE && it->number == 1) {
-        top->name = data;
+        top->name_at = w->scan->skeleton.count - (size_t)bytes;
         top->name_bytes = bytes;
     }
-    return put_field(w, it->number, data, (size_t)bytes);
+    return ONV_OK;
 }
 
 static bool tells_of_call(const unsigned char *text, size_t bytes)
@@ -155,15 +189,11 @@ static bool joins_pad(const unsigned char *text, size_t bytes)
 
 enum { MAX_LISTED = 64 };
 
-/* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
-static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
+static bool is_note(const unsigned char *data, size_t bytes)
 {
     static const char *const keys[] = {ONV_NOTE_SCOPES, ONV_NOTE_CLASSES, ONV_NOTE_ROLE,
                                        ONV_NOTE_TRACE,  ONV_NOTE_CALL,    ONV_NOTE_SIGNATURE,
                                        ONV_NOTE_RULES};
-    /* That of a graph lists all parameters, in one text. */
-    bool is_graph = w->stack[w->depth - 1].message == ONV_MSG_GRAPH;
-    if (bytes / (is_graph ? MAX_LISTED : 1) > w->limits->name_bytes) return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const size_t length = strlen(keys[i]), head = 2 + length + 1;
         uint64_t value;
@@ -179,29 +209,47 @@ static bool is_note(const walk *w, const unsigned char *data, uint64_t bytes)
     return false;
 }
 
+/* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
+static onv_status keep_note(walk *w, const item *it, uint64_t bytes)
+{
+    const unsigned char *data;
+    /* That of a graph lists all parameters, in one text. */
+    bool is_graph = w->stack[w->depth - 1].message == ONV_MSG_GRAPH;
+    if (bytes / (is_graph ? MAX_LISTED : 1) > w->limits->name_bytes) return ONV_OK;
+    ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
+    return is_note(data, (size_t)bytes) ? put_field(w, it->number, data, (size_t)bytes) : ONV_OK;
+}
+
 /* --- Lists of attributes ----------------------------------------------------------------------- */
 
 enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9, NODE_DOMAIN = 7 };
 
 /* Whether the node that lies there is of ai.onnx.ml. Its domain stands behind its attributes. */
-static bool is_learnt(const unsigned char *at, const unsigned char *end)
+static onv_status find_learnt(walk *w, uint64_t at, uint64_t end, bool *found)
 {
     static const char domain[] = "ai.onnx.ml";
-    bool found = false;
-    uint64_t tag, value;
-    while (at < end && onv_varint_read(&at, end, &tag)) {
-        if ((tag & 7) == ONV_WIRE_VARINT) {
-            if (!onv_varint_read(&at, end, &value)) return false;
-            continue;
-        }
+    enum { DOMAIN_BYTES = sizeof domain - 1 };
+    *found = false;
+    while (at < end) {
+        const unsigned char *p, *start, *stop;
+        uint64_t tag, value;
+        ONV_TRY(view_head(w, at, end, &p, &stop));
+        start = p;
+        if (!onv_varint_read(&p, stop, &tag)) break;
+        bool is_number = (tag & 7) == ONV_WIRE_VARINT;
         value = (tag & 7) == ONV_WIRE_FIXED32 ? 4 : 8;
-        if ((tag & 7) == ONV_WIRE_BYTES && !onv_varint_read(&at, end, &value)) return false;
-        if (value > (uint64_t)(end - at)) return false;
-        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES))
-            found = value == sizeof domain - 1 && memcmp(at, domain, sizeof domain - 1) == 0;
+        if ((is_number || (tag & 7) == ONV_WIRE_BYTES) && !onv_varint_read(&p, stop, &value)) break;
+        at += (uint64_t)(p - start);
+        if (is_number) continue;
+        if (value > end - at) break;
+        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES)) {
+            *found = value == DOMAIN_BYTES;
+            if (*found) ONV_TRY(onv_source_view(w->source, at, value, &p, w->err));
+            *found = *found && memcmp(p, domain, DOMAIN_BYTES) == 0;
+        }
         at += value;
     }
-    return found;
+    return ONV_OK;
 }
 
 /* Counts `more` elements of a list of an attribute, before anything is made of them; *keep says how many
@@ -219,7 +267,8 @@ static onv_status count_list(walk *w, const item *it, uint64_t more, uint64_t *k
         return onv_fail(w->err, ONV_ERR_LIMIT,
                         "attribute '%.*s' has more than %" PRIu64
                         " elements, the limit" ONV_RAISE("attr-elems"),
-                        (int)top->name_bytes, (const char *)top->name, most);
+                        (int)top->name_bytes, (const char *)w->scan->skeleton.at + top->name_at,
+                        most);
     if (!top->learnt) return ONV_OK;
     uint64_t room = before < ONV_LEARNT_KEPT ? ONV_LEARNT_KEPT - before : 0;
     if (*keep > room) *keep = room;
@@ -241,45 +290,63 @@ static onv_status mark_lists(walk *w)
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
 /* Packed varints: the last one must end with the field. */
-static onv_status keep_packed_varints(walk *w, const item *it, const unsigned char *data,
-                                      uint64_t bytes)
+static onv_status count_varints(walk *w, const item *it, uint64_t bytes, uint64_t *count)
 {
-    const unsigned char *p = data, *end = data + bytes;
-    uint64_t value, count = 0, keep;
-    for (; p < end; count++)
-        if (!onv_varint_read(&p, end, &value)) return damaged(w, it, "holds a broken number");
-    ONV_TRY(count_list(w, it, count, &keep));
-    if (keep < count)
-        for (p = data; keep > 0; keep--) (void)onv_varint_read(&p, end, &value);
-    return put_field(w, it->number, data, (size_t)(p - data));
+    uint64_t at = w->at, end = at + bytes, value;
+    *count = 0;
+    while (at < end) {
+        uint64_t piece = end - at < PIECE_BYTES ? end - at : PIECE_BYTES;
+        const unsigned char *p, *start, *stop;
+        ONV_TRY(onv_source_view(w->source, at, piece, &start, w->err));
+        /* A number that may go on behind the piece is of the next one. */
+        size_t sure = at + piece == end ? 1 : ONV_VARINT_MOST_BYTES;
+        for (p = start, stop = start + piece; (size_t)(stop - p) >= sure; ++*count)
+            if (!onv_varint_read(&p, stop, &value)) return damaged(w, it, "holds a broken number");
+        at += (uint64_t)(p - start);
+    }
+    return ONV_OK;
 }
 
-static onv_status keep_packed_floats(walk *w, const item *it, const unsigned char *data,
-                                     uint64_t bytes)
+static onv_status keep_packed_varints(walk *w, const item *it, uint64_t bytes)
+{
+    uint64_t count, keep, value;
+    ONV_TRY(count_varints(w, it, bytes, &count));
+    ONV_TRY(count_list(w, it, count, &keep));
+    if (keep < count) {
+        const unsigned char *start, *p;
+        uint64_t most = keep * ONV_VARINT_MOST_BYTES;
+        if (most < bytes) bytes = most;
+        ONV_TRY(onv_source_view(w->source, w->at, bytes, &start, w->err));
+        for (p = start; keep > 0; keep--) (void)onv_varint_read(&p, start + bytes, &value);
+        bytes = (uint64_t)(p - start);
+    }
+    return put_field_from(w, it->number, w->at, bytes);
+}
+
+static onv_status keep_packed_floats(walk *w, const item *it, uint64_t bytes)
 {
     uint64_t keep;
     if (bytes % 4 != 0) return damaged(w, it, "holds a broken number");
     ONV_TRY(count_list(w, it, bytes / 4, &keep));
-    return put_field(w, it->number, data, (size_t)(4 * keep));
+    return put_field_from(w, it->number, w->at, 4 * keep);
 }
 
 /* --- Payloads ---------------------------------------------------------------------------------- */
 
-static onv_status add_chunk(walk *w, const item *it, const unsigned char *data, uint64_t bytes,
-                            bool tagged)
+static onv_status add_chunk(walk *w, const item *it, uint64_t offset, uint64_t bytes, bool tagged)
 {
     onv_scan *scan = w->scan;
     size_t first = w->stack[w->depth - 1].first_chunk;
     if (tagged && scan->chunks.count > first) {
         /* The next of a row of elements: one chunk for all, or the table could outgrow the file. */
         onv_chunk *last = &scan->chunks.at[scan->chunks.count - 1];
-        if (last->tagged && last->field == it->number && last->data + last->bytes == data) {
+        if (last->tagged && last->field == it->number && last->offset + last->bytes == offset) {
             last->bytes += bytes;
             return ONV_OK;
         }
     }
     onv_chunk chunk = {
-        .data = data, .bytes = bytes, .field = (uint8_t)it->number, .tagged = tagged};
+        .offset = offset, .bytes = bytes, .field = (uint8_t)it->number, .tagged = tagged};
     return onv_vec_push(&scan->chunks, chunk) ? ONV_OK : onv_fail_memory(w->err);
 }
 
@@ -317,17 +384,17 @@ static onv_status enter(walk *w, const item *it, uint64_t bytes)
         return onv_fail(w->err, ONV_ERR_LIMIT,
                         "messages nested more than %" PRIu32
                         " deep, the limit (%s.%s at byte %" PRIu64 ")" ONV_RAISE("nesting"),
-                        w->limits->nesting, it->message, field_name(it),
-                        (uint64_t)(it->tag - w->start));
+                        w->limits->nesting, it->message, field_name(it), it->tag);
     static const unsigned char room[LENGTH_BYTES];
+    bool learnt = top->learnt && top->message == ONV_MSG_NODE;
+    if (it->field->message == ONV_MSG_NODE) ONV_TRY(find_learnt(w, w->at, w->at + bytes, &learnt));
     ONV_TRY(put_varint(w, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
     w->stack[w->depth++] = (frame){
         .message = it->field->message,
         .end = w->at + bytes,
         .length_at = w->scan->skeleton.count,
         .first_chunk = w->scan->chunks.count,
-        .learnt = it->field->message == ONV_MSG_NODE ? is_learnt(w->at, w->at + bytes)
-                                                     : top->learnt && top->message == ONV_MSG_NODE,
+        .learnt = learnt,
     };
     return put_bytes(w, room, LENGTH_BYTES);
 }
@@ -357,37 +424,34 @@ static onv_status leave(walk *w)
 /* A value of wire type BYTES, from w->at on. */
 static onv_status take_bytes(walk *w, const item *it, uint64_t bytes)
 {
-    const unsigned char *data = w->at;
     uint64_t keep;
     switch ((onv_field_use)it->field->use) {
     case ONV_USE_DROP: break;
-    case ONV_USE_STRING: ONV_TRY(keep_string(w, it, data, bytes)); break;
+    case ONV_USE_STRING: ONV_TRY(keep_string(w, it, bytes)); break;
     case ONV_USE_BYTES:
         /* Attributes may carry whole compiled engines as a string. Nothing reads more of one than
          * its head. */
         if (bytes > w->limits->name_bytes) bytes = w->limits->name_bytes;
         ONV_TRY(count_list(w, it, 1, &keep));
-        if (keep == 0) return ONV_OK;
-        return put_field(w, it->number, data, (size_t)bytes);
-    case ONV_USE_VARINTS: ONV_TRY(keep_packed_varints(w, it, data, bytes)); break;
-    case ONV_USE_FLOATS: ONV_TRY(keep_packed_floats(w, it, data, bytes)); break;
-    case ONV_USE_NOTES:
-        return is_note(w, data, bytes) ? put_field(w, it->number, data, (size_t)bytes) : ONV_OK;
+        return keep == 0 ? ONV_OK : put_field_from(w, it->number, w->at, bytes);
+    case ONV_USE_VARINTS: ONV_TRY(keep_packed_varints(w, it, bytes)); break;
+    case ONV_USE_FLOATS: ONV_TRY(keep_packed_floats(w, it, bytes)); break;
+    case ONV_USE_NOTES: ONV_TRY(keep_note(w, it, bytes)); break;
     case ONV_USE_ONE:
     case ONV_USE_MANY:
     case ONV_USE_ONE_OF: return enter(w, it, bytes);
     case ONV_USE_RAW:
     case ONV_USE_PAYLOAD32:
     case ONV_USE_PAYLOAD64:
-    case ONV_USE_PAYLOAD: ONV_TRY(add_chunk(w, it, data, bytes, false)); break;
+    case ONV_USE_PAYLOAD: ONV_TRY(add_chunk(w, it, w->at, bytes, false)); break;
     case ONV_USE_VARINT:
     case ONV_USE_FLOAT: return damaged(w, it, "has the wrong wire type");
     }
     return ONV_OK;
 }
 
-/* A value of another wire type, which ends at `end`. */
-static onv_status take_number(walk *w, const item *it, const unsigned char *end)
+/* A value of another wire type, which ends at w->at. */
+static onv_status take_number(walk *w, const item *it)
 {
     static const struct {
         onv_wire_type single;
@@ -411,34 +475,35 @@ static onv_status take_number(walk *w, const item *it, const unsigned char *end)
     onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
     if (expected[use].single != it->type) return damaged(w, it, "has the wrong wire type");
-    if (expected[use].payload) return add_chunk(w, it, it->tag, (uint64_t)(end - it->tag), true);
+    uint64_t bytes = w->at - it->tag;
+    if (expected[use].payload) return add_chunk(w, it, it->tag, bytes, true);
     uint64_t keep;
     ONV_TRY(count_list(w, it, 1, &keep));
-    return keep == 0 ? ONV_OK : put_bytes(w, it->tag, (size_t)(end - it->tag));
+    return keep == 0 ? ONV_OK : put_stretch(w, it->tag, bytes);
 }
 
 /* Where a field that does not fit its message was cut: a file that simply ends too early is told
  * from one that contradicts itself. */
 static onv_status overrun(walk *w, const item *it, uint64_t bytes)
 {
-    uint64_t left = (uint64_t)(w->end - w->at);
+    uint64_t left = w->source->bytes - w->at;
     if (bytes > left)
         return onv_fail(w->err, ONV_ERR_FORMAT,
                         "truncated: %s.%s at byte %" PRIu64 " has %" PRIu64
                         " bytes, but only %" PRIu64 " follow",
-                        it->message, field_name(it), (uint64_t)(it->tag - w->start), bytes, left);
+                        it->message, field_name(it), it->tag, bytes, left);
     return damaged(w, it, "is longer than the message it stands in");
 }
 
-static onv_status read_tag(walk *w, item *it)
+static onv_status read_tag(walk *w, const unsigned char **at, const unsigned char *end, item *it)
 {
     const frame *top = &w->stack[w->depth - 1];
     *it = (item){.tag = w->at, .message = onv_message_name(top->message)};
     uint64_t tag;
-    if (!onv_varint_read(&w->at, top->end, &tag) || tag >> 3 == 0 ||
-        tag >> 3 > ONV_FIELD_NUMBER_MOST || (tag & 7) > ONV_WIRE_FIXED32)
+    if (!onv_varint_read(at, end, &tag) || tag >> 3 == 0 || tag >> 3 > ONV_FIELD_NUMBER_MOST ||
+        (tag & 7) > ONV_WIRE_FIXED32)
         return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": no field of %s",
-                        (uint64_t)(it->tag - w->start), it->message);
+                        it->tag, it->message);
     it->number = (uint32_t)(tag >> 3);
     it->type = (onv_wire_type)(tag & 7);
     it->field = onv_message_field(top->message, it->number);
@@ -448,23 +513,29 @@ static onv_status read_tag(walk *w, item *it)
 static onv_status walk_field(walk *w)
 {
     item it;
-    ONV_TRY(read_tag(w, &it));
+    const unsigned char *start, *p, *stop;
+    const uint64_t end = w->stack[w->depth - 1].end;
+    ONV_TRY(view_head(w, w->at, end, &start, &stop));
+    p = start;
+    ONV_TRY(read_tag(w, &p, stop, &it));
     ONV_TRY(count_field(w, &it));
-    const unsigned char *end = w->stack[w->depth - 1].end;
     uint64_t value = 0;
     switch (it.type) {
     case ONV_WIRE_VARINT:
-        if (!onv_varint_read(&w->at, end, &value)) return damaged(w, &it, "holds a broken number");
-        return take_number(w, &it, w->at);
+        if (!onv_varint_read(&p, stop, &value)) return damaged(w, &it, "holds a broken number");
+        w->at += (uint64_t)(p - start);
+        return take_number(w, &it);
     case ONV_WIRE_FIXED32:
     case ONV_WIRE_FIXED64:
         value = it.type == ONV_WIRE_FIXED32 ? 4 : 8;
-        if (value > (uint64_t)(end - w->at)) return overrun(w, &it, value);
+        w->at += (uint64_t)(p - start);
+        if (value > end - w->at) return overrun(w, &it, value);
         w->at += value;
-        return take_number(w, &it, w->at);
+        return take_number(w, &it);
     case ONV_WIRE_BYTES: {
-        if (!onv_varint_read(&w->at, end, &value)) return damaged(w, &it, "has a broken length");
-        if (value > (uint64_t)(end - w->at)) return overrun(w, &it, value);
+        if (!onv_varint_read(&p, stop, &value)) return damaged(w, &it, "has a broken length");
+        w->at += (uint64_t)(p - start);
+        if (value > end - w->at) return overrun(w, &it, value);
         uint32_t depth = w->depth;
         ONV_TRY(take_bytes(w, &it, value));
         if (w->depth == depth) w->at += value; /* else the walk goes on inside it */
@@ -478,7 +549,7 @@ static onv_status walk_field(walk *w)
 
 static onv_status walk_all(walk *w, onv_message root)
 {
-    w->stack[w->depth++] = (frame){.message = root, .end = w->end};
+    w->stack[w->depth++] = (frame){.message = root, .end = w->source->bytes};
     while (w->depth > 0) {
         if (w->at == w->stack[w->depth - 1].end) {
             ONV_TRY(leave(w));
@@ -489,16 +560,14 @@ static onv_status walk_all(walk *w, onv_message root)
     return ONV_OK;
 }
 
-onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, const void *data, uint64_t bytes,
+onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_error *err)
 {
-    *scan = (onv_scan){0};
+    *scan = (onv_scan){.source = source};
     walk w = {
         .scan = scan,
         .limits = limits,
-        .start = data,
-        .at = data,
-        .end = (const unsigned char *)data + bytes,
+        .source = source,
         .stack = onv_heap_calloc(limits->nesting, sizeof *w.stack),
         .err = err,
     };

@@ -1,4 +1,4 @@
-/* The scan: one walk over the wire format of a file that is mapped, not read.
+/* The scan: one walk over the wire format of a file, of which only what is kept is read.
  *
  * It makes a skeleton: the same messages without what the analysis never looks at (documentation,
  * metadata, training graphs) and without the payloads of tensors, whose pages it does not touch.
@@ -9,7 +9,7 @@
  *
  *     source    ... TensorProto{dims, data_type, raw_data = 400 MB} ...
  *     skeleton  ... TensorProto{dims, data_type, raw_data = mark}   ...
- *     chunks    [field 9, pointer into the source, 400 MB]
+ *     chunks    [field 9, offset in the source, 400 MB]
  *
  * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
  * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept, and
@@ -29,6 +29,7 @@
 
 #include "base/status.h"
 #include "base/vec.h"
+#include "load/source.h"
 
 /* The payload fields, by their numbers in TensorProto. */
 typedef enum onv_payload_field {
@@ -47,8 +48,7 @@ enum { ONV_LEARNT_KEPT = 256, ONV_FIELD_LIST_COUNTS = 13 };
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */
 typedef struct onv_chunk {
-    const unsigned char *data;
-    uint64_t bytes;
+    uint64_t offset, bytes;
     uint8_t field;
     bool tagged;
 } onv_chunk;
@@ -59,6 +59,7 @@ typedef struct onv_chunk_mark {
 } onv_chunk_mark;
 
 typedef struct onv_scan {
+    onv_source *source; /* that the chunks lie in */
     ONV_VEC(unsigned char) skeleton;
     ONV_VEC(onv_chunk) chunks;
     uint64_t nodes;  /* NodeProtos, those of functions included */
@@ -68,7 +69,7 @@ typedef struct onv_scan {
 typedef enum onv_scan_root { ONV_SCAN_MODEL, ONV_SCAN_TENSOR } onv_scan_root;
 
 /* `limits` as resolved. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds nothing. */
-onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, const void *data, uint64_t bytes,
+onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_error *err);
 
 void onv_scan_cleanup(onv_scan *scan);

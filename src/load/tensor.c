@@ -9,6 +9,7 @@
 #include "load/load.h"
 #include "load/source.h"
 #include "load/unpack.h"
+#include "load/wire.h"
 
 static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
 {
@@ -48,29 +49,43 @@ static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_
     return status;
 }
 
-static onv_status read_payload(onv_model *model, const onv_tensor *tensor, onv_known *known,
-                               bool *found, onv_error *err)
+/* As much of a payload as so many elements take; the rest, a hostile file's, is not looked at. */
+static onv_status view_payload(onv_source *source, const onv_payload *payload, uint32_t count,
+                               const unsigned char **data, uint64_t *bytes, onv_error *err)
+{
+    uint64_t most = (uint64_t)count * ONV_VARINT_MOST_BYTES;
+    *bytes = payload->bytes < most ? payload->bytes : most;
+    *data = payload->data;
+    if (payload->data != NULL || source == NULL) return ONV_OK;
+    return onv_source_view(source, payload->offset, *bytes, data, err);
+}
+
+static onv_status read_payload(onv_model *model, onv_source *source, const onv_tensor *tensor,
+                               onv_known *known, bool *found, onv_error *err)
 {
     const onv_payload *payload = &tensor->payload;
+    const unsigned char *data;
+    uint64_t bytes;
     bool whole = false;
     *found = true;
     switch ((onv_payload_kind)payload->kind) {
     case ONV_PAYLOAD_NONE: whole = known->count == 0; break;
     case ONV_PAYLOAD_RAW:
-        whole =
-            onv_decode_raw(known->dtype, payload->data, payload->bytes, known->elems, known->count);
+        ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
+        whole = onv_decode_raw(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_PACKED:
-        whole = onv_decode_packed(known->dtype, payload->data, payload->bytes, known->elems,
-                                  known->count);
+        ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
+        whole = onv_decode_packed(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_EXTERNAL: return read_external(model, tensor, known, found, err);
     }
     return whole ? ONV_OK : too_short(tensor, payload->bytes, err);
 }
 
-onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
-                          onv_error *err)
+/* The contents of a tensor of the file `source`. */
+static onv_status load_known(onv_model *model, onv_source *source, const onv_tensor *tensor,
+                             const onv_known **known, onv_error *err)
 {
     *known = NULL;
     if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
@@ -79,19 +94,25 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
     onv_known *contents = new_known(&model->arena, tensor);
     if (contents == NULL) return onv_fail_memory(err);
     bool found;
-    ONV_TRY(read_payload(model, tensor, contents, &found, err));
+    ONV_TRY(read_payload(model, source, tensor, contents, &found, err));
     if (found) *known = contents;
     return ONV_OK;
 }
 
+onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
+                          onv_error *err)
+{
+    return load_known(model, model->source, tensor, known, err);
+}
+
 /* --- Tensor files ------------------------------------------------------------------------------ */
 
-static onv_status unpack_tensor(onv_model *model, const onv_source *source,
-                                const onv_limits *limits, onv_arena *scratch, onv_scan *scan,
-                                onv_tensor *tensor, onv_error *err)
+static onv_status unpack_tensor(onv_model *model, onv_source *source, const onv_limits *limits,
+                                onv_arena *scratch, onv_scan *scan, onv_tensor *tensor,
+                                onv_error *err)
 {
     const ProtobufCMessage *pb;
-    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source->data, source->bytes, limits, err));
+    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source, limits, err));
     ONV_TRY(onv_unpack(scan, &onnx__tensor_proto__descriptor, scratch, &pb, err));
     onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
     onv_status status = onv_build_tensor(&builder, (const Onnx__TensorProto *)pb, tensor);
@@ -99,7 +120,7 @@ static onv_status unpack_tensor(onv_model *model, const onv_source *source,
     return status;
 }
 
-static onv_status load_tensor(onv_model *model, const onv_source *source, onv_arena *scratch,
+static onv_status load_tensor(onv_model *model, onv_source *source, onv_arena *scratch,
                               onv_scan *scan, const onv_known **known, onv_error *err)
 {
     onv_limits limits = onv_limits_resolve(&(onv_limits){.known_elems = model->most_known});
@@ -107,7 +128,7 @@ static onv_status load_tensor(onv_model *model, const onv_source *source, onv_ar
     ONV_TRY(unpack_tensor(model, source, &limits, scratch, scan, &tensor, err));
     if (tensor.payload.kind == ONV_PAYLOAD_EXTERNAL)
         return onv_fail(err, ONV_ERR_USAGE, "the tensor's data lies in another file");
-    ONV_TRY(onv_load_known(model, &tensor, known, err));
+    ONV_TRY(load_known(model, source, &tensor, known, err));
     if (*known != NULL) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE,
                     "a tensor of %" PRIu64
@@ -125,7 +146,8 @@ onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_kn
     onv_error cause = {0};
     *known = NULL;
     onv_arena_init(&scratch, ONV_DEFAULT_ARENA_BYTES);
-    onv_status status = onv_source_open(&source, path, ONV_DEFAULT_FILE_BYTES, &cause);
+    onv_status status =
+        onv_source_open(&source, path, ONV_SOURCE_BEST, ONV_DEFAULT_FILE_BYTES, &cause);
     if (status == ONV_OK) status = load_tensor(model, &source, &scratch, &scan, known, &cause);
     onv_scan_cleanup(&scan);
     onv_arena_cleanup(&scratch);
