@@ -124,7 +124,7 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     ONV_TRY(check_search(&options, err));
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
-    onv_heap_budget heap = {.limit = onv_limits_resolve(&limits).arena_bytes};
+    onv_heap_budget heap = {.limit = (size_t)onv_limits_resolve(&limits).arena_bytes};
     onv_heap_budget *before = onv_heap_enter(&heap);
     onv_dim_binding *dims = NULL;
     onv_status status = bind_searched(&options, &dims, err);

@@ -1,9 +1,13 @@
 #include "base/strings.h"
 
 #include <string.h>
-#include <sys/random.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/random.h>
+#endif
 
 #include "base/heap.h"
 
@@ -42,7 +46,11 @@ static once_flag key_is_drawn = ONCE_FLAG_INIT;
 
 static void draw_key(void)
 {
+#ifdef __linux__
     if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;
+#else
+    if (getentropy(key, sizeof key) == 0) return;
+#endif
     /* Too early in the life of a machine: what the loader placed at random has to do. */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

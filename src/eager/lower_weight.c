@@ -13,6 +13,7 @@
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
+#include "load/load.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -340,13 +341,14 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
     if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
     if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
-    if (data->kind != ONV_PAYLOAD_RAW || data->bytes != tensor->bytes ||
-        tensor->bytes > MAX_VIEW_BYTES || tensor->elems == 0)
-        return indexed_bytes(l, id);
+    const unsigned char *bytes = NULL;
+    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
+        l->status = onv_load_raw(l->model, tensor, &bytes, l->err);
+    if (bytes == NULL || tensor->elems == 0) return indexed_bytes(l, id);
     for (int i = 0; i < tensor->type.rank; i++) {
         uint64_t count = (uint64_t)tensor->type.dims[i].raw;
         uint64_t block = tensor->bytes / outer / count;
-        if (repeats(data->data, outer, count, (size_t)block)) left /= count;
+        if (repeats(bytes, outer, count, (size_t)block)) left /= count;
         outer *= count;
     }
     return left;
@@ -355,18 +357,19 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 /* --- Owners ------------------------------------------------------------------------------------ */
 
 /* Are all elements the same? True where they cannot be read. */
-static bool may_be_uniform(const onv_value *value)
+static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor)
 {
-    const onv_payload *data = &value->tensor->payload;
-    uint64_t elems = value->tensor->elems;
-    if (data->kind != ONV_PAYLOAD_RAW || elems < 2 || data->bytes % elems != 0) return true;
-    size_t each = (size_t)(data->bytes / elems);
-    for (uint64_t i = 1; i < elems; i++)
-        if (memcmp(data->data, data->data + i * each, each) != 0) return false;
+    const unsigned char *data = NULL;
+    uint64_t elems = tensor->elems;
+    if (elems < 2 || tensor->bytes % elems != 0) return true;
+    if (l->status == ONV_OK) l->status = onv_load_raw(l->model, tensor, &data, l->err);
+    size_t each = (size_t)(tensor->bytes / elems);
+    for (uint64_t i = 1; data != NULL && i < elems; i++)
+        if (memcmp(data, data + i * each, each) != 0) return false;
     return true;
 }
 
-static bool find_sharing(const onv_lowering *l, onv_value_id id)
+static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     const onv_weight_read *first = reads_of(l, id.index);
@@ -378,7 +381,7 @@ static bool find_sharing(const onv_lowering *l, onv_value_id id)
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
     }
-    if (!may_be_uniform(value)) return false;
+    if (!may_be_uniform(l, value->tensor)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);

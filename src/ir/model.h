@@ -52,6 +52,9 @@ typedef enum onv_payload_kind {
     ONV_PAYLOAD_EXTERNAL, /* in another file, raw */
 } onv_payload_kind;
 
+/* Raw bytes up to so many are in memory with their tensor. */
+enum { ONV_PAYLOAD_AT_HAND = 64 };
+
 typedef struct onv_payload {
     uint8_t kind; /* onv_payload_kind */
     const unsigned char

@@ -131,6 +131,14 @@ static onv_status gather(onv_builder *b, const onv_chunk *chunks, size_t n, uint
     return ONV_OK;
 }
 
+static onv_status take_at_hand(onv_builder *b, onv_payload *payload)
+{
+    const unsigned char *data;
+    ONV_TRY(onv_source_view(b->scan->source, payload->offset, payload->bytes, &data, b->err));
+    payload->data = onv_arena_copy(&b->model->arena, data, (size_t)payload->bytes);
+    return payload->data != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 /* raw_data wins over typed fields, as for every other reader. Of several, the last one. */
 static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, onv_tensor *tensor)
 {
@@ -151,11 +159,12 @@ static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, on
     if (raw != NULL) {
         *payload =
             (onv_payload){.kind = ONV_PAYLOAD_RAW, .offset = raw->offset, .bytes = raw->bytes};
+        if (raw->bytes <= ONV_PAYLOAD_AT_HAND) return take_at_hand(b, payload);
     } else if (n_typed == 1 && !only->tagged) {
         *payload =
             (onv_payload){.kind = ONV_PAYLOAD_PACKED, .offset = only->offset, .bytes = only->bytes};
     } else if (n_typed > 0) {
-        return gather(b, chunks, mark.count, field, payload);
+        return gather(b, chunks, (size_t)mark.count, field, payload);
     }
     return ONV_OK;
 }

@@ -5,14 +5,17 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#endif
 
 #ifndef CGROUP2_SUPER_MAGIC
 #define CGROUP2_SUPER_MAGIC 0x63677270
@@ -81,6 +84,7 @@ bool onv_external_is_weights(const char *location)
 /* File systems whose files are not files: their contents are the system's, and the reader's own. */
 static bool is_of_the_system(int fd)
 {
+#ifdef __linux__
     static const unsigned long magics[] = {
         PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,      TRACEFS_MAGIC,
         SECURITYFS_MAGIC, DEVPTS_SUPER_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
@@ -89,6 +93,9 @@ static bool is_of_the_system(int fd)
     if (fstatfs(fd, &info) != 0) return true;
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if ((unsigned long)info.f_type == magics[i]) return true;
+#else
+    (void)fd;
+#endif
     return false;
 }
 

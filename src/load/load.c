@@ -44,7 +44,7 @@ static onv_status load_source(const onv_limits *given, onv_model *model, onv_err
     onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, source, limits, err);
     if (status != ONV_OK) return not_onnx(status, source, err);
     onv_arena scratch;
-    onv_arena_init(&scratch, limits->arena_bytes);
+    onv_arena_init(&scratch, (size_t)limits->arena_bytes);
     const ProtobufCMessage *pb;
     status = onv_unpack(&scan, &onnx__model_proto__descriptor, &scratch, &pb, err);
     if (status == ONV_OK)
@@ -68,7 +68,7 @@ static void close_source(onv_source *source)
 static onv_status begin(onv_model *model, const char *path, const onv_limits *given, onv_error *err)
 {
     onv_limits limits = onv_limits_resolve(given);
-    onv_model_init(model, limits.arena_bytes);
+    onv_model_init(model, (size_t)limits.arena_bytes);
     model->most_known = limits.known_elems;
     model->dims.max_tree = limits.expression;
     if (path != NULL &&

@@ -43,6 +43,11 @@ onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
 onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
                           onv_error *err);
 
+/* The bytes that the tensor's elements take, where they are raw in the model's file: until the file is read
+ * again. *data is NULL (and the status OK) where they are not. Who asks has bounded tensor->bytes. */
+onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
+                        const unsigned char **data, onv_error *err);
+
 /* A TensorProto file (.pb), as --input-value NAME=@FILE.pb gives it. */
 onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,
                                 onv_error *err);

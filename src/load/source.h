@@ -39,7 +39,7 @@ typedef enum onv_source_how {
 onv_status onv_source_open(onv_source *source, const char *path, onv_source_how how,
                            uint64_t most_bytes, onv_error *err);
 
-/* Bytes that outlive the source. */
+/* Of bytes that outlive it. */
 void onv_source_memory(onv_source *source, const void *data, size_t bytes);
 
 void onv_source_close(onv_source *source);

@@ -15,7 +15,7 @@ static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
 {
     onv_known *known = ONV_ARENA_ARRAY(arena, onv_known, 1);
     int64_t *dims = ONV_ARENA_ARRAY(arena, int64_t, (size_t)tensor->type.rank);
-    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, tensor->elems);
+    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, (size_t)tensor->elems);
     if (known == NULL || dims == NULL || elems == NULL) return NULL;
     for (int i = 0; i < tensor->type.rank; i++) dims[i] = tensor->type.dims[i].raw;
     *known = (onv_known){
@@ -105,6 +105,17 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
     return load_known(model, model->source, tensor, known, err);
 }
 
+onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
+                        const unsigned char **data, onv_error *err)
+{
+    const onv_payload *payload = &tensor->payload;
+    *data = NULL;
+    if (payload->kind != ONV_PAYLOAD_RAW || payload->bytes < tensor->bytes) return ONV_OK;
+    *data = payload->data;
+    if (payload->data != NULL) return ONV_OK;
+    return onv_source_view(model->source, payload->offset, tensor->bytes, data, err);
+}
+
 /* --- Tensor files ------------------------------------------------------------------------------ */
 
 static onv_status unpack_tensor(onv_model *model, onv_source *source, const onv_limits *limits,
@@ -145,7 +156,7 @@ onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_kn
     onv_arena scratch;
     onv_error cause = {0};
     *known = NULL;
-    onv_arena_init(&scratch, ONV_DEFAULT_ARENA_BYTES);
+    onv_arena_init(&scratch, (size_t)onv_limits_resolve(NULL).arena_bytes);
     onv_status status =
         onv_source_open(&source, path, ONV_SOURCE_BEST, ONV_DEFAULT_FILE_BYTES, &cause);
     if (status == ONV_OK) status = load_tensor(model, &source, &scratch, &scan, known, &cause);
