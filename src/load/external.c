@@ -15,6 +15,9 @@
 #ifdef __linux__
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#else /* a page: its files are plain ones, and to open one wakes no device */
+#undef O_PATH
+#define O_PATH O_RDONLY
 #endif
 
 #ifndef CGROUP2_SUPER_MAGIC
@@ -155,9 +158,13 @@ static int walk(int folder, const char *location)
 /* A place becomes a file to read. */
 static int reopen(int place)
 {
+#ifdef __linux__
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", place);
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+#else
+    return dup(place);
+#endif
 }
 
 /* A link may stand for the file, as in caches of downloads, where the model is a link too: what it

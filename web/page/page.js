@@ -90,7 +90,8 @@ class Page {
     const names = this.models().join(", "), began = Date.now();
     find("command").hidden = false;
     find("command").querySelector("code").textContent = ["onnxvram", ...args, "--html"].map(quoted).join(" ");
-    for (const id of ["problem", "report", "save"]) find(id).hidden = true;
+    for (const id of ["problem", "save"]) find(id).hidden = true;
+    find("report")?.remove();
     find("status").textContent = "Analysing " + names;
     find("stop").hidden = false;
     const ticker = setInterval(() => {
@@ -123,8 +124,13 @@ class Page {
     if (report === null) return;
     if (this.address !== null) URL.revokeObjectURL(this.address);
     this.address = URL.createObjectURL(new Blob([report], { type: "text/html" }));
-    find("report").srcdoc = new TextDecoder().decode(report);
-    find("report").hidden = false;
+    /* A frame of its own for each: one that was hidden meanwhile may not be laid out again. */
+    const frame = document.createElement("iframe");
+    frame.id = "report";
+    frame.title = "Report of " + names;
+    frame.setAttribute("sandbox", "allow-scripts");
+    frame.srcdoc = new TextDecoder().decode(report);
+    document.querySelector("main").append(frame);
     find("save").href = this.address;
     find("save").download = names.replace(/[^\w.-]+/g, "_") + ".html";
     find("save").hidden = false;
