@@ -135,6 +135,10 @@ def messages(t, page):
         shown, report = t.analyse(page, [t.samples / "resnet18.onnx"], case)
         said, _ = t.native(t.samples, ["resnet18.onnx"], case)
         assert report is None and shown.strip() == said != "", (case, shown, said)
+    shown, _ = t.analyse(page, [t.samples / "resnet18.onnx"], {"Other options": "--list-gpus"})
+    assert shown.startswith("GPU") and "RTX 4090" in shown
+    shown, _ = t.analyse(page, [t.samples / "resnet18.onnx"], {"Other options": "--replay -b 2"})
+    assert shown.strip() == "onnxvram: resnet18.onnx: --replay: 'cuda' is unknown; choose from host", shown
     (t.scratch / "hostile.onnx").write_bytes(onnx_bytes.hostile())
     t.same(page, t.scratch, ["hostile.onnx"])
     t.calm()
@@ -152,6 +156,16 @@ def external(t, page):
     assert shown.strip() == said == "", (shown, said)
     assert report == expected, (report["models"][0]["diagnostics"], expected["models"][0]["diagnostics"])
     assert [3, 8] in [tensor["shape"] for tensor in report["models"][0]["tensors"]]
+    t.calm()
+
+
+def sizes(t, page):
+    """Sizes beyond the 32 bits of the memory that the analyzer runs in."""
+    weight = text(5, number(1, 70000) + number(1, 70000) + number(2, 1) + text(8, "w") + text(13, text(1, "location") + text(2, "w.bin")) + number(14, 1))
+    graph = [value(11, "x", ["batch", 70000]), weight, node("MatMul", ["x", "w"], ["y"]), node("Relu", ["y"], ["z"]), value(12, "z", ["batch", 70000])]
+    (t.scratch / "wide.onnx").write_bytes(onnx_bytes.model(graph))
+    model = t.same(page, t.scratch, ["wide.onnx"], {"Batch size": "50000", "Training with": "adam"})["models"][0]
+    assert model["parameters"]["bytes"] == 4 * 70000**2 > 2**32 < model["peak"]["bytes"]
     t.calm()
 
 
@@ -277,15 +291,12 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless", mark])
         t = Tester(browser, program, folder, scratch)
-        page = t.open(address)
-        only = sys.argv[6:]
-        if only:
-            for name in only: globals()[name](t, page)
-            return
         memory(t, address, mark)
+        page = t.open(address)
         choices(t, page)
         messages(t, page)
         external(t, page)
+        sizes(t, page)
         hands(t, page)
         samples(t, page)
         page.close()

@@ -102,7 +102,7 @@ class Page {
     const worker = new Worker(address);
     this.worker = worker;
     worker.onmessage = ({ data }) => this.show(data, names, began);
-    worker.onerror = (event) => this.show({ status: -1, errors: ["the analyzer stopped: " + event.message], report: null }, names, began);
+    worker.onerror = (event) => this.show({ said: ["the analyzer stopped: " + event.message], report: null }, names, began);
     const program = await this.program;
     URL.revokeObjectURL(address);
     if (this.worker === worker) worker.postMessage({ program, files: this.files, args });
@@ -115,12 +115,12 @@ class Page {
     find("stop").hidden = true;
   }
 
-  show({ errors, report }, names, began) {
+  show({ said, report }, names, began) {
     this.end();
     const seconds = ((Date.now() - began) / TICK).toFixed(1);
     find("status").textContent = report === null ? "No report of " + names + "." : "Report of " + names + ", after " + seconds + " s";
-    find("problem").textContent = errors.join("\n");
-    find("problem").hidden = errors.length === 0;
+    find("problem").textContent = said.join("\n");
+    find("problem").hidden = said.length === 0;
     if (report === null) return;
     if (this.address !== null) URL.revokeObjectURL(this.address);
     this.address = URL.createObjectURL(new Blob([report], { type: "text/html" }));
