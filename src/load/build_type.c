@@ -98,3 +98,11 @@ onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char 
     default: return ONV_OK; /* opaque: nothing can be said of its size */
     }
 }
+
+onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
+                                onv_free_dims free_dims, onv_type *type)
+{
+    const ProtobufCMessage *pb;
+    ONV_TRY(onv_build_unpack(b, value->type, &onnx__type_proto__descriptor, &pb));
+    return onv_build_type(b, (const Onnx__TypeProto *)pb, name, free_dims, type);
+}

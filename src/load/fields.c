@@ -42,18 +42,18 @@ static const message_row messages[ONV_MSG_COUNT] = {
                        }},
     [ONV_MSG_NODE] = {"NodeProto",
                       {
-                          [1] = {"input", ONV_USE_STRING, 0},
-                          [2] = {"output", ONV_USE_STRING, 0},
-                          [3] = {"name", ONV_USE_STRING, 0},
-                          [4] = {"op_type", ONV_USE_STRING, 0},
+                          [1] = {"input", ONV_USE_NAME, 0},
+                          [2] = {"output", ONV_USE_NAME, 0},
+                          [3] = {"name", ONV_USE_NAME, 0},
+                          [4] = {"op_type", ONV_USE_NAME, 0},
                           [5] = {"attribute", ONV_USE_MANY, ONV_MSG_ATTRIBUTE},
-                          [7] = {"domain", ONV_USE_STRING, 0},
-                          [8] = {"overload", ONV_USE_STRING, 0},
+                          [7] = {"domain", ONV_USE_NAME, 0},
+                          [8] = {"overload", ONV_USE_NAME, 0},
                           [9] = {"metadata_props", ONV_USE_NOTES, 0},
                       }},
     [ONV_MSG_ATTRIBUTE] = {"AttributeProto",
                            {
-                               [1] = {"name", ONV_USE_STRING, 0},
+                               [1] = {"name", ONV_USE_NAME, 0},
                                [2] = {"f", ONV_USE_FLOAT, 0},
                                [3] = {"i", ONV_USE_VARINT, 0},
                                [4] = {"s", ONV_USE_BYTES, 0},
@@ -67,28 +67,27 @@ static const message_row messages[ONV_MSG_COUNT] = {
                                [14] = {"tp", ONV_USE_ONE, ONV_MSG_TYPE},
                                [15] = {"type_protos", ONV_USE_MANY, ONV_MSG_TYPE},
                                [20] = {"type", ONV_USE_VARINT, 0},
-                               [21] = {"ref_attr_name", ONV_USE_STRING, 0},
+                               [21] = {"ref_attr_name", ONV_USE_NAME, 0},
                                [22] = {"sparse_tensor", ONV_USE_ONE, ONV_MSG_SPARSE_TENSOR},
                                [23] = {"sparse_tensors", ONV_USE_MANY, ONV_MSG_SPARSE_TENSOR},
                            }},
     [ONV_MSG_VALUE_INFO] = {"ValueInfoProto",
                             {
-                                [1] = {"name", ONV_USE_STRING, 0},
+                                [1] = {"name", ONV_USE_NAME, 0},
                                 [2] = {"type", ONV_USE_ONE, ONV_MSG_TYPE},
                                 [4] = {"metadata_props", ONV_USE_NOTES, 0},
                             }},
     [ONV_MSG_FUNCTION] = {"FunctionProto",
                           {
-                              [1] = {"name", ONV_USE_STRING, 0},
-                              [4] = {"input", ONV_USE_STRING, 0},
-                              [5] = {"output", ONV_USE_STRING, 0},
-                              [6] = {"attribute", ONV_USE_STRING, 0},
+                              [1] = {"name", ONV_USE_NAME, 0},
+                              [4] = {"input", ONV_USE_NAME, 0},
+                              [5] = {"output", ONV_USE_NAME, 0},
                               [7] = {"node", ONV_USE_MANY, ONV_MSG_NODE},
                               [9] = {"opset_import", ONV_USE_MANY, ONV_MSG_OPSET},
-                              [10] = {"domain", ONV_USE_STRING, 0},
+                              [10] = {"domain", ONV_USE_NAME, 0},
                               [11] = {"attribute_proto", ONV_USE_MANY, ONV_MSG_ATTRIBUTE},
                               [12] = {"value_info", ONV_USE_MANY, ONV_MSG_VALUE_INFO},
-                              [13] = {"overload", ONV_USE_STRING, 0},
+                              [13] = {"overload", ONV_USE_NAME, 0},
                           }},
     [ONV_MSG_TENSOR] = {"TensorProto",
                         {
@@ -150,4 +149,29 @@ const char *onv_message_name(onv_message message)
 const onv_field *onv_message_field(onv_message message, uint32_t number)
 {
     return number <= MOST_NUMBER ? &messages[message].fields[number] : &unknown;
+}
+
+/* --- Notes ------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    onv_message owner;
+} notes[ONV_NOTED_COUNT] = {
+    [ONV_NOTED_SCOPES] = {"pkg.torch.onnx.name_scopes", ONV_MSG_NODE},
+    [ONV_NOTED_CLASSES] = {"pkg.torch.onnx.class_hierarchy", ONV_MSG_NODE},
+    [ONV_NOTED_TRACE] = {"pkg.torch.onnx.stack_trace", ONV_MSG_NODE},
+    [ONV_NOTED_CALL] = {"pkg.torch.onnx.fx_node", ONV_MSG_NODE},
+    [ONV_NOTED_RULES] = {"pkg.onnxscript.rewriter.rule_name", ONV_MSG_NODE},
+    [ONV_NOTED_ROLE] = {"pkg.torch.export.graph_signature.InputSpec.kind", ONV_MSG_VALUE_INFO},
+    [ONV_NOTED_SIGNATURE] = {"pkg.torch.export.ExportedProgram.graph_signature", ONV_MSG_GRAPH},
+};
+
+const char *onv_note_key(onv_note note)
+{
+    return notes[note].key;
+}
+
+onv_message onv_note_owner(onv_note note)
+{
+    return notes[note].owner;
 }
