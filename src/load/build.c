@@ -126,15 +126,14 @@ onv_status onv_build_model(onv_builder *b)
     const onv_scan *scan = b->scan;
     const ProtobufCMessage *header;
     onv_graph_id main_graph;
-    const char *path;
+    ONV_TRY(onv_build_intern(b, "", &b->empty));
     ONV_TRY(onv_unpack(scan->header.at, scan->header.count, &onnx__model_proto__descriptor,
                        &b->unpacked, &header, b->err));
     ONV_TRY(model_facts(b, (const Onnx__ModelProto *)header));
     ONV_TRY(onv_build_functions(b));
-    ONV_TRY(onv_build_intern(b, "", &path));
     const onv_scan_graph *graph = ONV_RECORD(scan->graphs, scan->main_graph);
     ONV_TRY(onv_build_signature(b, graph));
-    ONV_TRY(onv_build_graph(b, graph, NULL, NULL, ONV_NO_NODE, NULL, path, &main_graph));
+    ONV_TRY(onv_build_graph(b, graph, NULL, NULL, ONV_NO_NODE, NULL, b->empty, &main_graph));
     if (b->model->arena.failed || b->model->dims.failed) return onv_fail_memory(b->err);
     return ONV_OK;
 }
@@ -146,6 +145,21 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
     const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
     onv_arena_reset(&b->unpacked);
     return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
+}
+
+onv_made *onv_build_made(onv_builder *b, onv_span span, uint8_t kind, bool *found)
+{
+    *found = false;
+    if (b->made == NULL) b->made = onv_heap_calloc(ONV_MADE_LATELY, sizeof *b->made);
+    if (b->made == NULL) return NULL;
+    const unsigned char *skeleton = b->scan->skeleton.at;
+    if (span.bytes == 0) span.at = 0;
+    uint64_t hash = onv_hash_bytes(skeleton != NULL ? skeleton + span.at : NULL, span.bytes, kind);
+    onv_made *made = &b->made[hash % ONV_MADE_LATELY];
+    *found =
+        made->kind == kind && made->span.bytes == span.bytes &&
+        (span.bytes == 0 || memcmp(skeleton + made->span.at, skeleton + span.at, span.bytes) == 0);
+    return made;
 }
 
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
@@ -165,5 +179,6 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->reported);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->notes);
+    onv_heap_free(b->made);
     onv_arena_cleanup(&b->unpacked);
 }

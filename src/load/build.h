@@ -42,6 +42,22 @@ typedef struct onv_bindings {
     ONV_VEC(onv_binding) list;
 } onv_bindings;
 
+/* What was made of a message lately. Equal bytes make equal attributes and types, which share what they
+ * point to. */
+enum { ONV_MADE_LATELY = 256 };
+
+typedef struct onv_made {
+    onv_span span;
+    uint8_t kind; /* onv_made_kind; 0: empty */
+    union {
+        onv_attr attr;
+        onv_type type;
+    };
+} onv_made;
+
+/* Types are told apart by what a dim without a value means: ONV_MADE_TYPE + onv_free_dims. */
+typedef enum onv_made_kind { ONV_MADE_ATTR = 1, ONV_MADE_TYPE } onv_made_kind;
+
 typedef struct onv_node_list {
     onv_node_id *at;
     size_t count, capacity;
@@ -74,6 +90,8 @@ typedef struct onv_builder {
     ONV_VEC(char) text;    /* scratch for names under construction */
     ONV_VEC(char) notes;   /* of the node that is being built */
     onv_arena unpacked;    /* the message that protobuf-c made last */
+    onv_made *made;        /* by a hash of the message's bytes */
+    const char *empty;     /* "", interned */
     uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
     onv_error *err;
@@ -90,6 +108,9 @@ void onv_builder_cleanup(onv_builder *b);
 /* A message of the skeleton, as it lies there, until the next one is unpacked. */
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
+
+/* The place of what was made of such bytes: *found says whether it was. */
+onv_made *onv_build_made(onv_builder *b, onv_span span, uint8_t kind, bool *found);
 
 /* Interns `text` (NULL: ""), behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);

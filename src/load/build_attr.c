@@ -220,20 +220,53 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
     return ONV_OK;
 }
 
-static onv_status build_attr(const attr_site *site, const onv_scan_attr *record, const char *name,
-                             onv_attr *attr)
+static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record, onv_attr *attr)
 {
     const ProtobufCMessage *message;
     ONV_TRY(onv_build_unpack(site->b, record->value, &onnx__attribute_proto__descriptor, &message));
     const Onnx__AttributeProto *pb = (const Onnx__AttributeProto *)message;
-    *attr = (onv_attr){.name = name, .kind = (uint8_t)kind_of(record, pb)};
+    attr->kind = (uint8_t)kind_of(record, pb);
     if (pb->has_type &&
         (pb->type < 0 || pb->type > ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTOS))
-        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d", name,
-                        (int)pb->type);
+        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d",
+                        attr->name, (int)pb->type);
     if (attr->kind == ONV_ATTR_FLOAT) attr->f = pb->f;
     if (attr->kind == ONV_ATTR_INT) attr->i = pb->i;
     return build_value(site, record, pb, attr);
+}
+
+/* A node's attributes are as a rule those of many others. Tensors and graphs are made each time, and what
+ * the limit on classical models' lists says depends on the node. */
+static bool is_shared(const onv_attr *attr)
+{
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_FLOAT:
+    case ONV_ATTR_INT:
+    case ONV_ATTR_STRING:
+    case ONV_ATTR_FLOATS:
+    case ONV_ATTR_INTS:
+    case ONV_ATTR_STRINGS: return attr->count < ONV_LEARNT_KEPT;
+    default: return false;
+    }
+}
+
+static onv_status build_attr(const attr_site *site, const onv_scan_attr *record, const char *name,
+                             onv_attr *attr)
+{
+    *attr = (onv_attr){.name = name};
+    if (record->graph.count > 0 || record->graphs.count > 0) return unpack_attr(site, record, attr);
+    bool found;
+    onv_made *made = onv_build_made(site->b, record->value, ONV_MADE_ATTR, &found);
+    if (made == NULL) return onv_fail_memory(site->b->err);
+    if (found) {
+        *attr = made->attr;
+        attr->name = name;
+        return ONV_OK;
+    }
+    ONV_TRY(unpack_attr(site, record, attr));
+    if (is_shared(attr))
+        *made = (onv_made){.span = record->value, .kind = ONV_MADE_ATTR, .attr = *attr};
+    return ONV_OK;
 }
 
 onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,

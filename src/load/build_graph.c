@@ -34,6 +34,7 @@ static onv_status bind(onv_builder *b, onv_scope *scope, const char *name, onv_v
     return onv_ptr_map_set(&scope->names, name, id.index) ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* `name` is interned. */
 static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv_value_kind kind,
                          onv_value_id *id)
 {
@@ -48,7 +49,8 @@ static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv
         .producer = ONV_NO_NODE,
         .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN},
     };
-    ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
+    value.name = name;
+    if (scope->prefix[0] != '\0') ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
     id->index = (uint32_t)model->values.count;
     ONV_TRY(bind(b, scope, name, *id));
     return onv_vec_push(&model->values, value) ? ONV_OK : onv_fail_memory(b->err);

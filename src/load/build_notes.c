@@ -176,10 +176,8 @@ onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node
 {
     noted found = {{0}};
     const char **text = found.text;
-    const char *empty;
-    ONV_TRY(onv_build_intern(b, "", &empty));
-    node->scope = node->source_op = node->calls = empty;
-    node->module_class = node->aten_op = node->call_classes = node->function = empty;
+    node->scope = node->source_op = node->calls = b->empty;
+    node->module_class = node->aten_op = node->call_classes = node->function = b->empty;
     if (record->notes.count == 0) return ONV_OK;
     ONV_TRY(read_notes(b, record, &found));
     if (text[ONV_NOTED_SCOPES] != NULL)

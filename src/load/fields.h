@@ -87,7 +87,14 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_PAD "FuseConvPad"
 
+enum { ONV_FIELD_MOST = 25 };
+
+extern const onv_field onv_fields[ONV_MSG_COUNT][ONV_FIELD_MOST + 1];
+
 /* Never NULL: unknown numbers are dropped fields. */
-const onv_field *onv_message_field(onv_message message, uint32_t number);
+static inline const onv_field *onv_message_field(onv_message message, uint32_t number)
+{
+    return &onv_fields[message][number <= ONV_FIELD_MOST ? number : 0];
+}
 
 #endif

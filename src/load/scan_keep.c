@@ -36,8 +36,14 @@ onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
                               size_t bytes)
 {
-    ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
-    ONV_TRY(onv_walk_put_varint(w, out, bytes));
+    if (number < 16 && bytes < 0x80) {
+        const unsigned char head[] = {(unsigned char)(number << 3 | ONV_WIRE_BYTES),
+                                      (unsigned char)bytes};
+        ONV_TRY(onv_walk_put(w, out, head, sizeof head));
+    } else {
+        ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
+        ONV_TRY(onv_walk_put_varint(w, out, bytes));
+    }
     return onv_walk_put(w, out, data, bytes);
 }
 
@@ -59,14 +65,26 @@ static size_t utf8_sequence(const unsigned char *p, const unsigned char *end)
     return n;
 }
 
+/* How many bytes from `p` on are ASCII without NUL; eight at a time, as most names are no more. */
+static size_t plain_text(const unsigned char *p, const unsigned char *end)
+{
+    const uint64_t ones = UINT64_MAX / 0xff, highs = ones << 7;
+    const unsigned char *at = p;
+    for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        /* The high bit of a byte that has it, or that borrows since it is 0. */
+        if (((word | (word - ones)) & highs) != 0) break;
+    }
+    while (at<end && * at> 0 && *at < 0x80) at++;
+    return (size_t)(at - p);
+}
+
 static bool is_text(const unsigned char *p, size_t bytes)
 {
     const unsigned char *end = p + bytes;
     while (p < end) {
-        if (*p > 0 && *p < 0x80) {
-            p++;
-            continue;
-        }
+        p += plain_text(p, end);
+        if (p == end) break;
         size_t n = utf8_sequence(p, end);
         if (n == 0) return false;
         p += n;

@@ -274,7 +274,8 @@ static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
     onv_frame *parent = onv_walk_top(w);
     onv_message message = (onv_message)it->field->message;
-    onv_frame frame = {
+    onv_frame *frame = &w->stack[w->depth];
+    *frame = (onv_frame){
         .message = it->field->message,
         .begin = w->at,
         .end = w->at + bytes,
@@ -285,16 +286,16 @@ static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
     };
     if (!is_record(message)) {
         static const unsigned char room[LENGTH_BYTES];
-        frame.out = parent->out != NULL ? parent->out : &w->scan->skeleton;
-        frame.has_length = parent->out != NULL;
-        if (frame.has_length) {
-            ONV_TRY(onv_walk_put_varint(w, frame.out, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
-            ONV_TRY(onv_walk_put(w, frame.out, room, LENGTH_BYTES));
+        frame->out = parent->out != NULL ? parent->out : &w->scan->skeleton;
+        frame->has_length = parent->out != NULL;
+        if (frame->has_length) {
+            ONV_TRY(onv_walk_put_varint(w, frame->out, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
+            ONV_TRY(onv_walk_put(w, frame->out, room, LENGTH_BYTES));
         }
-        frame.start = frame.out->count;
+        frame->start = frame->out->count;
     }
-    if (!frame.has_length) ONV_TRY(add_record(w, parent, it, &frame.record));
-    w->stack[w->depth++] = frame;
+    if (!frame->has_length) ONV_TRY(add_record(w, parent, it, &frame->record));
+    w->depth++;
     return ONV_OK;
 }
 
