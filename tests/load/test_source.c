@@ -38,18 +38,27 @@ static opened memory_file(const void *data, size_t bytes)
 
 /* --- The scan ----------------------------------------------------------------------------------- */
 
-static void scan_windows(const char *path, uint32_t step, const onv_scan *expected)
+static void scan_windows(const char *path, uint32_t step, onv_strings *strings,
+                         const onv_scan *expected)
 {
     const onv_limits limits = onv_limits_resolve(NULL);
     onv_source source;
     onv_scan scan;
     assert_int_equal(onv_source_open(&source, path, ONV_SOURCE_WINDOWS, UINT64_MAX, NULL), ONV_OK);
     source.most_step = step;
-    assert_int_equal(onv_scan_run(&scan, ONV_SCAN_MODEL, &source, &limits, NULL), ONV_OK);
+    assert_int_equal(onv_scan_run(&scan, ONV_SCAN_MODEL, &source, &limits, strings, NULL), ONV_OK);
     assert_int_equal(scan.skeleton.count, expected->skeleton.count);
     assert_memory_equal(scan.skeleton.at, expected->skeleton.at, scan.skeleton.count);
-    assert_int_equal(scan.nodes, expected->nodes);
-    assert_int_equal(scan.values, expected->values);
+    assert_int_equal(scan.names.count, expected->names.count); /* interned in one table */
+    if (scan.names.count > 0)
+        assert_memory_equal(scan.names.at, expected->names.at,
+                            scan.names.count * sizeof *scan.names.at);
+    assert_int_equal(scan.nodes.count, expected->nodes.count);
+    assert_int_equal(scan.n_values, expected->n_values);
+    assert_int_equal(scan.notes.count, expected->notes.count);
+    for (size_t i = 0; i < scan.notes.count; i++)
+        assert_true(scan.notes.at[i].offset == expected->notes.at[i].offset &&
+                    scan.notes.at[i].bytes == expected->notes.at[i].bytes);
     assert_int_equal(scan.chunks.count, expected->chunks.count);
     for (size_t i = 0; i < scan.chunks.count; i++) {
         const onv_chunk *a = &scan.chunks.at[i], *b = &expected->chunks.at[i];
@@ -66,12 +75,19 @@ static void compare(const char *path)
     const onv_limits limits = onv_limits_resolve(NULL);
     onv_source whole;
     onv_scan expected;
+    onv_arena arena;
+    onv_strings strings;
+    onv_arena_init(&arena, SIZE_MAX);
+    onv_strings_init(&strings, &arena);
     assert_int_equal(onv_source_open(&whole, path, ONV_SOURCE_BEST, UINT64_MAX, NULL), ONV_OK);
     assert_true(whole.window_bytes == whole.bytes);
-    assert_int_equal(onv_scan_run(&expected, ONV_SCAN_MODEL, &whole, &limits, NULL), ONV_OK);
-    for (size_t i = 0; i < N_STEPS; i++) scan_windows(path, steps[i], &expected);
+    assert_int_equal(onv_scan_run(&expected, ONV_SCAN_MODEL, &whole, &limits, &strings, NULL),
+                     ONV_OK);
+    for (size_t i = 0; i < N_STEPS; i++) scan_windows(path, steps[i], &strings, &expected);
     onv_scan_cleanup(&expected);
     onv_source_close(&whole);
+    onv_strings_cleanup(&strings);
+    onv_arena_cleanup(&arena);
 }
 
 static void samples_are_the_same_by_windows(void **state)
