@@ -171,6 +171,7 @@ def sizes(t, page):
 
 def hands(t, page):
     """By drop, by keyboard; stopped; saved; names for a screen reader."""
+    t.fill(page, {})
     model = (t.samples / "control-flow.onnx").read_bytes()
     page.evaluate("""(bytes) => {
         const data = new DataTransfer();
