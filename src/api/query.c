@@ -1,5 +1,6 @@
 /* What can be asked of an analysis: figures, rows, reports. */
 #include "api/analysis.h"
+#include "api/locale.h"
 #include "api/sized.h"
 #include "base/heap.h"
 #include "load/limits.h"
@@ -327,7 +328,9 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
     if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
     onv_heap_budget heap = most_left(analyses, count);
     onv_heap_budget *before = count > 0 ? onv_heap_enter(&heap) : NULL;
+    onv_locale locale = onv_locale_enter();
     onv_status status = report(analyses, count, format, &complete, write, context, error);
+    onv_locale_leave(locale);
     if (count > 0) onv_heap_enter(before);
     return heap.refused ? onv_limits_spent(heap.limit, error) : status;
 }
