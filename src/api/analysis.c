@@ -5,6 +5,7 @@
 
 #include "api/baseline.h"
 #include "api/example.h"
+#include "api/locale.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
@@ -60,6 +61,7 @@ static onv_status replay(const onv_request *from, const onv_options *options,
     other_batch other = {from, *options};
     other.options.timelines = false;
     if (analysis->replays.kind == NULL) return ONV_OK;
+    onv_tell(options, "the replay on %s", analysis->replays.kind->name);
     return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
                           &other, err);
 }
@@ -148,10 +150,19 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     return status;
 }
 
+static onv_status analyse(onv_request from, const onv_options *given, onv_analysis **result,
+                          onv_error *err)
+{
+    onv_locale locale = onv_locale_enter();
+    onv_status status = create_and_fit(from, given, result, err);
+    onv_locale_leave(locale);
+    return status;
+}
+
 onv_status onv_analysis_new(const char *path, const onv_options *options, onv_analysis **analysis,
                             onv_error *error)
 {
-    return create_and_fit((onv_request){.path = path}, options, analysis, error);
+    return analyse((onv_request){.path = path}, options, analysis, error);
 }
 
 onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
@@ -159,7 +170,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
                                         onv_error *error)
 {
     onv_request from = {.path = name, .data = data != NULL ? data : "", .bytes = bytes};
-    return create_and_fit(from, options, analysis, error);
+    return analyse(from, options, analysis, error);
 }
 
 void onv_analysis_destroy(onv_analysis *analysis)

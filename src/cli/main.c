@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -256,7 +257,6 @@ static int analyse_models(int argc, char **argv)
         fit_terminal(&cli);
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();
-            cli.analysis.replay_cancelled = onv_cli_is_stopped;
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
         status = run(&cli);

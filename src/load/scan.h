@@ -29,6 +29,7 @@
 
 #include "base/status.h"
 #include "base/vec.h"
+#include "onnxvram/options.h"
 
 /* The payload fields, by their numbers in TensorProto. */
 typedef enum onv_payload_field {

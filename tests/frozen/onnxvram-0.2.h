@@ -18,10 +18,21 @@
 #ifndef ONNXVRAM_H
 #define ONNXVRAM_H
 
+/* Analyses, and what each answers about the model itself. */
+#ifndef ONNXVRAM_ANALYSIS_H
+#define ONNXVRAM_ANALYSIS_H
+
+/* What an analysis is asked: sizes, the network and how it runs, budgets, limits. */
+#ifndef ONNXVRAM_OPTIONS_H
+#define ONNXVRAM_OPTIONS_H
+
+/* What all parts of the interface share: the version, statuses and errors, safe text. */
+#ifndef ONNXVRAM_COMMON_H
+#define ONNXVRAM_COMMON_H
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,7 +91,22 @@ ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the li
  * \x1b. Cut to what fits; always NUL-terminated if size > 0. Returns the length written. */
 ONV_API size_t onv_printable(const char *text, char *out, size_t size);
 
-/* --- Options ---------------------------------------------------------------------------------- */
+/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
+ * near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
+
+/* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
+typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Limits that hostile input meets. 0 in any field means its default. */
 typedef struct onv_limits {
@@ -217,9 +243,7 @@ typedef struct onv_options {
     const char *zero_grad;      /* "before-forward", "before-backward", "keep"; NULL: the first */
     const char *optimizer_impl; /* "foreach", "fused", "for-loop"; NULL: as PyTorch chooses */
     const char *replay;         /* "cuda", "host": replay the allocations there; NULL: not */
-    bool (*replay_cancelled)(void *context); /* asked often; true ends with ONV_ERR_CANCELLED */
-    void *replay_context;
-    /* Asked now and then by searches, from the thread of the call; true ends the analysis with
+    /* Asked now and then by searches and replays, from the thread of the call; true ends the analysis with
      * ONV_ERR_CANCELLED. */
     bool (*cancelled)(void *context);
     void *cancel_context;
@@ -283,7 +307,15 @@ static inline onv_options onv_options_default(void)
     return options;
 }
 
-/* --- Analysis --------------------------------------------------------------------------------- */
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct onv_analysis onv_analysis;
 
@@ -360,6 +392,289 @@ static inline bool onv_analysis_tensor(const onv_analysis *analysis, size_t inde
     return onv_analysis_tensor_get(analysis, index, info, sizeof *info);
 }
 
+typedef struct onv_diagnostic {
+    const char *severity; /* "note", "warning" */
+    const char *code;
+    const char *node; /* "" if none */
+    const char *message;
+} onv_diagnostic;
+
+ONV_API size_t onv_analysis_diagnostic_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
+                                         onv_diagnostic *diagnostic, size_t size);
+
+static inline bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
+                                           onv_diagnostic *diagnostic)
+{
+    return onv_analysis_diagnostic_get(analysis, index, diagnostic, sizeof *diagnostic);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* The names that options take, and the table of GPUs. */
+#ifndef ONNXVRAM_NAMES_H
+#define ONNXVRAM_NAMES_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The runtimes and the orders of execution there are; NULL beyond the last one. */
+ONV_API const char *onv_runtime_name(size_t index, const char **summary);
+ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
+ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
+
+/* The PyTorch releases that are modelled, newest first; NULL beyond the last one. */
+ONV_API const char *onv_pytorch_name(size_t index);
+ONV_API const char *onv_order_name(size_t index, const char **summary);
+/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
+ * one. */
+ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
+/* The checkpointing plans; one that takes a count is written NAME=K. */
+ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
+
+typedef struct onv_gpu_info {
+    const char *name;
+    uint64_t nominal_bytes;      /* as sold */
+    uint64_t usable_bytes;       /* as the driver reports */
+    unsigned cc_major, cc_minor; /* compute capability */
+    const char *source;          /* of usable_bytes */
+} onv_gpu_info;
+
+/* The table of GPUs, row by row; false beyond the last one. */
+ONV_API bool onv_gpu_at_get(size_t index, onv_gpu_info *info, size_t size);
+
+static inline bool onv_gpu_at(size_t index, onv_gpu_info *info)
+{
+    return onv_gpu_at_get(index, info, sizeof *info);
+}
+
+/* The rows that a name may mean, up to `capacity` of them: exactly one where the name is clear,
+ * more where it is not ("A100"), none where it is not known. Returns how many there are. */
+ONV_API size_t onv_gpu_by_name_get(const char *name, onv_gpu_info *found, size_t capacity,
+                                   size_t size);
+
+static inline size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity)
+{
+    return onv_gpu_by_name_get(name, found, capacity, sizeof *found);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* Intervals and traces without a model: offsets, and what allocators make of them. */
+#ifndef ONNXVRAM_PLANNER_H
+#define ONNXVRAM_PLANNER_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct onv_plan_info {
+    uint64_t height;      /* bytes that the plan needs */
+    uint64_t lower_bound; /* no plan needs less */
+    bool optimal;         /* the two are equal */
+    bool fits;            /* within the capacity, or none was given */
+    uint64_t nodes;       /* of the exact search */
+    const char *strategy; /* static text */
+} onv_plan_info;
+
+/* Reads intervals (CSV with the header id,lower,upper,size; half-open), finds an offset for each so
+ * that no two that share a step overlap, and writes the same rows with a column `offset`. With a
+ * capacity (not 0) the search ends at the first plan within it. Offsets are multiples of `alignment`, a power
+ * of two (0: 1). `info` may be NULL. */
+ONV_API onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
+                                     uint64_t alignment, onv_write_fn write, void *context,
+                                     onv_plan_info *info, size_t size, onv_error *error);
+
+static inline onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
+                                       uint64_t alignment, onv_write_fn write, void *context,
+                                       onv_plan_info *info, onv_error *error)
+{
+    return onv_plan_file_get(path, capacity, effort, alignment, write, context, info, sizeof *info,
+                             error);
+}
+
+typedef struct onv_simulate_options {
+    size_t struct_size;
+    bool summary;             /* a table of statistics per runtime instead of a row */
+    bool header;              /* a header above the rows */
+    bool expandable_segments; /* of PyTorch's allocator */
+    uint64_t capacity;        /* of the device; 0: no limit */
+} onv_simulate_options;
+
+/* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
+ * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
+ * segments. Beside the runtimes of an analysis, allocators by their own names: see
+ * onv_allocator_name(). `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
+ * found no room in the capacity; its figures are those up to there. */
+ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,
+                                     const onv_simulate_options *options, onv_write_fn write,
+                                     void *context, onv_error *error);
+
+ONV_API const char *onv_allocator_name(size_t index, const char **summary);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* What a replay of the allocations on a device found. */
+#ifndef ONNXVRAM_REPLAY_H
+#define ONNXVRAM_REPLAY_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the replay found: all allocations that were predicted were made on the device, every buffer was
+ * written and read again. Of several runtimes the largest. */
+typedef struct onv_replay_info {
+    const char *device; /* what ran: a GPU's name, "host memory (no GPU)" */
+    bool is_gpu;
+    bool agrees;        /* everything was as predicted */
+    bool out_of_memory; /* the device was too small for some of it */
+    uint64_t predicted_bytes, measured_bytes;
+    uint64_t faults; /* of which a report tells */
+} onv_replay_info;
+
+/* False where no replay was asked for. */
+ONV_API bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info,
+                                     size_t size);
+
+static inline bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
+{
+    return onv_analysis_replay_get(analysis, info, sizeof *info);
+}
+
+/* The devices that replays know; NULL beyond the last one. */
+ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* Reports: everything that leaves the program as text. */
+#ifndef ONNXVRAM_REPORT_H
+#define ONNXVRAM_REPORT_H
+
+/* Sessions of ONNX Runtime. */
+#ifndef ONNXVRAM_SESSIONS_H
+#define ONNXVRAM_SESSIONS_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
+ * context is there once. */
+typedef struct onv_together_info {
+    uint64_t sessions;
+    uint64_t arenas_low, arenas_high;
+    uint64_t shared_arena; /* what one arena for all of them grows to, one run at a time */
+    uint64_t driver_bytes;
+    uint64_t context_low, context_high;
+    uint64_t total_low, total_high; /* with an arena each */
+} onv_together_info;
+
+/* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */
+ONV_API onv_status onv_together_get(onv_analysis *const *analyses, const unsigned *instances,
+                                    size_t count, onv_together_info *info, size_t size,
+                                    onv_error *error);
+
+static inline onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
+                                      size_t count, onv_together_info *info, onv_error *error)
+{
+    return onv_together_get(analyses, instances, count, info, sizeof *info, error);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum onv_format {
+    ONV_FORMAT_TEXT,
+    ONV_FORMAT_JSON,
+    ONV_FORMAT_CSV,    /* the tensors, one row each */
+    ONV_FORMAT_LAYERS, /* a table per module, from the scopes in node names */
+    ONV_FORMAT_DUMP_GRAPH,
+    ONV_FORMAT_DUMP_INTERVALS,
+    ONV_FORMAT_DUMP_PLAN,
+    ONV_FORMAT_DUMP_TRACE,
+    ONV_FORMAT_DUMP_REPLAY,
+    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
+    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
+    ONV_FORMAT_FORMULA_C,      /* C */
+    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON,      /* JSON */
+    ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
+    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
+    ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
+    /* For viewers of other projects, of one model with all sizes; likewise. */
+    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
+    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
+    ONV_FORMAT_MODEL_EXPLORER /* Model Explorer's node data, JSON */
+} onv_format;
+
+typedef struct onv_report_options {
+    size_t struct_size;
+    bool color;
+    bool unicode;                      /* bars and lines in Unicode, else ASCII */
+    unsigned width;                    /* columns; 0: 80 */
+    unsigned top;                      /* how many of the largest tensors; 0: 10 */
+    unsigned layer_depth;              /* scopes of ONV_FORMAT_LAYERS; 0: all */
+    int verbosity;                     /* -1 quiet, 0, 1 verbose */
+    const onv_together_info *together; /* said of all models; NULL: nothing */
+} onv_report_options;
+
+ONV_API void onv_report_options_init(onv_report_options *options, size_t size);
+
+static inline onv_report_options onv_report_options_default(void)
+{
+    onv_report_options options;
+    onv_report_options_init(&options, sizeof options);
+    return options;
+}
+
+ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                              const onv_report_options *options, onv_write_fn write, void *context,
+                              onv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* What runtimes would hold, and whether it fits. */
+#ifndef ONNXVRAM_RUNTIMES_H
+#define ONNXVRAM_RUNTIMES_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a runtime would hold on the device. Exact under its rules, but for the two ranges, which are
  * estimates. */
 typedef struct onv_runtime_info {
@@ -373,6 +688,73 @@ typedef struct onv_runtime_info {
     uint64_t total_low, total_high;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
 } onv_runtime_info;
+
+/* The runtimes asked for; none while a tensor is of unknown size. */
+ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index,
+                                      onv_runtime_info *info, size_t size);
+
+static inline bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
+                                        onv_runtime_info *info)
+{
+    return onv_analysis_runtime_get(analysis, index, info, sizeof *info);
+}
+
+typedef struct onv_fit_info {
+    uint64_t budget, usable; /* usable: less the margin */
+    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
+    int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
+} onv_fit_info;
+
+/* False where no budget was given, or a tensor is of unknown size. */
+ONV_API bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+{
+    return onv_analysis_fit_get(analysis, info, sizeof *info);
+}
+
+/* The figures beside those of onv_options.baseline. */
+typedef struct onv_growth_info {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before, after;
+    bool exceeds; /* it grew by more than is allowed */
+} onv_growth_info;
+
+ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
+                                     onv_growth_info *info, size_t size);
+
+static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t index,
+                                       onv_growth_info *info)
+{
+    return onv_analysis_growth_get(analysis, index, info, sizeof *info);
+}
+
+/* Of each of onv_options.budgets. */
+ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
+                                     onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_device(const onv_analysis *analysis, size_t index,
+                                       const char **name, onv_fit_info *info)
+{
+    return onv_analysis_device_get(analysis, index, name, info, sizeof *info);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+/* What training would hold, with checkpointing plans and under torch.compile. */
+#ifndef ONNXVRAM_TRAINING_H
+#define ONNXVRAM_TRAINING_H
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Training in eager PyTorch, on one device. Sizes as asked for; the last two as PyTorch's allocator
  * counts. */
@@ -433,275 +815,10 @@ static inline bool onv_analysis_compiled(const onv_analysis *analysis, onv_compi
     return onv_analysis_compiled_get(analysis, info, sizeof *info);
 }
 
-typedef struct onv_fit_info {
-    uint64_t budget, usable; /* usable: less the margin */
-    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
-    int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
-} onv_fit_info;
-
-/* False where no budget was given, or a tensor is of unknown size. */
-ONV_API bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size);
-
-static inline bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
-{
-    return onv_analysis_fit_get(analysis, info, sizeof *info);
-}
-
-/* The figures beside those of onv_options.baseline. */
-typedef struct onv_growth_info {
-    const char *what; /* "weights", "peak", "total", a runtime, "train" */
-    uint64_t before, after;
-    bool exceeds; /* it grew by more than is allowed */
-} onv_growth_info;
-
-ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
-                                     onv_growth_info *info, size_t size);
-
-static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t index,
-                                       onv_growth_info *info)
-{
-    return onv_analysis_growth_get(analysis, index, info, sizeof *info);
-}
-
-/* Of each of onv_options.budgets. */
-ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
-                                     onv_fit_info *info, size_t size);
-
-static inline bool onv_analysis_device(const onv_analysis *analysis, size_t index,
-                                       const char **name, onv_fit_info *info)
-{
-    return onv_analysis_device_get(analysis, index, name, info, sizeof *info);
-}
-
-/* Sessions of ONNX Runtime in one process on one device: each has an arena and handles of its own, the
- * context is there once. */
-typedef struct onv_together_info {
-    uint64_t sessions;
-    uint64_t arenas_low, arenas_high;
-    uint64_t shared_arena; /* what one arena for all of them grows to, one run at a time */
-    uint64_t driver_bytes;
-    uint64_t context_low, context_high;
-    uint64_t total_low, total_high; /* with an arena each */
-} onv_together_info;
-
-/* Each analysis `instances[i]` times. ONV_ERR_USAGE where one has no figure for the runtime ort. */
-ONV_API onv_status onv_together_get(onv_analysis *const *analyses, const unsigned *instances,
-                                    size_t count, onv_together_info *info, size_t size,
-                                    onv_error *error);
-
-static inline onv_status onv_together(onv_analysis *const *analyses, const unsigned *instances,
-                                      size_t count, onv_together_info *info, onv_error *error)
-{
-    return onv_together_get(analyses, instances, count, info, sizeof *info, error);
-}
-
-/* What the replay found: all allocations that were predicted were made on the device, every buffer was
- * written and read again. Of several runtimes the largest. */
-typedef struct onv_replay_info {
-    const char *device; /* what ran: a GPU's name, "host memory (no GPU)" */
-    bool is_gpu;
-    bool agrees;        /* everything was as predicted */
-    bool out_of_memory; /* the device was too small for some of it */
-    uint64_t predicted_bytes, measured_bytes;
-    uint64_t faults; /* of which a report tells */
-} onv_replay_info;
-
-/* False where no replay was asked for. */
-ONV_API bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info,
-                                     size_t size);
-
-static inline bool onv_analysis_replay(const onv_analysis *analysis, onv_replay_info *info)
-{
-    return onv_analysis_replay_get(analysis, info, sizeof *info);
-}
-
-/* The devices that replays know; NULL beyond the last one. */
-ONV_API const char *onv_replay_device_name(size_t index, const char **summary);
-
-/* The runtimes asked for; none while a tensor is of unknown size. */
-ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index,
-                                      onv_runtime_info *info, size_t size);
-
-static inline bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
-                                        onv_runtime_info *info)
-{
-    return onv_analysis_runtime_get(analysis, index, info, sizeof *info);
-}
-
-/* The runtimes and the orders of execution there are; NULL beyond the last one. */
-ONV_API const char *onv_runtime_name(size_t index, const char **summary);
-ONV_API const char *onv_weight_format_name(size_t index, const char **summary);
-ONV_API const char *onv_optimizer_name(size_t index, const char **summary);
-
-/* The PyTorch releases that are modelled, newest first; NULL beyond the last one. */
-ONV_API const char *onv_pytorch_name(size_t index);
-ONV_API const char *onv_order_name(size_t index, const char **summary);
-/* The settings of ONNX Runtime that `ort` of the options takes, and which values; NULL beyond the last
- * one. */
-ONV_API const char *onv_ort_setting_at(size_t index, const char **values);
-/* The checkpointing plans; one that takes a count is written NAME=K. */
-ONV_API const char *onv_checkpoint_name(size_t index, const char **summary, bool *takes_count);
-
-typedef struct onv_diagnostic {
-    const char *severity; /* "note", "warning" */
-    const char *code;
-    const char *node; /* "" if none */
-    const char *message;
-} onv_diagnostic;
-
-ONV_API size_t onv_analysis_diagnostic_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
-                                         onv_diagnostic *diagnostic, size_t size);
-
-static inline bool onv_analysis_diagnostic(const onv_analysis *analysis, size_t index,
-                                           onv_diagnostic *diagnostic)
-{
-    return onv_analysis_diagnostic_get(analysis, index, diagnostic, sizeof *diagnostic);
-}
-
-/* --- Reports ---------------------------------------------------------------------------------- */
-
-typedef enum onv_format {
-    ONV_FORMAT_TEXT,
-    ONV_FORMAT_JSON,
-    ONV_FORMAT_CSV,    /* the tensors, one row each */
-    ONV_FORMAT_LAYERS, /* a table per module, from the scopes in node names */
-    ONV_FORMAT_DUMP_GRAPH,
-    ONV_FORMAT_DUMP_INTERVALS,
-    ONV_FORMAT_DUMP_PLAN,
-    ONV_FORMAT_DUMP_TRACE,
-    ONV_FORMAT_DUMP_REPLAY,
-    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
-    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
-    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
-    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
-    ONV_FORMAT_FORMULA_C,      /* C */
-    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
-    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
-    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
-    ONV_FORMAT_DIFF_JSON,      /* JSON */
-    ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
-    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
-    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
-    ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
-    /* For viewers of other projects, of one model with all sizes; likewise. */
-    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
-    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
-    ONV_FORMAT_MODEL_EXPLORER /* Model Explorer's node data, JSON */
-} onv_format;
-
-typedef struct onv_report_options {
-    size_t struct_size;
-    bool color;
-    bool unicode;                      /* bars and lines in Unicode, else ASCII */
-    unsigned width;                    /* columns; 0: 80 */
-    unsigned top;                      /* how many of the largest tensors; 0: 10 */
-    unsigned layer_depth;              /* scopes of ONV_FORMAT_LAYERS; 0: all */
-    int verbosity;                     /* -1 quiet, 0, 1 verbose */
-    const onv_together_info *together; /* said of all models; NULL: nothing */
-} onv_report_options;
-
-ONV_API void onv_report_options_init(onv_report_options *options, size_t size);
-
-static inline onv_report_options onv_report_options_default(void)
-{
-    onv_report_options options;
-    onv_report_options_init(&options, sizeof options);
-    return options;
-}
-
-/* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
-typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
-
-ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
-                              const onv_report_options *options, onv_write_fn write, void *context,
-                              onv_error *error);
-
-/* --- Names -------------------------------------------------------------------------------------- */
-
-/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
- * near. */
-ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
-
-/* --- GPUs ------------------------------------------------------------------------------------- */
-
-typedef struct onv_gpu_info {
-    const char *name;
-    uint64_t nominal_bytes;      /* as sold */
-    uint64_t usable_bytes;       /* as the driver reports */
-    unsigned cc_major, cc_minor; /* compute capability */
-    const char *source;          /* of usable_bytes */
-} onv_gpu_info;
-
-/* The table of GPUs, row by row; false beyond the last one. */
-ONV_API bool onv_gpu_at_get(size_t index, onv_gpu_info *info, size_t size);
-
-static inline bool onv_gpu_at(size_t index, onv_gpu_info *info)
-{
-    return onv_gpu_at_get(index, info, sizeof *info);
-}
-
-/* The rows that a name may mean, up to `capacity` of them: exactly one where the name is clear,
- * more where it is not ("A100"), none where it is not known. Returns how many there are. */
-ONV_API size_t onv_gpu_by_name_get(const char *name, onv_gpu_info *found, size_t capacity,
-                                   size_t size);
-
-static inline size_t onv_gpu_by_name(const char *name, onv_gpu_info *found, size_t capacity)
-{
-    return onv_gpu_by_name_get(name, found, capacity, sizeof *found);
-}
-
-/* --- Other files ------------------------------------------------------------------------------ */
-
-typedef struct onv_plan_info {
-    uint64_t height;      /* bytes that the plan needs */
-    uint64_t lower_bound; /* no plan needs less */
-    bool optimal;         /* the two are equal */
-    bool fits;            /* within the capacity, or none was given */
-    uint64_t nodes;       /* of the exact search */
-    const char *strategy; /* static text */
-} onv_plan_info;
-
-/* Reads intervals (CSV with the header id,lower,upper,size; half-open), finds an offset for each so
- * that no two that share a step overlap, and writes the same rows with a column `offset`. With a
- * capacity (not 0) the search ends at the first plan within it. Offsets are multiples of `alignment`, a power
- * of two (0: 1). `info` may be NULL. */
-ONV_API onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
-                                     uint64_t alignment, onv_write_fn write, void *context,
-                                     onv_plan_info *info, size_t size, onv_error *error);
-
-static inline onv_status onv_plan_file(const char *path, uint64_t capacity, uint64_t effort,
-                                       uint64_t alignment, onv_write_fn write, void *context,
-                                       onv_plan_info *info, onv_error *error)
-{
-    return onv_plan_file_get(path, capacity, effort, alignment, write, context, info, sizeof *info,
-                             error);
-}
-
-typedef struct onv_simulate_options {
-    size_t struct_size;
-    bool summary;             /* a table of statistics per runtime instead of a row */
-    bool header;              /* a header above the rows */
-    bool expandable_segments; /* of PyTorch's allocator */
-    uint64_t capacity;        /* of the device; 0: no limit */
-} onv_simulate_options;
-
-/* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
- * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
- * segments. Beside the runtimes of an analysis, allocators by their own names: see
- * onv_allocator_name(). `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
- * found no room in the capacity; its figures are those up to there. */
-ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,
-                                     const onv_simulate_options *options, onv_write_fn write,
-                                     void *context, onv_error *error);
-
-ONV_API const char *onv_allocator_name(size_t index, const char **summary);
-
 #ifdef __cplusplus
 }
+#endif
+
 #endif
 
 #endif

@@ -9,7 +9,7 @@ prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "${ONV_BUILD_DIR:?}" --prefix "$prefix" >"$prefix/install.log"
 
-for file in bin/onnxvram include/onnxvram/onnxvram.h share/doc/onnxvram/LICENSE \
+for file in bin/onnxvram include/onnxvram/{onnxvram,analysis,planner}.h share/doc/onnxvram/LICENSE \
     share/man/man1/onnxvram.1 share/bash-completion/completions/onnxvram \
     share/zsh/site-functions/_onnxvram share/fish/vendor_completions.d/onnxvram.fish \
     share/onnxvram/report.schema.json; do
