@@ -12,6 +12,8 @@
  *
  * Strings that come out of an analysis belong to it and live as long as it does. They are the
  * model's own text: untrusted, not sanitised for a terminal.
+ * What comes in rows is asked for by index until the answer is false; a struct that is asked for is filled up to what
+ * the caller's header has of it, and false leaves it as it was. Without memory for text the answer is false, too.
  * Sizes are bytes in uint64_t. The library keeps no global state: different analyses may run on
  * different threads; one analysis belongs to one thread at a time.
  */
@@ -20,6 +22,9 @@
 
 #include "analysis.h"
 #include "common.h"
+#include "executions.h"
+#include "formula.h"
+#include "modules.h"
 #include "names.h"
 #include "options.h"
 #include "planner.h"
@@ -28,5 +33,6 @@
 #include "runtimes.h"
 #include "sessions.h"
 #include "training.h"
+#include "what_if.h"
 
 #endif

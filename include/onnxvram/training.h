@@ -16,6 +16,19 @@ typedef struct onv_training_info {
     uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
     uint64_t peak_bytes;             /* tensors alone */
     uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
+    uint64_t buffer_bytes;                              /* running statistics, constants */
+    uint64_t requested_peak_bytes;                      /* with workspaces, sizes as asked for */
+    uint64_t driver_bytes;                              /* handles of libraries */
+    uint64_t first_iteration_peak_bytes; /* where it tries kernels (cudnn_benchmark); else 0 */
+    /* What the allocator has to give back to stay below the budget, and what it would reserve without one; 0 where
+     * it need not. */
+    uint64_t released_bytes, unbounded_reserved_bytes;
+    uint64_t forward_macs;
+    /* What was asked for beside the usual; 0: not. */
+    uint64_t bucket_bytes, gathered_bytes, reduce_bytes; /* ddp, fsdp */
+    uint64_t master_bytes, ema_bytes, host_bytes;
+    uint64_t quantized_bytes, dequantized_bytes;
+    uint64_t units; /* that fully_shard gathers one by one */
 } onv_training_info;
 
 /* False where training was not asked for. */
@@ -38,6 +51,10 @@ typedef struct onv_checkpoint_info {
     bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
     uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
     uint64_t host_bytes;                      /* of pinned memory for it */
+    bool offloads;                            /* these three are figures of it */
+    int64_t max_batch;                        /* that fits the budget; 0: none, or not asked for */
+    uint64_t by_hand; /* segments that nothing tells where in the network they are */
+    size_t kept;      /* operations in segments whose results stay */
 } onv_checkpoint_info;
 
 /* False beyond the last one. */
@@ -49,6 +66,25 @@ static inline bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t 
 {
     return onv_analysis_checkpoint_get(analysis, index, info, sizeof *info);
 }
+
+/* A segment: what it begins and ends with. */
+typedef struct onv_segment_info {
+    const char *first, *last;
+} onv_segment_info;
+
+/* False beyond the last one. */
+ONV_API bool onv_analysis_checkpoint_segment_get(const onv_analysis *analysis, size_t plan,
+                                                 size_t index, onv_segment_info *info, size_t size);
+
+static inline bool onv_analysis_checkpoint_segment(const onv_analysis *analysis, size_t plan,
+                                                   size_t index, onv_segment_info *info)
+{
+    return onv_analysis_checkpoint_segment_get(analysis, plan, index, info, sizeof *info);
+}
+
+/* The name of an operation of the plan whose result stays; NULL beyond the last one. */
+ONV_API const char *onv_analysis_checkpoint_kept(const onv_analysis *analysis, size_t plan,
+                                                 size_t index);
 
 /* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
 typedef struct onv_compiled_info {
@@ -65,6 +101,23 @@ ONV_API bool onv_analysis_compiled_get(const onv_analysis *analysis, onv_compile
 static inline bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info)
 {
     return onv_analysis_compiled_get(analysis, info, sizeof *info);
+}
+
+/* What the partition keeps. */
+typedef struct onv_compiled_tensor_info {
+    size_t tensor;         /* ONV_NO_INDEX: it is not a tensor of the model */
+    const char *node;      /* that makes it; NULL: none */
+    const char *operation; /* that makes it; NULL: not told */
+    uint64_t bytes;
+} onv_compiled_tensor_info;
+
+ONV_API bool onv_analysis_compiled_tensor_get(const onv_analysis *analysis, size_t index,
+                                              onv_compiled_tensor_info *info, size_t size);
+
+static inline bool onv_analysis_compiled_tensor(const onv_analysis *analysis, size_t index,
+                                                onv_compiled_tensor_info *info)
+{
+    return onv_analysis_compiled_tensor_get(analysis, index, info, sizeof *info);
 }
 
 #ifdef __cplusplus

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
+#include "api/ask.h"
 #include "api/baseline.h"
 #include "api/example.h"
 #include "api/locale.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
-#include "api/sized.h"
 #include "api/unbound.h"
 #include "load/limits.h"
 
@@ -178,6 +178,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     if (analysis == NULL) return;
     onv_analysis_destroy(analysis->example);
     onv_analysis_forget_unbound(analysis);
+    onv_asked_cleanup(analysis);
     onv_replays_cleanup(&analysis->replays);
     onv_executions_cleanup(&analysis->executions);
     onv_timeline_cleanup(&analysis->trained);

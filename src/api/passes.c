@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/analysis.h"
+#include "api/ask.h"
 #include "api/names.h"
 #include "api/replay.h"
 #include "api/training.h"
@@ -443,6 +443,10 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     onv_tell(options, "reading");
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
+    if (!onv_asked_init(analysis)) {
+        onv_heap_free(analysis);
+        return onv_fail_memory(err);
+    }
     onv_status status = from->data != NULL
                             ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
                                               &analysis->model, err)
@@ -461,6 +465,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         onv_replays_cleanup(&analysis->replays);
         onv_executions_cleanup(&analysis->executions);
         onv_timeline_cleanup(&analysis->trained);
+        onv_asked_cleanup(analysis);
         onv_heap_free(analysis);
         return status;
     }
