@@ -169,7 +169,7 @@ typedef struct onv_options {
      * what the report is of. */
     const onv_budget *budgets;
     size_t n_budgets;
-    /* With max_batch: the symbolic dim whose largest size is searched; NULL: the batch. */
+    /* The symbolic dim whose largest size is searched, as that of the batch by max_batch; NULL: none. */
     const char *max_dim;
     const onv_baseline *baseline; /* of before, to compare with; NULL: none */
     bool has_max_growth;
@@ -206,6 +206,11 @@ static inline onv_options onv_options_default(void)
     onv_options_init(&options, sizeof options);
     return options;
 }
+
+/* What is missing for an option, by the program's name ("ort-advise"), to change anything: "ONNX Runtime: add ort to
+ * --runtime, as in --runtime ort". NULL: nothing. An analysis refuses options that would change nothing
+ * (ONV_ERR_USAGE). */
+ONV_API const char *onv_option_missing(const onv_options *options, const char *option);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,8 @@
 #include "api/baseline.h"
 #include "api/example.h"
 #include "api/locale.h"
+#include "api/names.h"
+#include "api/needs.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
@@ -98,17 +100,13 @@ static onv_status bind_searched(onv_options *options, onv_dim_binding **dims, on
     return ONV_OK;
 }
 
-static onv_status check_search(const onv_options *options, onv_error *err)
+static onv_status check_options(const onv_options *options, onv_error *err)
 {
     if (options->margin_percent > 99)
         return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
                         options->margin_percent);
-    if (options->max_batch && options->budget == 0 && options->replay == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
-    if (options->max_dim != NULL && (!options->max_batch || options->budget == 0))
-        return onv_fail(err, ONV_ERR_USAGE, "the largest '%s' needs a budget to fit",
-                        options->max_dim);
-    return ONV_OK;
+    ONV_TRY(onv_check_runtimes(options->runtimes, err));
+    return onv_check_needs(options, err);
 }
 
 static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
@@ -118,12 +116,13 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     *result = NULL;
     onv_limits limits;
     onv_options options = complete_options(given, &limits);
+    ONV_TRY(check_options(&options, err));
     if (options.n_budgets > 0) {
         options.budget = options.budgets[0].bytes;
         if (options.budgets[0].compute_capability > 0)
             options.compute_capability = options.budgets[0].compute_capability;
     }
-    ONV_TRY(check_search(&options, err));
+    options.max_batch |= options.max_dim != NULL;
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
     onv_heap_budget heap = {.limit = onv_limits_resolve(&limits).arena_bytes};

@@ -366,16 +366,10 @@ static onv_status read_ort_settings(const onv_options *options, onv_ort_settings
 static onv_status take_alignment(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
     uint64_t align = options->align;
-    const char *list = options->runtimes;
-    if (list == NULL && options->train != NULL) list = "torch";
     analysis->plan_alignment = align != 0 ? align : 1;
     if (align != 0 && (align & (align - 1)) != 0)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the alignment is a power of two, as in 256, not %" PRIu64, align);
-    if (align != 0 && !onv_is_listed(list, "arena"))
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "the alignment is that of the runtime arena, which is not asked for: add "
-                        "arena to --runtime");
     return ONV_OK;
 }
 
@@ -414,7 +408,6 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
                           onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
-    ONV_TRY(onv_check_runtimes(options->runtimes, err));
     ONV_TRY(take_alignment(analysis, options, err));
     ONV_TRY(onv_training_check_options(options, err));
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));

@@ -140,10 +140,12 @@ typedef struct analysed {
 
 static onv_status analyse(const onv_cli *cli, size_t i, onv_analysis **result, onv_error *error)
 {
+    onv_options options = cli->analysis;
+    options.has_max_growth &= options.baseline != NULL; /* the first model of a diff has none */
     if (!onv_cli_is_input(cli->models[i]))
-        return onv_analysis_new(cli->models[i], &cli->analysis, result, error);
-    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i],
-                                        &cli->analysis, result, error);
+        return onv_analysis_new(cli->models[i], &options, result, error);
+    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i], &options,
+                                        result, error);
 }
 
 /* Of several models some may lack a dim. Where all do, the first one says what it has. */
