@@ -27,3 +27,11 @@ END
 done
 # Both in one object: nothing is defined twice.
 "${CC:-cc}" "${flags[@]}" -nostdlib -r -o "$scratch/program.o" "$scratch"/{one,two}.c
+
+# Where sizes have 32 bits, the headers say so. Compilers that know no such platform fail for that.
+found=$("${CC:-cc}" -m32 -ffreestanding -fsyntax-only "-I$include" -x c "$include/onnxvram/onnxvram.h" 2>&1) &&
+    { echo "a platform of 32 bits is taken"; exit 1; }
+if [[ $found == *error* && $found != *-m32* && $found != *"needs a 64-bit platform"* ]]; then
+    echo "no word of 64 bits: $found"
+    exit 1
+fi
