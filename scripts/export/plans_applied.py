@@ -15,6 +15,7 @@ Prints CSV: network,plan,segments,kept,predicted,tracked,difference,gradient
 
 import argparse
 import copy
+import functools
 import subprocess
 import tempfile
 import warnings
@@ -147,16 +148,26 @@ def measured_peak(make, inputs, batch, plan):
     return offloaded.measure(make, inputs, batch, plan)[0]
 
 
-def gradient_difference(make, inputs, plan):
+def backward(model, x):
+    torch.manual_seed(1)
+    model(x).square().mean().backward()
+    return model
+
+
+@functools.lru_cache(maxsize=1)
+def without_plan(make, inputs):
+    """A network in float64, its input, and a copy with gradients."""
     torch.manual_seed(0)
-    plain = make().double().train()
-    planned, x = copy.deepcopy(plain), inputs(2)
+    fresh, x = make().double().train(), inputs(2)
     x = x.double() if x.is_floating_point() else x
+    return fresh, x, backward(copy.deepcopy(fresh), x)
+
+
+def gradient_difference(make, inputs, plan):
+    fresh, x, plain = without_plan(make, inputs)
+    planned, most = copy.deepcopy(fresh), 0.0
     apply(plan, planned)
-    for model in (plain, planned):
-        torch.manual_seed(1)
-        model(x).square().mean().backward()
-    most = 0.0
+    backward(planned, x)
     for a, b in zip(plain.parameters(), planned.parameters()):
         if a.grad is not None:
             most = max(most, ((a.grad - b.grad).abs().max() / (a.grad.abs().max() + 1e-300)).item())
