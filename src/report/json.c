@@ -133,18 +133,13 @@ static size_t plain_length(const onv_json *json, const char *text)
     return n;
 }
 
-static void write_plain(onv_json *json, const char *text, size_t bytes)
-{
-    onv_write_char(json->out, '"');
-    onv_write_bytes(json->out, text, bytes);
-    onv_write_char(json->out, '"');
-}
-
 static void write_string(onv_json *json, const char *text)
 {
     size_t plain = plain_length(json, text);
     if (text[plain] == '\0') {
-        write_plain(json, text, plain);
+        onv_write_char(json->out, '"');
+        onv_write_bytes(json->out, text, plain);
+        onv_write_char(json->out, '"');
         return;
     }
     onv_arena arena;
@@ -161,26 +156,12 @@ static void write_string(onv_json *json, const char *text)
     onv_arena_cleanup(&arena);
 }
 
-static void end_key(onv_json *json)
-{
-    onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
-    json->after_key = true;
-}
-
-/* One of this program's own words. */
-static void own_key(onv_json *json, const char *key)
-{
-    begin_item(json);
-    write_plain(json, key, strlen(key));
-    end_key(json);
-}
-
-/* Dims and domains are keys, too, and come from files. */
 void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
-    write_string(json, key);
-    end_key(json);
+    write_string(json, key); /* some reports have names as keys */
+    onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
+    json->after_key = true;
 }
 
 void onv_json_string(onv_json *json, const char *text)
@@ -229,13 +210,13 @@ void onv_json_i64(onv_json *json, int64_t value)
 
 void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
 {
-    own_key(json, key);
+    onv_json_key(json, key);
     onv_json_u64(json, value);
 }
 
 void onv_json_put_string(onv_json *json, const char *key, const char *text)
 {
-    own_key(json, key);
+    onv_json_key(json, key);
     onv_json_string(json, text);
 }
 
@@ -244,14 +225,14 @@ void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t
     const uint64_t million = 1000000;
     unsigned __int128 scaled = (unsigned __int128)part * million;
     uint64_t ratio = whole == 0 ? 0 : (uint64_t)((scaled + whole / 2) / whole);
-    own_key(json, key);
+    onv_json_key(json, key);
     begin_item(json);
     onv_write_format(json->out, "%" PRIu64 ".%06" PRIu64, ratio / million, ratio % million);
 }
 
 void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value)
 {
-    own_key(json, key);
+    onv_json_key(json, key);
     if (is_known)
         onv_json_u64(json, value);
     else

@@ -50,7 +50,7 @@ void onv_json_u64(onv_json *json, uint64_t value);
 void onv_json_i64(onv_json *json, int64_t value);
 void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null */
 
-/* Members: a key, which is a word of the program, and its value. */
+/* Members: a key and its value. */
 void onv_json_put_u64(onv_json *json, const char *key, uint64_t value);
 void onv_json_put_string(onv_json *json, const char *key, const char *text);
 
