@@ -102,3 +102,63 @@ bool onv_analysis_compiled_tensor_get(const onv_analysis *analysis, size_t index
         onv_ask_value(t->value), onv_ask_node(&analysis->model, t->node), t->operation, t->bytes};
     return onv_give(info, size, &full, sizeof full);
 }
+
+/* --- What plans are made of -------------------------------------------------------------------- */
+
+bool onv_analysis_chain_get(const onv_analysis *analysis, onv_chain_info *info, size_t size)
+{
+    const onv_unit_list *list = analysis->training.units;
+    if (list == NULL) return false;
+    onv_chain_info full = {list->chain.n_units, list->chain.n_tensors,
+                           list->chain.turn_bytes[list->chain.n_units]};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+size_t onv_analysis_chain_unit_count(const onv_analysis *analysis)
+{
+    const onv_unit_list *list = analysis->training.units;
+    return list != NULL ? list->chain.n_units : 0;
+}
+
+bool onv_analysis_chain_unit_get(const onv_analysis *analysis, size_t index,
+                                 onv_chain_unit_info *info, size_t size)
+{
+    const onv_unit_list *list = analysis->training.units;
+    if (index >= onv_analysis_chain_unit_count(analysis)) return false;
+    const onv_chain_unit *unit = &list->chain.units[index];
+    onv_chain_unit_info full = {.node = onv_ask_node(&analysis->model, list->units[index].node),
+                                .operation = list->units[index].operation,
+                                .macs = list->units[index].macs,
+                                .forward_bytes = unit->forward_bytes,
+                                .passing_bytes = unit->passing_bytes,
+                                .own_bytes = unit->own_bytes,
+                                .backward_bytes = unit->backward_bytes,
+                                .beside_bytes = list->chain.turn_bytes[index]};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+size_t onv_analysis_chain_tensor_count(const onv_analysis *analysis)
+{
+    const onv_unit_list *list = analysis->training.units;
+    return list != NULL ? list->chain.n_tensors : 0;
+}
+
+bool onv_analysis_chain_tensor_get(const onv_analysis *analysis, size_t index,
+                                   onv_chain_tensor_info *info, size_t size)
+{
+    if (index >= onv_analysis_chain_tensor_count(analysis)) return false;
+    const onv_chain_tensor *tensor = &analysis->training.units->chain.tensors[index];
+    onv_chain_tensor_info full = {tensor->bytes, tensor->maker, tensor->saved_by_maker,
+                                  tensor->n_readers};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_chain_reader_get(const onv_analysis *analysis, size_t tensor, size_t index,
+                                   onv_chain_reader_info *info, size_t size)
+{
+    if (tensor >= onv_analysis_chain_tensor_count(analysis)) return false;
+    const onv_chain_tensor *of = &analysis->training.units->chain.tensors[tensor];
+    if (index >= of->n_readers) return false;
+    onv_chain_reader_info full = {of->readers[index].unit, of->readers[index].saves};
+    return onv_give(info, size, &full, sizeof full);
+}

@@ -70,6 +70,59 @@ static void add_compiled(json_t *object, const onv_analysis *a)
     put(object, "compile", row);
 }
 
+static json_t *chain_units(const onv_analysis *a)
+{
+    json_t *list = json_array();
+    onv_chain_unit_info u;
+    for (size_t i = 0; onv_analysis_chain_unit(a, i, &u); i++) {
+        json_t *row = json_object();
+        if (u.node != NULL) put_text(row, "node", u.node);
+        put_text(row, "operation", u.operation);
+        put_u64(row, "macs", u.macs);
+        put_u64(row, "forward_bytes", u.forward_bytes);
+        put_u64(row, "passing_bytes", u.passing_bytes);
+        put_u64(row, "own_bytes", u.own_bytes);
+        put_u64(row, "backward_bytes", u.backward_bytes);
+        put_u64(row, "beside_bytes", u.beside_bytes);
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static json_t *chain_tensors(const onv_analysis *a)
+{
+    json_t *list = json_array();
+    onv_chain_tensor_info t;
+    onv_chain_reader_info r;
+    for (size_t i = 0; onv_analysis_chain_tensor(a, i, &t); i++) {
+        json_t *row = json_object(), *reads = json_array(), *saves = json_array();
+        for (size_t k = 0; onv_analysis_chain_reader(a, i, k, &r); k++) {
+            json_array_append_new(reads, json_integer((json_int_t)r.unit));
+            if (r.saves) json_array_append_new(saves, json_integer((json_int_t)r.unit));
+        }
+        assert_int_equal(json_array_size(reads), t.readers);
+        if (t.saved_by_maker) json_array_append_new(saves, json_integer((json_int_t)t.made_by));
+        put_u64(row, "bytes", t.bytes);
+        put_u64(row, "made_by", t.made_by);
+        put(row, "read_by", reads);
+        put(row, "saved_by", saves);
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static void add_chain(json_t *object, const onv_analysis *a)
+{
+    onv_chain_info c;
+    if (!onv_analysis_chain(a, &c)) return;
+    json_t *row = json_object(), *units = chain_units(a), *tensors = chain_tensors(a);
+    assert_true(json_array_size(units) == c.units && json_array_size(tensors) == c.tensors);
+    put_u64(row, "beside_bytes", c.beside_bytes);
+    put(row, "units", units);
+    put(row, "tensors", tensors);
+    put(object, "chain", row);
+}
+
 static void add_parts(json_t *object, const onv_training_info *t)
 {
     const struct {
@@ -118,6 +171,7 @@ void asked_add_training(json_t *object, const onv_analysis *a)
         json_object_set(row, "plans", plans);
     }
     json_decref(plans);
+    add_chain(row, a);
     add_compiled(row, a);
     put(object, "training", row);
 }

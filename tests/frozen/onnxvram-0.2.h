@@ -1604,6 +1604,76 @@ static inline bool onv_analysis_compiled_tensor(const onv_analysis *analysis, si
     return onv_analysis_compiled_tensor_get(analysis, index, info, sizeof *info);
 }
 
+/* What plans are made of (with onv_options.timelines): units that run one after the other, then their backwards in
+ * reverse, and the tensors between them. */
+typedef struct onv_chain_info {
+    size_t units, tensors;
+    uint64_t beside_bytes; /* there while the first units run */
+} onv_chain_info;
+
+/* False where no plans were asked for. */
+ONV_API bool onv_analysis_chain_get(const onv_analysis *analysis, onv_chain_info *info,
+                                    size_t size);
+
+static inline bool onv_analysis_chain(const onv_analysis *analysis, onv_chain_info *info)
+{
+    return onv_analysis_chain_get(analysis, info, sizeof *info);
+}
+
+typedef struct onv_chain_unit_info {
+    const char *node; /* of most products; NULL: none */
+    const char *operation;
+    uint64_t macs;
+    uint64_t forward_bytes;  /* while it runs, and keeps what its backward needs */
+    uint64_t passing_bytes;  /* while it runs, and keeps nothing */
+    uint64_t own_bytes;      /* what it alone keeps */
+    uint64_t backward_bytes; /* in its backward, beside what is held before it */
+    uint64_t beside_bytes;   /* while units up to it run, and it is the next one to go backward */
+} onv_chain_unit_info;
+
+ONV_API size_t onv_analysis_chain_unit_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_chain_unit_get(const onv_analysis *analysis, size_t index,
+                                         onv_chain_unit_info *info, size_t size);
+
+static inline bool onv_analysis_chain_unit(const onv_analysis *analysis, size_t index,
+                                           onv_chain_unit_info *info)
+{
+    return onv_analysis_chain_unit_get(analysis, index, info, sizeof *info);
+}
+
+/* A tensor that later units read. */
+typedef struct onv_chain_tensor_info {
+    uint64_t bytes;
+    size_t made_by; /* a unit */
+    bool saved_by_maker;
+    size_t readers;
+} onv_chain_tensor_info;
+
+ONV_API size_t onv_analysis_chain_tensor_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_chain_tensor_get(const onv_analysis *analysis, size_t index,
+                                           onv_chain_tensor_info *info, size_t size);
+
+static inline bool onv_analysis_chain_tensor(const onv_analysis *analysis, size_t index,
+                                             onv_chain_tensor_info *info)
+{
+    return onv_analysis_chain_tensor_get(analysis, index, info, sizeof *info);
+}
+
+/* A unit that reads it; whether its backward needs it. */
+typedef struct onv_chain_reader_info {
+    size_t unit;
+    bool saves;
+} onv_chain_reader_info;
+
+ONV_API bool onv_analysis_chain_reader_get(const onv_analysis *analysis, size_t tensor,
+                                           size_t index, onv_chain_reader_info *info, size_t size);
+
+static inline bool onv_analysis_chain_reader(const onv_analysis *analysis, size_t tensor,
+                                             size_t index, onv_chain_reader_info *info)
+{
+    return onv_analysis_chain_reader_get(analysis, tensor, index, info, sizeof *info);
+}
+
 #ifdef __cplusplus
 }
 #endif
