@@ -447,15 +447,17 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .err = err};
     l.status = prepare(&l);
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
-    bool has_rms_norm = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9));
+    onv_fusing_kernels kernels = {.rms_norm =
+                                      !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
+                                  .layers = onv_takes_fast_path(&l),
+                                  .cells = !options->on_cpu};
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
                         : options->attention == ONV_ATTENTION_AUTO
                             ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
                             : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm,
-                                    onv_takes_fast_path(&l), &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, kernels, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);

@@ -345,7 +345,8 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
-void onv_cells_report(onv_lowering *l);    /* of nn.GRUCell and nn.LSTMCell, after lowering */
+void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
+void onv_cells_report(onv_lowering *l); /* of those that stay in parts, after lowering */
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);

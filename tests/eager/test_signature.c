@@ -261,42 +261,6 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
                      2 * 4 * 8 * 4 + 4 * 2 * 2 * sizeof(float));
 }
 
-/* Cells run by one kernel on CUDA, of which the export has the parts. */
-static void cells_are_reported(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *class;
-        const char *bytes; /* of the report; NULL: none */
-    } cases[] = {{"torch.nn.modules.rnn.GRUCell", "512 bytes"},
-                 {"torch.nn.modules.rnn.LSTMCell", "448 bytes"},
-                 {"torch.nn.modules.rnn.RNNCell", NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
-            trainer t;
-            model *m = model_new(18);
-            model_input(m, "x", "f32[4,8]");
-            model_weight(m, "w", "f32[8,8]");
-            model_node(m, "MatMul", "product", "x w", "h", "");
-            add_noted(m, "Tanh", "h", "y", cases[i].class, "aten.tanh.default");
-            model_output(m, "y", "f32");
-            trainer_open_model(&t, m);
-            onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
-            how.lower =
-                (onv_lower_options){.loss = ONV_LOSS_NONE, .on_cpu = on_cpu, .reports = true};
-            trainer_run(&t, &how);
-            const char *found = NULL;
-            for (size_t k = 0; k < t.model.diags.count; k++)
-                if (strcmp(t.model.diags.at[k].code, "fused-cells") == 0)
-                    found = t.model.diags.at[k].message;
-            bool wanted = cases[i].bytes != NULL && !on_cpu;
-            if ((found != NULL) != wanted) fail_msg("%s: %d", cases[i].class, on_cpu);
-            if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
-            trainer_close(&t);
-            model_free(m);
-        }
-}
-
 /* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
 static void one_padding_is_read_by_two(void **state)
 {
@@ -334,7 +298,6 @@ int main(void)
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
-        cmocka_unit_test(cells_are_reported),
         cmocka_unit_test(one_padding_is_read_by_two),
     };
     return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
