@@ -149,24 +149,29 @@ static void inference_tells_of_missing_parameters(void **state)
 }
 
 /* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
- * it; rows of a table of biases between 4 positions, of 32. */
+ * it; rows of a table of biases between 4 positions, of 32. A vector is one, too, unless all parameters are
+ * listed and have tensors. */
 static void constants_computed_from_parameters_are_trained(void **state)
 {
     (void)state;
 #define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
     static const struct {
-        const char *listed;
+        const char *listed, *constant;
         uint64_t parameters;
-    } cases[] = {{"fc.weight", W},
-                 {"fc.weight net.mixer.scale", W + 4 * 8 * 4},
-                 {"fc.weight net.other.scale", W},
-                 {"fc.weight net.mixer.relative_attention_bias.weight", W + 32 * 1 * 4}};
+    } cases[] = {{"fc.weight", "unsqueeze_3 f32[4,8]", W},
+                 {"fc.weight net.mixer.scale", "unsqueeze_3 f32[4,8]", W + 4 * 8 * 4},
+                 {"fc.weight net.other.scale", "unsqueeze_3 f32[4,8]", W},
+                 {"fc.weight net.mixer.relative_attention_bias.weight", "permute f32[1,4,8]",
+                  W + 32 * 1 * 4},
+                 {"fc.weight", "div_2 f32[8]", W},
+                 {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
+                 {NULL, "div_2 f32[8]", W + 8 * 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bool is_table = i == 3;
-        network n = {cases[i].listed,
-                     is_table ? "val_1 f32[8,8] permute f32[1,4,8]"
-                              : "val_1 f32[8,8] unsqueeze_3 f32[4,8]",
-                     {FC, {"Mul", is_table ? "h permute" : "h unsqueeze_3", "y", "", MIXER}}};
+        char weights[64], inputs[32];
+        snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
+        snprintf(inputs, sizeof inputs, "h %.*s", (int)strcspn(cases[i].constant, " "),
+                 cases[i].constant);
+        network n = {cases[i].listed, weights, {FC, {"Mul", inputs, "y", "", MIXER}}};
         outcome o = run(&n);
         assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
         assert_int_equal(o.text[0] != '\0', i == 2);
@@ -261,6 +266,33 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
                      2 * 4 * 8 * 4 + 4 * 2 * 2 * sizeof(float));
 }
 
+/* Norms that were never trained have equal vectors, which the exporter writes once: statistics, too. */
+static void norms_have_vectors_of_their_own(void **state)
+{
+    (void)state;
+#define NORM(module)                                                                               \
+    module, "norm", "torch.nn.modules.batchnorm.BatchNorm2d", "aten.batch_norm.default"
+    const network n = {
+        NULL,
+        "val_1 f32[8,8] one f32[8] zero f32[8]",
+        {{"BatchNormalization", "x one zero zero one", "h", "", NORM("a.norm")},
+         {"BatchNormalization", "h one zero zero one", "g", "", NORM("b.norm")},
+         {"MatMul", "g val_1", "y", "", "fc", "linear", LINEAR, "aten.linear.default"}}};
+    enum { VECTOR = 8 * 4, COUNTER = 8 };
+    pass p;
+    pass_run(&p, build(&n), &(onv_lower_options){0});
+    uint64_t weights = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++) {
+        const onv_buffer *b = &p.t.buffers.at[i];
+        if (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC) weights += b->bytes;
+    }
+    assert_int_equal(weights, W + 2 * (4 * VECTOR + COUNTER));
+    pass_drop(&p);
+    outcome o = run(&n);
+    assert_int_equal(o.figures.parameter_bytes, W + 2 * 2 * VECTOR);
+    assert_int_equal(o.figures.buffer_bytes, 2 * (2 * VECTOR + COUNTER));
+}
+
 /* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
 static void one_padding_is_read_by_two(void **state)
 {
@@ -298,6 +330,7 @@ int main(void)
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
+        cmocka_unit_test(norms_have_vectors_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),
     };
     return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
