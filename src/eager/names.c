@@ -17,7 +17,8 @@ typedef struct words {
 /* One execution of it. */
 typedef struct statement {
     uint32_t call, last_op;
-    uint32_t inner;        /* the last call that it made */
+    uint32_t inner, first; /* the last call that it made, and the first one */
+    char kind;             /* of its first line */
     uint32_t parent;       /* the one of the call around it that made this call */
     uint32_t before, next; /* of the same call */
     words line, targets;
@@ -98,6 +99,26 @@ static void find_own(const naming *n, uint32_t op, told_frame *f)
     if (n->calls->is_other[op] && f->kind == ONV_STATEMENT_CALLS) f->line.length = 0;
 }
 
+/* Of a member of a list: the length of its path up to its number. */
+static size_t list_length(const onv_call *call)
+{
+    size_t length = call->length;
+    while (length > 0 && call->path[length - 1] != '.') length--;
+    return length;
+}
+
+/* Members of two lists that one line calls in turn, `norm(layer(x))`, belong to one run of it; when the list of
+ * its first call has its turn again, it runs again. */
+static bool goes_on_in_list(const naming *n, const statement *s, uint32_t inner,
+                            const told_frame *f)
+{
+    if (f->kind != ONV_STATEMENT_LOOPS || s->kind != ONV_STATEMENT_LOOPS) return false;
+    const onv_call *a = &n->calls->at.at[s->first], *b = &n->calls->at.at[inner];
+    size_t length = list_length(a);
+    bool is_list = length > 0 && list_length(b) > 0;
+    return is_list && (length != list_length(b) || memcmp(a->path, b->path, length) != 0);
+}
+
 /* A line of one call, or a loop over members, runs once for each call; another line may make several. */
 static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_frame *f)
 {
@@ -108,7 +129,7 @@ static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_f
                      n->calls->at.at[call].is_chain;
     bool is_argument = f->kind == ONV_STATEMENT_CALLS && !s->has_called;
     return !makes_one || inner == ONV_NO_CALL || s->inner == ONV_NO_CALL || inner == s->inner ||
-           is_argument;
+           is_argument || goes_on_in_list(n, s, inner, f);
 }
 
 /* Exporters move views to where they are read: away from the statement, which is not run again. */
@@ -151,6 +172,8 @@ static bool find_statements(naming *n)
                                .before = last,
                                .next = NO_STATEMENT,
                                .inner = ONV_NO_CALL,
+                               .first = ONV_NO_CALL,
+                               .kind = f.kind,
                                .line = f.line,
                                .targets = f.targets};
                 if (!onv_vec_push(&n->at, s)) return false;
@@ -159,6 +182,7 @@ static bool find_statements(naming *n)
             }
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
+            if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= f.kind != ONV_STATEMENT_HIDES;
             parent = last;
         }

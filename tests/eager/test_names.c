@@ -108,20 +108,29 @@ static void lines_that_run_again_tell(void **state)
     static const struct {
         const char *modules[4], *lines[4];
         unsigned numbers[4];
-        uint32_t last_a;
+        uint32_t last_a, last_b;
     } cases[] = {
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "o = layer(h)", "return neg(o)"},
          {10, 11, 11, 12},
-         1},
+         1,
+         2},
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "z = layer(o)", "return neg(z)"},
          {10, 11, 12, 13},
+         3,
+         3},
+        /* Two lists that are gone through together: the layer and its norm are one run of the line. */
+        {{"layers.0", "norms.0", "layers.1", "norms.1"},
+         {"x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))"},
+         {11, 11, 11, 11},
+         1,
          3},
         {{"norm", "attend", "", ""},
          {"o, w = self.attend(", "o, w = self.attend(", "h = neg(o)", "return neg(h)"},
          {10, 10, 11, 12},
-         1},
+         1,
+         3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"};
@@ -145,8 +154,9 @@ static void lines_that_run_again_tell(void **state)
         }
         model_output(m, "y", "f32");
         pass_run(&p, m, NULL);
-        if (pass_find(&p, "a")->last != cases[i].last_a)
-            fail_msg("case %zu: a %u", i, pass_find(&p, "a")->last);
+        if (pass_find(&p, "a")->last != cases[i].last_a ||
+            pass_find(&p, "b")->last != cases[i].last_b)
+            fail_msg("case %zu: a %u, b %u", i, pass_find(&p, "a")->last, pass_find(&p, "b")->last);
         pass_drop(&p);
     }
 }
