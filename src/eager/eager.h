@@ -82,6 +82,7 @@ typedef struct onv_eager_workspace {
 typedef struct onv_eager_arg {
     uint32_t tensor;
     uint8_t grad;                  /* onv_grad */
+    bool is_turned;                /* as a linear layer has its weight: the gradient is a view */
     onv_eager_workspace workspace; /* of the kernel that makes this gradient */
 } onv_eager_arg;
 

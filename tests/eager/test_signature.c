@@ -165,7 +165,8 @@ static void constants_computed_from_parameters_are_trained(void **state)
                   W + 32 * 1 * 4},
                  {"fc.weight", "div_2 f32[8]", W},
                  {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
-                 {NULL, "div_2 f32[8]", W + 8 * 4}};
+                 {"fc.weight net.mixer.factor", "sub f32[1]", W + 4},
+        {NULL, "div_2 f32[8]", W + 8 * 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char weights[64], inputs[32];
         snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
