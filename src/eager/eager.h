@@ -197,6 +197,7 @@ typedef struct onv_lower_options {
     size_t n_inplace;
     double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
+    uint64_t parameters;            /* elements of those of the network; 0: not told */
     uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;

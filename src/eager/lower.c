@@ -418,6 +418,7 @@ static void lower_graph(onv_lowering *l)
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
+    if (l->status == ONV_OK) onv_parameters_complete(l);
     if (l->status == ONV_OK && l->options->reports) onv_lowering_report(l);
 }
 

@@ -127,6 +127,8 @@ typedef struct onv_lowering {
     uint32_t unreached;  /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
+    uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
+    uint64_t counted_elems;           /* of parameters, where they are more than was told; 0: not */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
@@ -265,6 +267,8 @@ bool onv_node_is_recurrent(const onv_node *node);
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
+/* Adds those that the file lacks, where it is told how many elements all have. */
+void onv_parameters_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */

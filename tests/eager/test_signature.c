@@ -57,21 +57,28 @@ typedef struct outcome {
     char text[512];
 } outcome;
 
-static outcome run(const network *n)
+static outcome run_with(const network *n, uint64_t parameters)
 {
     outcome o = {0};
     trainer t;
     model *m = build(n);
     trainer_open_model(&t, m);
-    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+    onv_train_options options = {
+        .optimizer = onv_optimizer_find("sgd"),
+        .lower = {.loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters}};
     o.figures = trainer_run(&t, &options).figures;
     for (size_t i = 0; i < t.model.diags.count; i++)
-        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0)
+        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0 ||
+            strcmp(t.model.diags.at[i].code, "parameter-count") == 0)
             snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
     trainer_close(&t);
     model_free(m);
     return o;
+}
+
+static outcome run(const network *n)
+{
+    return run_with(n, 0);
 }
 
 /* A weight of a linear layer has a made-up name; the bias beside it may be gone. */
@@ -130,6 +137,36 @@ static void parameters_without_a_tensor_are_reported(void **state)
     }
 }
 
+/* How many elements there are says what the file lacks: in training and inference, without a gradient. */
+static void a_count_of_parameters_completes_them(void **state)
+{
+    (void)state;
+    const network n = {"fc.weight stage4.conv.weight",
+                       "val_1 f32[8,8]",
+                       {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
+    static const struct {
+        uint64_t parameters, bytes;
+        const char *told;
+    } cases[] = {{0, W, "--parameters N"},
+                 {64, W, NULL},
+                 {63, W, "64 elements are counted"},
+                 {100, 100 * 4, "144 bytes"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        outcome o = run_with(&n, cases[i].parameters);
+        assert_int_equal(o.figures.parameter_bytes, cases[i].bytes);
+        assert_int_equal(o.figures.gradient_bytes, W);
+        assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
+        if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
+        pass p;
+        pass_run(&p, build(&n), &(onv_lower_options){.parameters = cases[i].parameters});
+        uint64_t weights = 0;
+        for (size_t k = 0; k < p.t.buffers.count; k++)
+            if (p.t.buffers.at[k].kind == ONV_BUFFER_WEIGHT) weights += p.t.buffers.at[k].bytes;
+        assert_int_equal(weights, cases[i].bytes);
+        pass_drop(&p);
+    }
+}
+
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -166,7 +203,7 @@ static void constants_computed_from_parameters_are_trained(void **state)
                  {"fc.weight", "div_2 f32[8]", W},
                  {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
                  {"fc.weight net.mixer.factor", "sub f32[1]", W + 4},
-        {NULL, "div_2 f32[8]", W + 8 * 4}};
+                 {NULL, "div_2 f32[8]", W + 8 * 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char weights[64], inputs[32];
         snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
@@ -325,6 +362,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
