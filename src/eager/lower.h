@@ -104,8 +104,10 @@ typedef struct onv_lowering {
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
-    const char **made_in; /* by value: the module that computed it last, of what it was given */
-    bool *is_read_inside; /* by value: by that module itself */
+    const char **made_in;    /* by value: the module that computed it last, of what it was given */
+    bool *is_read_inside;    /* by value: by that module itself */
+    const char **stands_for; /* by value: the call whose copy it is; NULL: the file's */
+    bool *has_gaps;          /* by node: numbers of its kind of call are missing */
     ONV_VEC(onv_merged) copies;
     uint32_t merged;             /* calls that are counted again */
     uint32_t missing;            /* others that the numbers lack */
@@ -314,6 +316,13 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
+/* Or that the node names as the result of a call that the exporter merged with the one that is there. */
+bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node);
+enum {
+    ONV_MAX_REPEATED = 16
+}; /* operations behind each other, up to what the modules were given */
+/* They, from the value on; returns how many. */
+uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

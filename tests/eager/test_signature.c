@@ -253,6 +253,68 @@ static void what_layers_are_given_is_computed_once(void **state)
     assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
 }
 
+static void add_call(model *m, const char *op, const char *inputs, const char *output,
+                     const char *name)
+{
+    model_source(m, "net", name);
+    model_class(m, "zoo.Net", "aten.op.default");
+    model_node(m, op, output, inputs, output, "");
+}
+
+/* A module computes something of what it is given, and later again, as the arguments tell: the operation behind it
+ * ran again, too, where numbers of its calls are missing. */
+static void what_arguments_name_is_computed_again(void **state)
+{
+    (void)state;
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "v", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "v", "PARAMETER");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Exp", "x", "exp", "exp");
+        add_call(m, "Neg", "exp", "neg", "neg");
+        add_call(m, "Mul", "h neg", "a", "mul");
+        add_call(m, "MatMul", "a v", "b", "mm_1");
+        model_source(m, "net", "div");
+        model_call(m, "aten.div.Tensor", "%mm_1, %neg_1");
+        add_call(m, "Div", "b neg", "c", "div");
+        add_call(m, "Exp", "c", "y", has_gap ? "exp_2" : "exp_1");
+        model_output(m, "y", "f32");
+        /* x, neg, a, y, and the second neg. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (4 + has_gap) * 4 * 8 * 4);
+    }
+}
+
+/* Zeros that two calls add rows to are two tensors, of which exporters write one. */
+static void scattered_rows_have_zeros_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {4, 8};
+    pass p;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[6,8]");
+    model_input(m, "at", "i64[6,8]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
+    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction=add");
+    model_node(m, "Neg", "2", "x", "b", "");
+    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction=add");
+    model_node(m, "Add", "4", "a c", "y", "");
+    model_output(m, "y", "f32");
+    pass_run(&p, m, NULL);
+    unsigned n = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++) {
+        const onv_buffer *b = &p.t.buffers.at[i];
+        n += b->kind == ONV_BUFFER_ACTIVATION && b->bytes == 4 * 8 * 4 && b->last == b->first + 1;
+    }
+    assert_int_equal(n, 2 + 1); /* both, and c */
+    pass_drop(&p);
+}
+
 static void tables_of_sinusoidal_modules_are_not_trained(void **state)
 {
     (void)state;
@@ -367,6 +429,8 @@ int main(void)
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
+        cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
