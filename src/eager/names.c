@@ -36,6 +36,7 @@ typedef struct naming {
     uint32_t *current;  /* by call: its last statement */
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
+    uint32_t *leaving;  /* by call: named results that are read after it */
 } naming;
 
 /* --- What is told ------------------------------------------------------------------------------ */
@@ -288,6 +289,30 @@ static uint32_t end_of(const naming *n, const statement *s)
     return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
 }
 
+/* By all calls whose forwards give a tensor a name that leaves them. */
+static void count_leaving(naming *n)
+{
+    for (uint32_t i = 0; i < n->eager->ops.count; i++)
+        for (uint32_t k = 0; k < n->eager->ops.at[i].n_out; k++) {
+            uint32_t last = n->last_use[n->eager->ops.at[i].out[k]], index = n->of_op[i];
+            for (; index != NO_STATEMENT && last > n->at.at[index].last_op;
+                 index = n->at.at[index].parent) {
+                const statement *s = &n->at.at[index];
+                bool leaves = s->targets.length > 0 && last > n->calls->at.at[s->call].last_op;
+                n->leaving[s->call] += leaves;
+            }
+        }
+}
+
+/* A call that gives several tensors has them in a list, as encoders do, and what nobody reads of it may be there,
+ * too. */
+static void hold_in_list(naming *n, const statement *s, uint32_t tensor)
+{
+    uint32_t parent = n->calls->at.at[s->call].parent;
+    if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] > 1 && parent != ONV_NO_CALL)
+        hold(n, tensor, n->calls->at.at[parent].last_op);
+}
+
 static void hold_result(naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -302,6 +327,7 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
             break;
         }
         hold(n, tensor, bound_until(n, s, tensor));
+        hold_in_list(n, s, tensor);
         if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
     }
 }
@@ -338,11 +364,13 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                 .held = held,
                 .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
-                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count)};
+                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
+                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
     find_uses(&n);
     bool found = find_statements(&n);
+    if (found && upper_end) count_leaving(&n);
     for (uint32_t i = 0; i < n_ops && found; i++) {
         told[i] = n.of_op[i] != NO_STATEMENT;
         for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)

@@ -238,6 +238,38 @@ static void statements_overwrite(void **state)
     }
 }
 
+/* An encoder gives two of its three results, in a list; whether it has the first one, too, nothing tells. */
+static void lists_of_results_may_hold_others(void **state)
+{
+    (void)state;
+    for (int n_read = 1; n_read < 3; n_read++)
+        for (int locals = 0; locals < 2; locals++) {
+            static const char *const values[] = {"x", "a", "b", "c"};
+            pass p;
+            model *m = model_new(17);
+            model_input(m, "x", "f32[4,6]");
+            for (unsigned k = 0; k < 3; k++) {
+                char lines[256];
+                snprintf(lines, sizeof lines,
+                         "found = self.encoder(x)\n  File \"n.py\", line %u, in forward\n    x = "
+                         "neg(x)",
+                         10 + k);
+                model_source(m, "net', 'net.encoder", "neg");
+                model_class(m, "Net', 'Encoder", "aten.neg.default");
+                model_trace(m, lines);
+                model_node(m, "Neg", "", values[k], values[k + 1], "");
+            }
+            model_source(m, "net", "add");
+            model_class(m, "Net", "aten.add.Tensor");
+            model_trace(m, "return found[0] + found[1]");
+            model_node(m, "Add", "", n_read == 2 ? "b c" : "c c", "y", "");
+            model_output(m, "y", "f32");
+            pass_run(&p, m, &(onv_lower_options){.locals = locals});
+            assert_int_equal(pass_find(&p, "a")->last, locals && n_read == 2 ? 3 : 1);
+            pass_drop(&p);
+        }
+}
+
 /* A list that has a name holds what operations joined. */
 static void lists_hold_what_is_joined(void **state)
 {
@@ -366,6 +398,7 @@ int main(void)
         cmocka_unit_test(shared_layers_are_called_again),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
+        cmocka_unit_test(lists_of_results_may_hold_others),
         cmocka_unit_test(base_classes_are_no_calls),
         cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
     };
