@@ -104,13 +104,15 @@ static bool match_lstm(onv_finder *s, onv_group *g, const onv_node *split, onv_f
     return true;
 }
 
+/* From the tanh of the new state on; the split before it has no note. */
 void onv_find_cell(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
     onv_fusion fusion;
-    bool is_gru = onv_find_is_op(node, "Tanh") && is_of_class(node, "torch.nn.modules.rnn.GRUCell");
-    bool is_lstm =
-        onv_find_is_op(node, "Split") && is_of_class(node, "torch.nn.modules.rnn.LSTMCell");
-    if (is_gru ? match_gru(s, &g, node, &fusion) : is_lstm && match_lstm(s, &g, node, &fusion))
+    if (!onv_find_is_op(node, "Tanh")) return;
+    const onv_node *split = onv_find_producer(s, node->inputs[0], "Split");
+    bool is_lstm = split != NULL && is_of_class(node, "torch.nn.modules.rnn.LSTMCell");
+    bool is_gru = is_of_class(node, "torch.nn.modules.rnn.GRUCell");
+    if (is_gru ? match_gru(s, &g, node, &fusion) : is_lstm && match_lstm(s, &g, split, &fusion))
         onv_find_publish(s, &g, fusion);
 }

@@ -231,7 +231,7 @@ void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
     uint32_t both = is_lstm ? onv_emit_add_to(l, input, own, ONV_GRAD_ALIAS) : input;
     onv_emit_begin(l, is_lstm ? "lstm_cell" : "gru_cell");
     onv_emit_in(l, both, ONV_GRAD_NEW);
-    if (!is_lstm) onv_emit_in(l, own, ONV_GRAD_NEW);
+    onv_emit_in(l, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
     onv_emit_in(l, before, ONV_GRAD_NEW);
     onv_emit_save(l, input);
     onv_emit_save(l, own);
