@@ -289,7 +289,7 @@ static uint32_t end_of(const naming *n, const statement *s)
     return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
 }
 
-/* By all calls whose forwards give a tensor a name that leaves them. */
+/* By all calls whose forwards go through a list of members: results with a name that leave them. */
 static void count_leaving(naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++)
@@ -298,18 +298,23 @@ static void count_leaving(naming *n)
             for (; index != NO_STATEMENT && last > n->at.at[index].last_op;
                  index = n->at.at[index].parent) {
                 const statement *s = &n->at.at[index];
-                bool leaves = s->targets.length > 0 && last > n->calls->at.at[s->call].last_op;
+                const onv_call *call = &n->calls->at.at[s->call];
+                bool leaves = !call->is_chain && s->kind == ONV_STATEMENT_LOOPS &&
+                              s->targets.length > 0 && last > call->last_op;
                 n->leaving[s->call] += leaves;
             }
         }
 }
 
-/* A call that gives several tensors has them in a list, as encoders do, and what nobody reads of it may be there,
- * too. */
+/* A call that gives many of its members' results has them in a list, as encoders do, and what nobody reads of
+ * them may be there, too. */
+enum { MANY_RESULTS = 3 };
+
 static void hold_in_list(naming *n, const statement *s, uint32_t tensor)
 {
     uint32_t parent = n->calls->at.at[s->call].parent;
-    if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] > 1 && parent != ONV_NO_CALL)
+    if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] >= MANY_RESULTS &&
+        parent != ONV_NO_CALL)
         hold(n, tensor, n->calls->at.at[parent].last_op);
 }
 
