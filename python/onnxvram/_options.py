@@ -17,7 +17,8 @@ UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
          "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
 PATHS = ("op_shapes_file", "shape_trace")
-COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability")
+COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
+          "parameters")
 SIZES = ("pool", "align")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",

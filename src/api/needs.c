@@ -119,6 +119,7 @@ static const struct {
     {"freeze", FIELD(n_freeze), {&training}},
     {"train-only", FIELD(n_train_only), {&training}},
     {"inplace", FIELD(n_inplace), {&pytorch}},
+    {"parameters", FIELD(parameters), {&pytorch}},
     {"attention-dropout", FIELD(attention_dropout), {&training}},
     {"accumulate", FIELD(accumulate), {&training}},
     {"zero", FIELD(zero_stage), {&training, &world}},

@@ -109,6 +109,7 @@ static onv_status read_lowering(const onv_options *options, onv_loss loss, uint3
                                  .inplace = options->inplace,
                                  .n_inplace = options->n_inplace,
                                  .attention_dropout = options->attention_dropout,
+                                 .parameters = options->parameters,
                                  .reports = options->train != NULL,
                                  .loss = loss,
                                  .loss_chunks = chunks,
