@@ -17,7 +17,8 @@ UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 TEXTS = ("order", "runtimes", "train", "loss", "ddp", "fsdp", "offload", "weights", "attention", "checkpoint", "zero_grad",
          "optimizer_impl", "pytorch", "max_dim", "kv_cache", "replay")
 PATHS = ("op_shapes_file", "shape_trace")
-COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability")
+COUNTS = ("batch", "effort", "margin_percent", "accumulate", "zero_stage", "world", "compute_capability",
+          "parameters")
 SIZES = ("pool", "align")
 FLAGS = ("expandable_segments", "max_batch", "master_weights", "ema", "as_exported", "no_external_data", "locals", "ort_advise",
          "ort_partition", "channels_last", "no_tf32", "cudnn_benchmark", "folded_norms", "graph_module", "no_fast_path",
@@ -27,7 +28,7 @@ LISTS = ("freeze", "train_only", "inplace", "ort")
 OTHERWISE = {"struct_size": "", "n_dims": "dims", "n_shapes": "shapes", "n_input_values": "input_values", "n_freeze": "freeze",
              "n_train_only": "train_only", "n_inplace": "inplace", "n_ort": "ort", "budgets": "budget", "n_budgets": "budget",
              "compile_budget": "compile", "has_max_growth": "max_growth", "max_growth_basis_points": "max_growth",
-             "cancelled": "", "cancel_context": "", "replay_cancelled": "", "replay_context": "", "progress_context": "progress",
+             "cancelled": "", "cancel_context": "", "progress_context": "progress",
              "dims_found": ""}
 
 
@@ -40,7 +41,7 @@ class Options:
         self.struct = ffi.new("onv_options *")
         lib.onv_options_init(self.struct, ffi.sizeof("onv_options"))
         never = self.calls.add("bool(void *)", lambda _context: self.calls.raised is not None, True)
-        self.struct.cancelled = self.struct.replay_cancelled = never
+        self.struct.cancelled = never
         for name, value in given.items():
             if value is None:
                 continue

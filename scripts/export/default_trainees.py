@@ -24,6 +24,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import drawn_networks
+import drawn_parts
 import fresh_networks
 
 BATCH = 4
@@ -351,7 +352,8 @@ def main():
     options = ["--attention", arguments.attention] + (["--amp", amp] if amp else [])
     context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
-             **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later()}
+             **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
+             **drawn_parts.fourth()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

@@ -21,9 +21,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_parts  # noqa: E402
 from default_trainees import difference, is_tensor, read, slug  # noqa: E402
 
 BATCH = 4
+DRAWN = ("Segformer (VGG-13)", "MobileViT for segmentation", "FastRGCNConv", "DPT for segmentation", "DETR", "Deformable DETR",
+         "D-FINE", "YOLOS", "Depth Anything", "CogView4", "UPerNet (VGG-11)", "BEiT for segmentation")
 EXPORTERS = ("dynamo", "torchscript")
 
 
@@ -186,6 +189,9 @@ def networks():
         "FlexOlmo": (transformer("FlexOlmoModel", "FlexOlmoConfig", fixed=no_cache, pad_token_id=0, **words), tokens()),
         "XLM-RoBERTa": (transformer("XLMRobertaModel", "XLMRobertaConfig", pad_token_id=0, **words), tokens()),
         "Granite": (transformer("GraniteModel", "GraniteConfig", fixed=no_cache, pad_token_id=0, **words), tokens()),
+        # drawn for training (drawn_parts.py), of which no rule was made
+        **{name: (make, lambda device, batch, given=given: given(device)) for name, (make, given, _) in
+           {**drawn_parts.third(), **drawn_parts.fourth()}.items() if name in DRAWN},
         # segmentation-models-pytorch, diffusers
         "U-Net (ResNet-34)": (segmentation("Unet", "resnet34"), image()),
         "U-Net++ (MobileNet V2)": (segmentation("UnetPlusPlus", "mobilenet_v2"), image()),

@@ -345,6 +345,15 @@ onv_cli_verdict onv_cli_set_effort(onv_cli *cli, const char *text)
     return ONV_CLI_RUN;
 }
 
+onv_cli_verdict onv_cli_set_parameters(onv_cli *cli, const char *text)
+{
+    int64_t value;
+    if (!parse_whole(text, &value) || value < 1)
+        return onv_cli_reject("--parameters takes a number of at least 1, not '%s'", text);
+    cli->analysis.parameters = (uint64_t)value;
+    return ONV_CLI_RUN;
+}
+
 /* --- GPUs -------------------------------------------------------------------------------------- */
 
 onv_cli_verdict onv_cli_list_gpus(onv_cli *cli, const char *text)

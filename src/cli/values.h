@@ -30,7 +30,8 @@ onv_cli_reader onv_cli_set_batch, onv_cli_set_max_dim, onv_cli_set_effort, onv_c
 onv_cli_reader onv_cli_set_budget, onv_cli_set_margin, onv_cli_set_gpu, onv_cli_list_gpus;
 onv_cli_reader onv_cli_set_precision, onv_cli_set_amp, onv_cli_set_pool, onv_cli_set_kv_cache,
     onv_cli_set_compile;
-onv_cli_reader onv_cli_set_attention_dropout, onv_cli_set_max_growth, onv_cli_set_arena_align;
+onv_cli_reader onv_cli_set_parameters, onv_cli_set_attention_dropout, onv_cli_set_max_growth,
+    onv_cli_set_arena_align;
 onv_cli_reader onv_cli_set_color, onv_cli_set_format, onv_cli_be_quiet, onv_cli_be_verbose;
 onv_cli_reader onv_cli_add_json, onv_cli_add_csv, onv_cli_add_html, onv_cli_add_svg,
     onv_cli_add_layers, onv_cli_add_formula;

@@ -1,6 +1,6 @@
 /* Copies of gradients that are not contiguous: between a linear layer and a convolution over time, an
  * interpolation or a padding, networks swap channels and time. The swap is a view, so the gradient arrives
- * in the other order: kernels copy it, and so does the reshape that a linear layer begins with. */
+ * in the other order: kernels copy it, those of batch norms too, and so does the reshape that a linear layer begins with. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -20,9 +20,8 @@ static const onv_eager_op *sole_reader(const onv_lowering *l, const readers *r, 
     return at == 0 || at == MANY ? NULL : &l->eager->ops.at[at - 1];
 }
 
-/* What reads a tensor of rank 3 through a view that swaps the last two dims alone. */
-static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const readers *r,
-                                             uint32_t tensor)
+/* The view that swaps the last two dims of a tensor of rank 3 alone, through which it is read. */
+static const onv_eager_op *swapped_view(const onv_lowering *l, const readers *r, uint32_t tensor)
 {
     onv_eager_tensor t = onv_tensor_at(l, tensor);
     const onv_eager_op *view = t.rank == 3 ? sole_reader(l, r, tensor) : NULL;
@@ -31,7 +30,14 @@ static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const reader
     if (v.dims[0] != t.dims[0] || v.dims[1] != t.dims[2] || v.strides[1] != t.strides[2] ||
         v.dims[1] < 2 || v.dims[2] < 2)
         return NULL;
-    return sole_reader(l, r, view->out[0]);
+    return view;
+}
+
+static const onv_eager_op *reader_of_swapped(const onv_lowering *l, const readers *r,
+                                             uint32_t tensor)
+{
+    const onv_eager_op *view = swapped_view(l, r, tensor);
+    return view != NULL ? sole_reader(l, r, view->out[0]) : NULL;
 }
 
 /* Patches: the places of an image in one dim, which is swapped with the channels, or channels moved last. The
@@ -72,9 +78,18 @@ static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
     return strcmp(mode->s, "edge") == 0 ? STRIDES : OTHER;
 }
 
+/* A norm of sequences whose channels stand last: what reads the result does so in that order. */
+static bool is_swapped_norm(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+{
+    const onv_eager_op *view = swapped_view(l, r, op->out[0]);
+    const onv_eager_op *next = view != NULL ? sole_reader(l, r, view->out[0]) : NULL;
+    return view != NULL && (next == NULL || strcmp(next->name, "permute") != 0);
+}
+
 static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *op)
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
+    if (strcmp(op->name, "batch_norm") == 0) return is_swapped_norm(l, r, op);
     if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)
         return is_read_swapped(l, r, op);
     const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);

@@ -82,6 +82,7 @@ typedef struct onv_eager_workspace {
 typedef struct onv_eager_arg {
     uint32_t tensor;
     uint8_t grad;                  /* onv_grad */
+    bool is_turned;                /* as a linear layer has its weight: the gradient is a view */
     onv_eager_workspace workspace; /* of the kernel that makes this gradient */
 } onv_eager_arg;
 
@@ -196,6 +197,7 @@ typedef struct onv_lower_options {
     size_t n_inplace;
     double attention_dropout;       /* below 0: not told */
     onv_cuda_library_settings cuda; /* whose workspaces; all 0: tensors alone */
+    uint64_t parameters;            /* elements of those of the network; 0: not told */
     uint32_t pytorch_version; /* whose rules (eager/pytorch.h); 0: those of the newest release */
     bool reports;             /* adds diagnostics of what the export hides to the model */
 } onv_lower_options;

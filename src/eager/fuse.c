@@ -107,7 +107,8 @@ onv_fusion onv_find_unary(onv_finder *s, onv_fusion_kind kind, onv_value_id x, c
                         .key = ONV_NO_VALUE,
                         .value = ONV_NO_VALUE,
                         .mask = ONV_NO_VALUE,
-                        .out = last->outputs[0]};
+                        .out = last->outputs[0],
+                        .state = ONV_NO_VALUE};
 }
 
 /* --- Activations ------------------------------------------------------------------------------- */
@@ -366,11 +367,13 @@ static void match(onv_finder *s, const onv_node *node)
 {
     if (s->f->of_node[onv_find_id(s, node).index] != 0 || node->n_inputs == 0) return;
     if (!onv_is_value(node->inputs[0])) return;
-    if (s->fuses_layers) onv_find_encoder_layer(s, node);
+    if (s->kernels.layers) onv_find_encoder_layer(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
+    if (s->kernels.cells) onv_find_cell(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     onv_find_noted(s, node);
     if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
-    if (onv_find_is_op(node, "Pow") && s->fuses_rms_norm) onv_find_rms_norm(s, node);
+    if (onv_find_is_op(node, "Pow") && s->kernels.rms_norm) onv_find_rms_norm(s, node);
     if (onv_find_is_op(node, "Split")) onv_find_glu(s, node);
     if (onv_find_is_op(node, "Sqrt")) onv_find_rsqrt(s, node);
     if (onv_find_is_op(node, "Mul")) onv_find_variance(s, node);
@@ -427,15 +430,11 @@ static onv_status count_uses(onv_model *model, onv_fusions *f, onv_error *err)
 }
 
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            bool rms_norm, bool fast_path, onv_fusions *fusions, onv_error *err)
+                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err)
 {
     *fusions = (onv_fusions){0};
     ONV_TRY(count_uses(model, fusions, err));
-    onv_finder s = {.model = model,
-                    .f = fusions,
-                    .fusing = fusing,
-                    .fuses_rms_norm = rms_norm,
-                    .fuses_layers = fast_path};
+    onv_finder s = {.model = model, .f = fusions, .fusing = fusing, .kernels = kernels};
     for (uint32_t i = 0; fusing != ONV_FUSE_NOTHING && i < order->steps.count && !s.failed; i++)
         match(&s, onv_model_node(model, order->steps.at[i].node));
     if (!s.failed) return ONV_OK;

@@ -31,6 +31,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
+    ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
 } onv_fusion_kind;
 
 /* A product with a weight, as nn.TransformerEncoderLayer has four: query, key and value, what is behind
@@ -54,7 +55,7 @@ typedef struct onv_fusion {
     onv_node_id last;
     onv_value_id x, weight, bias;  /* ONV_NO_VALUE where absent */
     onv_value_id key, value, mask; /* likewise */
-    onv_value_id out;
+    onv_value_id out, state;
     int64_t groups, step;
     onv_node_id reduction;
     const char *name; /* POINTWISE: PyTorch's, static */
@@ -103,10 +104,16 @@ typedef enum onv_fusing {
     ONV_FUSE_ATTENTION, /* all attention */
 } onv_fusing;
 
-/* Arrays live in the model's arena. `rms_norm`: it is one operation; `fast_path`: so are layers of
- * nn.TransformerEncoder. */
+/* What is one operation, or not, by release and device. */
+typedef struct onv_fusing_kernels {
+    bool rms_norm;
+    bool layers; /* of nn.TransformerEncoder */
+    bool cells;  /* of recurrent networks */
+} onv_fusing_kernels;
+
+/* Arrays live in the model's arena. */
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
-                            bool rms_norm, bool fast_path, onv_fusions *fusions, onv_error *err);
+                            onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
 
 /* By the exporter's notes: "silu" is "aten.silu.default". */

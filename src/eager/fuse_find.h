@@ -8,7 +8,7 @@ typedef struct onv_finder {
     onv_model *model;
     onv_fusions *f;
     onv_fusing fusing;
-    bool fuses_rms_norm, fuses_layers;
+    onv_fusing_kernels kernels;
     bool failed; /* memory */
 } onv_finder;
 
@@ -52,6 +52,10 @@ void onv_find_publish(onv_finder *s, const onv_group *g, onv_fusion fusion);
 /* From the Softmax on. */
 void onv_find_attention(onv_finder *s, const onv_node *softmax);
 void onv_find_softmax(onv_finder *s, const onv_node *softmax);
+
+/* --- fuse_cell.c ---------------------------------------------------------------------------------- */
+
+void onv_find_cell(onv_finder *s, const onv_node *node);
 
 /* --- fuse_encoder.c ----------------------------------------------------------------------------- */
 

@@ -195,6 +195,13 @@ static void mark_readers(onv_lowering *l)
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = true;
     }
+    /* The exporter keeps one copy of equal vectors: a statistic may be a weight, too. */
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
+        for (uint32_t k = 1; k < 3 && k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = false;
+    }
 }
 
 /* A reshape copies what it has to by itself. */
@@ -307,11 +314,49 @@ static void make_missing(onv_lowering *l, const onv_node *node)
     }
 }
 
-/* Runs what made the value once more, for a reader that has a call of its own. */
+/* Zeros, ones and the like, which exporters make once for all that read equal ones. */
+static bool is_fill(onv_lowering *l, onv_value_id id)
+{
+    if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
+    return onv_is_node(value->producer) &&
+           strcmp(onv_model_node(l->model, value->producer)->op_type, "ConstantOfShape") == 0;
+}
+
+/* A weight of the file is made again where it is read. */
+static void repeat_fill(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
+    if (!onv_is_node(producer)) {
+        l->tensor_known[id.index] = false;
+        return;
+    }
+    size_t first_op = l->eager->ops.count;
+    l->node = producer;
+    lower_node(l, onv_model_node(l->model, producer));
+    l->node = reader;
+    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+}
+
+/* What is scattered into is a tensor of the call's own. */
+static void repeat_base(onv_lowering *l, const onv_node *node)
+{
+    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0 && node->n_inputs > 0;
+    if (!scatters || node->graph.index != 0 || l->options->as_exported) return;
+    onv_value_id base = node->inputs[0];
+    if (is_fill(l, base) && l->fusions.user[base.index].index != l->node.index)
+        repeat_fill(l, base);
+}
+
+/* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
 static void repeat(onv_lowering *l, onv_value_id id)
 {
     onv_node_id producer = onv_model_value(l->model, id)->producer, reader = l->node;
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
+    const onv_node *node = onv_model_node(l->model, producer);
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        if (is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
     uint32_t fusion = l->fusions.of_node[producer.index];
     size_t first_op = l->eager->ops.count;
     l->node = producer;
@@ -324,28 +369,17 @@ static void repeat(onv_lowering *l, onv_value_id id)
     for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
 }
 
-enum { MAX_REPEATED = 16 }; /* operations behind each other, up to what the modules were given */
-
-/* The call that the node's own module makes of what another one computed: all of it, from what both were given. */
+/* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
+ * what the modules were given. */
 static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
-    onv_value_id chain[MAX_REPEATED];
-    const char *module = l->made_in[id.index];
-    uint32_t n = 0;
-    for (chain[n++] = id; n < MAX_REPEATED;) {
-        const onv_node *from =
-            onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
-        uint32_t next = 0;
-        while (next < from->n_inputs && !(onv_is_value(from->inputs[next]) &&
-                                          l->made_in[from->inputs[next].index] == module))
-            next++;
-        if (next == from->n_inputs) break;
-        chain[n++] = from->inputs[next];
-    }
+    onv_value_id chain[ONV_MAX_REPEATED];
+    uint32_t n = onv_merged_chain(l, id, chain);
     while (n-- > 0) {
         repeat(l, chain[n]);
         l->made_in[chain[n].index] = reader->scope;
     }
+    l->stands_for[id.index] = reader->merged_call;
     l->merged++;
 }
 
@@ -357,13 +391,15 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     uint64_t macs = macs_of(l, node);
     l->node = id;
     l->working_op = SIZE_MAX;
+    repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (onv_is_value(node->inputs[k]) &&
             onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
             onv_node_in(l, node, k);
     for (uint32_t k = 0; k < node->n_inputs && node->graph.index == 0; k++)
-        if (onv_merged_is_other_module(l, node->inputs[k], node))
+        if (onv_merged_is_other_module(l, node->inputs[k], node) ||
+            onv_merged_is_named(l, node->inputs[k], node))
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], id.index))
             repeat(l, node->inputs[k]);
@@ -411,6 +447,7 @@ static void lower_graph(onv_lowering *l)
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
+    if (l->status == ONV_OK) onv_parameters_complete(l);
     if (l->status == ONV_OK && l->options->reports) onv_lowering_report(l);
 }
 
@@ -447,15 +484,17 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
                       .err = err};
     l.status = prepare(&l);
     bool has_calls = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 0));
-    bool has_rms_norm = !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9));
+    onv_fusing_kernels kernels = {.rms_norm =
+                                      !onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 9)),
+                                  .layers = onv_takes_fast_path(&l),
+                                  .cells = !options->on_cpu};
     onv_fusing fusing = options->attention == ONV_ATTENTION_MATH ? ONV_FUSE
                         : options->attention == ONV_ATTENTION_AUTO
                             ? has_calls ? ONV_FUSE_CALLS : ONV_FUSE
                             : ONV_FUSE_ATTENTION;
     if (options->as_exported) fusing = ONV_FUSE_NOTHING;
     if (l.status == ONV_OK)
-        l.status = onv_fusions_find(model, &live->timeline, fusing, has_rms_norm,
-                                    onv_takes_fast_path(&l), &l.fusions, err);
+        l.status = onv_fusions_find(model, &live->timeline, fusing, kernels, &l.fusions, err);
     eager->slow_attentions = l.fusions.n_apart;
     if (l.status == ONV_OK) l.status = onv_merged_find(&l);
     if (l.status == ONV_OK) l.status = onv_merged_mark_modules(&l);

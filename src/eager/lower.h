@@ -104,8 +104,10 @@ typedef struct onv_lowering {
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
-    const char **made_in; /* by value: the module that computed it last, of what it was given */
-    bool *is_read_inside; /* by value: by that module itself */
+    const char **made_in;    /* by value: the module that computed it last, of what it was given */
+    bool *is_read_inside;    /* by value: by that module itself */
+    const char **stands_for; /* by value: the call whose copy it is; NULL: the file's */
+    bool *has_gaps;          /* by node: numbers of its kind of call are missing */
     ONV_VEC(onv_merged) copies;
     uint32_t merged;             /* calls that are counted again */
     uint32_t missing;            /* others that the numbers lack */
@@ -127,6 +129,8 @@ typedef struct onv_lowering {
     uint32_t unreached;  /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
+    uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
+    uint64_t counted_elems;           /* of parameters, where they are more than was told; 0: not */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
@@ -265,6 +269,8 @@ bool onv_node_is_recurrent(const onv_node *node);
 onv_status onv_signature_prepare(onv_lowering *l);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
+/* Adds those that the file lacks, where it is told how many elements all have. */
+void onv_parameters_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
@@ -310,6 +316,13 @@ bool onv_merged_starts(onv_lowering *l, onv_value_id id, uint32_t node);
 onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
+/* Or that the node names as the result of a call that the exporter merged with the one that is there. */
+bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node);
+enum {
+    ONV_MAX_REPEATED = 16
+}; /* operations behind each other, up to what the modules were given */
+/* They, from the value on; returns how many. */
+uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 
@@ -345,7 +358,8 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
 void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);
 void onv_lowering_report(onv_lowering *l); /* diagnostics of what was hidden, and how it was read */
-void onv_cells_report(onv_lowering *l);    /* of nn.GRUCell and nn.LSTMCell, after lowering */
+void onv_lower_cell(onv_lowering *l, const onv_fusion *fusion);
+void onv_cells_report(onv_lowering *l); /* of those that stay in parts, after lowering */
 /* Dropout between the layers of a recurrent module, which cuDNN runs inside: false where it is none. */
 bool onv_recurrent_dropout(onv_lowering *l, const onv_node *node);
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *fusion);

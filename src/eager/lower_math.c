@@ -321,6 +321,12 @@ static void emit_workspaces(onv_lowering *l, uint32_t a, uint32_t b, uint32_t bi
 }
 
 /* mm, addmm, bmm: each side is kept for the gradient of the other. */
+/* F.linear: it takes the weight as a view with its dims swapped. */
+static bool is_linear(const onv_lowering *l)
+{
+    return onv_is_node(l->node) && onv_node_is_aten(onv_model_node(l->model, l->node), "linear");
+}
+
 static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t b, uint32_t bias)
 {
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
@@ -332,6 +338,8 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     onv_emit_begin(l, name);
     onv_emit_in(l, a, ONV_GRAD_NEW);
     onv_emit_in(l, b, ONV_GRAD_NEW);
+    if (b != ONV_NO_TENSOR && x.rank == 2 && is_linear(l))
+        l->in.at[l->in.count - 1].is_turned = true;
     onv_emit_in(l, bias, ONV_GRAD_NEW); /* the sum of the gradient comes after the products */
     /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
     l->op.swaps_grads = bias == ONV_NO_TENSOR && !drops_bias(l);

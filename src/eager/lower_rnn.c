@@ -212,6 +212,44 @@ void onv_lower_recurrent(onv_lowering *l, const onv_node *node)
 
 /* --- Cells ------------------------------------------------------------------------------------- */
 
+/* _thnn_fused_gru_cell and _thnn_fused_lstm_cell: of the products with input and state, whose gradients are one
+ * tensor in an LSTM. Beside them backward reads a workspace, of 5 states or 4, and the states. */
+void onv_lower_cell(onv_lowering *l, const onv_fusion *f)
+{
+    bool is_lstm = onv_is_value(f->state);
+    onv_shape shape;
+    uint32_t input = onv_amp_low(l, onv_value_tensor(l, f->x));
+    uint32_t own = onv_amp_low(l, onv_value_tensor(l, f->key));
+    uint32_t before = onv_amp_low(l, onv_value_tensor(l, f->value));
+    if (input == ONV_NO_TENSOR || !onv_value_shape(l, f->out, &shape)) return;
+    onv_eager_tensor gates = onv_tensor_at(l, input);
+    uint32_t out = onv_tensor_new(l, gates.dtype, shape.rank, shape.dims, NULL);
+    uint32_t after =
+        is_lstm ? onv_tensor_new(l, gates.dtype, shape.rank, shape.dims, NULL) : ONV_NO_TENSOR;
+    uint64_t workspace = UINT64_MAX;
+    bool fits = onv_u64_mul(onv_tensor_at(l, out).bytes, is_lstm ? 4 : 5, &workspace);
+    uint32_t both = is_lstm ? onv_emit_add_to(l, input, own, ONV_GRAD_ALIAS) : input;
+    onv_emit_begin(l, is_lstm ? "lstm_cell" : "gru_cell");
+    onv_emit_in(l, both, ONV_GRAD_NEW);
+    onv_emit_in(l, own, is_lstm ? ONV_GRAD_NONE : ONV_GRAD_NEW);
+    onv_emit_in(l, before, ONV_GRAD_NEW);
+    onv_emit_save(l, input);
+    onv_emit_save(l, own);
+    onv_emit_save(l, before);
+    onv_emit_save(l, after);
+    if (l->op.has_backward)
+        onv_emit_extra(l, workspace, fits ? 1 : UINT64_MAX, "workspace of a cell");
+    else
+        onv_emit_temps(l, workspace, 0);
+    /* The exporter has computed the gates of a constant state. */
+    if (own == ONV_NO_TENSOR) onv_emit_extra(l, gates.bytes, 1, "gates of a state");
+    onv_emit_out(l, out);
+    onv_emit_out(l, after);
+    onv_emit_end(l);
+    onv_value_set(l, f->out, out);
+    if (is_lstm) onv_value_set(l, f->state, after);
+}
+
 void onv_cells_report(onv_lowering *l)
 {
     /* What the kernel keeps beside what the parts do, in halves of the state for each tanh: both gates, from the
@@ -224,6 +262,7 @@ void onv_cells_report(onv_lowering *l)
     for (size_t i = 0; i < l->model->nodes.count && !l->options->on_cpu; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         if (node->module_class == NULL || strcmp(node->op_type, "Tanh") != 0) continue;
+        if (l->fusions.of_node[i] != 0) continue;
         for (size_t k = 0; k < 2; k++) {
             if (strcmp(node->module_class, cells[k].class) != 0) continue;
             uint64_t more;

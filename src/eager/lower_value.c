@@ -143,6 +143,16 @@ static void make_table_shape(const char *name, const onv_shape *whole, onv_shape
     *table = (onv_shape){2, {rows, whole->dims[whole->rank - 3]}};
 }
 
+/* Of equal vectors that the exporter keeps once, those of statistics are not trained. */
+static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    onv_weight_use use = onv_weight_use_of(l, id);
+    bool is_statistic = read != NULL && strncmp(read->slot, "running_", 8) == 0;
+    return use == ONV_WEIGHT_TRAINED && is_statistic && onv_weight_is_shared(l, id)
+               ? ONV_WEIGHT_BUFFER
+               : use;
+}
+
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -150,7 +160,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     onv_shape shape, whole;
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     uint8_t dtype = value->tensor->type.dtype;
-    onv_weight_use use = onv_weight_use_of(l, id);
+    onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&

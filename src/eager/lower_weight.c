@@ -233,7 +233,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     if (onv_has_made_up_name(value->name))
         return (verdict){is_indexed(l, value, first) ? ONV_WEIGHT_TRAINED : ONV_WEIGHT_MADE, false,
                          first};
-    if (is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
+    /* Where all parameters are listed, one that is left has given its name to what is no single number. */
+    bool may_be = l->n_listed == 0 || value->tensor->elems == 1;
+    if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
     else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */

@@ -203,14 +203,73 @@ static bool is_given(const onv_lowering *l, const onv_node *node, onv_value_id i
     return !is_inside(from->scope, node->scope);
 }
 
+typedef struct named {
+    const char *name;
+    size_t length; /* without the number */
+    uint32_t number, node;
+} named;
+
+static named split_name(const char *name, uint32_t node)
+{
+    named n = {name, strlen(name), 0, node};
+    size_t length = n.length;
+    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') length--;
+    if (length < 2 || length == n.length || name[length - 1] != '_') return n;
+    for (const char *at = name + length; *at != '\0' && n.number < UINT32_MAX / 16; at++)
+        n.number = 10 * n.number + (uint32_t)(*at - '0');
+    n.length = length - 1;
+    return n;
+}
+
+static bool is_same_kind(const named *a, const named *b)
+{
+    return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
+}
+
+static int by_kind(const void *left, const void *right)
+{
+    const named *a = left, *b = right;
+    int order = strncmp(a->name, b->name, a->length < b->length ? a->length : b->length);
+    if (order != 0 || a->length != b->length)
+        return order != 0 ? order : a->length < b->length ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* A number that no node of the main graph has, before the last one. */
+static bool mark_gaps(onv_lowering *l)
+{
+    ONV_VEC(named) all = {0};
+    bool fits = true;
+    for (uint32_t i = 0; i < l->model->nodes.count && fits; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (node->graph.index != 0 || node->source_op == NULL || node->source_op[0] == '\0')
+            continue;
+        fits = onv_vec_push(&all, split_name(node->source_op, i));
+    }
+    if (fits && all.count > 0) qsort(all.at, all.count, sizeof *all.at, by_kind);
+    for (size_t i = 0, end; i < all.count && fits; i = end) {
+        bool has_gap = all.at[i].number > 0;
+        for (end = i + 1; end < all.count && is_same_kind(&all.at[i], &all.at[end]); end++)
+            has_gap |= all.at[end].number > all.at[end - 1].number + 1;
+        for (size_t k = i; k < end && has_gap; k++) l->has_gaps[all.at[k].node] = true;
+    }
+    onv_vec_cleanup(&all);
+    return fits;
+}
+
 onv_status onv_merged_mark_modules(onv_lowering *l)
 {
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
     l->made_in = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
     l->is_read_inside = ONV_ARENA_ARRAY(arena, bool, model->values.count);
-    if (l->made_in == NULL || l->is_read_inside == NULL) return onv_fail_memory(l->err);
+    l->stands_for = ONV_ARENA_ARRAY(arena, const char *, model->values.count);
+    l->has_gaps = ONV_ARENA_ARRAY(arena, bool, model->nodes.count);
+    if (l->made_in == NULL || l->is_read_inside == NULL || l->stands_for == NULL ||
+        l->has_gaps == NULL)
+        return onv_fail_memory(l->err);
     if (l->options->inference || l->options->as_exported) return ONV_OK;
+    if (!mark_gaps(l)) return onv_fail_memory(l->err);
     for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
         const onv_node *node = onv_model_node(model, l->live->timeline.steps.at[i].node);
         bool is_own = node->graph.index == 0 && node->scope != NULL && node->scope[0] != '\0' &&
@@ -239,4 +298,38 @@ bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const on
     const onv_node *from = onv_model_node(l->model, producer);
     return node->module_class != NULL && node->module_class == from->module_class &&
            node->scope[0] != '\0';
+}
+
+uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
+{
+    const char *module = l->made_in[id.index];
+    uint32_t n = 0;
+    for (chain[n++] = id; n < ONV_MAX_REPEATED;) {
+        const onv_node *from =
+            onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
+        uint32_t next = 0;
+        while (next < from->n_inputs && !(onv_is_value(from->inputs[next]) &&
+                                          l->made_in[from->inputs[next].index] == module))
+            next++;
+        if (next == from->n_inputs) break;
+        chain[n++] = from->inputs[next];
+    }
+    return n;
+}
+
+/* What is behind a view ran again, too, where numbers of its calls are missing. */
+bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    if (!onv_is_value(id) || node->merged_call == NULL || l->made_in[id.index] == NULL)
+        return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    named wanted = split_name(node->merged_call, 0), found = split_name(value->name, 0);
+    if (!is_same_kind(&wanted, &found) || wanted.number <= found.number) return false;
+    if (l->stands_for[id.index] == node->merged_call) return false;
+    onv_value_id chain[ONV_MAX_REPEATED];
+    uint32_t n = onv_merged_chain(l, id, chain);
+    bool has_gaps = false;
+    for (uint32_t i = 1; i < n; i++)
+        has_gaps |= l->has_gaps[onv_model_value(l->model, chain[i])->producer.index];
+    return has_gaps;
 }

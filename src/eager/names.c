@@ -17,7 +17,8 @@ typedef struct words {
 /* One execution of it. */
 typedef struct statement {
     uint32_t call, last_op;
-    uint32_t inner;        /* the last call that it made */
+    uint32_t inner, first; /* the last call that it made, and the first one */
+    char kind;             /* of its first line */
     uint32_t parent;       /* the one of the call around it that made this call */
     uint32_t before, next; /* of the same call */
     words line, targets;
@@ -35,6 +36,7 @@ typedef struct naming {
     uint32_t *current;  /* by call: its last statement */
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
+    uint32_t *leaving;  /* by call: named results that are read after it */
 } naming;
 
 /* --- What is told ------------------------------------------------------------------------------ */
@@ -98,6 +100,26 @@ static void find_own(const naming *n, uint32_t op, told_frame *f)
     if (n->calls->is_other[op] && f->kind == ONV_STATEMENT_CALLS) f->line.length = 0;
 }
 
+/* Of a member of a list: the length of its path up to its number. */
+static size_t list_length(const onv_call *call)
+{
+    size_t length = call->length;
+    while (length > 0 && call->path[length - 1] != '.') length--;
+    return length;
+}
+
+/* Members of two lists that one line calls in turn, `norm(layer(x))`, belong to one run of it; when the list of
+ * its first call has its turn again, it runs again. */
+static bool goes_on_in_list(const naming *n, const statement *s, uint32_t inner,
+                            const told_frame *f)
+{
+    if (f->kind != ONV_STATEMENT_LOOPS || s->kind != ONV_STATEMENT_LOOPS) return false;
+    const onv_call *a = &n->calls->at.at[s->first], *b = &n->calls->at.at[inner];
+    size_t length = list_length(a);
+    bool is_list = length > 0 && list_length(b) > 0;
+    return is_list && (length != list_length(b) || memcmp(a->path, b->path, length) != 0);
+}
+
 /* A line of one call, or a loop over members, runs once for each call; another line may make several. */
 static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_frame *f)
 {
@@ -108,7 +130,7 @@ static bool runs_on(const naming *n, uint32_t call, uint32_t inner, const told_f
                      n->calls->at.at[call].is_chain;
     bool is_argument = f->kind == ONV_STATEMENT_CALLS && !s->has_called;
     return !makes_one || inner == ONV_NO_CALL || s->inner == ONV_NO_CALL || inner == s->inner ||
-           is_argument;
+           is_argument || goes_on_in_list(n, s, inner, f);
 }
 
 /* Exporters move views to where they are read: away from the statement, which is not run again. */
@@ -151,6 +173,8 @@ static bool find_statements(naming *n)
                                .before = last,
                                .next = NO_STATEMENT,
                                .inner = ONV_NO_CALL,
+                               .first = ONV_NO_CALL,
+                               .kind = f.kind,
                                .line = f.line,
                                .targets = f.targets};
                 if (!onv_vec_push(&n->at, s)) return false;
@@ -159,6 +183,7 @@ static bool find_statements(naming *n)
             }
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
+            if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= f.kind != ONV_STATEMENT_HIDES;
             parent = last;
         }
@@ -264,6 +289,35 @@ static uint32_t end_of(const naming *n, const statement *s)
     return next != NULL && next->line.length == 0 ? next->last_op : s->last_op;
 }
 
+/* By all calls whose forwards go through a list of members: results with a name that leave them. */
+static void count_leaving(naming *n)
+{
+    for (uint32_t i = 0; i < n->eager->ops.count; i++)
+        for (uint32_t k = 0; k < n->eager->ops.at[i].n_out; k++) {
+            uint32_t last = n->last_use[n->eager->ops.at[i].out[k]], index = n->of_op[i];
+            for (; index != NO_STATEMENT && last > n->at.at[index].last_op;
+                 index = n->at.at[index].parent) {
+                const statement *s = &n->at.at[index];
+                const onv_call *call = &n->calls->at.at[s->call];
+                bool leaves = !call->is_chain && s->kind == ONV_STATEMENT_LOOPS &&
+                              s->targets.length > 0 && last > call->last_op;
+                n->leaving[s->call] += leaves;
+            }
+        }
+}
+
+/* A call that gives many of its members' results has them in a list, as encoders do, and what nobody reads of
+ * them may be there, too. */
+enum { MANY_RESULTS = 3 };
+
+static void hold_in_list(naming *n, const statement *s, uint32_t tensor)
+{
+    uint32_t parent = n->calls->at.at[s->call].parent;
+    if (n->upper_end && s->targets.length > 0 && n->leaving[s->call] >= MANY_RESULTS &&
+        parent != ONV_NO_CALL)
+        hold(n, tensor, n->calls->at.at[parent].last_op);
+}
+
 static void hold_result(naming *n, uint32_t op, uint32_t tensor)
 {
     uint32_t index = n->of_op[op], level = 0;
@@ -278,6 +332,7 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
             break;
         }
         hold(n, tensor, bound_until(n, s, tensor));
+        hold_in_list(n, s, tensor);
         if (n->last_use[tensor] <= n->calls->at.at[s->call].last_op) break; /* it never leaves */
     }
 }
@@ -314,11 +369,13 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                 .held = held,
                 .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
-                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count)};
+                .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
+                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
     find_uses(&n);
     bool found = find_statements(&n);
+    if (found && upper_end) count_leaving(&n);
     for (uint32_t i = 0; i < n_ops && found; i++) {
         told[i] = n.of_op[i] != NO_STATEMENT;
         for (uint32_t k = 0; k < eager->ops.at[i].n_out && told[i]; k++)

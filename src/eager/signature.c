@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/lower.h"
 
 static int by_text(const void *left, const void *right)
@@ -254,19 +255,58 @@ static uint64_t list_missing(const onv_lowering *l, char *text, size_t size)
     return n;
 }
 
+/* Nothing reads what they give, so they have no gradient, and no state. */
+void onv_parameters_complete(onv_lowering *l)
+{
+    uint64_t elems = 0, each = sizeof(float), wanted = l->options->parameters;
+    if (wanted == 0 || l->options->as_exported) return;
+    for (size_t i = 0; i < l->eager->storages.count; i++) {
+        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        if (storage->kind != ONV_STORAGE_PARAMETER || storage->elems == 0) continue;
+        if (elems == 0) each = storage->bytes / storage->elems;
+        elems += storage->elems; /* their bytes were counted */
+    }
+    if (wanted < elems) l->counted_elems = elems;
+    if (wanted <= elems) return;
+    uint64_t bytes;
+    if (!onv_u64_mul(wanted - elems, each, &bytes)) {
+        l->status =
+            onv_fail(l->err, ONV_ERR_OVERFLOW, "the bytes of --parameters do not fit 64 bits");
+        return;
+    }
+    uint32_t storage =
+        onv_storage_new(l, bytes, ONV_STORAGE_PARAMETER, "parameters that the file lacks");
+    if (storage == UINT32_MAX) return;
+    l->eager->storages.at[storage].elems = wanted - elems;
+    l->lacking_bytes = bytes;
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
     uint64_t n = list_missing(l, modules, sizeof modules);
-    if (n == 0) return;
+    if (l->lacking_bytes > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "missing-parameters", NULL,
+            "%llu bytes of parameters that the file lacks are counted (--parameters), without "
+            "gradients; where the network runs them, their results are not",
+            (unsigned long long)l->lacking_bytes);
+    if (l->counted_elems > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "parameter-count", NULL,
+            "--parameters %llu, but %llu elements are counted as parameters: constants of the "
+            "file were taken for some; give the sum of p.numel() for p in model.parameters()",
+            (unsigned long long)l->options->parameters, (unsigned long long)l->counted_elems);
+    if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,
         "%llu parameters that the export lists, in %s, have no tensor in the file, and "
         "their sizes are not noted: nothing reads what they give, or the exporter removed "
         "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
         "their bytes, and where it runs "
-        "them their results, beside these figures: add them, and export with weights that were "
-        "trained",
+        "them their results, beside these figures: --parameters N counts their bytes, where N is "
+        "the "
+        "sum of p.numel() for p in model.parameters(); and export with weights that were trained",
         (unsigned long long)n, modules);
 }

@@ -98,7 +98,9 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
 {
     static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
+    static const char *const norm[] = {"input", "weight", "bias", "running_mean", "running_var"};
     if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
+    if (strcmp(node->op_type, "BatchNormalization") == 0 && k < 5) return norm[k];
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
 }

@@ -19,6 +19,7 @@
 
 #include "ir/model.h"
 #include "load/source.h"
+#include "onnxvram/options.h"
 
 /* Initialises `model` and fills it. On failure the model is already cleaned up. */
 onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err);

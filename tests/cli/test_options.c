@@ -150,6 +150,8 @@ static void options_of_what_exports_hide(void **state)
     GIVES("--attention-dropout 0.1", "training.saved_activation_bytes", saved + 5 * SCORES);
     GIVES("--attention-dropout 0", "training.saved_activation_bytes", saved);
     GIVES("", "training.gradient_bytes", 2 * 8 * 8 * 4);
+    GIVES("--parameters 1000", "training.parameter_bytes", 1000 * 4);
+    GIVES("--parameters 1000", "training.gradient_bytes", 2 * 8 * 8 * 4);
     GIVES("--train-only body.0", "training.gradient_bytes", 8 * 8 * 4);
     GIVES("--train-only '*.weight'", "training.gradient_bytes", 2 * 8 * 8 * 4);
     GIVES("--freeze body.2", "training.gradient_bytes", 8 * 8 * 4);
@@ -157,6 +159,8 @@ static void options_of_what_exports_hide(void **state)
     program_expect("--train sgd --loss none --inplace=body.0 noted.onnx", 2, "'body.0' matches no");
     program_expect("--train sgd --loss none --train-only head noted.onnx", 2, "'head' matches no");
     program_expect("--train sgd --loss none --freeze head noted.onnx", 2, "'head' matches no");
+    program_expect("--train sgd --loss none --parameters 5 noted.onnx", 0,
+                   "128 elements are counted");
     program_expect("--train sgd --attention-dropout none noted.onnx", 2, "--attention-dropout");
     program_expect("--train sgd --loss none noted.onnx", 0, "--inplace=PATTERN");
     program_expect("--train sgd --loss none --attention math noted.onnx", 0, "80 bytes;");

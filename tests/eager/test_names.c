@@ -108,20 +108,29 @@ static void lines_that_run_again_tell(void **state)
     static const struct {
         const char *modules[4], *lines[4];
         unsigned numbers[4];
-        uint32_t last_a;
+        uint32_t last_a, last_b;
     } cases[] = {
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "o = layer(h)", "return neg(o)"},
          {10, 11, 11, 12},
-         1},
+         1,
+         2},
         {{"", "layers.0", "layers.1", ""},
          {"h = neg(x)", "o = layer(h)", "z = layer(o)", "return neg(z)"},
          {10, 11, 12, 13},
+         3,
+         3},
+        /* Two lists that are gone through together: the layer and its norm are one run of the line. */
+        {{"layers.0", "norms.0", "layers.1", "norms.1"},
+         {"x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))"},
+         {11, 11, 11, 11},
+         1,
          3},
         {{"norm", "attend", "", ""},
          {"o, w = self.attend(", "o, w = self.attend(", "h = neg(o)", "return neg(h)"},
          {10, 10, 11, 12},
-         1},
+         1,
+         3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"x", "a", "b", "c", "y"};
@@ -145,8 +154,9 @@ static void lines_that_run_again_tell(void **state)
         }
         model_output(m, "y", "f32");
         pass_run(&p, m, NULL);
-        if (pass_find(&p, "a")->last != cases[i].last_a)
-            fail_msg("case %zu: a %u", i, pass_find(&p, "a")->last);
+        if (pass_find(&p, "a")->last != cases[i].last_a ||
+            pass_find(&p, "b")->last != cases[i].last_b)
+            fail_msg("case %zu: a %u, b %u", i, pass_find(&p, "a")->last, pass_find(&p, "b")->last);
         pass_drop(&p);
     }
 }
@@ -226,6 +236,37 @@ static void statements_overwrite(void **state)
         if ((pass_find(&p, "c") == NULL) != cases[i].overwrites) fail_msg("%s", cases[i].line);
         pass_drop(&p);
     }
+}
+
+/* An encoder of four stages gives three results, in a list; whether it has the first one, too, nothing tells. */
+static void lists_of_results_may_hold_others(void **state)
+{
+    (void)state;
+    for (int n_read = 2; n_read < 4; n_read++)
+        for (int locals = 0; locals < 2; locals++) {
+            static const char *const values[] = {"x", "a", "b", "c", "d"};
+            pass p;
+            model *m = model_new(17);
+            model_input(m, "x", "f32[4,6]");
+            for (unsigned k = 0; k < 4; k++) {
+                char modules[64];
+                snprintf(modules, sizeof modules, "encoder', 'encoder.%u", k);
+                model_source(m, modules, "neg");
+                model_class(m, "Encoder', 'Stage", "aten.neg.default");
+                model_trace(
+                    m, "found = self.encoder(x)\n  File \"n.py\", line 11, in forward\n    x = "
+                       "stage(x)\n  File \"n.py\", line 20, in forward\n    return neg(x)");
+                model_node(m, "Neg", "", values[k], values[k + 1], "");
+            }
+            model_source(m, "net", "add");
+            model_class(m, "Net", "aten.add.Tensor");
+            model_trace(m, "return sum(found[1:])");
+            model_node(m, "Sum", "", n_read == 3 ? "b c d" : "c d", "y", "");
+            model_output(m, "y", "f32");
+            pass_run(&p, m, &(onv_lower_options){.locals = locals});
+            assert_int_equal(pass_find(&p, "a")->last, locals && n_read == 3 ? 4 : 1);
+            pass_drop(&p);
+        }
 }
 
 /* A list that has a name holds what operations joined. */
@@ -356,6 +397,7 @@ int main(void)
         cmocka_unit_test(shared_layers_are_called_again),
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
+        cmocka_unit_test(lists_of_results_may_hold_others),
         cmocka_unit_test(base_classes_are_no_calls),
         cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
     };

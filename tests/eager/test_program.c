@@ -140,48 +140,6 @@ static void a_small_net_by_hand(void **state)
     model_free(m);
 }
 
-/* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
- * into it once the second has let go of it. No third tensor is made. */
-static void gradients_of_readers_add_in_place(void **state)
-{
-    (void)state;
-    model *m = model_new(17);
-    model_input(m, "x", "f32[16,256]");
-    model_weight(m, "w1", "f32[256,256]");
-    model_weight(m, "w2", "f32[256,256]");
-    model_node(m, "MatMul", "first", "x w1", "a", "");
-    model_node(m, "MatMul", "second", "a w2", "b", "");
-    model_node(m, "Add", "residual", "a b", "y", "");
-    model_output(m, "y", "f32");
-    trainer t;
-    trainer_open_model(&t, m);
-    onv_error err = {0};
-    onv_eager eager;
-    onv_train_program program;
-    onv_train_options options = with("sgd");
-    options.lower.loss = ONV_LOSS_MSE;
-    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
-                     ONV_OK);
-    assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
-    assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);
-    uint32_t activations = 0, weights = 0, sums = 0;
-    for (size_t i = 0; i < program.timeline.buffers.count; i++) {
-        const onv_buffer *b = &program.timeline.buffers.at[i];
-        activations += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 16384;
-        weights += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 262144;
-    }
-    for (size_t i = 0; i < program.timeline.steps.count; i++)
-        sums += strcmp(program.timeline.steps.at[i].label, "sum of gradients") == 0;
-    /* An iteration: the gradient of y, which is that of b and waits as that of a, and a's own. */
-    assert_int_equal(activations, 3 * 2);
-    assert_int_equal(weights, 3 * 2);
-    assert_int_equal(sums, 0);
-    onv_train_program_cleanup(&program);
-    onv_eager_cleanup(&eager);
-    trainer_close(&t);
-    model_free(m);
-}
-
 /* Two products of one tensor, and what the second reads: an output that operations read has no loss, the others
  * one each, and the losses are added up. */
 /* w1 is in front of a rounding to integers: it gets no gradient and no state, and what its side keeps goes
@@ -562,7 +520,6 @@ int main(void)
         cmocka_unit_test(compact_optimizers_count_blocks_and_factors),
         cmocka_unit_test(a_chain_holds_its_intermediates_twice),
         cmocka_unit_test(a_small_net_by_hand),
-        cmocka_unit_test(gradients_of_readers_add_in_place),
         cmocka_unit_test(what_leads_to_no_loss_goes_with_the_forward_pass),
         cmocka_unit_test(outputs_have_a_loss_each),
         cmocka_unit_test(every_output_is_told),

@@ -57,21 +57,28 @@ typedef struct outcome {
     char text[512];
 } outcome;
 
-static outcome run(const network *n)
+static outcome run_with(const network *n, uint64_t parameters)
 {
     outcome o = {0};
     trainer t;
     model *m = build(n);
     trainer_open_model(&t, m);
-    onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
-                                 .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+    onv_train_options options = {
+        .optimizer = onv_optimizer_find("sgd"),
+        .lower = {.loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters}};
     o.figures = trainer_run(&t, &options).figures;
     for (size_t i = 0; i < t.model.diags.count; i++)
-        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0)
+        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0 ||
+            strcmp(t.model.diags.at[i].code, "parameter-count") == 0)
             snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
     trainer_close(&t);
     model_free(m);
     return o;
+}
+
+static outcome run(const network *n)
+{
+    return run_with(n, 0);
 }
 
 /* A weight of a linear layer has a made-up name; the bias beside it may be gone. */
@@ -130,6 +137,36 @@ static void parameters_without_a_tensor_are_reported(void **state)
     }
 }
 
+/* How many elements there are says what the file lacks: in training and inference, without a gradient. */
+static void a_count_of_parameters_completes_them(void **state)
+{
+    (void)state;
+    const network n = {"fc.weight stage4.conv.weight",
+                       "val_1 f32[8,8]",
+                       {FC, {.op = "Relu", .inputs = "h", .output = "y", .attributes = ""}}};
+    static const struct {
+        uint64_t parameters, bytes;
+        const char *told;
+    } cases[] = {{0, W, "--parameters N"},
+                 {64, W, NULL},
+                 {63, W, "64 elements are counted"},
+                 {100, 100 * 4, "144 bytes"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        outcome o = run_with(&n, cases[i].parameters);
+        assert_int_equal(o.figures.parameter_bytes, cases[i].bytes);
+        assert_int_equal(o.figures.gradient_bytes, W);
+        assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
+        if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
+        pass p;
+        pass_run(&p, build(&n), &(onv_lower_options){.parameters = cases[i].parameters});
+        uint64_t weights = 0;
+        for (size_t k = 0; k < p.t.buffers.count; k++)
+            if (p.t.buffers.at[k].kind == ONV_BUFFER_WEIGHT) weights += p.t.buffers.at[k].bytes;
+        assert_int_equal(weights, cases[i].bytes);
+        pass_drop(&p);
+    }
+}
+
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -149,24 +186,30 @@ static void inference_tells_of_missing_parameters(void **state)
 }
 
 /* What the export computed and a module reads, which has an attribute that nothing else is, was computed from
- * it; rows of a table of biases between 4 positions, of 32. */
+ * it; rows of a table of biases between 4 positions, of 32. A vector is one, too, unless all parameters are
+ * listed and have tensors. */
 static void constants_computed_from_parameters_are_trained(void **state)
 {
     (void)state;
 #define MIXER "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"
     static const struct {
-        const char *listed;
+        const char *listed, *constant;
         uint64_t parameters;
-    } cases[] = {{"fc.weight", W},
-                 {"fc.weight net.mixer.scale", W + 4 * 8 * 4},
-                 {"fc.weight net.other.scale", W},
-                 {"fc.weight net.mixer.relative_attention_bias.weight", W + 32 * 1 * 4}};
+    } cases[] = {{"fc.weight", "unsqueeze_3 f32[4,8]", W},
+                 {"fc.weight net.mixer.scale", "unsqueeze_3 f32[4,8]", W + 4 * 8 * 4},
+                 {"fc.weight net.other.scale", "unsqueeze_3 f32[4,8]", W},
+                 {"fc.weight net.mixer.relative_attention_bias.weight", "permute f32[1,4,8]",
+                  W + 32 * 1 * 4},
+                 {"fc.weight", "div_2 f32[8]", W},
+                 {"fc.weight net.mixer.scale", "div_2 f32[8]", W + 8 * 4},
+                 {"fc.weight net.mixer.factor", "sub f32[1]", W + 4},
+                 {NULL, "div_2 f32[8]", W + 8 * 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bool is_table = i == 3;
-        network n = {cases[i].listed,
-                     is_table ? "val_1 f32[8,8] permute f32[1,4,8]"
-                              : "val_1 f32[8,8] unsqueeze_3 f32[4,8]",
-                     {FC, {"Mul", is_table ? "h permute" : "h unsqueeze_3", "y", "", MIXER}}};
+        char weights[64], inputs[32];
+        snprintf(weights, sizeof weights, "val_1 f32[8,8] %s", cases[i].constant);
+        snprintf(inputs, sizeof inputs, "h %.*s", (int)strcspn(cases[i].constant, " "),
+                 cases[i].constant);
+        network n = {cases[i].listed, weights, {FC, {"Mul", inputs, "y", "", MIXER}}};
         outcome o = run(&n);
         assert_int_equal(o.figures.parameter_bytes, cases[i].parameters);
         assert_int_equal(o.text[0] != '\0', i == 2);
@@ -208,6 +251,68 @@ static void what_layers_are_given_is_computed_once(void **state)
                   {"Add", "a b", "y", "", "sum", "add", "zoo.Sum", "aten.add.Tensor"}}};
     outcome o = run(&n);
     assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
+}
+
+static void add_call(model *m, const char *op, const char *inputs, const char *output,
+                     const char *name)
+{
+    model_source(m, "net", name);
+    model_class(m, "zoo.Net", "aten.op.default");
+    model_node(m, op, output, inputs, output, "");
+}
+
+/* A module computes something of what it is given, and later again, as the arguments tell: the operation behind it
+ * ran again, too, where numbers of its calls are missing. */
+static void what_arguments_name_is_computed_again(void **state)
+{
+    (void)state;
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "v", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "v", "PARAMETER");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Exp", "x", "exp", "exp");
+        add_call(m, "Neg", "exp", "neg", "neg");
+        add_call(m, "Mul", "h neg", "a", "mul");
+        add_call(m, "MatMul", "a v", "b", "mm_1");
+        model_source(m, "net", "div");
+        model_call(m, "aten.div.Tensor", "%mm_1, %neg_1");
+        add_call(m, "Div", "b neg", "c", "div");
+        add_call(m, "Exp", "c", "y", has_gap ? "exp_2" : "exp_1");
+        model_output(m, "y", "f32");
+        /* x, neg, a, y, and the second neg. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         (4 + has_gap) * 4 * 8 * 4);
+    }
+}
+
+/* Zeros that two calls add rows to are two tensors, of which exporters write one. */
+static void scattered_rows_have_zeros_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {4, 8};
+    pass p;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[6,8]");
+    model_input(m, "at", "i64[6,8]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
+    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction=add");
+    model_node(m, "Neg", "2", "x", "b", "");
+    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction=add");
+    model_node(m, "Add", "4", "a c", "y", "");
+    model_output(m, "y", "f32");
+    pass_run(&p, m, NULL);
+    unsigned n = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++) {
+        const onv_buffer *b = &p.t.buffers.at[i];
+        n += b->kind == ONV_BUFFER_ACTIVATION && b->bytes == 4 * 8 * 4 && b->last == b->first + 1;
+    }
+    assert_int_equal(n, 2 + 1); /* both, and c */
+    pass_drop(&p);
 }
 
 static void tables_of_sinusoidal_modules_are_not_trained(void **state)
@@ -261,40 +366,31 @@ static void views_before_a_group_norm_are_joined_with_its_own(void **state)
                      2 * 4 * 8 * 4 + 4 * 2 * 2 * sizeof(float));
 }
 
-/* Cells run by one kernel on CUDA, of which the export has the parts. */
-static void cells_are_reported(void **state)
+/* Norms that were never trained have equal vectors, which the exporter writes once: statistics, too. */
+static void norms_have_vectors_of_their_own(void **state)
 {
     (void)state;
-    static const struct {
-        const char *class;
-        const char *bytes; /* of the report; NULL: none */
-    } cases[] = {{"torch.nn.modules.rnn.GRUCell", "512 bytes"},
-                 {"torch.nn.modules.rnn.LSTMCell", "448 bytes"},
-                 {"torch.nn.modules.rnn.RNNCell", NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
-            trainer t;
-            model *m = model_new(18);
-            model_input(m, "x", "f32[4,8]");
-            model_weight(m, "w", "f32[8,8]");
-            model_node(m, "MatMul", "product", "x w", "h", "");
-            add_noted(m, "Tanh", "h", "y", cases[i].class, "aten.tanh.default");
-            model_output(m, "y", "f32");
-            trainer_open_model(&t, m);
-            onv_train_options how = {.optimizer = onv_optimizer_find("sgd")};
-            how.lower =
-                (onv_lower_options){.loss = ONV_LOSS_NONE, .on_cpu = on_cpu, .reports = true};
-            trainer_run(&t, &how);
-            const char *found = NULL;
-            for (size_t k = 0; k < t.model.diags.count; k++)
-                if (strcmp(t.model.diags.at[k].code, "fused-cells") == 0)
-                    found = t.model.diags.at[k].message;
-            bool wanted = cases[i].bytes != NULL && !on_cpu;
-            if ((found != NULL) != wanted) fail_msg("%s: %d", cases[i].class, on_cpu);
-            if (found != NULL) assert_non_null(strstr(found, cases[i].bytes));
-            trainer_close(&t);
-            model_free(m);
-        }
+#define NORM(module)                                                                               \
+    module, "norm", "torch.nn.modules.batchnorm.BatchNorm2d", "aten.batch_norm.default"
+    const network n = {
+        NULL,
+        "val_1 f32[8,8] one f32[8] zero f32[8]",
+        {{"BatchNormalization", "x one zero zero one", "h", "", NORM("a.norm")},
+         {"BatchNormalization", "h one zero zero one", "g", "", NORM("b.norm")},
+         {"MatMul", "g val_1", "y", "", "fc", "linear", LINEAR, "aten.linear.default"}}};
+    enum { VECTOR = 8 * 4, COUNTER = 8 };
+    pass p;
+    pass_run(&p, build(&n), &(onv_lower_options){0});
+    uint64_t weights = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++) {
+        const onv_buffer *b = &p.t.buffers.at[i];
+        if (b->kind == ONV_BUFFER_WEIGHT || b->kind == ONV_BUFFER_STATISTIC) weights += b->bytes;
+    }
+    assert_int_equal(weights, W + 2 * (4 * VECTOR + COUNTER));
+    pass_drop(&p);
+    outcome o = run(&n);
+    assert_int_equal(o.figures.parameter_bytes, W + 2 * 2 * VECTOR);
+    assert_int_equal(o.figures.buffer_bytes, 2 * (2 * VECTOR + COUNTER));
 }
 
 /* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
@@ -328,13 +424,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(a_count_of_parameters_completes_them),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
+        cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
-        cmocka_unit_test(cells_are_reported),
+        cmocka_unit_test(norms_have_vectors_of_their_own),
         cmocka_unit_test(one_padding_is_read_by_two),
     };
     return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);

@@ -1,0 +1,123 @@
+/* Gradients that meet, and those that come in another order than their kernel wants. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "eager/trainer.h"
+
+/* Gradients of two readers meet: a sum hands the same gradient to both, so the first product adds
+ * into it once the second has let go of it. No third tensor is made. */
+static void gradients_of_readers_add_in_place(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[16,256]");
+    model_weight(m, "w1", "f32[256,256]");
+    model_weight(m, "w2", "f32[256,256]");
+    model_node(m, "MatMul", "first", "x w1", "a", "");
+    model_node(m, "MatMul", "second", "a w2", "b", "");
+    model_node(m, "Add", "residual", "a b", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_error err = {0};
+    onv_eager eager;
+    onv_train_program program;
+    onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+    options.lower.loss = ONV_LOSS_MSE;
+    assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options.lower, &eager, &err),
+                     ONV_OK);
+    assert_int_equal(onv_train_program_build(&t.model, &eager, &options, &program, &err), ONV_OK);
+    assert_int_equal(onv_train_program_check(&program, &err), ONV_OK);
+    uint32_t activations = 0, weights = 0, sums = 0;
+    for (size_t i = 0; i < program.timeline.buffers.count; i++) {
+        const onv_buffer *b = &program.timeline.buffers.at[i];
+        activations += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 16384;
+        weights += b->kind == ONV_BUFFER_GRADIENT && b->bytes == 262144;
+    }
+    for (size_t i = 0; i < program.timeline.steps.count; i++)
+        sums += strcmp(program.timeline.steps.at[i].label, "sum of gradients") == 0;
+    /* An iteration: the gradient of y, which is that of b and waits as that of a, and a's own. */
+    assert_int_equal(activations, 3 * 2);
+    assert_int_equal(weights, 3 * 2);
+    assert_int_equal(sums, 0);
+    onv_train_program_cleanup(&program);
+    onv_eager_cleanup(&eager);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* A linear layer that runs twice takes its weight as a view, and so its gradients come: the first two make a third
+ * tensor. Those of a product with the weight itself add in place. */
+static void gradients_of_a_shared_layer_make_a_sum(void **state)
+{
+    (void)state;
+    for (int is_linear = 0; is_linear < 2; is_linear++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[16,256]");
+        model_weight(m, "w", "f32[256,256]");
+        model_role(m, "w", "PARAMETER");
+        for (int k = 0; k < 2; k++) {
+            model_source(m, "layer", k == 0 ? "linear" : "linear_1");
+            model_class(m, "Layer", is_linear ? "aten.linear.default" : "aten.mm.default");
+            model_node(m, "MatMul", k == 0 ? "a" : "b", k == 0 ? "x w" : "h w", k == 0 ? "h" : "y",
+                       "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_MSE;
+        uint64_t peak = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        enum { W = 256 * 256 * 4, ROW = 16 * 256 * 4 };
+        /* The weight, its first gradient, the second, their sum; the batch, the output and targets. */
+        assert_int_equal(peak / W, is_linear ? 4 : 3);
+        assert_in_range(peak % W, 3 * ROW, 8 * ROW);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A norm of sequences in a network that has channels last: what comes back is copied for the kernel. */
+static void norms_copy_swapped_gradients(void **state)
+{
+    (void)state;
+    uint64_t peak[2];
+    for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,64,64]");
+        model_weight(m, "w", "f32[64,64]");
+        model_node(m, "MatMul", "first", "x w", "h", "");
+        model_node(m, "Transpose", "swap", "h", "a", "perm=[0,2,1]");
+        static const char *const vectors[] = {"scale", "bias", "mean", "var"};
+        for (int k = 0; k < 4; k++) model_weight(m, vectors[k], "f32[64]");
+        model_node(m, "BatchNormalization", "norm", "a scale bias mean var", "b",
+                   "training_mode=1");
+        model_node(m, "Transpose", "back", "b", is_swapped ? "y" : "c", "perm=[0,2,1]");
+        if (!is_swapped) model_node(m, "Transpose", "again", "c", "y", "perm=[0,2,1]");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd")};
+        options.lower.loss = ONV_LOSS_MSE;
+        peak[is_swapped] = trainer_run(&t, &options).figures.phase_peak_bytes[ONV_PHASE_BACKWARD];
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_int_equal(peak[1] - peak[0], 4 * 64 * 64 * 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_of_readers_add_in_place),
+        cmocka_unit_test(gradients_of_a_shared_layer_make_a_sum),
+        cmocka_unit_test(norms_copy_swapped_gradients),
+    };
+    return cmocka_run_group_tests_name("eager.gradients", tests, NULL, NULL);
+}
