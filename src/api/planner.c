@@ -46,7 +46,7 @@ static void enter(scope *s, const onv_planner_options *given, onv_error *err)
     s->watched.cancelled = s->options.cancelled;
     s->watched.cancel_context = s->options.cancel_context;
     s->watch = onv_watch_start(&s->watched);
-    s->heap.limit = s->limits.arena_bytes;
+    s->heap.limit = (size_t)s->limits.arena_bytes;
     s->before = onv_heap_enter(&s->heap);
     s->locale = onv_locale_enter();
 }
