@@ -147,19 +147,19 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
     return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
 }
 
-onv_made *onv_build_made(onv_builder *b, onv_span span, uint8_t kind, bool *found)
+onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found)
 {
     *found = false;
-    if (b->made == NULL) b->made = onv_heap_calloc(ONV_MADE_LATELY, sizeof *b->made);
-    if (b->made == NULL) return NULL;
+    if (b->built == NULL) b->built = onv_heap_calloc(ONV_BUILT_LATELY, sizeof *b->built);
+    if (b->built == NULL) return NULL;
     const unsigned char *skeleton = b->scan->skeleton.at;
     if (span.bytes == 0) span.at = 0;
     uint64_t hash = onv_hash_bytes(skeleton != NULL ? skeleton + span.at : NULL, span.bytes, kind);
-    onv_made *made = &b->made[hash % ONV_MADE_LATELY];
+    onv_built *built = &b->built[hash % ONV_BUILT_LATELY];
     *found =
-        made->kind == kind && made->span.bytes == span.bytes &&
-        (span.bytes == 0 || memcmp(skeleton + made->span.at, skeleton + span.at, span.bytes) == 0);
-    return made;
+        built->kind == kind && built->span.bytes == span.bytes &&
+        (span.bytes == 0 || memcmp(skeleton + built->span.at, skeleton + span.at, span.bytes) == 0);
+    return built;
 }
 
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
@@ -179,6 +179,6 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->reported);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->notes);
-    onv_heap_free(b->made);
+    onv_heap_free(b->built);
     onv_arena_cleanup(&b->unpacked);
 }

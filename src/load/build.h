@@ -44,19 +44,19 @@ typedef struct onv_bindings {
 
 /* What was made of a message lately. Equal bytes make equal attributes and types, which share what they
  * point to. */
-enum { ONV_MADE_LATELY = 256 };
+enum { ONV_BUILT_LATELY = 256 };
 
-typedef struct onv_made {
+typedef struct onv_built {
     onv_span span;
-    uint8_t kind; /* onv_made_kind; 0: empty */
+    uint8_t kind; /* onv_built_kind; 0: empty */
     union {
         onv_attr attr;
         onv_type type;
     };
-} onv_made;
+} onv_built;
 
-/* Types are told apart by what a dim without a value means: ONV_MADE_TYPE + onv_free_dims. */
-typedef enum onv_made_kind { ONV_MADE_ATTR = 1, ONV_MADE_TYPE } onv_made_kind;
+/* Types are told apart by what a dim without a value means: ONV_BUILT_TYPE + onv_free_dims. */
+typedef enum onv_built_kind { ONV_BUILT_ATTR = 1, ONV_BUILT_TYPE } onv_built_kind;
 
 typedef struct onv_node_list {
     onv_node_id *at;
@@ -90,7 +90,7 @@ typedef struct onv_builder {
     ONV_VEC(char) text;    /* scratch for names under construction */
     ONV_VEC(char) notes;   /* of the node that is being built */
     onv_arena unpacked;    /* the message that protobuf-c made last */
-    onv_made *made;        /* by a hash of the message's bytes */
+    onv_built *built;      /* by a hash of the message's bytes */
     const char *empty;     /* "", interned */
     uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
@@ -110,7 +110,7 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
                             const ProtobufCMessage **message);
 
 /* The place of what was made of such bytes: *found says whether it was. */
-onv_made *onv_build_made(onv_builder *b, onv_span span, uint8_t kind, bool *found);
+onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found);
 
 /* Interns `text` (NULL: ""), behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);

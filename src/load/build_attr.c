@@ -24,20 +24,17 @@ static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_
 }
 
 /* A list of which the scan kept only the beginning (scan.h) has its length and no elements. */
-static onv_status take_count(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr,
+static onv_status take_count(const attr_site *site, const onv_scan_attr *record, onv_attr *attr,
                              bool *cut)
 {
-    uint64_t counts[3];
-    *cut = pb->doc_string != NULL && sscanf(pb->doc_string, "%" SCNu64 " %" SCNu64 " %" SCNu64,
-                                            &counts[0], &counts[1], &counts[2]) == 3;
-    if (!*cut) return ONV_OK;
-    uint64_t n = counts[attr->kind - ONV_ATTR_FLOATS];
-    *cut = n > ONV_LEARNT_KEPT;
-    attr->count = (uint32_t)n;
+    uint32_t n = record->lists[attr->kind - ONV_ATTR_FLOATS];
     const onv_node *node = onv_model_node(site->b->model, site->node);
-    if (!*cut || strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
+    *cut = n > ONV_LEARNT_KEPT && record->is_learnt;
+    if (!*cut) return ONV_OK;
+    attr->count = n;
+    if (strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
     return onv_fail(site->b->err, ONV_ERR_LIMIT,
-                    "attribute '%s' has %" PRIu64
+                    "attribute '%s' has %" PRIu32
                     " elements; a function of ai.onnx.ml takes at most %d, which no option raises",
                     attr->name, n, ONV_LEARNT_KEPT);
 }
@@ -166,7 +163,7 @@ static onv_status build_value(const attr_site *site, const onv_scan_attr *record
 {
     bool missing = false, cut = false;
     if (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_STRINGS)
-        ONV_TRY(take_count(site, pb, attr, &cut));
+        ONV_TRY(take_count(site, record, attr, &cut));
     if (cut) return ONV_OK;
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_STRING:
@@ -256,16 +253,16 @@ static onv_status build_attr(const attr_site *site, const onv_scan_attr *record,
     *attr = (onv_attr){.name = name};
     if (record->graph.count > 0 || record->graphs.count > 0) return unpack_attr(site, record, attr);
     bool found;
-    onv_made *made = onv_build_made(site->b, record->value, ONV_MADE_ATTR, &found);
-    if (made == NULL) return onv_fail_memory(site->b->err);
+    onv_built *built = onv_build_recent(site->b, record->value, ONV_BUILT_ATTR, &found);
+    if (built == NULL) return onv_fail_memory(site->b->err);
     if (found) {
-        *attr = made->attr;
+        *attr = built->attr;
         attr->name = name;
         return ONV_OK;
     }
     ONV_TRY(unpack_attr(site, record, attr));
     if (is_shared(attr))
-        *made = (onv_made){.span = record->value, .kind = ONV_MADE_ATTR, .attr = *attr};
+        *built = (onv_built){.span = record->value, .kind = ONV_BUILT_ATTR, .attr = *attr};
     return ONV_OK;
 }
 

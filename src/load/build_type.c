@@ -112,17 +112,17 @@ onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, con
 {
     /* Symbols may have the value's own name. */
     if (free_dims == ONV_FREE_SYMBOL) return unpack_type(b, value, name, free_dims, type);
-    const uint8_t kind = (uint8_t)(ONV_MADE_TYPE + free_dims);
+    const uint8_t kind = (uint8_t)(ONV_BUILT_TYPE + free_dims);
     const size_t n_diags = b->model->diags.count;
     bool found;
-    onv_made *made = onv_build_made(b, value->type, kind, &found);
-    if (made == NULL) return onv_fail_memory(b->err);
+    onv_built *built = onv_build_recent(b, value->type, kind, &found);
+    if (built == NULL) return onv_fail_memory(b->err);
     if (found) {
-        *type = made->type;
+        *type = built->type;
         return ONV_OK;
     }
     ONV_TRY(unpack_type(b, value, name, free_dims, type));
     if (b->model->diags.count == n_diags) /* what is said of a value names it */
-        *made = (onv_made){.span = value->type, .kind = kind, .type = *type};
+        *built = (onv_built){.span = value->type, .kind = kind, .type = *type};
     return ONV_OK;
 }

@@ -19,9 +19,8 @@
  * one belongs. What protobuf-c unpacks holds no graphs, so it recurses as deep as types do.
  *
  * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
- * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept, and
- * how many there are is written into doc_string, which the scan drops from the source. Lists of all
- * other nodes are counted against their limit before anything is made of them.
+ * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept. All
+ * lists are counted, those of other nodes against their limit, before anything is made of them.
  *
  * Every payload field of every tensor is moved to `chunks`, whatever its size, and raw_data in the
  * skeleton is written by the scan alone: a file cannot forge a mark. Lengths are 64 bits, so files
@@ -48,9 +47,8 @@ typedef enum onv_payload_field {
     ONV_FIELD_UINT64_DATA = 11,
 } onv_payload_field;
 
-/* Elements that are kept of a list in an attribute of ai.onnx.ml, and the field that then tells the counts
- * of all three lists, as text: AttributeProto.doc_string. */
-enum { ONV_LEARNT_KEPT = 256, ONV_FIELD_LIST_COUNTS = 13 };
+/* Elements that are kept of a list in an attribute of ai.onnx.ml. */
+enum { ONV_LEARNT_KEPT = 256 };
 
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */
@@ -95,6 +93,8 @@ typedef struct onv_scan_attr {
     const char *name;
     const char *reference;  /* to an attribute of the function around */
     onv_span value;         /* AttributeProto without names and graphs */
+    uint32_t lists[3];      /* elements of floats, ints and strings in the file */
+    bool is_learnt;         /* of which only the first ones are in the value */
     onv_record_list graph;  /* of the field g: at most one */
     onv_record_list graphs; /* of the field graphs */
     onv_record next;

@@ -1,6 +1,5 @@
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "load/limits.h"
@@ -205,21 +204,24 @@ static const char *attr_name(onv_walk *w)
 
 onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep)
 {
-    onv_frame *top = onv_walk_top(w);
+    const onv_frame *top = onv_walk_top(w);
     *keep = more;
     if (top->message != ONV_MSG_ATTRIBUTE || it->number < ATTR_FLOATS || it->number > ATTR_STRINGS)
         return ONV_OK;
-    uint64_t *count = &top->lists[it->number - ATTR_FLOATS], before = *count;
-    *count += more; /* each takes a byte of the file at least */
-    if (*count <= ONV_LEARNT_KEPT && *count <= w->limits->attr_elems) return ONV_OK;
+    uint32_t *count = &w->scan->attrs.at[top->record].lists[it->number - ATTR_FLOATS];
+    const uint32_t before = *count;
+    const uint64_t after = before + more; /* each takes a byte of the file at least */
+    *count = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
+    if (after <= ONV_LEARNT_KEPT && after <= w->limits->attr_elems) return ONV_OK;
     bool learnt = is_learnt(w);
     uint64_t most = learnt ? UINT32_MAX : w->limits->attr_elems;
-    if (*count > most)
+    if (after > most)
         return onv_fail(w->err, ONV_ERR_LIMIT,
                         "attribute '%s' has more than %" PRIu64
                         " elements, the limit" ONV_RAISE("attr-elems"),
                         attr_name(w), most);
     if (!learnt) return ONV_OK;
+    w->scan->attrs.at[top->record].is_learnt = true;
     uint64_t room = before < ONV_LEARNT_KEPT ? ONV_LEARNT_KEPT - before : 0;
     if (*keep > room) *keep = room;
     return ONV_OK;

@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ir/model.h"
@@ -318,18 +317,6 @@ onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes)
     return onv_vec_push(&w->put_off, graph) ? ONV_OK : onv_fail_memory(w->err);
 }
 
-/* Lists that were cut leave their counts where the skeleton has no other use. */
-static onv_status mark_lists(onv_walk *w, const onv_frame *top)
-{
-    const uint64_t *lists = top->lists;
-    if (lists[0] <= ONV_LEARNT_KEPT && lists[1] <= ONV_LEARNT_KEPT && lists[2] <= ONV_LEARNT_KEPT)
-        return ONV_OK;
-    char text[3 * 21 + 1];
-    int length = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 " %" PRIu64, lists[0], lists[1],
-                          lists[2]);
-    return onv_walk_put_field(w, top->out, ONV_FIELD_LIST_COUNTS, text, (size_t)length);
-}
-
 static void write_length(const onv_frame *top)
 {
     size_t length = top->out->count - top->start;
@@ -361,7 +348,6 @@ static onv_status finish(onv_walk *w, const onv_frame *top)
         onv_chunk_mark mark = {top->first, scan->chunks.count - top->first};
         ONV_TRY(onv_walk_put_field(w, top->out, ONV_FIELD_RAW_DATA, &mark, sizeof mark));
     }
-    if (top->message == ONV_MSG_ATTRIBUTE) ONV_TRY(mark_lists(w, top));
     if (top->has_length)
         write_length(top);
     else if (w->depth > 1) /* the root has neither length nor record */

@@ -19,7 +19,6 @@ typedef struct onv_frame {
     size_t first;    /* of a tensor: its chunks; of an attribute: its graphs among those put off */
     size_t graph;    /* of an attribute: the next of them */
     size_t n_inputs, n_outputs; /* of a node or function: names gathered before it */
-    uint64_t lists[3];          /* of an attribute: elements of floats, ints, strings */
     const unsigned char *begin; /* in the source */
     enum { ONV_LEARNT_UNKNOWN, ONV_LEARNT, ONV_NOT_LEARNT } learnt; /* of a node: by its domain */
 } onv_frame;
