@@ -1,6 +1,7 @@
 #include "base/checked.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "kernels/reduction.h"
 
 static void fail_memory(onv_lowering *l)
 {
@@ -188,6 +189,21 @@ void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace w
             l->in.at[i].workspace = workspace;
 }
 
+void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out)
+{
+    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(l, in), y = onv_tensor_at(l, out);
+    uint32_t lead = 0;
+    while (lead < x.rank && x.dims[lead] == 1) lead++;
+    if (x.elems == 0 || y.elems <= x.elems || x.rank - lead > y.rank) return;
+    for (uint32_t i = lead; i < x.rank; i++)
+        if (x.dims[i] != y.dims[y.rank - x.rank + i]) return;
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    uint32_t elem = (uint32_t)(x.bytes / x.elems);
+    uint64_t bytes = onv_column_sum_bytes(y.elems / x.elems, x.elems, elem, cuda);
+    onv_emit_grad_workspace(l, in, (onv_eager_workspace){.library = "sum", .bytes = bytes});
+}
+
 static bool copy_lists(onv_lowering *l)
 {
     onv_eager_op *op = &l->op;
@@ -370,6 +386,7 @@ uint32_t onv_emit_add_to(onv_lowering *l, uint32_t x, uint32_t y, onv_grad grad)
     l->op.in_place = true;
     onv_emit_in(l, x, ONV_GRAD_ALIAS);
     onv_emit_in(l, y, grad);
+    onv_emit_sum_workspace(l, y, out);
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;

@@ -183,6 +183,8 @@ void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_b
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
+/* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
+void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */
