@@ -128,9 +128,9 @@ static onv_status plan_part(run *r, size_t index, bool improve)
         if (only != NULL && strcmp(only, planner->name) != 0) continue;
         ONV_TRY(planner->run(planner, &r->parts.list.at[index], layout, &r->effort, r->err));
     }
-    /* Where only improvement was asked for, it starts from the first plan. */
+    /* Where only improvement was asked for, it starts from a plan that never costs much. */
     if (layout->height != UINT64_MAX) return ONV_OK;
-    return onv_greedy_run(onv_planners[0], &r->parts.list.at[index], layout, &r->effort, r->err);
+    return onv_greedy_run(&time_first, &r->parts.list.at[index], layout, &r->effort, r->err);
 }
 
 /* A part's heights in bytes of the whole. */
@@ -315,6 +315,7 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     plan->count = count;
     run r = {.options = options,
              .effort = {.left = options->effort,
+                        .unbounded = options->strategy != NULL,
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},
              .plan = plan,
