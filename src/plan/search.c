@@ -478,6 +478,7 @@ onv_status onv_search_run(onv_search *search, uint64_t capacity, const onv_searc
     search->style = *style;
     ONV_TRY(order_rows(search, style, err));
     state->work = 0;
+    state->learnt = style->learnt;
     onv_state_start(state, capacity, search->rows);
     search->frames.count = search->pieces.count = 0;
     bool open = push_piece(search, 0, state->sections, NONE, NONE);

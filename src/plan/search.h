@@ -48,6 +48,7 @@ typedef struct onv_search_style {
     bool smooth; /* before that, those that leave the fewest steps between floors */
     onv_choice choice;
     uint64_t seed;        /* 0: the order as it is, else shuffled a little */
+    bool learnt;          /* start with the weights of the runs before it that did */
     const uint64_t *plan; /* offsets by row, in whose order they are tried instead; NULL */
 } onv_search_style;
 
