@@ -408,6 +408,7 @@ static void lower_graph(onv_lowering *l)
     }
     const onv_graph *graph = &l->model->graphs.at[0];
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
+    onv_unused_parameters(l);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);

@@ -127,6 +127,9 @@ typedef struct onv_lowering {
     uint32_t unreached;  /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
+    uint32_t unused;                  /* parameters without a tensor that have others' sizes */
+    uint64_t unused_bytes;            /* of them */
+    const char *first_unused;         /* one of them */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
@@ -266,6 +269,11 @@ onv_status onv_signature_prepare(onv_lowering *l);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 void onv_signature_report(onv_lowering *l);
+
+/* --- unused.c ---------------------------------------------------------------------------------- */
+
+/* Counts parameters that nothing reads. Requires all others. */
+void onv_unused_parameters(onv_lowering *l);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 

@@ -259,6 +259,13 @@ void onv_signature_report(onv_lowering *l)
 {
     char modules[512] = "";
     uint64_t n = list_missing(l, modules, sizeof modules);
+    if (l->unused > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "unused-parameters", NULL,
+            "%u parameters that the export lists, '%s' first, have no tensor in the file, as "
+            "nothing reads what they give: they are counted with the sizes of parameters "
+            "that are called alike, %llu bytes, without gradient",
+            l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (n == 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

@@ -130,6 +130,48 @@ static void parameters_without_a_tensor_are_reported(void **state)
     }
 }
 
+/* What nothing reads has no tensor; parameters of like names tell its size. */
+static void parameters_that_nothing_reads_are_held(void **state)
+{
+    (void)state;
+#define SECOND                                                                                     \
+    {                                                                                              \
+        "MatMul", "h val_2", "y", "", "layers.1.self.q", "linear_1", LINEAR, "aten.linear.default" \
+    }
+#define FIRST                                                                                      \
+    {                                                                                              \
+        "MatMul", "x val_1", "h", "", "layers.0.self.q", "linear", LINEAR, "aten.linear.default"   \
+    }
+#define LIKE "layers.0.self.q.weight layers.1.self.q.weight "
+    static const struct {
+        const char *listed, *weights;
+        uint64_t unused;
+    } cases[] = {
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,8] val_2 f32[8,8]", W},
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,16] val_2 f32[16,8]", 2 * W},
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,16] val_2 f32[16,4]", 0}, /* which of them? */
+        {LIKE "layers.0.cross.q.weight layers.1.cross.q.weight", "val_1 f32[8,8] val_2 f32[8,8]",
+         2 * W},
+        {LIKE "layers.0.cross.k.weight", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+        {LIKE "layers.0.self.q.scale", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        network n = {cases[i].listed, cases[i].weights, {FIRST, SECOND}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, cases[i].unused);
+        assert_int_equal(o.text[0] != '\0', cases[i].unused == 0);
+    }
+    network norms = {"layers.0.norm.weight layers.0.norm.bias layers.0.cross_norm.weight "
+                     "layers.0.cross_norm.bias",
+                     "layers.0.norm.weight f32[8] layers.0.norm.bias f32[8]",
+                     {{"LayerNormalization", "x layers.0.norm.weight layers.0.norm.bias", "y", "",
+                       "layers.0.norm", "layer_norm", "torch.nn.modules.normalization.LayerNorm",
+                       "aten.layer_norm.default"}}};
+    outcome o = run(&norms);
+    assert_int_equal(o.figures.parameter_bytes, 4 * 8 * 4);
+    assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
+}
+
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -328,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
+        cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
