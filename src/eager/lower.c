@@ -195,6 +195,15 @@ static void mark_readers(onv_lowering *l)
         for (uint32_t k = 3; k < 5 && k < node->n_inputs; k++)
             if (onv_is_value(node->inputs[k])) l->is_statistic[node->inputs[k].index] = true;
     }
+    /* Where it is a weight too, it is one copy of what each norm has four of: its readers tell them apart. */
+    for (size_t i = 0; i < l->model->nodes.count; i++) {
+        const onv_node *node = &l->model->nodes.at[i];
+        if (strcmp(node->op_type, "BatchNormalization") != 0) continue;
+        for (uint32_t k = 1; k < 3 && k < node->n_inputs; k++)
+            if (onv_is_value(node->inputs[k]) &&
+                onv_model_value(l->model, node->inputs[k])->role == ONV_ROLE_PARAMETER)
+                l->is_statistic[node->inputs[k].index] = false;
+    }
 }
 
 /* A reshape copies what it has to by itself. */

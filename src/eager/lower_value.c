@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -151,6 +152,9 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
     uint8_t dtype = value->tensor->type.dtype;
     onv_weight_use use = onv_weight_use_of(l, id);
+    if (read != NULL && onv_reads_statistic(&l->model->nodes.at[read->node], read->k) &&
+        !l->options->as_exported)
+        use = ONV_WEIGHT_BUFFER;
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&

@@ -94,11 +94,17 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     return ONV_PLACE_UNKNOWN;
 }
 
+bool onv_reads_statistic(const onv_node *node, uint32_t k)
+{
+    return (k == 3 || k == 4) && strcmp(node->op_type, "BatchNormalization") == 0;
+}
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
 {
     static const char *const recurrent[] = {"input", "weight_ih", "weight_hh", "bias"};
     if (onv_node_is_recurrent(node) && k < 4) return recurrent[k];
+    if (onv_reads_statistic(node, k)) return k == 3 ? "running_mean" : "running_var";
     if (strcmp(node->op_type, "Add") == 0 || strcmp(node->op_type, "Sub") == 0) return "bias";
     return k == 2 ? "bias" : "weight";
 }

@@ -18,6 +18,9 @@ bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t
 
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 
+/* Running mean and variance of a batch norm. */
+bool onv_reads_statistic(const onv_node *node, uint32_t k);
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k);
 

@@ -172,6 +172,45 @@ static void parameters_that_nothing_reads_are_held(void **state)
     assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
 }
 
+/* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
+ * its own, the statistics without gradients. */
+static void norms_that_share_all_have_their_own(void **state)
+{
+    (void)state;
+    enum { N = 8 * 4 };
+    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
+    for (int n_norms = 1; n_norms <= 2; n_norms++) {
+        trainer t;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8,6]");
+        model_weight_data(m, "a.weight", "f32[8]", ones, sizeof ones);
+        model_weight_data(m, "a.bias", "f32[8]", zeros, sizeof zeros);
+        model_role(m, "a.weight", "PARAMETER");
+        model_role(m, "a.bias", "PARAMETER");
+        model_parameters(m, n_norms == 1 ? "a.weight a.bias" : "a.weight a.bias b.weight b.bias");
+        for (int i = 0; i < n_norms; i++) {
+            bool is_last = i == n_norms - 1;
+            model_source(m, i == 0 ? "a" : "b", i == 0 ? "norm" : "norm_1");
+            model_class(m, "torch.nn.modules.batchnorm.BatchNorm1d",
+                        "aten._native_batch_norm_legit_functional.default");
+            model_node(m, "BatchNormalization", i == 0 ? "n" : "o",
+                       i == 0 ? "x a.weight a.bias a.bias a.weight"
+                              : "h a.weight a.bias a.bias a.weight",
+                       is_last ? "y" : "h", "training_mode=0");
+        }
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, n_norms * 2 * N);
+        assert_int_equal(f.gradient_bytes, n_norms * 2 * N);
+        assert_int_equal(f.buffer_bytes, n_norms * (2 * N + 8));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -371,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
+        cmocka_unit_test(norms_that_share_all_have_their_own),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
