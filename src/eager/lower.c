@@ -281,8 +281,9 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
     if (l->options->inference || !l->fusions.lost_dropout[l->node.index]) return;
     onv_eager_tensor t = onv_tensor_at(l, onv_value_tensor(l, node->outputs[0]));
-    l->lost_dropout_bytes += t.bytes + t.elems; /* what drops some, and its mask */
-    if (l->options->attention_dropout <= 0) return;
+    if (!node->tells_dropout)
+        l->lost_dropout_bytes += t.bytes + t.elems; /* what drops some, and its mask */
+    if (onv_dropout_of_attention(l, node) <= 0) return;
     onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
 }
 

@@ -152,7 +152,9 @@ typedef struct onv_node {
     bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
     bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
     bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
-    int32_t version;       /* of the domain's opset that applies here */
+    bool tells_dropout;    /* likewise: of attention, in `dropout` */
+    float dropout;
+    int32_t version; /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "load/build.h"
@@ -287,6 +288,29 @@ static bool asks_for_float32(const Onnx__NodeProto *pb)
     return false;
 }
 
+/* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
+static void dropout_note(const Onnx__NodeProto *pb, onv_node *node)
+{
+    static const char by_name[] = "dropout_p: ";
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        const char *at;
+        if (strcmp(note->key, ONV_NOTE_CALL) != 0 ||
+            (at = strstr(note->value, ONV_NOTE_ATTENTION)) == NULL)
+            continue;
+        const char *named = strstr(at, by_name);
+        at += sizeof ONV_NOTE_ATTENTION - 1;
+        for (uint32_t n = 0; n < 4 && at != NULL; n++) {
+            at += strcspn(at, ",)");
+            at = *at == ',' ? at + 1 : NULL;
+        }
+        if (named != NULL) at = named + sizeof by_name - 1;
+        float dropout = at != NULL ? strtof(at, NULL) : 0;
+        node->tells_dropout = dropout >= 0 && dropout <= 1;
+        node->dropout = node->tells_dropout ? dropout : 0;
+    }
+}
+
 /* The call, where it or an argument of it is a slice or a quotient. */
 static onv_status call_note(onv_builder *b, const Onnx__NodeProto *pb, const char **call)
 {
@@ -331,6 +355,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     node.has_bias = has_bias(pb);
     node.clones = clones(pb);
     node.asks_for_float32 = asks_for_float32(pb);
+    dropout_note(pb, &node);
     for (size_t i = 0; i < pb->n_metadata_props; i++)
         node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(call_note(b, pb, &node.call));

@@ -68,16 +68,17 @@ const char *onv_message_name(onv_message message);
 #define ONV_NOTE_APPLY ".apply("
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
- * drops the type that they were asked for; arguments that are slices or quotients, which it drops where they
+ * drops the type that they were asked for; attention, of which it drops the dropout; arguments that are slices or quotients, which it drops where they
  * change nothing. Other calls are dropped. */
-#define ONV_NOTE_LINEAR  "aten.linear.default](args = ("
-#define ONV_NOTE_SOFTMAX "softmax.int](args = ("
-#define ONV_NOTE_FLOAT32 "torch.float32"
-#define ONV_NOTE_ARGS    "](args = ("
-#define ONV_NOTE_SLICE   "%slice_"
-#define ONV_NOTE_DIV     "%div"
-#define ONV_NOTE_CLONE   "%clone"
-#define ONV_NOTE_SUB     "%sub_"
+#define ONV_NOTE_LINEAR    "aten.linear.default](args = ("
+#define ONV_NOTE_SOFTMAX   "softmax.int](args = ("
+#define ONV_NOTE_ATTENTION "aten.scaled_dot_product_attention.default](args = ("
+#define ONV_NOTE_FLOAT32   "torch.float32"
+#define ONV_NOTE_ARGS      "](args = ("
+#define ONV_NOTE_SLICE     "%slice_"
+#define ONV_NOTE_DIV       "%div"
+#define ONV_NOTE_CLONE     "%clone"
+#define ONV_NOTE_SUB       "%sub_"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_RULES "pkg.onnxscript.rewriter.rule_name"
