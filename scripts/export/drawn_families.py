@@ -268,3 +268,129 @@ def families():
         "ECAPA-TDNN": (speaker, values(40, 120), ()),
         "MelGAN": (waveforms, values(40, 32), ()),
     }
+
+
+def gated_forecaster():
+    """van den Oord et al. 2016, for a series: causal convolutions with gates, residuals and skips."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Layer(nn.Module):
+        def __init__(self, step):
+            super().__init__()
+            self.step = step
+            self.filter, self.gate = nn.Conv1d(32, 32, 2, dilation=step), nn.Conv1d(32, 32, 2, dilation=step)
+            self.stays, self.skips = nn.Conv1d(32, 32, 1), nn.Conv1d(32, 64, 1)
+
+        def forward(self, x):
+            y = F.pad(x, (self.step, 0))
+            y = torch.tanh(self.filter(y)) * torch.sigmoid(self.gate(y))
+            return x + self.stays(y), self.skips(y)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Conv1d(4, 32, 1)
+            self.layers = nn.ModuleList(Layer(2 ** i) for i in range(6))
+            self.head = nn.Sequential(nn.ReLU(), nn.Conv1d(64, 64, 1), nn.ReLU(), nn.Conv1d(64, 4, 1))
+
+        def forward(self, x):
+            x, skipped = self.first(x), []
+            for layer in self.layers:
+                x, skip = layer(x)
+                skipped.append(skip)
+            return self.head(torch.stack(skipped).sum(0))
+    return Network()
+
+
+def modern_convolutions():
+    """Luo and Wang 2024: patches of each variable, large depthwise kernels, and feed-forward networks of groups."""
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, variables, width):
+            super().__init__()
+            all_of_them = variables * width
+            self.large = nn.Conv1d(all_of_them, all_of_them, 31, padding=15, groups=all_of_them, bias=False)
+            self.large_norm = nn.BatchNorm1d(all_of_them)
+            self.small = nn.Conv1d(all_of_them, all_of_them, 5, padding=2, groups=all_of_them, bias=False)
+            self.small_norm, self.norm = nn.BatchNorm1d(all_of_them), nn.BatchNorm1d(width)
+            self.first, self.act = nn.Conv1d(all_of_them, 2 * all_of_them, 1, groups=variables), nn.GELU()
+            self.second, self.drop = nn.Conv1d(2 * all_of_them, all_of_them, 1, groups=variables), nn.Dropout(0.1)
+
+        def forward(self, x):
+            b, m, d, n = x.shape
+            y = x.reshape(b, m * d, n)
+            y = self.large_norm(self.large(y)) + self.small_norm(self.small(y))
+            y = self.norm(y.reshape(b * m, d, n)).reshape(b, m * d, n)
+            y = self.drop(self.second(self.act(self.drop(self.first(y)))))
+            return x + y.reshape(b, m, d, n)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(nn.Conv1d(1, 16, 8, 4, 2), nn.BatchNorm1d(16))
+            self.blocks = nn.Sequential(Block(7, 16), Block(7, 16))
+            self.head = nn.Sequential(nn.Flatten(-2), nn.Linear(16 * 24, 24))
+
+        def forward(self, x):
+            b, m, n = x.shape
+            y = self.stem(x.reshape(b * m, 1, n))
+            return self.head(self.blocks(y.reshape(b, m, 16, -1)))
+    return Network()
+
+
+def inception_time():
+    """Ismail Fawaz et al. 2020: kernels of three sizes beside each other, with a shortcut around three of them."""
+    import torch
+    from torch import nn
+
+    class Inception(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.narrow = nn.Conv1d(width, 16, 1, bias=False)
+            self.parts = nn.ModuleList(nn.Conv1d(16, 16, k, padding=k // 2, bias=False) for k in (39, 19, 9))
+            self.pooled = nn.Sequential(nn.MaxPool1d(3, 1, 1), nn.Conv1d(width, 16, 1, bias=False))
+            self.norm, self.relu = nn.BatchNorm1d(64), nn.ReLU()
+
+        def forward(self, x):
+            y = self.narrow(x)
+            return self.relu(self.norm(torch.cat([part(y) for part in self.parts] + [self.pooled(x)], 1)))
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(Inception(64 if i else 3) for i in range(6))
+            self.shortcuts = nn.ModuleList(nn.Sequential(nn.Conv1d(i, 64, 1, bias=False), nn.BatchNorm1d(64)) for i in (3, 64))
+            self.head = nn.Linear(64, 10)
+
+        def forward(self, x):
+            kept = x
+            for i, block in enumerate(self.blocks):
+                x = block(x)
+                if i % 3 == 2:
+                    x = torch.relu(x + self.shortcuts[i // 3](kept))
+                    kept = x
+            return self.head(x.mean(2))
+    return Network()
+
+
+def families_later():
+    """The same by random.Random(20261124), without what the first draw had."""
+    return {
+        **languages("ArceeForCausalLM ArceeConfig", "NemotronForCausalLM NemotronConfig", "Starcoder2ForCausalLM Starcoder2Config",
+                    "BigBirdPegasusForCausalLM BigBirdPegasusConfig", "BertGenerationDecoder BertGenerationConfig",
+                    "Llama4ForCausalLM Llama4TextConfig", "OlmoeForCausalLM OlmoeConfig",
+                    "VaultGemmaForCausalLM VaultGemmaConfig", "BioGptForCausalLM BioGptConfig", "MBartForCausalLM MBartConfig"),
+        "LASR": (speech("LasrForCTC", "LasrCTCConfig", vocab_size=30, pad_token_id=29, encoder_config={
+            **ENCODER, "num_mel_bins": 40, "subsampling_conv_channels": 32, "layerdrop": 0.0}), values(96, 40), ()),
+        "Swin V2 (CR)": (timm_model("swinv2_cr_tiny_224"), image(224), ()),
+        "CPUBone": (timm_model("cpubone_nano"), image(), ()),
+        "SwiftFormer": (timm_model("swiftformer_xs"), image(224), ()),
+        "FocalNet": (timm_model("focalnet_tiny_srf"), image(), ()),
+        "LCNet V2": (timm_model("lcnetv2_small"), image(), ()),
+        "WaveNet forecaster": (gated_forecaster, values(4, 128), ()),
+        "ModernTCN": (modern_convolutions, values(7, 96), ()),
+        "InceptionTime": (inception_time, values(3, 128), ()),
+    }

@@ -366,6 +366,16 @@ static bool may_be_uniform(const onv_value *value)
     return true;
 }
 
+bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_value *value = &l->model->values.at[read->value];
+    bool others = false;
+    for (const onv_weight_read *at = reads_of(l, read->value);
+         at < end_of_reads(l) && at->value == read->value; at++)
+        others |= strcmp(at->scope, read->scope) != 0;
+    return others && value->tensor != NULL && !may_be_uniform(value);
+}
+
 static bool find_sharing(const onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);

@@ -119,6 +119,7 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
     size_t best = SIZE_MAX, first, end;
     uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
+    if (onv_weight_is_common(l, read)) return SIZE_MAX;
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -149,6 +150,24 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
+/* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
+static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    const char *found = NULL;
+    for (uint32_t i = 0; i < node->n_parameters; i++) {
+        const char *name = node->parameters[i];
+        bool is_taken = false;
+        for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
+            is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
+                       onv_model_value(l->model, node->inputs[k])->name == name;
+        if (is_taken) continue;
+        if (strcmp(last_part(name), read->slot) == 0) return name;
+        if (node->n_parameters == 1) found = name;
+    }
+    return found;
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
@@ -156,6 +175,8 @@ static void name_exactly(onv_lowering *l)
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
+        if (argument != NULL) at = find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];

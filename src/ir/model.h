@@ -142,9 +142,11 @@ typedef struct onv_node {
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
     const char
-        *merged_call;     /* an argument of it that the exporter merged with an equal one, which the
+        *merged_call; /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
-    uint32_t clones;      /* bits of inputs of which PyTorch's call had a clone */
+    uint32_t clones;  /* bits of inputs of which PyTorch's call had a clone */
+    const char *const *parameters; /* arguments of it that are parameters, in their order: names */
+    uint32_t n_parameters;
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */

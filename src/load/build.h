@@ -70,6 +70,7 @@ typedef struct onv_builder {
     onv_ptr_map versions;  /* the model's opset imports, by domain */
     onv_ptr_map elsewhere; /* those of all functions */
     onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
+    onv_ptr_map signature; /* what calls name a parameter: its place in the model's list */
     ONV_VEC(char) text;    /* scratch for names under construction */
     uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
@@ -128,6 +129,8 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__N
 /* A graph. `closure` is the scope whose names it sees, `host` the one its owner stands in (they
  * differ for graphs that are passed to functions); both NULL for the main graph. */
 onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb);
+/* The parameters that the call of a node names. */
+onv_status onv_build_parameters(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node);
 /* The call that the exporter merged with one that the node reads, if an argument tells. */
 onv_status onv_build_merged(onv_builder *b, const Onnx__NodeProto *pb, const char **name);
 onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,

@@ -359,6 +359,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     for (size_t i = 0; i < pb->n_metadata_props; i++)
         node.has_pad |= strcmp(pb->metadata_props[i]->key, ONV_NOTE_RULES) == 0; /* kept for it */
     ONV_TRY(call_note(b, pb, &node.call));
+    ONV_TRY(onv_build_parameters(b, pb, &node));
     ONV_TRY(onv_build_merged(b, pb, &node.merged_call));
     ONV_TRY(onv_build_version(b, scope, node.domain, &node.version));
     ONV_TRY(node_values(b, scope, pb, &node));

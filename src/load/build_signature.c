@@ -1,7 +1,9 @@
 /* The parameters of the network that was exported: PyTorch's exporter lists them in a note of the graph, those
  * too that no node reads, one line each:
  *
- *     p_layer1_weight: PARAMETER target='layer1.weight' */
+ *     p_layer1_weight: PARAMETER target='layer1.weight'
+ *
+ * The notes of calls name them so: "args = (%x, %p_layer1_weight)". */
 #include <string.h>
 
 #include "load/build.h"
@@ -9,11 +11,14 @@
 
 static const char mark[] = ": PARAMETER target='";
 
-/* The next name, NULL: there is none. */
-static const char *next_name(const char **at, size_t *length)
+static const char words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+/* The next name, NULL: there is none; and where ends what calls name it. */
+static const char *next_name(const char **at, size_t *length, const char **called)
 {
     const char *name = strstr(*at, mark);
     if (name == NULL) return NULL;
+    *called = name;
     name += sizeof mark - 1;
     *length = strcspn(name, "'\n");
     *at = name + *length;
@@ -23,20 +28,58 @@ static const char *next_name(const char **at, size_t *length)
 onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb)
 {
     onv_model *model = b->model;
-    const char *text = "", *at, *name;
+    const char *text = "", *at, *name, *end;
     size_t length, n = 0, n_names = 0;
     for (size_t i = 0; i < pb->n_metadata_props; i++)
         if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_SIGNATURE) == 0)
             text = pb->metadata_props[i]->value;
-    for (at = text; next_name(&at, &length) != NULL;) n++;
+    for (at = text; next_name(&at, &length, &end) != NULL;) n++;
     const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
     if (names == NULL) return onv_fail_memory(b->err);
-    for (at = text; (name = next_name(&at, &length)) != NULL;) {
+    for (at = text; (name = next_name(&at, &length, &end)) != NULL;) {
         const char *interned = onv_intern_n(&model->strings, name, length);
         if (interned == NULL) return onv_fail_memory(b->err);
+        const char *begin = end;
+        while (begin > text && strchr(words, begin[-1]) != NULL) begin--;
+        const char *called = onv_intern_n(&model->strings, begin, (size_t)(end - begin));
+        if (called == NULL || !onv_ptr_map_set(&b->signature, called, (uint32_t)n_names))
+            return onv_fail_memory(b->err);
         names[n_names++] = interned;
     }
     model->parameters = names;
     model->n_parameters = n_names;
     return ONV_OK;
+}
+
+/* The next argument that may be a parameter, up to the keyword arguments. */
+static const char *next_argument(const char **at, const char *end, size_t *length)
+{
+    const char *found = strstr(*at, ONV_NOTE_PARAMETER);
+    if (found == NULL || (end != NULL && found > end)) return NULL;
+    *length = strspn(++found, words);
+    *at = found + *length;
+    return found;
+}
+
+onv_status onv_build_parameters(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
+{
+    enum { MAX_PARAMETERS = 64 };
+    const char *call = NULL, *names[MAX_PARAMETERS], *at, *name;
+    uint32_t n = 0, place;
+    size_t length;
+    for (size_t i = 0; i < pb->n_metadata_props && b->model->n_parameters > 0; i++)
+        if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_CALL) == 0)
+            call = strstr(pb->metadata_props[i]->value, ONV_NOTE_ARGS);
+    if (call == NULL) return ONV_OK;
+    const char *end = strstr(call, "kwargs");
+    for (at = call; n < MAX_PARAMETERS && (name = next_argument(&at, end, &length)) != NULL;) {
+        const char *called = onv_intern_n(&b->model->strings, name, length);
+        if (called == NULL) return onv_fail_memory(b->err);
+        if (onv_ptr_map_get(&b->signature, called, &place))
+            names[n++] = b->model->parameters[place];
+    }
+    if (n == 0) return ONV_OK;
+    node->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
+    node->n_parameters = n;
+    return node->parameters != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

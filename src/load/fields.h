@@ -78,6 +78,7 @@ const char *onv_message_name(onv_message message);
 #define ONV_NOTE_SLICE     "%slice_"
 #define ONV_NOTE_DIV       "%div"
 #define ONV_NOTE_CLONE     "%clone"
+#define ONV_NOTE_PARAMETER "%p_"
 #define ONV_NOTE_SUB       "%sub_"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
