@@ -366,6 +366,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     uint32_t fusion = l->fusions.of_node[id.index];
     uint64_t macs = macs_of(l, node);
     l->node = id;
+    l->has_no_grad = onv_is_under_no_grad(l, node);
     l->working_op = SIZE_MAX;
     /* What the forward pass makes is made before the operation that reads it. */
     for (uint32_t k = 0; k < node->n_inputs; k++)
@@ -417,6 +418,7 @@ static void lower_graph(onv_lowering *l)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
     const onv_graph *graph = &l->model->graphs.at[0];
+    l->has_no_grad = false;
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
     onv_unused_parameters(l);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
@@ -442,6 +444,7 @@ static onv_status prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);
+    ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }
 
@@ -473,6 +476,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
+    onv_ptr_map_cleanup(&l.no_grad);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.copies);

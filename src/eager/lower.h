@@ -48,8 +48,9 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
-    ONV_WEIGHT_BIASES,  /* rows of a trained table of biases between positions, by their distance */
-    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
+    ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_PROJECTED, /* a table times a parameter */
+    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -80,6 +81,8 @@ typedef struct onv_lowering {
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
     const char **scopes;            /* of all nodes, sorted */
     size_t n_scopes;
+    onv_ptr_map no_grad;             /* by name: graphs inside of which nothing has a gradient */
+    bool has_no_grad;                /* what is lowered now has none */
     onv_ptr_map layers;              /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;              /* by pattern of `inplace` */
     bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
@@ -120,6 +123,7 @@ typedef struct onv_lowering {
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
     uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
+    bool has_positions;  /* a table that is projected was counted */
     const char *table;   /* one of them */
     uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
     uint8_t *cloned_for; /* by value: onv_cloned_for */
@@ -261,6 +265,7 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
@@ -273,6 +278,12 @@ onv_status onv_signature_prepare(onv_lowering *l);
 /* The bias of zeros that the exporter dropped beside the weight that the node reads, or none. */
 uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 void onv_signature_report(onv_lowering *l);
+
+/* --- no_grad.c --------------------------------------------------------------------------------- */
+
+onv_status onv_no_grad_find(onv_lowering *l);
+bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
+void onv_no_grad_report(onv_lowering *l);
 
 /* --- unused.c ---------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
+#include "load/external.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -226,7 +227,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
         return v;
     }
     const onv_weight_read *named = find_named(l, index);
-    if (onv_is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
+    bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    if (onv_is_call_of(value->name, "expand") && (strcmp(node->op_type, "Concat") == 0 || is_bias))
         return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
@@ -237,6 +239,35 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
+}
+
+/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
+ * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
+{
+    static const char suffix[] = "_proj.weight";
+    const onv_value *value = &l->model->values.at[read->value];
+    size_t scope = strlen(read->scope),
+           length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
+        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
+        read->parameter[scope] != '.' ||
+        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    for (size_t i = 0; i < l->reads.count; i++) {
+        const onv_weight_read *at = &l->reads.at[i];
+        const onv_type *type = &l->model->values.at[at->value].type;
+        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
+            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
+            continue;
+        *matrix = (onv_shape){.rank = 2};
+        for (uint32_t k = 0; k < 2; k++) {
+            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
+            matrix->dims[k] = type->dims[k].raw;
+        }
+        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
+    }
+    return false;
 }
 
 /* A result of operations on a parameter, in a layer that would read the parameter itself. */
@@ -270,10 +301,13 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
-                        strstr(v.read->parameter, "relative") != NULL;
+                        strstr(v.read->parameter, "relative") != NULL &&
+                        strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
+    onv_shape matrix;
+    if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
@@ -354,16 +388,38 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 
 /* --- Owners ------------------------------------------------------------------------------------ */
 
+static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
+{
+    for (uint64_t i = 1; i < elems; i++)
+        if (memcmp(data, data + i * each, each) != 0) return false;
+    return true;
+}
+
 /* Are all elements the same? True where they cannot be read. */
 static bool may_be_uniform(const onv_value *value)
 {
     const onv_payload *data = &value->tensor->payload;
     uint64_t elems = value->tensor->elems;
     if (data->kind != ONV_PAYLOAD_RAW || elems < 2 || data->bytes % elems != 0) return true;
-    size_t each = (size_t)(data->bytes / elems);
-    for (uint64_t i = 1; i < elems; i++)
-        if (memcmp(data->data, data->data + i * each, each) != 0) return false;
-    return true;
+    return is_uniform(data->data, elems, (size_t)(data->bytes / elems));
+}
+
+/* The same of data in another file, which is read where it is small. */
+static bool may_be_uniform_elsewhere(const onv_lowering *l, const onv_value *value)
+{
+    enum { MOST = 1 << 16 };
+    const onv_tensor *tensor = value->tensor;
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(value);
+    if (tensor->elems < 2 || tensor->bytes > MOST || tensor->bytes % tensor->elems != 0)
+        return true;
+    unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, tensor->bytes);
+    bool found = false;
+    onv_error ignored = {0};
+    if (data == NULL || l->model->no_external_data ||
+        onv_external_read(l->model, tensor, data, (size_t)tensor->bytes, &found, &ignored) !=
+            ONV_OK)
+        return true;
+    return !found || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
 }
 
 bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read)
@@ -373,7 +429,7 @@ bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read)
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++)
         others |= strcmp(at->scope, read->scope) != 0;
-    return others && value->tensor != NULL && !may_be_uniform(value);
+    return others && value->tensor != NULL && !may_be_uniform_elsewhere(l, value);
 }
 
 static bool find_sharing(const onv_lowering *l, onv_value_id id)
@@ -464,7 +520,9 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
     static const char linear[] = "torch.nn.modules.linear.Linear",
                       conv[] = "torch.nn.modules.conv.Conv";
     const char *name = onv_model_value(l->model, id)->name;
-    if (read == NULL || read->scope[0] == '\0' || !onv_has_made_up_name(name)) return NULL;
+    if (read == NULL || !onv_has_made_up_name(name)) return NULL;
+    if (onv_is_under_no_grad(l, &l->model->nodes.at[read->node])) return read->parameter;
+    if (read->scope[0] == '\0') return NULL;
     const char *class = l->model->nodes.at[read->node].module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);

@@ -196,6 +196,22 @@ static onv_status function_note(onv_builder *b, const Onnx__NodeProto *pb, const
     return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* The graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
+static onv_status inner_graph_note(onv_builder *b, const Onnx__NodeProto *pb, const char **graph)
+{
+    for (size_t i = 0; i < pb->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
+        const char *at;
+        if (strcmp(note->key, ONV_NOTE_TRACE) != 0 ||
+            (at = strstr(note->value, ONV_NOTE_INNER)) == NULL)
+            continue;
+        at = strchr(at, '<');
+        *graph = onv_intern_n(&b->model->strings, at, strcspn(at, "\""));
+        if (*graph == NULL) return onv_fail_memory(b->err);
+    }
+    return ONV_OK;
+}
+
 static onv_status statements_note(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
 {
     bool has_norm = pb->n_input > 1 && strcmp(pb->op_type, "BatchNormalization") != 0 &&
@@ -351,6 +367,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
     ONV_TRY(
         node_note(b, pb, ONV_NOTE_CLASSES, &node.module_class, &node.aten_op, &node.call_classes));
     ONV_TRY(function_note(b, pb, &node.function));
+    ONV_TRY(inner_graph_note(b, pb, &node.inner_graph));
     ONV_TRY(statements_note(b, pb, &node));
     node.has_bias = has_bias(pb);
     node.clones = clones(pb);

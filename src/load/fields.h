@@ -64,6 +64,9 @@ const char *onv_message_name(onv_message message);
 
 #define ONV_NOTE_SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 
+/* A trace begins so in a graph of its own, of torch.no_grad() or torch.autocast(), whose modules have no notes. */
+#define ONV_NOTE_INNER "File \"<eval_with_key>"
+
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
