@@ -34,7 +34,7 @@ typedef struct onv_heap_budget {
 
 /* From now on this thread's allocations count to that budget; NULL: to none. Returns what they
  * counted to before. */
-onv_heap_budget *onv_heap_enter(onv_heap_budget *budget);
+onv_heap_budget *onv_heap_enter(onv_heap_budget *entered);
 
 #ifdef ONV_FAULT_INJECTION
 /* Lets `n` more allocations of this thread succeed and fails all later ones; negative: never fail. */

@@ -112,6 +112,17 @@ static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
     return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
 }
 
+/* Whether all modules that read the value have a parameter of that name, as layers do that begin alike. */
+static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const char *name)
+{
+    const char *attribute = name + strlen(read->scope) + (read->scope[0] != '\0');
+    const onv_weight_read *end = l->reads.at + l->reads.count;
+    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+         at < end && at->value == read->value; at++)
+        if (find_attribute(l, at->scope, attribute) == SIZE_MAX) return false;
+    return true;
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
 static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
@@ -119,7 +130,7 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
     size_t best = SIZE_MAX, first, end;
     uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
-    if (onv_weight_is_common(l, read)) return SIZE_MAX;
+    bool is_common = onv_weight_is_common(l, read);
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -127,7 +138,8 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
         uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
-        if (is_bias && is_no_bias(l, read)) continue;
+        if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_common && !is_in_each(l, read, l->listed[i])) continue;
         uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;

@@ -25,14 +25,11 @@ static const char *next_name(const char **at, size_t *length, const char **calle
     return name;
 }
 
-onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb)
+static onv_status list_names(onv_builder *b, const char *text)
 {
     onv_model *model = b->model;
-    const char *text = "", *at, *name, *end;
+    const char *at, *name, *end;
     size_t length, n = 0, n_names = 0;
-    for (size_t i = 0; i < pb->n_metadata_props; i++)
-        if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_SIGNATURE) == 0)
-            text = pb->metadata_props[i]->value;
     for (at = text; next_name(&at, &length, &end) != NULL;) n++;
     const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
     if (names == NULL) return onv_fail_memory(b->err);
@@ -51,6 +48,19 @@ onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb)
     return ONV_OK;
 }
 
+onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
+{
+    ONV_EACH_RECORD(note, b->scan->notes, record->notes)
+    {
+        b->notes.count = 0;
+        if (!onv_vec_reserve(&b->notes, (size_t)note->bytes + 1)) return onv_fail_memory(b->err);
+        memcpy(b->notes.at, note->text, note->bytes);
+        b->notes.at[note->bytes] = '\0';
+        ONV_TRY(list_names(b, b->notes.at));
+    }
+    return ONV_OK;
+}
+
 /* The next argument that may be a parameter, up to the keyword arguments. */
 static const char *next_argument(const char **at, const char *end, size_t *length)
 {
@@ -61,18 +71,14 @@ static const char *next_argument(const char **at, const char *end, size_t *lengt
     return found;
 }
 
-onv_status onv_build_parameters(onv_builder *b, const Onnx__NodeProto *pb, onv_node *node)
+onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node)
 {
     enum { MAX_PARAMETERS = 64 };
-    const char *call = NULL, *names[MAX_PARAMETERS], *at, *name;
+    const char *names[MAX_PARAMETERS], *at = args, *name, *end = strstr(args, "kwargs");
     uint32_t n = 0, place;
     size_t length;
-    for (size_t i = 0; i < pb->n_metadata_props && b->model->n_parameters > 0; i++)
-        if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_CALL) == 0)
-            call = strstr(pb->metadata_props[i]->value, ONV_NOTE_ARGS);
-    if (call == NULL) return ONV_OK;
-    const char *end = strstr(call, "kwargs");
-    for (at = call; n < MAX_PARAMETERS && (name = next_argument(&at, end, &length)) != NULL;) {
+    if (b->model->n_parameters == 0) return ONV_OK;
+    while (n < MAX_PARAMETERS && (name = next_argument(&at, end, &length)) != NULL) {
         const char *called = onv_intern_n(&b->model->strings, name, length);
         if (called == NULL) return onv_fail_memory(b->err);
         if (onv_ptr_map_get(&b->signature, called, &place))

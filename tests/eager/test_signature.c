@@ -211,8 +211,36 @@ static void norms_that_share_all_have_their_own(void **state)
     }
 }
 
-/* Which parameter a constant was computed from, its call may say; what modules share is none of theirs, unless it
- * repeats one number, as equal parameters of two modules do. */
+/* A table that modules are given is no parameter of the one of them that has an unexplained one. */
+static void what_modules_share_is_no_parameter_of_one(void **state)
+{
+    (void)state;
+    static const float steps[4 * 8] = {0, 1, 2, 3};
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "val_1", "f32[8,8]");
+    model_weight_data(m, "unsqueeze", "f32[4,8]", steps, sizeof steps);
+    model_parameters(m, "fc.weight b.scale");
+    model_source(m, "fc", "linear");
+    model_class(m, LINEAR, "aten.linear.default");
+    model_node(m, "MatMul", "product", "x val_1", "h", "");
+    model_source(m, "a", "mul");
+    model_class(m, "zoo.Scale", "aten.mul.Tensor");
+    model_node(m, "Mul", "n", "h unsqueeze", "g", "");
+    model_source(m, "b", "mul_1");
+    model_class(m, "zoo.Scale", "aten.mul.Tensor");
+    model_node(m, "Mul", "o", "g unsqueeze", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE}};
+    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* Which parameter a constant was computed from, its call may say. */
 static void constants_have_the_names_that_calls_give(void **state)
 {
     (void)state;
@@ -226,7 +254,9 @@ static void constants_have_the_names_that_calls_give(void **state)
         uint64_t trained;         /* of the constant */
     } cases[] = {
         {ones, {"%linear, %unsqueeze", "%mul, %unsqueeze_1"}, 2 * N * 4},
-        {steps, {"%linear, %unsqueeze", "%mul, %unsqueeze_1"}, 0},
+        {steps,
+         {"%linear, %unsqueeze", "%mul, %unsqueeze_1"},
+         2 * N * 4}, /* alike, as layers begin */
         {steps, {"%linear, %p_a_scale", "%mul, %p_b_scale"}, 2 * N * 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -530,6 +560,7 @@ int main(void)
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(parameters_that_nothing_reads_are_held),
         cmocka_unit_test(norms_that_share_all_have_their_own),
+        cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
         cmocka_unit_test(constants_have_the_names_that_calls_give),
         cmocka_unit_test(graphs_inside_keep_nothing),
         cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
