@@ -23,6 +23,8 @@
 #include "runtime/ort_advice.h"
 #include "runtime/savings.h"
 
+typedef struct onv_asked onv_asked;
+
 struct onv_analysis {
     onv_heap_budget heap; /* what all of this holds; reports go on from there */
     onv_model model;
@@ -61,6 +63,7 @@ struct onv_analysis {
     onv_replays replays;
     onv_executions executions; /* that were kept; none: not asked for */
     onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
+    onv_asked *asked;          /* what answers are made in (ask.h) */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 

@@ -224,7 +224,13 @@ static void hostile_names_survive(void **state)
     model_input(m, "\"\\\x1b\x7f\n\xe2\x80\xae", "f32[4]");
     model_node(m, "Relu", "\xf0\x9f\x92\xa5", "\"\\\x1b\x7f\n\xe2\x80\xae", "y", "");
     model_output(m, "y", "f32");
-    json_t *root, *object = report_of(m, NULL, &root);
+    model_input(m, "z", "f32[q\"\\\n]");
+    const onv_dim_binding dim = {"q\"\\\n", 3};
+    onv_options options = onv_options_default();
+    options.dims = &dim;
+    options.n_dims = 1;
+    json_t *root, *object = report_of(m, &options, &root);
+    assert_int_equal(number(json_object_get(object, "bindings"), dim.name), 3);
     named(json_object_get(object, "tensors"), "\"\\\x1b\x7f\n\xe2\x80\xae");
     named(json_object_get(object, "nodes"), "\xf0\x9f\x92\xa5");
     json_decref(root);
