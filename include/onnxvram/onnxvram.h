@@ -97,8 +97,9 @@ typedef struct onv_limits {
     uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
     uint32_t expression;     /* parts of the expression of a size; default 4096 */
     uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
-    uint64_t seconds;        /* that the searches of an analysis take; default 600 */
-    uint64_t output_bytes; /* of one report; default 200 for each byte of the file beside 64 MiB */
+    uint64_t seconds;        /* of an analysis with one of its reports; default 600 */
+    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file beside 64 MiB */
+    uint64_t work; /* units of all passes, which follow from the input alone; default 0: any */
 } onv_limits;
 
 /* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */

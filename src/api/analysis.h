@@ -3,7 +3,6 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
-#include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
@@ -24,7 +23,7 @@
 #include "runtime/savings.h"
 
 struct onv_analysis {
-    onv_heap_budget heap; /* what all of this holds; reports go on from there */
+    onv_watch watch; /* what all of this took; reports go on from there */
     onv_model model;
     onv_infer_info infer;
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */

@@ -37,7 +37,8 @@ static const limit_row rows[] = {
            "parts of the expression of a size, at most 1048576"),
     WIDE("node-runs", node_runs, ONV_DEFAULT_NODE_RUNS,
          "nodes inferred, those of loops again, beside 64 for each node"),
-    WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of the searches of an analysis"),
+    WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of an analysis"),
+    WIDE("work", work, 0, "units of work of an analysis, which do not depend on the clock; 0: any"),
 };
 
 const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallback)

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "onnxvram/onnxvram.h"
 
@@ -20,8 +21,8 @@
 static void everything_counts_and_goes(void **state)
 {
     (void)state;
-    onv_heap_budget budget = {.limit = 1 << 20};
-    onv_heap_budget *before = onv_heap_enter(&budget);
+    onv_quota budget = {.limit = 1 << 20};
+    onv_quota *before = onv_quota_enter(&budget);
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     ONV_VEC(uint64_t) list = {0};
@@ -39,7 +40,7 @@ static void everything_counts_and_goes(void **state)
     onv_vec_cleanup(&list);
     onv_arena_cleanup(&arena);
     assert_int_equal(budget.used, 0);
-    assert_ptr_equal(onv_heap_enter(before), &budget);
+    assert_ptr_equal(onv_quota_enter(before), &budget);
 }
 
 static onv_options training(unsigned accumulate, const char *checkpoint)
