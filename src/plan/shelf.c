@@ -8,7 +8,9 @@ enum { BLOCK = 64 };
 
 typedef struct block {
     uint32_t count;
-    uint32_t min_lo, max_hi; /* of all buffers; may be wider than needed after a removal */
+    uint32_t min_lo, max_hi; /* what shares no section with these shares one with no buffer */
+    uint32_t max_lo, min_hi; /* what shares one with both shares one with every buffer, */
+    uint64_t gap, top;       /* and finds no larger gap between them, below their highest end */
     uint32_t lo[BLOCK], hi[BLOCK];
     uint64_t offset[BLOCK], end[BLOCK];
 } block;
@@ -68,18 +70,22 @@ static block *insert_block(onv_shelf_lane *lane, size_t index)
     lane->blocks[index] = b;
     lane->count++;
     b->count = 0;
-    b->min_lo = UINT32_MAX;
-    b->max_hi = 0;
     return b;
 }
 
-static void find_span(block *b)
+static void sum_up(block *b)
 {
-    b->min_lo = UINT32_MAX;
-    b->max_hi = 0;
+    b->min_lo = b->min_hi = UINT32_MAX;
+    b->max_lo = b->max_hi = 0;
+    b->gap = 0;
+    b->top = b->offset[0];
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->lo[i] < b->min_lo) b->min_lo = b->lo[i];
+        if (b->lo[i] > b->max_lo) b->max_lo = b->lo[i];
+        if (b->hi[i] < b->min_hi) b->min_hi = b->hi[i];
         if (b->hi[i] > b->max_hi) b->max_hi = b->hi[i];
+        if (b->offset[i] > b->top && b->offset[i] - b->top > b->gap) b->gap = b->offset[i] - b->top;
+        if (b->end[i] > b->top) b->top = b->end[i];
     }
 }
 
@@ -105,8 +111,8 @@ static bool split_block(onv_shelf_lane *lane, size_t index)
     memcpy(upper->offset, &b->offset[HALF], HALF * sizeof b->offset[0]);
     memcpy(upper->end, &b->end[HALF], HALF * sizeof b->end[0]);
     upper->count = b->count = HALF;
-    find_span(upper);
-    find_span(b);
+    sum_up(upper);
+    sum_up(b);
     return true;
 }
 
@@ -142,8 +148,7 @@ static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t 
     b->offset[row] = offset;
     b->end[row] = end;
     b->count++;
-    if (lo < b->min_lo) b->min_lo = lo;
-    if (hi > b->max_hi) b->max_hi = hi;
+    sum_up(b);
     return true;
 }
 
@@ -186,11 +191,20 @@ static bool scan_block(gap_scan *scan, const block *b)
     return false;
 }
 
+/* Without a look at each buffer, where all of them are in the way and leave no room between them. */
+static bool skip_block(gap_scan *scan, const block *b)
+{
+    if (b->max_lo >= scan->hi || b->min_hi <= scan->lo || b->gap >= scan->size) return false;
+    if (b->offset[0] > scan->top && b->offset[0] - scan->top >= scan->size) return false;
+    if (b->top > scan->top) scan->top = b->top;
+    return true;
+}
+
 static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
 {
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
-        if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
+        if (b->min_lo >= scan->hi || b->max_hi <= scan->lo || skip_block(scan, b)) continue;
         shelf->work += BLOCK / 2;
         if (scan_block(scan, b)) break;
     }

@@ -1,8 +1,8 @@
 /* A shelf: placed buffers in order of offset, to find gaps among those that share a section.
  *
  * Buffers lie in blocks of up to 64, kept as columns so that the test for shared sections runs over
- * plain arrays; a lane lists its blocks in order. A block knows the span of its sections, and is
- * skipped when that does not touch the buffer in question. Large parts have, besides the lane of
+ * plain arrays; a lane lists its blocks in order. A block is skipped when no buffer of it shares a
+ * section with the one in question, or when all do and leave no gap that is large enough. Large parts have, besides the lane of
  * everything, a lane for each stretch of time with what is live in it, where the short-lived
  * buffers find their gaps.
  * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer.
