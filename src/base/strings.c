@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 
 void onv_strings_init(onv_strings *table, onv_arena *arena)
 {
@@ -159,6 +160,7 @@ static bool grow(onv_strings *table)
 
 const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
 {
+    onv_work(1 + length / 16);
     const char *nul = length > 0 ? memchr(text, '\0', length) : NULL;
     if (nul != NULL) length = (size_t)(nul - text);
     if (table->count * 2 >= table->capacity && !grow(table)) return NULL;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/quota.h"
+
 typedef struct builder {
     onv_model *model;
     const onv_live *live;
@@ -124,6 +126,7 @@ static bool add_piece(builder *b, onv_dim bytes, uint32_t step)
     onv_formula *f = b->formula;
     onv_dims *dims = &b->model->dims;
     onv_dim from_one = onv_dim_from_one(dims, bytes, b->from_zero);
+    if (!onv_work(1 + f->n_pieces)) return false;
     for (uint32_t i = 0; i < f->n_pieces; i++)
         if (onv_dim_never_above(dims, from_one, b->from_one[i])) return true;
     for (uint32_t i = f->n_pieces; i-- > 0;)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "load/build.h"
 #include "load/fields.h"
 #include "load/limits.h"
@@ -347,6 +348,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const Onnx__Node
 onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
                           size_t index)
 {
+    ONV_WORK(1 + pb->n_input + pb->n_output + pb->n_attribute);
     onv_status status = build(b, scope, pb, index);
     if (status == ONV_OK || b->err == NULL) return status;
     char name[sizeof b->err->node];

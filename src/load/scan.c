@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "load/fields.h"
 #include "load/limits.h"
 #include "load/wire.h"
@@ -448,6 +449,7 @@ static onv_status read_tag(walk *w, item *it)
 static onv_status walk_field(walk *w)
 {
     item it;
+    ONV_WORK(1);
     ONV_TRY(read_tag(w, &it));
     ONV_TRY(count_field(w, &it));
     const unsigned char *end = w->stack[w->depth - 1].end;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/quota.h"
 #include "graph/storage.h"
 #include "ort/planner.h"
 #include "ort/scratch.h"
@@ -149,7 +150,7 @@ static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
     if (!p->plan->settings->enable_mem_reuse) return NONE;
-    for (uint32_t i = p->n_freed; i-- > 0;) {
+    for (uint32_t i = p->n_freed; i-- > 0 && onv_work(1);) {
         uint32_t b = p->freed[i];
         if (p->plan->graph_of[b].index != value->graph.index ||
             !same_size(p, p->state[b].shape, row->value))
@@ -323,6 +324,7 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
         const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
         const onv_timeline *t = &live->timeline;
+        ONV_WORK(1 + node->n_inputs + node->n_outputs + p.n_waiting);
         while (region < t->regions.count && t->regions.at[region].first <= s)
             onv_ort_enter(&p, &t->regions.at[region++]);
         onv_ort_before_step(&p, node, s);

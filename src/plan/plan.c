@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "plan/greedy.h"
 #include "plan/part.h"
 
@@ -75,6 +76,8 @@ static bool out_of_patience(const onv_effort *effort)
 
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
+    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
+    onv_work(units / UNITS_OF_WORK);
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
     if (out_of_patience(effort)) effort->left = 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 
 enum { BLOCK = 64 };
 
@@ -200,8 +201,10 @@ static bool skip_block(gap_scan *scan, const block *b)
     return true;
 }
 
-static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+/* False where there is no time left for it. */
+static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
 {
+    uint64_t before = shelf->work;
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
         if (b->min_lo >= scan->hi || b->max_hi <= scan->lo || skip_block(scan, b)) continue;
@@ -210,6 +213,7 @@ static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
+    return onv_work((shelf->work - before) / 16);
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
@@ -221,7 +225,7 @@ bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, 
         first = 1 + lo / shelf->stretch;
         last = 1 + (hi - 1) / shelf->stretch;
     }
-    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
+    if (!find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan)) return false;
     *offset = scan.offset;
     if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
     for (uint32_t i = first; i <= last && shelf->stretches > 0; i++)

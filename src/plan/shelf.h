@@ -2,9 +2,9 @@
  *
  * Buffers lie in blocks of up to 64, kept as columns so that the test for shared sections runs over
  * plain arrays; a lane lists its blocks in order. A block is skipped when no buffer of it shares a
- * section with the one in question, or when all do and leave no gap that is large enough. Large parts have, besides the lane of
- * everything, a lane for each stretch of time with what is live in it, where the short-lived
- * buffers find their gaps.
+ * section with the one in question, or when all do and leave no gap that is large enough. Large
+ * parts have, besides the lane of everything, a lane for each stretch of time with what is live in
+ * it, where the short-lived buffers find their gaps.
  * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer.
  */
 #ifndef ONV_PLAN_SHELF_H
@@ -34,7 +34,7 @@ void onv_shelf_cleanup(onv_shelf *shelf);
 /* Takes everything off. */
 void onv_shelf_clear(onv_shelf *shelf);
 
-/* Puts a buffer of `size` > 0 on the shelf, in a gap or on top; false when memory is short. */
+/* Puts a buffer of `size` > 0 on the shelf, in a gap or on top; false when memory or time is short. */
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
                      uint64_t *offset);
 
