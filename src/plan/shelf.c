@@ -9,15 +9,21 @@ enum { BLOCK = 64 };
 
 typedef struct block {
     uint32_t count;
-    uint32_t min_lo, max_hi; /* what shares no section with these shares one with no buffer */
-    uint32_t max_lo, min_hi; /* what shares one with both shares one with every buffer, */
-    uint64_t gap, top;       /* and finds no larger gap between them, below their highest end */
     uint32_t lo[BLOCK], hi[BLOCK];
     uint64_t offset[BLOCK], end[BLOCK];
 } block;
 
+/* A block and what has to be known to skip it, side by side with those of the others. */
+typedef struct entry {
+    block *rows;
+    uint32_t min_lo, max_hi; /* what shares no section with these shares one with no buffer */
+    uint32_t max_lo, min_hi; /* what shares one with both shares one with every buffer, */
+    uint64_t gap, top;       /* and finds no larger gap between them, below their highest end */
+    uint64_t offset;         /* the lowest */
+} entry;
+
 struct onv_shelf_lane {
-    block **blocks; /* the first `count` are in use, the rest are spare */
+    entry *entries; /* the first `count` are in use, the rest are spare */
     size_t count, made, capacity;
 };
 
@@ -37,8 +43,8 @@ void onv_shelf_cleanup(onv_shelf *shelf)
 {
     for (uint32_t i = 0; shelf->lanes != NULL && i <= shelf->stretches; i++) {
         onv_shelf_lane *lane = &shelf->lanes[i];
-        for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->blocks[k]);
-        onv_heap_free(lane->blocks);
+        for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->entries[k].rows);
+        onv_heap_free(lane->entries);
     }
     onv_heap_free(shelf->lanes);
     *shelf = (onv_shelf){0};
@@ -56,37 +62,38 @@ static block *insert_block(onv_shelf_lane *lane, size_t index)
     if (lane->count == lane->made) {
         if (lane->made == lane->capacity) {
             size_t capacity = lane->capacity == 0 ? 16 : lane->capacity * 2;
-            void *grown = onv_heap_realloc(lane->blocks, capacity * sizeof *lane->blocks);
+            void *grown = onv_heap_realloc(lane->entries, capacity * sizeof *lane->entries);
             if (grown == NULL) return NULL;
-            lane->blocks = grown;
+            lane->entries = grown;
             lane->capacity = capacity;
         }
         block *made = onv_heap_calloc(1, sizeof *made);
         if (made == NULL) return NULL;
-        lane->blocks[lane->made++] = made;
+        lane->entries[lane->made++] = (entry){.rows = made};
     }
-    block *b = lane->blocks[lane->count];
-    memmove(&lane->blocks[index + 1], &lane->blocks[index],
-            (lane->count - index) * sizeof *lane->blocks);
-    lane->blocks[index] = b;
+    block *b = lane->entries[lane->count].rows;
+    memmove(&lane->entries[index + 1], &lane->entries[index],
+            (lane->count - index) * sizeof *lane->entries);
+    lane->entries[index] = (entry){.rows = b};
     lane->count++;
     b->count = 0;
     return b;
 }
 
-static void sum_up(block *b)
+static void sum_up(entry *e)
 {
-    b->min_lo = b->min_hi = UINT32_MAX;
-    b->max_lo = b->max_hi = 0;
-    b->gap = 0;
-    b->top = b->offset[0];
+    const block *b = e->rows;
+    e->min_lo = e->min_hi = UINT32_MAX;
+    e->max_lo = e->max_hi = 0;
+    e->gap = 0;
+    e->offset = e->top = b->offset[0];
     for (uint32_t i = 0; i < b->count; i++) {
-        if (b->lo[i] < b->min_lo) b->min_lo = b->lo[i];
-        if (b->lo[i] > b->max_lo) b->max_lo = b->lo[i];
-        if (b->hi[i] < b->min_hi) b->min_hi = b->hi[i];
-        if (b->hi[i] > b->max_hi) b->max_hi = b->hi[i];
-        if (b->offset[i] > b->top && b->offset[i] - b->top > b->gap) b->gap = b->offset[i] - b->top;
-        if (b->end[i] > b->top) b->top = b->end[i];
+        if (b->lo[i] < e->min_lo) e->min_lo = b->lo[i];
+        if (b->lo[i] > e->max_lo) e->max_lo = b->lo[i];
+        if (b->hi[i] < e->min_hi) e->min_hi = b->hi[i];
+        if (b->hi[i] > e->max_hi) e->max_hi = b->hi[i];
+        if (b->offset[i] > e->top && b->offset[i] - e->top > e->gap) e->gap = b->offset[i] - e->top;
+        if (b->end[i] > e->top) e->top = b->end[i];
     }
 }
 
@@ -106,14 +113,14 @@ static bool split_block(onv_shelf_lane *lane, size_t index)
     enum { HALF = BLOCK / 2 };
     block *upper = insert_block(lane, index + 1);
     if (upper == NULL) return false;
-    block *b = lane->blocks[index];
+    block *b = lane->entries[index].rows;
     memcpy(upper->lo, &b->lo[HALF], HALF * sizeof b->lo[0]);
     memcpy(upper->hi, &b->hi[HALF], HALF * sizeof b->hi[0]);
     memcpy(upper->offset, &b->offset[HALF], HALF * sizeof b->offset[0]);
     memcpy(upper->end, &b->end[HALF], HALF * sizeof b->end[0]);
     upper->count = b->count = HALF;
-    sum_up(upper);
-    sum_up(b);
+    sum_up(&lane->entries[index + 1]);
+    sum_up(&lane->entries[index]);
     return true;
 }
 
@@ -123,7 +130,7 @@ static size_t block_at(const onv_shelf_lane *lane, uint64_t offset)
     size_t low = 0, high = lane->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (lane->blocks[middle]->offset[0] <= offset)
+        if (lane->entries[middle].offset <= offset)
             low = middle;
         else
             high = middle;
@@ -136,11 +143,11 @@ static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t 
 {
     if (lane->count == 0 && insert_block(lane, 0) == NULL) return false;
     size_t index = block_at(lane, offset);
-    if (lane->blocks[index]->count == BLOCK) {
+    if (lane->entries[index].rows->count == BLOCK) {
         if (!split_block(lane, index)) return false;
-        if (lane->blocks[index + 1]->offset[0] <= offset) index++;
+        if (lane->entries[index + 1].offset <= offset) index++;
     }
-    block *b = lane->blocks[index];
+    block *b = lane->entries[index].rows;
     uint32_t row = b->count;
     while (row > 0 && b->offset[row - 1] > offset) row--;
     shift_rows(b, row);
@@ -149,7 +156,7 @@ static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t 
     b->offset[row] = offset;
     b->end[row] = end;
     b->count++;
-    sum_up(b);
+    sum_up(&lane->entries[index]);
     return true;
 }
 
@@ -193,11 +200,11 @@ static bool scan_block(gap_scan *scan, const block *b)
 }
 
 /* Without a look at each buffer, where all of them are in the way and leave no room between them. */
-static bool skip_block(gap_scan *scan, const block *b)
+static bool skip_block(gap_scan *scan, const entry *e)
 {
-    if (b->max_lo >= scan->hi || b->min_hi <= scan->lo || b->gap >= scan->size) return false;
-    if (b->offset[0] > scan->top && b->offset[0] - scan->top >= scan->size) return false;
-    if (b->top > scan->top) scan->top = b->top;
+    if (e->max_lo >= scan->hi || e->min_hi <= scan->lo || e->gap >= scan->size) return false;
+    if (e->offset > scan->top && e->offset - scan->top >= scan->size) return false;
+    if (e->top > scan->top) scan->top = e->top;
     return true;
 }
 
@@ -206,10 +213,10 @@ static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
 {
     uint64_t before = shelf->work;
     for (size_t i = 0; i < lane->count; i++) {
-        const block *b = lane->blocks[i];
-        if (b->min_lo >= scan->hi || b->max_hi <= scan->lo || skip_block(scan, b)) continue;
+        const entry *e = &lane->entries[i];
+        if (e->min_lo >= scan->hi || e->max_hi <= scan->lo || skip_block(scan, e)) continue;
         shelf->work += BLOCK / 2;
-        if (scan_block(scan, b)) break;
+        if (scan_block(scan, e->rows)) break;
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
