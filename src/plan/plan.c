@@ -11,12 +11,12 @@
 
 /* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up
  * to 2,000 buffers, but no longer than there is hope: until as much work as led to the last
- * improvement, and a third of the default more, brought none. 5 seconds for any more; there a plan
+ * improvement, and a third of the default more, brought none. 2 seconds for any more; there a plan
  * that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can take
  * most of the time. */
 #define DEFAULT_EFFORT    ((uint64_t)600000000)
-#define EFFORT_PER_BUFFER ((uint64_t)250000) /* of those beyond 2,000 */
-#define MAX_EFFORT        ((uint64_t)4000000000)
+#define EFFORT_PER_BUFFER ((uint64_t)50000) /* of those beyond 2,000 */
+#define MAX_EFFORT        ((uint64_t)800000000)
 enum { SMALL_GRAPH = 2000, GOOD_ENOUGH_SHIFT = 12, UNITS_BETWEEN_POLLS = 2000000 };
 
 /* --- Strategies -------------------------------------------------------------------------------- */
