@@ -52,7 +52,7 @@ static onv_status look_at(probes *p, int64_t batch, const probe **result, onv_er
     else
         p->options.batch = batch;
     onv_tell(p->told, "trying %s %lld", p->searched != NULL ? p->searched->name : "batch",
-             (long long)(batch * p->unit));
+             (long long)batch * p->unit);
     for (size_t i = 0; p->beside != NULL && i < p->options.n_dims; i++)
         if (p->beside[i] != APART) p->dims[i].size = p->searched->size + p->beside[i];
     onv_status status = onv_analysis_create(p->from, &p->options, &analysis, &local);

@@ -308,6 +308,7 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
          options->runtimes,
          {.alloc = how.alloc, .plan_effort = options->effort, .plan_alignment = options->align}},
         options->timelines};
+    how.lists_units = options->timelines;
     how.take = take_trained;
     how.take_context = &taken;
     onv_training *t = &analysis->training;

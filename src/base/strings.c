@@ -1,5 +1,6 @@
 #include "base/strings.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 #include <threads.h>
@@ -17,6 +18,7 @@ void onv_strings_cleanup(onv_strings *table)
 {
     onv_heap_free(table->slots);
     onv_heap_free(table->hashes);
+    onv_heap_free(table->recent);
     *table = (onv_strings){.arena = table->arena};
 }
 
@@ -39,7 +41,8 @@ bool onv_strings_copy(const onv_strings *from, onv_arena *arena, onv_strings *to
 
 /* The only thing that the library draws at random, and keeps: nothing shows it. */
 static uint64_t key[2];
-static once_flag key_is_drawn = ONCE_FLAG_INIT;
+static once_flag key_once = ONCE_FLAG_INIT;
+static atomic_bool key_is_drawn;
 
 static void draw_key(void)
 {
@@ -49,6 +52,12 @@ static void draw_key(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     key[0] = onv_hash_u64((uintptr_t)&now ^ (uint64_t)now.tv_nsec << 32);
     key[1] = onv_hash_u64((uintptr_t)&key ^ (uint64_t)now.tv_sec);
+}
+
+static void draw_key_once(void)
+{
+    call_once(&key_once, draw_key);
+    atomic_store_explicit(&key_is_drawn, true, memory_order_release);
 }
 
 typedef struct sip {
@@ -82,7 +91,7 @@ static inline void take(sip *s, uint64_t word)
 
 static inline sip start(void)
 {
-    call_once(&key_is_drawn, draw_key);
+    if (!atomic_load_explicit(&key_is_drawn, memory_order_acquire)) draw_key_once();
     return (sip){key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
                  key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
 }
@@ -158,11 +167,23 @@ static bool grow(onv_strings *table)
     return true;
 }
 
-const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
+/* Where a text stands among the recent ones: what collides there is only looked up in the table. */
+static size_t recent_place(const char *text, size_t length)
+{
+    uint64_t head = 0, tail = 0;
+    if (length >= sizeof head) {
+        memcpy(&head, text, sizeof head);
+        memcpy(&tail, text + length - sizeof tail, sizeof tail);
+    } else {
+        for (size_t i = 0; i < length; i++) head = head << 8 | (unsigned char)text[i];
+    }
+    uint64_t mixed = (head ^ length) * 0x9e3779b97f4a7c15u ^ tail * 0xd6e8feb86659fd93u;
+    return (size_t)((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15u >> 56) % ONV_STRINGS_RECENT;
+}
+
+static const char *intern(onv_strings *table, const char *text, size_t length)
 {
     onv_work(1 + length / 16);
-    const char *nul = length > 0 ? memchr(text, '\0', length) : NULL;
-    if (nul != NULL) length = (size_t)(nul - text);
     if (table->count * 2 >= table->capacity && !grow(table)) return NULL;
     uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
     size_t slot = find_slot(table, text, length, hash);
@@ -173,6 +194,21 @@ const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
     table->hashes[slot] = hash;
     table->count++;
     return copy;
+}
+
+const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
+{
+    const char *nul = length > 0 ? memchr(text, '\0', length) : NULL;
+    if (nul != NULL) length = (size_t)(nul - text);
+    if (table->recent == NULL)
+        table->recent = onv_heap_calloc(ONV_STRINGS_RECENT, sizeof *table->recent);
+    if (table->recent == NULL) return NULL;
+    onv_recent_string *recent = &table->recent[recent_place(text, length)];
+    if (recent->text != NULL && recent->length == length && memcmp(recent->text, text, length) == 0)
+        return recent->text;
+    const char *interned = intern(table, text, length);
+    if (interned != NULL) *recent = (onv_recent_string){interned, length};
+    return interned;
 }
 
 const char *onv_intern(onv_strings *table, const char *text)

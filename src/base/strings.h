@@ -13,8 +13,17 @@
 
 #include "base/arena.h"
 
+/* Strings that were interned lately: names recur soon, and so cost no hash of a key. */
+enum { ONV_STRINGS_RECENT = 256 };
+
+typedef struct onv_recent_string {
+    const char *text;
+    size_t length;
+} onv_recent_string;
+
 typedef struct onv_strings {
     onv_arena *arena; /* not owned */
+    onv_recent_string *recent;
     const char **slots;
     uint32_t *hashes;
     size_t count;

@@ -19,7 +19,9 @@
 
 /* Makes room for `extra` more elements; false when memory is short (the vector is unchanged). */
 #define onv_vec_reserve(vec, extra)                                                                \
-    onv_vec_grow((void **)&(vec)->at, &(vec)->capacity, (vec)->count, (extra), sizeof *(vec)->at)
+    ((extra) <= (vec)->capacity - (vec)->count ||                                                  \
+     onv_vec_grow((void **)&(vec)->at, &(vec)->capacity, (vec)->count, (extra),                    \
+                  sizeof *(vec)->at))
 
 #define onv_vec_push(vec, value)                                                                   \
     (onv_vec_reserve((vec), 1) ? ((vec)->at[(vec)->count++] = (value), true) : false)

@@ -85,7 +85,7 @@ onv_status onv_ckpt_measure(const onv_ckpt_problem *problem, onv_ckpt_plan *plan
 /* The plan's part of the options of a program. */
 void onv_ckpt_apply(const onv_ckpt_plan *plan, onv_train_options *options);
 /* Copies the plan's lists into the model's arena, measures, and appends. */
-onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *plan,
+onv_status onv_ckpt_plans_take(const onv_ckpt_problem *problem, const onv_ckpt_plan *from,
                                onv_ckpt_plans *plans, onv_error *err);
 /* The same for segments alone. Where they are rows of whole modules they run again as
  * torch.utils.checkpoint does, else pruned. */

@@ -334,7 +334,7 @@ static onv_status cut(const onv_cut_graph *g, const bool *banned, bool *saved, o
     }
     ONV_TRY(onv_flow_cut(flow, source, sink, at_sink, &capacity, err));
     for (uint32_t i = 0; i < g->n; i++)
-        saved[i] = g->is_alive[i] && !at_sink[2 * i] && at_sink[2 * i + 1];
+        saved[i] = g->is_alive[i] && !at_sink[(size_t)2 * i] && at_sink[(size_t)2 * i + 1];
     return ONV_OK;
 }
 

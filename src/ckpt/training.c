@@ -340,6 +340,8 @@ onv_status onv_training_compute(onv_model *model, const onv_live *live,
     how.train.notes_holds = false;
     if (status == ONV_OK) warn_of_locals(model, result->figures.peak_bytes, locals);
     if (status == ONV_OK) status = compute_plans(model, &eager, &how, result, err);
+    if (status == ONV_OK && options->lists_units && options->checkpoint != NULL)
+        status = onv_unit_list_make(model, &eager, &how.train, &result->units, err);
     onv_eager_cleanup(&eager);
     if (status == ONV_OK) warn(model, options, result);
     if (status != ONV_OK || !how.compiles) return status;

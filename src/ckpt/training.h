@@ -11,6 +11,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/compile.h"
 #include "ckpt/names.h"
+#include "ckpt/unit_list.h"
 #include "eager/program.h"
 #include "graph/liveness.h"
 
@@ -89,6 +90,7 @@ typedef struct onv_training {
     uint32_t chosen; /* the plan that the figures above are of; ONV_NO_PLAN: without checkpoints */
     bool plan_fits;  /* a budget chose it, and it fits */
     const onv_compiled *compiled; /* under torch.compile; NULL: not asked for */
+    const onv_unit_list *units;   /* NULL: not asked for */
 } onv_training;
 
 #define ONV_NO_PLAN UINT32_MAX
@@ -97,6 +99,7 @@ typedef struct onv_training_options {
     onv_train_options train;
     onv_alloc_options alloc;
     const char *checkpoint; /* plans, see ckpt/ckpt.h; NULL: none */
+    bool lists_units;       /* with plans: what they are made of */
     bool compiles;          /* under torch.compile, too */
     double compile_budget;  /* its memory budget, from 0 to 1 */
     const char *units;      /* FSDP's, see ckpt/shard_units.h */

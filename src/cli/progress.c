@@ -21,7 +21,7 @@ static size_t columns;
 static size_t put(char *to, const char *text)
 {
     size_t n = strlen(text);
-    memcpy(to, text, n);
+    memcpy(to, text, n); /* NOLINT(bugprone-not-null-terminated-result): a part of a line */
     return n;
 }
 
@@ -52,7 +52,7 @@ void onv_cli_progress_start(bool quiet)
     if (quiet || !isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0) return;
     columns = 80;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) columns = size.ws_col;
-    if (columns < 2 * SECONDS_BYTES) return;
+    if (columns < (size_t)2 * SECONDS_BYTES) return;
     struct sigaction action = {.sa_handler = show, .sa_flags = SA_RESTART};
     struct itimerval second = {.it_interval.tv_sec = 1, .it_value.tv_sec = 1};
     sigaction(SIGALRM, &action, NULL);

@@ -10,7 +10,7 @@
 void onv_cli_progress_start(bool quiet);
 
 /* What is worked on from now on: "MODEL", or "MODEL (2 of 3)". */
-void onv_cli_progress_begin(const char *name, size_t index, size_t count);
+void onv_cli_progress_begin(const char *what, size_t index, size_t count);
 
 /* The stage of it; onv_options.progress. */
 void onv_cli_progress_stage(void *unused, const char *stage);

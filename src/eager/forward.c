@@ -91,12 +91,12 @@ void onv_sim_drop_extras(onv_simulation *s, const onv_eager_op *op)
     }
 }
 
-void onv_sim_let_go(onv_simulation *s, uint32_t index, uint32_t op, const uint32_t *last_use)
+void onv_sim_let_go(onv_simulation *s, uint32_t storage, uint32_t op, const uint32_t *last_use)
 {
-    if (onv_sim_is_permanent(s, index) || last_use[index] != op) return;
-    if (s->eager->storages.at[index].is_cached) return; /* until autocast ends */
-    onv_sim_release(s, s->row_of[index]);
-    s->row_of[index] = ONV_NO_ROW;
+    if (onv_sim_is_permanent(s, storage) || last_use[storage] != op) return;
+    if (s->eager->storages.at[storage].is_cached) return; /* until autocast ends */
+    onv_sim_release(s, s->row_of[storage]);
+    s->row_of[storage] = ONV_NO_ROW;
 }
 
 void onv_sim_save(onv_simulation *s, uint32_t index)

@@ -170,7 +170,7 @@ static void lower_alternatives(onv_lowering *l, const onv_node *node,
     }
     inside in = enter(l, ONV_REGION_ALTERNATIVES, NULL);
     for (int b = 0; b < 2; b++)
-        lower_alternative(l, node, branches[b], given + b * node->n_outputs);
+        lower_alternative(l, node, branches[b], given + (size_t)b * node->n_outputs);
     leave(l, &in);
     onv_emit_begin(l, node->op_type);
     onv_emit_in(l, onv_node_in(l, node, 0), ONV_GRAD_NONE);

@@ -523,6 +523,32 @@ static void count_gate(onv_lowering *l, const onv_fusion *f, uint32_t x)
         l->gate_bytes = UINT64_MAX;
 }
 
+static uint32_t emit_safe_softmax(onv_lowering *l, uint32_t x)
+{
+    uint32_t out = emit_softmax(l, x);
+    if (l->status == ONV_OK && x != ONV_NO_TENSOR)
+        l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes = onv_safe_softmax_bytes(l, x);
+    return out;
+}
+
+static void lower_fused_batch_norm(onv_lowering *l, const onv_fusion *f, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR || t.rank < 2) return;
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    onv_value_set(l, f->out,
+                  emit_norm(l, "batch_norm", x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR,
+                            (uint64_t)t.dims[1], true, out));
+}
+
+static void lower_packed(onv_lowering *l, const onv_fusion *f, uint32_t x)
+{
+    onv_shape shape;
+    if (!onv_value_shape(l, f->out, &shape)) return;
+    x = onv_emit_reshape(l, x, shape.rank, shape.dims);
+    onv_value_set(l, f->out, onv_emit_contiguous(l, x));
+}
+
 void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x);
@@ -537,12 +563,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_HARD_SWISH:
         onv_value_set(l, f->out, emit_unary(l, "hardswish", x, true, in_place));
         break;
-    case ONV_FUSION_SOFTMAX:
-        onv_value_set(l, f->out, emit_softmax(l, x));
-        if (l->status == ONV_OK && x != ONV_NO_TENSOR)
-            l->eager->ops.at[l->eager->ops.count - 1].forward_temp_bytes =
-                onv_safe_softmax_bytes(l, x);
-        break;
+    case ONV_FUSION_SOFTMAX: onv_value_set(l, f->out, emit_safe_softmax(l, x)); break;
     case ONV_FUSION_ROLL: onv_value_set(l, f->out, emit_unary(l, "roll", x, false, false)); break;
     case ONV_FUSION_LINEAR:
         onv_value_set(
@@ -561,15 +582,7 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
         set_layer_norm(l, x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR, f->groups, false,
                        f->out);
         break;
-    case ONV_FUSION_BATCH_NORM: {
-        onv_eager_tensor t = onv_tensor_at(l, x);
-        if (x == ONV_NO_TENSOR || t.rank < 2) break;
-        uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
-        onv_value_set(l, f->out,
-                      emit_norm(l, "batch_norm", x, onv_value_tensor(l, f->weight), ONV_NO_TENSOR,
-                                (uint64_t)t.dims[1], true, out));
-        break;
-    }
+    case ONV_FUSION_BATCH_NORM: lower_fused_batch_norm(l, f, x); break;
     case ONV_FUSION_POINTWISE: lower_pointwise(l, f, in_place); break;
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
@@ -577,12 +590,6 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;
-    case ONV_FUSION_PACKED: {
-        onv_shape shape;
-        if (!onv_value_shape(l, f->out, &shape)) return;
-        x = onv_emit_reshape(l, x, shape.rank, shape.dims);
-        onv_value_set(l, f->out, onv_emit_contiguous(l, x));
-        break;
-    }
+    case ONV_FUSION_PACKED: lower_packed(l, f, x); break;
     }
 }

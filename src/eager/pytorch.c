@@ -1,6 +1,6 @@
 #include "eager/pytorch.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -46,13 +46,12 @@ onv_status onv_pytorch_find(const char *name, uint32_t *version, onv_error *err)
 {
     if (name == NULL) name = releases[0];
     for (size_t i = 0; i < N_RELEASES; i++) {
-        unsigned major, minor;
+        char *end;
         size_t length = strlen(releases[i]);
         if (strncmp(name, releases[i], length) != 0) continue;
-        if (strchr(".+", name[length]) == NULL || /* the end of the text, too */
-            sscanf(releases[i], "%u.%u", &major, &minor) != 2)
-            continue;
-        *version = ONV_PYTORCH_RELEASE(major, minor);
+        if (strchr(".+", name[length]) == NULL) continue; /* the end of the text, too */
+        uint32_t major = (uint32_t)strtoul(releases[i], &end, 10);
+        *version = ONV_PYTORCH_RELEASE(major, (uint32_t)strtoul(end + 1, NULL, 10));
         return ONV_OK;
     }
     return onv_fail_choice(err, "--pytorch", name, strlen(name), release_name, NULL);

@@ -404,7 +404,7 @@ static void broadcast(onv_simulation *s, onv_storage_kind first, onv_storage_kin
         const onv_eager_storage *storage = &s->eager->storages.at[i];
         if (storage->kind < first || storage->kind > last || storage->on_host) continue;
         bytes += storage->bytes;
-        if (bytes > 2 * BROADCAST_BYTES) bytes = 2 * BROADCAST_BYTES;
+        if (bytes > UINT64_C(2) * BROADCAST_BYTES) bytes = UINT64_C(2) * BROADCAST_BYTES;
     }
     if (bytes == 0) return;
     onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "broadcast");

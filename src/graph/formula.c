@@ -3,6 +3,15 @@
 #include <string.h>
 
 #include "base/quota.h"
+#include "base/strings.h"
+
+/* What a sum is at a few points. Most pairs of sums show there that neither is always above the other,
+ * which is proved with more effort. */
+enum { SAMPLES = 6 };
+
+typedef struct sample {
+    onv_dim at[SAMPLES];
+} sample;
 
 typedef struct builder {
     onv_model *model;
@@ -10,6 +19,8 @@ typedef struct builder {
     onv_formula *formula;
     onv_dim *from_one;        /* by piece: the expression for sizes counted from 1 on */
     bool *from_zero;          /* by symbol: sizes that may be 0 */
+    sample *samples;          /* by piece */
+    onv_dim *points;          /* SAMPLES times: a size for each symbol */
     const onv_value *unsized; /* the first one without an expression for its size */
 } builder;
 
@@ -112,12 +123,47 @@ static bool mark_parts(builder *b)
 
 /* --- Pieces ------------------------------------------------------------------------------------ */
 
+/* All ones; then sizes that differ, each the largest once in a while. */
+static bool choose_points(builder *b)
+{
+    const onv_dims *dims = &b->model->dims;
+    const size_t n = dims->n_symbols;
+    b->samples = ONV_ARENA_ARRAY(&b->model->arena, sample, ONV_MAX_PIECES);
+    b->points = ONV_ARENA_ARRAY(&b->model->arena, onv_dim, SAMPLES * n);
+    if (b->samples == NULL || b->points == NULL) return false;
+    for (uint32_t p = 0; p < SAMPLES; p++)
+        for (uint32_t k = 0; k < n; k++)
+            b->points[p * n + k] =
+                onv_dim_const(p == 0 ? 1 : 1 + (int64_t)(onv_hash_u64(p * n + k + 1) % 1000));
+    return true;
+}
+
+static sample take_sample(const builder *b, onv_dim bytes)
+{
+    onv_dims *dims = &b->model->dims;
+    const uint64_t overflows = dims->overflows;
+    sample result;
+    for (uint32_t p = 0; p < SAMPLES; p++)
+        result.at[p] = onv_dim_eval(dims, bytes, b->points + (size_t)p * dims->n_symbols);
+    dims->overflows = overflows; /* at a point that was made up */
+    return result;
+}
+
+static bool is_above_somewhere(const sample *a, const sample *b)
+{
+    for (uint32_t p = 0; p < SAMPLES; p++)
+        if (onv_dim_is_const(a->at[p]) && onv_dim_is_const(b->at[p]) && a->at[p].raw > b->at[p].raw)
+            return true;
+    return false;
+}
+
 static void remove_piece(builder *b, uint32_t at)
 {
     onv_formula *f = b->formula;
     uint32_t after = --f->n_pieces - at;
     memmove(&f->pieces[at], &f->pieces[at + 1], after * sizeof *f->pieces);
     memmove(&b->from_one[at], &b->from_one[at + 1], after * sizeof *b->from_one);
+    memmove(&b->samples[at], &b->samples[at + 1], after * sizeof *b->samples);
 }
 
 /* False where there are too many. */
@@ -125,14 +171,20 @@ static bool add_piece(builder *b, onv_dim bytes, uint32_t step)
 {
     onv_formula *f = b->formula;
     onv_dims *dims = &b->model->dims;
+    const sample here = take_sample(b, bytes);
     onv_dim from_one = onv_dim_from_one(dims, bytes, b->from_zero);
     if (!onv_work(1 + f->n_pieces)) return false;
     for (uint32_t i = 0; i < f->n_pieces; i++)
-        if (onv_dim_never_above(dims, from_one, b->from_one[i])) return true;
+        if (!is_above_somewhere(&here, &b->samples[i]) &&
+            onv_dim_never_above(dims, from_one, b->from_one[i]))
+            return true;
     for (uint32_t i = f->n_pieces; i-- > 0;)
-        if (onv_dim_never_above(dims, b->from_one[i], from_one)) remove_piece(b, i);
+        if (!is_above_somewhere(&b->samples[i], &here) &&
+            onv_dim_never_above(dims, b->from_one[i], from_one))
+            remove_piece(b, i);
     if (f->n_pieces == ONV_MAX_PIECES) return false;
     b->from_one[f->n_pieces] = from_one;
+    b->samples[f->n_pieces] = here;
     f->pieces[f->n_pieces++] = (onv_piece){
         .bytes = bytes, .step = step, .decided_by = ONV_DIM_UNKNOWN, .from = 1, .until = INT64_MAX};
     return true;
@@ -298,7 +350,7 @@ onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formu
     builder b = {.model = model, .live = live, .formula = formula};
     if (live->unknown == 0) return take_numbers(&b, err);
     onv_dim *sizes = list_sizes(&b);
-    if (sizes == NULL || !mark_parts(&b)) return onv_fail_memory(err);
+    if (sizes == NULL || !mark_parts(&b) || !choose_points(&b)) return onv_fail_memory(err);
     sum_kinds(&b, sizes);
     if (b.unsized == NULL) return find_pieces(&b, sizes, err);
     formula->why_not = onv_arena_printf(&model->arena, "the size of '%s' has no expression%s",

@@ -178,7 +178,8 @@ typedef struct named {
 static int compare_rests(const char *a, const char *b)
 {
     for (;; a++, b++) {
-        char x = *a == '_' || *a == '/' ? '.' : *a, y = *b == '_' || *b == '/' ? '.' : *b;
+        char x = (char)(*a == '_' || *a == '/' ? '.' : *a);
+        char y = (char)(*b == '_' || *b == '/' ? '.' : *b);
         if (x != y) return x < y ? -1 : 1;
         if (x == '\0') return 0;
     }

@@ -21,6 +21,7 @@ void onv_dims_cleanup(onv_dims *pool)
     onv_heap_free(pool->exprs);
     onv_heap_free(pool->slots);
     onv_heap_free(pool->symbols);
+    onv_heap_free(pool->made);
     *pool = (onv_dims){.arena = pool->arena, .max_tree = pool->max_tree};
     onv_dims_enter(pool, UINT32_MAX);
 }
@@ -125,22 +126,13 @@ static onv_dim append(onv_dims *pool, const onv_dim_expr *e)
     return (onv_dim){ONV_DIM_INFINITY_RAW + pool->count};
 }
 
-static int64_t low_of(const onv_dims *pool, onv_dim d)
-{
-    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->low : d.raw;
-}
-
-static int64_t high_of(const onv_dims *pool, onv_dim d)
-{
-    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->high : d.raw;
-}
-
 static void bounds_of_sum(const onv_dims *pool, onv_dim_expr *e)
 {
     e->low = e->high = e->c;
     for (uint32_t i = 0; i < e->n; i++) {
         int64_t coef = e->terms[i].coef;
-        int64_t low = low_of(pool, e->terms[i].d), high = high_of(pool, e->terms[i].d);
+        int64_t low = onv_dim_low_bound(pool, e->terms[i].d),
+                high = onv_dim_high_bound(pool, e->terms[i].d);
         e->low = onv_sat_add(e->low, onv_sat_mul(coef, coef > 0 ? low : high));
         e->high = onv_sat_add(e->high, onv_sat_mul(coef, coef > 0 ? high : low));
     }
@@ -150,22 +142,24 @@ static void bounds_of_product(const onv_dims *pool, onv_dim_expr *e)
 {
     e->low = e->high = 1;
     for (uint32_t i = 0; i < e->n; i++) {
-        int64_t low = low_of(pool, e->terms[i].d);
+        int64_t low = onv_dim_low_bound(pool, e->terms[i].d);
         if (low < 0) {
             e->low = -ONV_DIM_INFINITY_RAW;
             e->high = ONV_DIM_INFINITY_RAW;
             return;
         }
         e->low = onv_sat_mul(e->low, low);
-        e->high = onv_sat_mul(e->high, high_of(pool, e->terms[i].d));
+        e->high = onv_sat_mul(e->high, onv_dim_high_bound(pool, e->terms[i].d));
     }
 }
 
 /* A divisor is a size that is not 0, so it is at least 1. */
 static void bounds_of_floor(const onv_dims *pool, onv_dim_expr *e)
 {
-    int64_t al = low_of(pool, e->terms[0].d), ah = high_of(pool, e->terms[0].d);
-    int64_t bl = low_of(pool, e->terms[1].d), bh = high_of(pool, e->terms[1].d);
+    int64_t al = onv_dim_low_bound(pool, e->terms[0].d),
+            ah = onv_dim_high_bound(pool, e->terms[0].d);
+    int64_t bl = onv_dim_low_bound(pool, e->terms[1].d),
+            bh = onv_dim_high_bound(pool, e->terms[1].d);
     e->low = -ONV_DIM_INFINITY_RAW;
     e->high = ONV_DIM_INFINITY_RAW;
     if (bl < 0 || bh < 1) return; /* a divisor that can only be 0 bounds nothing */
@@ -182,17 +176,19 @@ static void bounds_of_floor(const onv_dims *pool, onv_dim_expr *e)
 
 static void bounds_of_mod(const onv_dims *pool, onv_dim_expr *e)
 {
-    int64_t bl = low_of(pool, e->terms[1].d), bh = high_of(pool, e->terms[1].d);
+    int64_t bl = onv_dim_low_bound(pool, e->terms[1].d),
+            bh = onv_dim_high_bound(pool, e->terms[1].d);
     e->low = bl >= 0 ? 0 : -ONV_DIM_INFINITY_RAW;
     e->high = bh >= 1 ? onv_sat_add(bh, -1) : 0;
 }
 
 static void bounds_of_extremum(const onv_dims *pool, onv_dim_expr *e)
 {
-    e->low = low_of(pool, e->terms[0].d);
-    e->high = high_of(pool, e->terms[0].d);
+    e->low = onv_dim_low_bound(pool, e->terms[0].d);
+    e->high = onv_dim_high_bound(pool, e->terms[0].d);
     for (uint32_t i = 1; i < e->n; i++) {
-        int64_t low = low_of(pool, e->terms[i].d), high = high_of(pool, e->terms[i].d);
+        int64_t low = onv_dim_low_bound(pool, e->terms[i].d),
+                high = onv_dim_high_bound(pool, e->terms[i].d);
         bool wins_low = e->kind == ONV_DIM_MIN ? low < e->low : low > e->low;
         bool wins_high = e->kind == ONV_DIM_MIN ? high < e->high : high > e->high;
         if (wins_low) e->low = low;
@@ -287,7 +283,7 @@ static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim b
     e.name = name;
     e.bound = bound;
     e.high = ONV_DIM_INFINITY_RAW;
-    if (data && onv_dim_is_known(bound)) e.high = high_of(pool, bound);
+    if (data && onv_dim_is_known(bound)) e.high = onv_dim_high_bound(pool, bound);
     onv_dim symbol = append(pool, &e);
     if (onv_dim_is_known(symbol)) pool->symbols[pool->n_symbols++] = pool->count - 1;
     return symbol;
@@ -413,223 +409,4 @@ onv_dim onv_dim_symbol_at(const onv_dims *pool, uint32_t index)
 {
     if (index >= pool->n_symbols) return ONV_DIM_UNKNOWN;
     return (onv_dim){ONV_DIM_INFINITY_RAW + 1 + pool->symbols[index]};
-}
-
-/* --- Polynomials ------------------------------------------------------------------------------- */
-
-void onv_poly_init(onv_poly *poly, const onv_dims *pool, onv_dim d)
-{
-    poly->c = 0;
-    poly->n = 0;
-    poly->bad = false;
-    if (!onv_dim_is_expr(d)) {
-        poly->c = d.raw;
-        return;
-    }
-    const onv_dim_expr *e = onv_dim_get(pool, d);
-    if (e->kind != ONV_DIM_SUM) {
-        poly->terms[0] = (onv_dim_term){1, d};
-        poly->n = 1;
-        return;
-    }
-    poly->c = e->c;
-    poly->n = e->n;
-    memcpy(poly->terms, e->terms, e->n * sizeof *e->terms);
-}
-
-/* sum += coef * constant; marks the sum bad when that does not fit. */
-static void add_constant(onv_poly *sum, int64_t coef, int64_t constant)
-{
-    int64_t product;
-    if (__builtin_mul_overflow(coef, constant, &product) || !onv_dim_fits(product) ||
-        !onv_dim_fits(sum->c + product))
-        sum->bad = true;
-    else
-        sum->c += product;
-}
-
-void onv_poly_add_term(onv_poly *sum, int64_t coef, onv_dim d)
-{
-    if (coef == 0 || sum->bad) return;
-    for (uint32_t i = 0; i < sum->n; i++) {
-        if (sum->terms[i].d.raw != d.raw) continue;
-        sum->terms[i].coef += coef;
-        if (!onv_dim_fits(sum->terms[i].coef)) sum->bad = true;
-        return;
-    }
-    if (sum->n == ONV_DIM_MAX_TERMS || !onv_dim_fits(coef)) {
-        sum->bad = true;
-        return;
-    }
-    sum->terms[sum->n++] = (onv_dim_term){coef, d};
-}
-
-void onv_poly_add(onv_poly *sum, int64_t factor, const onv_poly *other)
-{
-    add_constant(sum, factor, other->c);
-    for (uint32_t i = 0; i < other->n; i++) {
-        int64_t coef;
-        if (__builtin_mul_overflow(factor, other->terms[i].coef, &coef))
-            sum->bad = true;
-        else
-            onv_poly_add_term(sum, coef, other->terms[i].d);
-    }
-    sum->bad |= other->bad;
-}
-
-static int compare_terms(const void *a, const void *b)
-{
-    int64_t x = ((const onv_dim_term *)a)->d.raw, y = ((const onv_dim_term *)b)->d.raw;
-    return (x > y) - (x < y);
-}
-
-static int compare_dims(const void *a, const void *b)
-{
-    int64_t x = ((const onv_dim *)a)->raw, y = ((const onv_dim *)b)->raw;
-    return (x > y) - (x < y);
-}
-
-void onv_poly_normalise(onv_poly *poly)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < poly->n; i++)
-        if (poly->terms[i].coef != 0) poly->terms[n++] = poly->terms[i];
-    poly->n = n;
-    qsort(poly->terms, n, sizeof poly->terms[0], compare_terms);
-}
-
-onv_dim onv_poly_intern(onv_dims *pool, onv_poly *poly)
-{
-    if (poly->bad) {
-        pool->too_large++;
-        return ONV_DIM_UNKNOWN;
-    }
-    onv_poly_normalise(poly);
-    if (poly->n == 0) return onv_dim_const(poly->c);
-    if (poly->n == 1 && poly->c == 0 && poly->terms[0].coef == 1) return poly->terms[0].d;
-    return onv_dim_intern(pool, ONV_DIM_SUM, poly->c, poly->terms, poly->n);
-}
-
-int64_t onv_poly_low(const onv_poly *poly, const onv_dims *pool)
-{
-    if (poly->bad) return -ONV_DIM_INFINITY_RAW;
-    int64_t low = poly->c;
-    for (uint32_t i = 0; i < poly->n; i++) {
-        int64_t coef = poly->terms[i].coef;
-        int64_t part = coef > 0 ? low_of(pool, poly->terms[i].d) : high_of(pool, poly->terms[i].d);
-        low = onv_sat_add(low, onv_sat_mul(coef, part));
-    }
-    return low;
-}
-
-uint32_t onv_dim_atoms(const onv_dims *pool, const onv_dim *monomial, onv_dim *atoms)
-{
-    const onv_dim_expr *e = onv_dim_get(pool, *monomial);
-    if (e->kind != ONV_DIM_PRODUCT) {
-        atoms[0] = *monomial;
-        return 1;
-    }
-    for (uint32_t i = 0; i < e->n; i++) atoms[i] = e->terms[i].d;
-    return e->n;
-}
-
-onv_dim onv_dim_product(onv_dims *pool, onv_dim *atoms, uint32_t n)
-{
-    if (n == 1) return atoms[0];
-    if (n > ONV_DIM_MAX_TERMS) {
-        pool->too_large++;
-        return ONV_DIM_UNKNOWN;
-    }
-    qsort(atoms, n, sizeof *atoms, compare_dims);
-    onv_dim_term terms[ONV_DIM_MAX_TERMS];
-    for (uint32_t i = 0; i < n; i++) terms[i] = (onv_dim_term){1, atoms[i]};
-    return onv_dim_intern(pool, ONV_DIM_PRODUCT, 0, terms, n);
-}
-
-/* --- Sums and products ------------------------------------------------------------------------- */
-
-static bool either_unknown(onv_dim a, onv_dim b)
-{
-    return !onv_dim_is_known(a) || !onv_dim_is_known(b);
-}
-
-static onv_dim checked_const(onv_dims *pool, int64_t value, bool overflow)
-{
-    if (!overflow && onv_dim_fits(value)) return (onv_dim){value};
-    pool->overflows++;
-    return ONV_DIM_UNKNOWN;
-}
-
-onv_dim onv_dim_add(onv_dims *pool, onv_dim a, onv_dim b)
-{
-    if (onv_dim_is_const(a) && onv_dim_is_const(b))
-        return checked_const(pool, a.raw + b.raw, false);
-    if (either_unknown(a, b)) return ONV_DIM_UNKNOWN;
-    if (onv_dim_is_infinite(a) && onv_dim_is_infinite(b))
-        return a.raw == b.raw ? a : ONV_DIM_UNKNOWN;
-    if (onv_dim_is_infinite(a)) return a;
-    if (onv_dim_is_infinite(b)) return b;
-    onv_poly sum, other;
-    onv_poly_init(&sum, pool, a);
-    onv_poly_init(&other, pool, b);
-    onv_poly_add(&sum, 1, &other);
-    return onv_poly_intern(pool, &sum);
-}
-
-onv_dim onv_dim_neg(onv_dims *pool, onv_dim a)
-{
-    return onv_dim_mul(pool, a, onv_dim_const(-1));
-}
-
-onv_dim onv_dim_sub(onv_dims *pool, onv_dim a, onv_dim b)
-{
-    return onv_dim_add(pool, a, onv_dim_neg(pool, b));
-}
-
-static onv_dim multiply_monomials(onv_dims *pool, onv_dim a, onv_dim b)
-{
-    onv_dim atoms[2 * ONV_DIM_MAX_TERMS];
-    uint32_t n = onv_dim_atoms(pool, &a, atoms);
-    n += onv_dim_atoms(pool, &b, atoms + n);
-    return onv_dim_product(pool, atoms, n);
-}
-
-static onv_dim multiply_polys(onv_dims *pool, const onv_poly *a, const onv_poly *b)
-{
-    onv_poly product = {.n = 0};
-    add_constant(&product, a->c, b->c);
-    for (uint32_t i = 0; i < a->n; i++)
-        onv_poly_add_term(&product, onv_sat_mul(a->terms[i].coef, b->c), a->terms[i].d);
-    for (uint32_t i = 0; i < b->n; i++)
-        onv_poly_add_term(&product, onv_sat_mul(b->terms[i].coef, a->c), b->terms[i].d);
-    for (uint32_t i = 0; i < a->n && !product.bad; i++) {
-        for (uint32_t j = 0; j < b->n; j++) {
-            onv_dim d = multiply_monomials(pool, a->terms[i].d, b->terms[j].d);
-            if (!onv_dim_is_known(d)) return d;
-            onv_poly_add_term(&product, onv_sat_mul(a->terms[i].coef, b->terms[j].coef), d);
-        }
-    }
-    return onv_poly_intern(pool, &product);
-}
-
-onv_dim onv_dim_mul(onv_dims *pool, onv_dim a, onv_dim b)
-{
-    if (onv_dim_is_const(a) && onv_dim_is_const(b)) {
-        int64_t product = 0;
-        bool overflow = __builtin_mul_overflow(a.raw, b.raw, &product);
-        return checked_const(pool, product, overflow);
-    }
-    if (either_unknown(a, b)) return ONV_DIM_UNKNOWN;
-    if (onv_dim_is(a, 0) || onv_dim_is(b, 0)) return onv_dim_const(0);
-    if (onv_dim_is(a, 1)) return b;
-    if (onv_dim_is(b, 1)) return a;
-    if (onv_dim_is_infinite(a) || onv_dim_is_infinite(b)) {
-        bool finite_sign = onv_dim_is_const(a) || onv_dim_is_const(b);
-        if (!finite_sign) return ONV_DIM_UNKNOWN;
-        return (onv_dim){(a.raw < 0) == (b.raw < 0) ? ONV_DIM_INFINITY_RAW : -ONV_DIM_INFINITY_RAW};
-    }
-    onv_poly x, y;
-    onv_poly_init(&x, pool, a);
-    onv_poly_init(&y, pool, b);
-    return multiply_polys(pool, &x, &y);
 }

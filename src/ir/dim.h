@@ -69,8 +69,17 @@ typedef struct onv_dim_given {
     onv_dim bound;
 } onv_dim_given;
 
+/* A sum or product that was made lately; the result is known unless the place is empty. */
+enum { ONV_DIMS_MADE = 512 };
+
+typedef struct onv_dim_made {
+    onv_dim a, b, result;
+    bool is_product;
+} onv_dim_made;
+
 typedef struct onv_dims {
     onv_arena *arena; /* not owned */
+    onv_dim_made *made;
     onv_dim_expr *exprs;
     uint32_t count, capacity;
     uint32_t *slots; /* hash-consing table: index + 1 of the expression, 0 where empty */

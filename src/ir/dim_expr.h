@@ -59,6 +59,17 @@ static inline const onv_dim_expr *onv_dim_get(const onv_dims *pool, onv_dim d)
     return &pool->exprs[d.raw - ONV_DIM_INFINITY_RAW - 1];
 }
 
+/* The least and the greatest value that a known dim can have. */
+static inline int64_t onv_dim_low_bound(const onv_dims *pool, onv_dim d)
+{
+    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->low : d.raw;
+}
+
+static inline int64_t onv_dim_high_bound(const onv_dims *pool, onv_dim d)
+{
+    return onv_dim_is_expr(d) ? onv_dim_get(pool, d)->high : d.raw;
+}
+
 static inline bool onv_dim_fits(int64_t value)
 {
     return value > -ONV_DIM_INFINITY_RAW && value < ONV_DIM_INFINITY_RAW;

@@ -201,7 +201,7 @@ static uint64_t winograd_bytes(const conv *c)
     const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
     uint64_t tiles = mul3(c->n, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
     uint64_t values = add(mul3(tiles, c->groups, add(c->c, c->k)), mul3(c->c, c->k, c->groups));
-    return mul(36 * 4, values);
+    return mul(UINT64_C(36) * 4, values);
 }
 
 static uint64_t base_bytes(const conv *c, conv_base base)
@@ -236,7 +236,8 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     case BASE_FFT: return fft_bytes(c, x, y, w);
     case BASE_BATCH_W_W: return mul3(2, c->n, w);
     case BASE_WINOGRAD_W:
-        return c->rank == 2 && c->kernel == 9 ? mul3(25 * 4, c->groups, mul(c->c, c->k)) : 0;
+        return c->rank == 2 && c->kernel == 9 ? mul3(UINT64_C(25) * 4, c->groups, mul(c->c, c->k))
+                                              : 0;
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "load/unpack.h"
 
 /* The newest IR version whose format proto/onnx.proto describes. */
 enum { NEWEST_IR = 14 };
@@ -36,21 +37,18 @@ onv_status onv_build_domain(onv_builder *b, const char *text, const char **domai
 
 /* --- Opset versions ---------------------------------------------------------------------------- */
 
-onv_status onv_build_versions(onv_builder *b, Onnx__OperatorSetIdProto *const *imports, size_t n,
-                              onv_ptr_map *versions)
+onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
+                            onv_ptr_map *versions)
 {
-    for (size_t i = 0; i < n; i++) {
-        const char *domain;
-        uint32_t known;
-        ONV_TRY(onv_build_domain(b, imports[i]->domain, &domain));
-        if (imports[i]->version < 0 || imports[i]->version > INT32_MAX)
-            return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
-                            imports[i]->version, domain);
-        uint32_t version = (uint32_t)imports[i]->version;
-        if (onv_ptr_map_get(versions, domain, &known) && known >= version) continue;
-        if (!onv_ptr_map_set(versions, domain, version)) return onv_fail_memory(b->err);
-    }
-    return ONV_OK;
+    const char *domain;
+    uint32_t known;
+    ONV_TRY(onv_build_domain(b, pb->domain, &domain));
+    if (pb->version < 0 || pb->version > INT32_MAX)
+        return onv_fail(b->err, ONV_ERR_MODEL, "opset %" PRId64 " of domain '%s' cannot be",
+                        pb->version, domain);
+    uint32_t version = (uint32_t)pb->version;
+    if (onv_ptr_map_get(versions, domain, &known) && known >= version) return ONV_OK;
+    return onv_ptr_map_set(versions, domain, version) ? ONV_OK : onv_fail_memory(b->err);
 }
 
 onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
@@ -72,7 +70,8 @@ onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char 
 
 static onv_status model_opsets(onv_builder *b, const Onnx__ModelProto *pb)
 {
-    ONV_TRY(onv_build_versions(b, pb->opset_import, pb->n_opset_import, &b->versions));
+    for (size_t i = 0; i < pb->n_opset_import; i++)
+        ONV_TRY(onv_build_import(b, pb->opset_import[i], &b->versions));
     onv_ptr_map listed = {0};
     onv_status status = ONV_OK;
     for (size_t i = 0; i < pb->n_opset_import && status == ONV_OK; i++) {
@@ -122,17 +121,52 @@ static onv_status model_facts(onv_builder *b, const Onnx__ModelProto *pb)
     return first_opset(b, pb);
 }
 
-onv_status onv_build_model(onv_builder *b, const Onnx__ModelProto *pb)
+onv_status onv_build_model(onv_builder *b)
 {
+    const onv_scan *scan = b->scan;
+    const ProtobufCMessage *header;
     onv_graph_id main_graph;
-    const char *path;
-    ONV_TRY(model_facts(b, pb));
-    ONV_TRY(onv_build_functions(b, pb));
-    ONV_TRY(onv_build_intern(b, "", &path));
-    ONV_TRY(onv_build_signature(b, pb->graph));
-    ONV_TRY(onv_build_graph(b, pb->graph, NULL, NULL, ONV_NO_NODE, NULL, path, &main_graph));
+    ONV_TRY(onv_build_intern(b, "", &b->empty));
+    ONV_TRY(onv_unpack(scan->header.at, scan->header.count, &onnx__model_proto__descriptor,
+                       &b->unpacked, &header, b->err));
+    ONV_TRY(model_facts(b, (const Onnx__ModelProto *)header));
+    ONV_TRY(onv_build_functions(b));
+    const onv_scan_graph *graph = ONV_RECORD(scan->graphs, scan->main_graph);
+    ONV_TRY(onv_build_signature(b, graph));
+    ONV_TRY(onv_build_graph(b, graph, NULL, NULL, ONV_NO_NODE, NULL, b->empty, &main_graph));
     if (b->model->arena.failed || b->model->dims.failed) return onv_fail_memory(b->err);
     return ONV_OK;
+}
+
+onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
+                            const ProtobufCMessage **message)
+{
+    static const unsigned char nothing[1];
+    const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
+    onv_arena_reset(&b->unpacked);
+    return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
+}
+
+onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found)
+{
+    *found = false;
+    if (b->built == NULL) b->built = onv_heap_calloc(ONV_BUILT_LATELY, sizeof *b->built);
+    if (b->built == NULL) return NULL;
+    const unsigned char *skeleton = b->scan->skeleton.at;
+    if (span.bytes == 0) span.at = 0;
+    uint64_t hash = onv_hash_bytes(skeleton != NULL ? skeleton + span.at : NULL, span.bytes, kind);
+    onv_built *built = &b->built[hash % ONV_BUILT_LATELY];
+    *found =
+        built->kind == kind && built->span.bytes == span.bytes &&
+        (span.bytes == 0 || memcmp(skeleton + built->span.at, skeleton + span.at, span.bytes) == 0);
+    return built;
+}
+
+void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
+                      const onv_limits *limits, onv_error *err)
+{
+    *b = (onv_builder){.model = model, .limits = limits, .scan = scan, .err = err};
+    onv_arena_init(&b->unpacked, limits->arena_bytes);
 }
 
 void onv_builder_cleanup(onv_builder *b)
@@ -144,4 +178,7 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->elsewhere);
     onv_ptr_map_cleanup(&b->reported);
     onv_vec_cleanup(&b->text);
+    onv_vec_cleanup(&b->notes);
+    onv_heap_free(b->built);
+    onv_arena_cleanup(&b->unpacked);
 }

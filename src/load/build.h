@@ -1,4 +1,4 @@
-/* From protobuf-c's messages to the model: what the build_*.c files share.
+/* From the records of the scan to the model: what the build_*.c files share.
  *
  * A scope is a stretch of nodes with its names: a graph, a subgraph (which sees the scopes around
  * it) or the body of a function at one call (which sees nothing but its inputs). Each is built in two
@@ -9,7 +9,9 @@
  *       └── body of a function called here      no outer; inputs are the caller's ids, outputs too
  *
  * Attributes of a call are not built at the call but where the body refers to them, in the scope of
- * the caller (a graph attribute sees the caller's names): a binding is a message and its scope.
+ * the caller (a graph attribute sees the caller's names): a binding is an attribute and its scope.
+ *
+ * protobuf-c unpacks attributes, tensors and types one at a time, each in the place of the one before.
  */
 #ifndef ONV_LOAD_BUILD_H
 #define ONV_LOAD_BUILD_H
@@ -22,17 +24,16 @@
 typedef struct onv_scope onv_scope;
 
 typedef struct onv_function {
-    const Onnx__FunctionProto *pb;
-    const char *domain, *name, *overload; /* interned */
-    onv_ptr_map versions;                 /* of its own opset imports, by domain */
-    uint64_t cost;                        /* nodes and calls of one expansion, saturating */
-    uint32_t depth;                       /* of calls, its own included */
-    uint8_t visit;                        /* of the walk that finds both */
+    const onv_scan_function *record;
+    onv_ptr_map versions; /* of its own opset imports, by domain */
+    uint64_t cost;        /* nodes and calls of one expansion, saturating */
+    uint32_t depth;       /* of calls, its own included */
+    uint8_t visit;        /* of the walk that finds both */
 } onv_function;
 
 /* The attributes of one call, by name. */
 typedef struct onv_binding {
-    const Onnx__AttributeProto *pb;
+    const onv_scan_attr *attr;
     const onv_scope *scope;
 } onv_binding;
 
@@ -40,6 +41,22 @@ typedef struct onv_bindings {
     onv_ptr_map index; /* by attribute name: of `list` */
     ONV_VEC(onv_binding) list;
 } onv_bindings;
+
+/* What was made of a message lately. Equal bytes make equal attributes and types, which share what they
+ * point to. */
+enum { ONV_BUILT_LATELY = 256 };
+
+typedef struct onv_built {
+    onv_span span;
+    uint8_t kind; /* onv_built_kind; 0: empty */
+    union {
+        onv_attr attr;
+        onv_type type;
+    };
+} onv_built;
+
+/* Types are told apart by what a dim without a value means: ONV_BUILT_TYPE + onv_free_dims. */
+typedef enum onv_built_kind { ONV_BUILT_ATTR = 1, ONV_BUILT_TYPE } onv_built_kind;
 
 typedef struct onv_node_list {
     onv_node_id *at;
@@ -71,6 +88,10 @@ typedef struct onv_builder {
     onv_ptr_map elsewhere; /* those of all functions */
     onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
     ONV_VEC(char) text;    /* scratch for names under construction */
+    ONV_VEC(char) notes;   /* of the node that is being built */
+    onv_arena unpacked;    /* the message that protobuf-c made last */
+    onv_built *built;      /* by a hash of the message's bytes */
+    const char *empty;     /* "", interned */
     uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
     onv_error *err;
@@ -79,8 +100,17 @@ typedef struct onv_builder {
 /* --- build.c ----------------------------------------------------------------------------------- */
 
 /* The whole model, except its source. */
-onv_status onv_build_model(onv_builder *b, const Onnx__ModelProto *pb);
+onv_status onv_build_model(onv_builder *b);
+void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
+                      const onv_limits *limits, onv_error *err);
 void onv_builder_cleanup(onv_builder *b);
+
+/* A message of the skeleton, as it lies there, until the next one is unpacked. */
+onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
+                            const ProtobufCMessage **message);
+
+/* The place of what was made of such bytes: *found says whether it was. */
+onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found);
 
 /* Interns `text` (NULL: ""), behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);
@@ -89,9 +119,9 @@ onv_status onv_build_join(onv_builder *b, const char *prefix, const char *text, 
 /* Interns a domain; "ai.onnx" is "". */
 onv_status onv_build_domain(onv_builder *b, const char *text, const char **domain);
 
-/* Opset imports by domain, the highest version of each. */
-onv_status onv_build_versions(onv_builder *b, Onnx__OperatorSetIdProto *const *imports, size_t n,
-                              onv_ptr_map *versions);
+/* Adds an opset import; of each domain the highest version holds. */
+onv_status onv_build_import(onv_builder *b, const Onnx__OperatorSetIdProto *pb,
+                            onv_ptr_map *versions);
 onv_status onv_build_version(onv_builder *b, const onv_scope *scope, const char *domain,
                              int32_t *version);
 
@@ -107,6 +137,9 @@ typedef enum onv_free_dims {
 /* `name` is the value's, for messages. */
 onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char *name,
                           onv_free_dims free_dims, onv_type *type);
+/* The same of what the file declares of a value. */
+onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
+                                onv_free_dims free_dims, onv_type *type);
 
 /* --- build_tensor.c ---------------------------------------------------------------------------- */
 
@@ -120,22 +153,31 @@ onv_status onv_build_list_tensor(onv_builder *b, onv_dtype dtype, int rank, cons
 /* --- build_attr.c ------------------------------------------------------------------------------ */
 
 /* The attributes of node `id`, whose inputs and outputs stand already. `path` names the node. */
-onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                            const char *path, onv_node_id id);
+
+/* --- build_notes.c ----------------------------------------------------------------------------- */
+
+/* What PyTorch's exporter noted of the node. Its operator and inputs stand already. */
+onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node);
+
+/* The parameters that a note of the main graph lists. */
+onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
+
+/* The call that the exporter merged with one that the node reads, if an argument tells. */
+onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,
+                            const char **name);
 
 /* --- build_graph.c ----------------------------------------------------------------------------- */
 
 /* A graph. `closure` is the scope whose names it sees, `host` the one its owner stands in (they
  * differ for graphs that are passed to functions); both NULL for the main graph. */
-onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb);
-/* The call that the exporter merged with one that the node reads, if an argument tells. */
-onv_status onv_build_merged(onv_builder *b, const Onnx__NodeProto *pb, const char **name);
-onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
+onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const onv_scope *closure,
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
                            const char *path, onv_graph_id *id);
 
 /* How many list items of a graph are worked through, nodes apart. */
-uint64_t onv_build_graph_items(const Onnx__GraphProto *pb);
+uint64_t onv_build_graph_items(const onv_scan_graph *record);
 
 /* The prefix of names inside `path`: itself with a slash, or a number where it is too long. */
 onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefix);
@@ -144,14 +186,11 @@ onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefi
 bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id);
 
 /* Gives ids to the outputs of nodes / builds the nodes. */
-onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, Onnx__NodeProto *const *nodes,
-                             size_t n);
-onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, Onnx__NodeProto *const *nodes,
-                           size_t n);
+onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list nodes);
+onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, onv_record_list nodes);
 /* Sets what is declared of values, except those before `first_value`. */
-onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
-                              Onnx__ValueInfoProto *const *infos, size_t n, onv_free_dims free_dims,
-                              size_t first_value);
+onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record_list values,
+                              onv_free_dims free_dims, size_t first_value);
 
 /* --- build_node.c ------------------------------------------------------------------------------ */
 
@@ -160,8 +199,14 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
 onv_status onv_build_work(onv_builder *b, uint64_t amount);
 uint64_t onv_build_cost(uint64_t items, bool in_function);
 
-onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                           size_t index);
+
+/* The names that a node or function reads; those that it makes stand behind them. */
+static inline const char *const *onv_build_inputs(const onv_builder *b, const onv_scan_node *record)
+{
+    return b->scan->names.at + record->names;
+}
 
 /* A node that hands its input on. `name` is interned. */
 onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char *name,
@@ -170,14 +215,14 @@ onv_status onv_build_identity(onv_builder *b, const onv_scope *scope, const char
 /* --- build_function.c -------------------------------------------------------------------------- */
 
 /* The table of local functions, and whether their expansion keeps the limits. */
-onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb);
+onv_status onv_build_functions(onv_builder *b);
 
-/* The function that the node calls, or NULL. All strings interned. */
+/* The function that the node calls, or NULL. */
 const onv_function *onv_build_find_function(const onv_builder *b, const char *domain,
                                             const char *name, const char *overload);
 
 /* Puts the function's body in place of the call. */
-onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__NodeProto *pb,
+onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_scan_node *record,
                           const onv_function *function, const char *path);
 
 #endif

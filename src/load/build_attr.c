@@ -24,40 +24,36 @@ static onv_status count_elems(const attr_site *site, const onv_attr *attr, size_
 }
 
 /* A list of which the scan kept only the beginning (scan.h) has its length and no elements. */
-static onv_status take_count(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr,
+static onv_status take_count(const attr_site *site, const onv_scan_attr *record, onv_attr *attr,
                              bool *cut)
 {
-    uint64_t counts[3];
-    *cut = pb->doc_string != NULL && sscanf(pb->doc_string, "%" SCNu64 " %" SCNu64 " %" SCNu64,
-                                            &counts[0], &counts[1], &counts[2]) == 3;
-    if (!*cut) return ONV_OK;
-    uint64_t n = counts[attr->kind - ONV_ATTR_FLOATS];
-    *cut = n > ONV_LEARNT_KEPT;
-    attr->count = (uint32_t)n;
+    uint32_t n = record->lists[attr->kind - ONV_ATTR_FLOATS];
     const onv_node *node = onv_model_node(site->b->model, site->node);
-    if (!*cut || strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
+    *cut = n > ONV_LEARNT_KEPT && record->is_learnt;
+    if (!*cut) return ONV_OK;
+    attr->count = n;
+    if (strcmp(node->domain, "ai.onnx.ml") == 0) return ONV_OK;
     return onv_fail(site->b->err, ONV_ERR_LIMIT,
-                    "attribute '%s' has %" PRIu64
+                    "attribute '%s' has %" PRIu32
                     " elements; a function of ai.onnx.ml takes at most %d, which no option raises",
                     attr->name, n, ONV_LEARNT_KEPT);
 }
 
-/* Follows references to the attributes of the calls around. *pb is NULL where the call leaves an
+/* Follows references to the attributes of the calls around. *attr is NULL where the call leaves an
  * optional attribute out: then the node does not have it either. */
-static onv_status resolve(onv_builder *b, const Onnx__AttributeProto **pb, const onv_scope **scope)
+static onv_status resolve(onv_builder *b, const onv_scan_attr **attr, const onv_scope **scope)
 {
-    while (*pb != NULL && (*pb)->ref_attr_name != NULL && (*pb)->ref_attr_name[0] != '\0') {
+    while (*attr != NULL && (*attr)->reference[0] != '\0') {
         const onv_bindings *bindings = (*scope)->bindings;
         if (bindings == NULL)
             return onv_fail(b->err, ONV_ERR_MODEL,
                             "attribute '%s' refers to '%s' of a function, but stands in none",
-                            (*pb)->name != NULL ? (*pb)->name : "", (*pb)->ref_attr_name);
-        const char *name = onv_interned(&b->model->strings, (*pb)->ref_attr_name);
+                            (*attr)->name, (*attr)->reference);
         uint32_t index;
-        if (name == NULL || !onv_ptr_map_get(&bindings->index, name, &index)) {
-            *pb = NULL;
+        if (!onv_ptr_map_get(&bindings->index, (*attr)->reference, &index)) {
+            *attr = NULL;
         } else {
-            *pb = bindings->list.at[index].pb;
+            *attr = bindings->list.at[index].attr;
             *scope = bindings->list.at[index].scope;
         }
     }
@@ -65,7 +61,7 @@ static onv_status resolve(onv_builder *b, const Onnx__AttributeProto **pb, const
 }
 
 /* Files of IR 1 do not say which field counts: the one that is there. */
-static onv_attr_kind kind_of(const Onnx__AttributeProto *pb)
+static onv_attr_kind kind_of(const onv_scan_attr *record, const Onnx__AttributeProto *pb)
 {
     if (pb->has_type && pb->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return (onv_attr_kind)pb->type;
@@ -73,12 +69,12 @@ static onv_attr_kind kind_of(const Onnx__AttributeProto *pb)
     if (pb->has_i) return ONV_ATTR_INT;
     if (pb->has_s) return ONV_ATTR_STRING;
     if (pb->t != NULL) return ONV_ATTR_TENSOR;
-    if (pb->g != NULL) return ONV_ATTR_GRAPH;
+    if (record->graph.count > 0) return ONV_ATTR_GRAPH;
     if (pb->n_floats > 0) return ONV_ATTR_FLOATS;
     if (pb->n_ints > 0) return ONV_ATTR_INTS;
     if (pb->n_strings > 0) return ONV_ATTR_STRINGS;
     if (pb->n_tensors > 0) return ONV_ATTR_TENSORS;
-    if (pb->n_graphs > 0) return ONV_ATTR_GRAPHS;
+    if (record->graphs.count > 0) return ONV_ATTR_GRAPHS;
     if (pb->sparse_tensor != NULL) return ONV_ATTR_SPARSE_TENSOR;
     if (pb->n_sparse_tensors > 0) return ONV_ATTR_SPARSE_TENSORS;
     if (pb->tp != NULL) return ONV_ATTR_TYPE_PROTO;
@@ -127,7 +123,7 @@ static onv_status build_types(const attr_site *site, Onnx__TypeProto *const *typ
     return ONV_OK;
 }
 
-static onv_status build_graph(const attr_site *site, const Onnx__GraphProto *graph,
+static onv_status build_graph(const attr_site *site, const onv_scan_graph *graph,
                               const onv_attr *attr, const char *suffix, onv_graph_id *id)
 {
     const char *path;
@@ -138,18 +134,17 @@ static onv_status build_graph(const attr_site *site, const Onnx__GraphProto *gra
                            id);
 }
 
-static onv_status build_graphs(const attr_site *site, Onnx__GraphProto *const *graphs, size_t n,
-                               onv_attr *attr)
+static onv_status build_graphs(const attr_site *site, onv_record_list graphs, onv_attr *attr)
 {
-    onv_graph_id *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_graph_id, n);
+    onv_graph_id *list = ONV_ARENA_ARRAY(&site->b->model->arena, onv_graph_id, graphs.count);
     if (list == NULL) return onv_fail_memory(site->b->err);
-    for (size_t i = 0; i < n; i++) {
+    ONV_EACH_RECORD(graph, site->b->scan->graphs, graphs)
+    {
         char suffix[24];
-        snprintf(suffix, sizeof suffix, "_%zu", i);
-        ONV_TRY(build_graph(site, graphs[i], attr, suffix, &list[i]));
+        snprintf(suffix, sizeof suffix, "_%" PRIu32, attr->count);
+        ONV_TRY(build_graph(site, graph, attr, suffix, &list[attr->count++]));
     }
     attr->graphs = list;
-    attr->count = (uint32_t)n;
     return ONV_OK;
 }
 
@@ -163,11 +158,12 @@ static onv_status copy_list(const attr_site *site, const void *list, size_t n, s
 }
 
 /* The kinds whose value is a message, a list or a string. */
-static onv_status build_value(const attr_site *site, const Onnx__AttributeProto *pb, onv_attr *attr)
+static onv_status build_value(const attr_site *site, const onv_scan_attr *record,
+                              const Onnx__AttributeProto *pb, onv_attr *attr)
 {
     bool missing = false, cut = false;
     if (attr->kind >= ONV_ATTR_FLOATS && attr->kind <= ONV_ATTR_STRINGS)
-        ONV_TRY(take_count(site, pb, attr, &cut));
+        ONV_TRY(take_count(site, record, attr, &cut));
     if (cut) return ONV_OK;
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_STRING:
@@ -199,8 +195,10 @@ static onv_status build_value(const attr_site *site, const Onnx__AttributeProto 
         if (!missing) return build_tensors(site, NULL, &pb->sparse_tensor, 1, attr);
         break;
     case ONV_ATTR_GRAPH:
-        missing = pb->g == NULL;
-        if (!missing) return build_graph(site, pb->g, attr, "", &attr->graph);
+        missing = record->graph.count == 0;
+        if (!missing)
+            return build_graph(site, ONV_RECORD(site->b->scan->graphs, record->graph.first), attr,
+                               "", &attr->graph);
         break;
     case ONV_ATTR_TYPE_PROTO:
         missing = pb->tp == NULL;
@@ -209,7 +207,7 @@ static onv_status build_value(const attr_site *site, const Onnx__AttributeProto 
     case ONV_ATTR_TENSORS: return build_tensors(site, pb->tensors, NULL, pb->n_tensors, attr);
     case ONV_ATTR_SPARSE_TENSORS:
         return build_tensors(site, NULL, pb->sparse_tensors, pb->n_sparse_tensors, attr);
-    case ONV_ATTR_GRAPHS: return build_graphs(site, pb->graphs, pb->n_graphs, attr);
+    case ONV_ATTR_GRAPHS: return build_graphs(site, record->graphs, attr);
     case ONV_ATTR_TYPE_PROTOS: return build_types(site, pb->type_protos, pb->n_type_protos, attr);
     default: break;
     }
@@ -219,33 +217,68 @@ static onv_status build_value(const attr_site *site, const Onnx__AttributeProto 
     return ONV_OK;
 }
 
-static onv_status build_attr(const attr_site *site, const Onnx__AttributeProto *pb,
-                             const char *name, onv_attr *attr)
+static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record, onv_attr *attr)
 {
-    *attr = (onv_attr){.name = name, .kind = (uint8_t)kind_of(pb)};
+    const ProtobufCMessage *message;
+    ONV_TRY(onv_build_unpack(site->b, record->value, &onnx__attribute_proto__descriptor, &message));
+    const Onnx__AttributeProto *pb = (const Onnx__AttributeProto *)message;
+    attr->kind = (uint8_t)kind_of(record, pb);
     if (pb->has_type &&
         (pb->type < 0 || pb->type > ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTOS))
-        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d", name,
-                        (int)pb->type);
+        return onv_fail(site->b->err, ONV_ERR_MODEL, "attribute '%s' has the unknown type %d",
+                        attr->name, (int)pb->type);
     if (attr->kind == ONV_ATTR_FLOAT) attr->f = pb->f;
     if (attr->kind == ONV_ATTR_INT) attr->i = pb->i;
-    return build_value(site, pb, attr);
+    return build_value(site, record, pb, attr);
 }
 
-onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const Onnx__NodeProto *pb,
+/* A node's attributes are as a rule those of many others. Tensors and graphs are made each time, and what
+ * the limit on classical models' lists says depends on the node. */
+static bool is_shared(const onv_attr *attr)
+{
+    switch ((onv_attr_kind)attr->kind) {
+    case ONV_ATTR_FLOAT:
+    case ONV_ATTR_INT:
+    case ONV_ATTR_STRING:
+    case ONV_ATTR_FLOATS:
+    case ONV_ATTR_INTS:
+    case ONV_ATTR_STRINGS: return attr->count < ONV_LEARNT_KEPT;
+    default: return false;
+    }
+}
+
+static onv_status build_attr(const attr_site *site, const onv_scan_attr *record, const char *name,
+                             onv_attr *attr)
+{
+    *attr = (onv_attr){.name = name};
+    if (record->graph.count > 0 || record->graphs.count > 0) return unpack_attr(site, record, attr);
+    bool found;
+    onv_built *built = onv_build_recent(site->b, record->value, ONV_BUILT_ATTR, &found);
+    if (built == NULL) return onv_fail_memory(site->b->err);
+    if (found) {
+        *attr = built->attr;
+        attr->name = name;
+        return ONV_OK;
+    }
+    ONV_TRY(unpack_attr(site, record, attr));
+    if (is_shared(attr))
+        *built = (onv_built){.span = record->value, .kind = ONV_BUILT_ATTR, .attr = *attr};
+    return ONV_OK;
+}
+
+onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                            const char *path, onv_node_id id)
 {
-    if (pb->n_attribute == 0) return ONV_OK;
-    onv_attr *attrs = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, pb->n_attribute);
+    if (record->attrs.count == 0) return ONV_OK;
+    onv_attr *attrs = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, record->attrs.count);
     if (attrs == NULL) return onv_fail_memory(b->err);
     uint32_t n = 0;
-    for (size_t i = 0; i < pb->n_attribute; i++) {
-        const Onnx__AttributeProto *value = pb->attribute[i];
-        const char *name;
-        ONV_TRY(onv_build_intern(b, value->name, &name));
+    ONV_EACH_RECORD(attr, b->scan->attrs, record->attrs)
+    {
+        const onv_scan_attr *value = attr;
         attr_site site = {.b = b, .scope = scope, .closure = scope, .path = path, .node = id};
         ONV_TRY(resolve(b, &value, &site.closure));
-        if (value != NULL) ONV_TRY(build_attr(&site, value, name, &attrs[n++]));
+        if (value != NULL) ONV_TRY(build_attr(&site, value, attr->name, &attrs[n++]));
     }
     onv_node *node = onv_model_node(b->model, id);
     node->attrs = attrs;

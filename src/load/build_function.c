@@ -20,8 +20,8 @@ static uint32_t *find_slot(const onv_builder *b, const char *domain, const char 
     size_t slot = hash_key(domain, name, overload) & mask;
     for (; b->function_slots[slot] != 0; slot = (slot + 1) & mask) {
         const onv_function *function = &b->functions[b->function_slots[slot] - 1];
-        if (function->domain == domain && function->name == name && function->overload == overload)
-            break;
+        const onv_scan_function *record = function->record;
+        if (record->domain == domain && record->name == name && record->overload == overload) break;
     }
     return &b->function_slots[slot];
 }
@@ -34,27 +34,28 @@ const onv_function *onv_build_find_function(const onv_builder *b, const char *do
     return index != 0 ? &b->functions[index - 1] : NULL;
 }
 
-static onv_status add_function(onv_builder *b, const Onnx__FunctionProto *pb)
+static onv_status add_function(onv_builder *b, const onv_scan_function *record)
 {
     onv_function *function = &b->functions[b->n_functions];
-    *function = (onv_function){.pb = pb};
+    *function = (onv_function){.record = record};
     b->n_functions++;
-    ONV_TRY(onv_build_intern(b, pb->name, &function->name));
-    ONV_TRY(onv_build_intern(b, pb->overload, &function->overload));
-    ONV_TRY(onv_build_domain(b, pb->domain, &function->domain));
-    uint32_t *slot = find_slot(b, function->domain, function->name, function->overload);
+    uint32_t *slot = find_slot(b, record->domain, record->name, record->overload);
     if (*slot != 0)
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' is defined twice",
-                        function->name, function->domain);
+                        record->name, record->domain);
     *slot = (uint32_t)b->n_functions;
-    ONV_TRY(onv_build_versions(b, pb->opset_import, pb->n_opset_import, &function->versions));
-    ONV_TRY(onv_build_versions(b, pb->opset_import, pb->n_opset_import, &b->elsewhere));
-    for (size_t i = 0; i < pb->n_attribute_proto; i++)
-        if (pb->attribute_proto[i]->ref_attr_name != NULL &&
-            pb->attribute_proto[i]->ref_attr_name[0] != '\0')
-            return onv_fail(b->err, ONV_ERR_MODEL,
-                            "function '%s': the default of an attribute refers to another",
-                            function->name);
+    ONV_EACH_RECORD(part, b->scan->parts, record->opsets)
+    {
+        const ProtobufCMessage *pb;
+        ONV_TRY(onv_build_unpack(b, part->span, &onnx__operator_set_id_proto__descriptor, &pb));
+        ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &function->versions));
+        ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &b->elsewhere));
+    }
+    ONV_EACH_RECORD(attr, b->scan->attrs, record->attrs)
+    if (attr->reference[0] != '\0')
+        return onv_fail(b->err, ONV_ERR_MODEL,
+                        "function '%s': the default of an attribute refers to another",
+                        record->name);
     return ONV_OK;
 }
 
@@ -71,8 +72,7 @@ typedef struct cost {
     uint32_t depth; /* of calls below */
 } cost;
 
-static onv_status cost_of_nodes(onv_builder *b, Onnx__NodeProto *const *nodes, size_t n,
-                                uint32_t depth, cost *sum);
+static onv_status cost_of_nodes(onv_builder *b, onv_record_list nodes, uint32_t depth, cost *sum);
 
 static void add_cost(cost *sum, uint64_t nodes)
 {
@@ -80,9 +80,10 @@ static void add_cost(cost *sum, uint64_t nodes)
 }
 
 /* What a call goes through besides the nodes of the body. */
-static uint64_t list_items(const Onnx__FunctionProto *pb)
+static uint64_t list_items(const onv_scan_function *record)
 {
-    return (uint64_t)pb->n_input + pb->n_output + pb->n_attribute_proto + pb->n_value_info;
+    return (uint64_t)record->n_inputs + record->n_outputs + record->attrs.count +
+           record->declared.count;
 }
 
 static onv_status cost_of_function(onv_builder *b, onv_function *function, uint32_t depth)
@@ -90,71 +91,71 @@ static onv_status cost_of_function(onv_builder *b, onv_function *function, uint3
     if (function->visit == VISITED) return ONV_OK;
     if (function->visit == VISITING)
         return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' of domain '%s' calls itself",
-                        function->name, function->domain);
+                        function->record->name, function->record->domain);
     function->visit = VISITING;
-    cost sum = {.nodes = onv_build_cost(list_items(function->pb), true)};
-    ONV_TRY(cost_of_nodes(b, function->pb->node, function->pb->n_node, depth, &sum));
+    cost sum = {.nodes = onv_build_cost(list_items(function->record), true)};
+    ONV_TRY(cost_of_nodes(b, function->record->nodes, depth, &sum));
     function->cost = sum.nodes;
     function->depth = sum.depth + 1;
     function->visit = VISITED;
     return ONV_OK;
 }
 
-static onv_status cost_of_call(onv_builder *b, const Onnx__NodeProto *pb, uint32_t depth, cost *sum)
+static onv_status cost_of_call(onv_builder *b, const onv_scan_node *node, uint32_t depth, cost *sum)
 {
-    const char *domain, *name, *overload;
-    ONV_TRY(onv_build_domain(b, pb->domain, &domain));
-    ONV_TRY(onv_build_intern(b, pb->op_type, &name));
-    ONV_TRY(onv_build_intern(b, pb->overload, &overload));
-    if (onv_build_find_function(b, domain, name, overload) == NULL) return ONV_OK;
-    onv_function *function = &b->functions[*find_slot(b, domain, name, overload) - 1];
+    uint32_t index = *find_slot(b, node->domain, node->op_type, node->overload);
+    if (index == 0) return ONV_OK;
+    onv_function *function = &b->functions[index - 1];
     if (depth < b->limits->function_depth) ONV_TRY(cost_of_function(b, function, depth + 1));
     if (depth + (function->visit == VISITED ? function->depth : 1) > b->limits->function_depth)
         return onv_fail(b->err, ONV_ERR_LIMIT,
                         "functions call each other more than %" PRIu32
                         " deep, the limit (function '%s')" ONV_RAISE("function-depth"),
-                        b->limits->function_depth, function->name);
+                        b->limits->function_depth, function->record->name);
     add_cost(sum, function->cost);
     if (function->depth > sum->depth) sum->depth = function->depth;
     return ONV_OK;
 }
 
-static onv_status cost_of_graph(onv_builder *b, const Onnx__GraphProto *pb, uint32_t depth,
-                                cost *sum)
+static onv_status cost_of_graphs(onv_builder *b, onv_record_list graphs, uint32_t depth, cost *sum)
 {
-    add_cost(sum, onv_build_cost(onv_build_graph_items(pb), depth > 0));
-    return cost_of_nodes(b, pb->node, pb->n_node, depth, sum);
+    ONV_EACH_RECORD(graph, b->scan->graphs, graphs)
+    {
+        add_cost(sum, onv_build_cost(onv_build_graph_items(graph), depth > 0));
+        ONV_TRY(cost_of_nodes(b, graph->nodes, depth, sum));
+    }
+    return ONV_OK;
 }
 
-static onv_status cost_of_nodes(onv_builder *b, Onnx__NodeProto *const *nodes, size_t n,
-                                uint32_t depth, cost *sum)
+static onv_status cost_of_nodes(onv_builder *b, onv_record_list nodes, uint32_t depth, cost *sum)
 {
-    for (size_t i = 0; i < n; i++) {
-        const Onnx__NodeProto *node = nodes[i];
-        add_cost(sum,
-                 1 + onv_build_cost(node->n_input + node->n_output + node->n_attribute, depth > 0));
+    ONV_EACH_RECORD(node, b->scan->nodes, nodes)
+    {
+        uint64_t items = (uint64_t)node->n_inputs + node->n_outputs + node->attrs.count;
+        add_cost(sum, 1 + onv_build_cost(items, depth > 0));
         ONV_TRY(cost_of_call(b, node, depth, sum));
-        for (size_t a = 0; a < node->n_attribute; a++) {
-            const Onnx__AttributeProto *attr = node->attribute[a];
-            if (attr->g != NULL) ONV_TRY(cost_of_graph(b, attr->g, depth, sum));
-            for (size_t g = 0; g < attr->n_graphs; g++)
-                ONV_TRY(cost_of_graph(b, attr->graphs[g], depth, sum));
+        ONV_EACH_RECORD(attr, b->scan->attrs, node->attrs)
+        {
+            ONV_TRY(cost_of_graphs(b, attr->graph, depth, sum));
+            ONV_TRY(cost_of_graphs(b, attr->graphs, depth, sum));
         }
     }
     return ONV_OK;
 }
 
-onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb)
+onv_status onv_build_functions(onv_builder *b)
 {
-    if (pb->n_functions == 0) return ONV_OK;
+    const onv_scan *scan = b->scan;
+    const size_t n = scan->functions.count;
+    if (n == 0) return ONV_OK;
     b->n_function_slots = 8;
-    while (b->n_function_slots < pb->n_functions * 2) b->n_function_slots *= 2;
+    while (b->n_function_slots < n * 2) b->n_function_slots *= 2;
     b->function_slots = onv_heap_calloc(b->n_function_slots, sizeof *b->function_slots);
-    b->functions = onv_heap_calloc(pb->n_functions, sizeof *b->functions);
+    b->functions = onv_heap_calloc(n, sizeof *b->functions);
     if (b->function_slots == NULL || b->functions == NULL) return onv_fail_memory(b->err);
-    for (size_t i = 0; i < pb->n_functions; i++) ONV_TRY(add_function(b, pb->functions[i]));
+    for (size_t i = 0; i < n; i++) ONV_TRY(add_function(b, &scan->functions.at[i]));
     cost sum = {0};
-    ONV_TRY(cost_of_nodes(b, pb->graph->node, pb->graph->n_node, 0, &sum));
+    ONV_TRY(cost_of_nodes(b, ONV_RECORD(scan->graphs, scan->main_graph)->nodes, 0, &sum));
     if (sum.nodes <= b->most_expanded) return ONV_OK;
     return onv_fail(
         b->err, ONV_ERR_LIMIT,
@@ -169,7 +170,7 @@ onv_status onv_build_functions(onv_builder *b, const Onnx__ModelProto *pb)
 typedef struct call {
     onv_builder *b;
     const onv_scope *caller;
-    const Onnx__NodeProto *pb;
+    const onv_scan_node *node;
     const onv_function *function;
     const char *path;
     onv_scope body;
@@ -180,44 +181,45 @@ typedef struct call {
 static onv_status bind_inputs(call *c)
 {
     onv_builder *b = c->b;
-    const Onnx__FunctionProto *function = c->function->pb;
-    if (c->pb->n_input > function->n_input || c->pb->n_output > function->n_output)
+    const onv_scan_function *function = c->function->record;
+    const char *const *formals = b->scan->names.at + function->names;
+    const char *const *actuals = onv_build_inputs(b, c->node);
+    if (c->node->n_inputs > function->n_inputs || c->node->n_outputs > function->n_outputs)
         return onv_fail(b->err, ONV_ERR_MODEL,
-                        "the call has %zu inputs and %zu outputs, the function %zu and %zu",
-                        c->pb->n_input, c->pb->n_output, function->n_input, function->n_output);
-    for (size_t i = 0; i < function->n_input; i++) {
-        const char *formal, *actual = "";
+                        "the call has %" PRIu32 " inputs and %" PRIu32
+                        " outputs, the function %" PRIu32 " and %" PRIu32,
+                        c->node->n_inputs, c->node->n_outputs, function->n_inputs,
+                        function->n_outputs);
+    for (uint32_t i = 0; i < function->n_inputs; i++) {
+        const char *formal = formals[i], *actual = i < c->node->n_inputs ? actuals[i] : "";
         onv_value_id id = ONV_NO_VALUE;
-        ONV_TRY(onv_build_intern(b, function->input[i], &formal));
-        if (i < c->pb->n_input) ONV_TRY(onv_build_intern(b, c->pb->input[i], &actual));
         if (actual[0] != '\0' && !onv_scope_find(c->caller, actual, &id))
-            return onv_fail(b->err, ONV_ERR_MODEL, "input %zu, '%s', is not defined anywhere", i,
-                            actual);
+            return onv_fail(b->err, ONV_ERR_MODEL,
+                            "input %" PRIu32 ", '%s', is not defined anywhere", i, actual);
         if (formal[0] == '\0' || onv_ptr_map_get(&c->body.names, formal, NULL))
             return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' has two inputs named '%s'",
-                            c->function->name, formal);
+                            function->name, formal);
         if (!onv_ptr_map_set(&c->body.names, formal, id.index)) return onv_fail_memory(b->err);
     }
     return ONV_OK;
 }
 
 /* The caller's value for output k of the function; none where the call leaves it out. */
-static onv_status actual_output(const call *c, size_t k, const char **formal, onv_value_id *id)
+static const char *actual_output(const call *c, uint32_t k, onv_value_id *id)
 {
-    const char *name = "";
+    const onv_scan_function *function = c->function->record;
+    const char *const *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
     *id = ONV_NO_VALUE;
-    ONV_TRY(onv_build_intern(c->b, c->function->pb->output[k], formal));
-    if (k < c->pb->n_output) ONV_TRY(onv_build_intern(c->b, c->pb->output[k], &name));
-    if (name[0] != '\0') onv_ptr_map_get(&c->caller->names, name, &id->index);
-    return ONV_OK;
+    if (k < c->node->n_outputs && outputs[k][0] != '\0')
+        onv_ptr_map_get(&c->caller->names, outputs[k], &id->index);
+    return c->b->scan->names.at[function->names + function->n_inputs + k];
 }
 
 static onv_status bind_outputs(call *c)
 {
-    for (size_t k = 0; k < c->function->pb->n_output; k++) {
-        const char *formal;
+    for (uint32_t k = 0; k < c->function->record->n_outputs; k++) {
         onv_value_id id;
-        ONV_TRY(actual_output(c, k, &formal, &id));
+        const char *formal = actual_output(c, k, &id);
         /* An output that is an input too, or listed before, is copied from there at the end. */
         if (!onv_is_value(id) || onv_ptr_map_get(&c->body.names, formal, NULL) ||
             onv_ptr_map_get(&c->results, formal, NULL))
@@ -227,39 +229,30 @@ static onv_status bind_outputs(call *c)
     return ONV_OK;
 }
 
-static onv_status bind_attr(call *c, const Onnx__AttributeProto *pb, const onv_scope *scope)
+static onv_status bind_attrs(call *c, onv_record_list attrs, const onv_scope *scope)
 {
-    const char *name;
-    ONV_TRY(onv_build_intern(c->b, pb->name, &name));
-    if (onv_ptr_map_get(&c->bindings.index, name, NULL)) return ONV_OK; /* given: no default */
-    onv_binding binding = {.pb = pb, .scope = scope};
-    if (!onv_ptr_map_set(&c->bindings.index, name, (uint32_t)c->bindings.list.count) ||
-        !onv_vec_push(&c->bindings.list, binding))
-        return onv_fail_memory(c->b->err);
-    return ONV_OK;
-}
-
-static onv_status bind_attrs(call *c, const onv_scope *defaults)
-{
-    for (size_t i = 0; i < c->pb->n_attribute; i++)
-        ONV_TRY(bind_attr(c, c->pb->attribute[i], c->caller));
-    for (size_t i = 0; i < c->function->pb->n_attribute_proto; i++)
-        ONV_TRY(bind_attr(c, c->function->pb->attribute_proto[i], defaults));
+    ONV_EACH_RECORD(attr, c->b->scan->attrs, attrs)
+    {
+        onv_binding binding = {.attr = attr, .scope = scope};
+        if (onv_ptr_map_get(&c->bindings.index, attr->name, NULL)) continue; /* given: no default */
+        if (!onv_ptr_map_set(&c->bindings.index, attr->name, (uint32_t)c->bindings.list.count) ||
+            !onv_vec_push(&c->bindings.list, binding))
+            return onv_fail_memory(c->b->err);
+    }
     return ONV_OK;
 }
 
 /* Outputs of the function that no node of its body produces under the caller's id. */
 static onv_status pass_through(call *c)
 {
-    for (size_t k = 0; k < c->function->pb->n_output; k++) {
-        const char *formal;
+    for (uint32_t k = 0; k < c->function->record->n_outputs; k++) {
         onv_value_id actual, inner;
-        ONV_TRY(actual_output(c, k, &formal, &actual));
+        const char *formal = actual_output(c, k, &actual);
         if (!onv_is_value(actual)) continue;
         if (!onv_ptr_map_get(&c->body.names, formal, &inner.index) || !onv_is_value(inner))
             return onv_fail(c->b->err, ONV_ERR_MODEL,
                             "output '%s' of function '%s' is not defined in it", formal,
-                            c->function->name);
+                            c->function->record->name);
         if (inner.index == actual.index) continue;
         const char *name;
         ONV_TRY(onv_build_join(c->b, c->body.prefix, "Identity_", &name));
@@ -272,28 +265,28 @@ static onv_status pass_through(call *c)
 static onv_status expand(call *c)
 {
     onv_builder *b = c->b;
-    const Onnx__FunctionProto *function = c->function->pb;
+    const onv_scan_function *function = c->function->record;
     /* Defaults see no names and no attributes; without this a default graph could hold itself. */
     const onv_scope defaults = {.versions = &c->function->versions};
     size_t first_value = b->model->values.count;
     ONV_TRY(onv_build_prefix(b, c->path, &c->body.prefix));
     ONV_TRY(bind_inputs(c));
     ONV_TRY(bind_outputs(c));
-    ONV_TRY(bind_attrs(c, &defaults));
-    ONV_TRY(onv_build_outputs(b, &c->body, function->node, function->n_node));
-    ONV_TRY(onv_build_declared(b, &c->body, function->value_info, function->n_value_info,
-                               ONV_FREE_LOCAL, first_value));
-    ONV_TRY(onv_build_nodes(b, &c->body, function->node, function->n_node));
+    ONV_TRY(bind_attrs(c, c->node->attrs, c->caller));
+    ONV_TRY(bind_attrs(c, function->attrs, &defaults));
+    ONV_TRY(onv_build_outputs(b, &c->body, function->nodes));
+    ONV_TRY(onv_build_declared(b, &c->body, function->declared, ONV_FREE_LOCAL, first_value));
+    ONV_TRY(onv_build_nodes(b, &c->body, function->nodes));
     return pass_through(c);
 }
 
-onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__NodeProto *pb,
+onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_scan_node *record,
                           const onv_function *function, const char *path)
 {
     call c = {
         .b = b,
         .caller = caller,
-        .pb = pb,
+        .node = record,
         .function = function,
         .path = path,
         .body = {.versions = &function->versions,
@@ -310,7 +303,7 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const Onnx__N
                         "functions call each other more than %" PRIu32
                         " deep, the limit" ONV_RAISE("function-depth"),
                         b->limits->function_depth);
-    onv_status status = onv_build_work(b, onv_build_cost(list_items(function->pb), true));
+    onv_status status = onv_build_work(b, onv_build_cost(list_items(function->record), true));
     if (status == ONV_OK) status = expand(&c);
     onv_ptr_map_cleanup(&c.body.names);
     onv_ptr_map_cleanup(&c.results);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "load/build.h"
-#include "load/fields.h"
 #include "load/limits.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
@@ -35,6 +34,7 @@ static onv_status bind(onv_builder *b, onv_scope *scope, const char *name, onv_v
     return onv_ptr_map_set(&scope->names, name, id.index) ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* `name` is interned. */
 static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv_value_kind kind,
                          onv_value_id *id)
 {
@@ -49,7 +49,8 @@ static onv_status define(onv_builder *b, onv_scope *scope, const char *name, onv
         .producer = ONV_NO_NODE,
         .type = {.kind = ONV_TYPE_UNKNOWN, .rank = -1, .length = ONV_DIM_UNKNOWN},
     };
-    ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
+    value.name = name;
+    if (scope->prefix[0] != '\0') ONV_TRY(onv_build_join(b, scope->prefix, name, &value.name));
     id->index = (uint32_t)model->values.count;
     ONV_TRY(bind(b, scope, name, *id));
     return onv_vec_push(&model->values, value) ? ONV_OK : onv_fail_memory(b->err);
@@ -69,104 +70,100 @@ static onv_status define_initializer(onv_builder *b, onv_scope *scope, onv_tenso
     return ONV_OK;
 }
 
-static onv_status define_initializers(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb)
+static onv_status define_initializers(onv_builder *b, onv_scope *scope,
+                                      const onv_scan_graph *record)
 {
-    size_t n = pb->n_initializer + pb->n_sparse_initializer;
-    onv_tensor *tensors = ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, n);
-    if (tensors == NULL) return onv_fail_memory(b->err);
-    for (size_t i = 0; i < pb->n_initializer; i++) {
-        ONV_TRY(onv_build_tensor(b, pb->initializer[i], &tensors[i]));
-        ONV_TRY(define_initializer(b, scope, &tensors[i]));
+    const onv_record_list dense = record->initializers, sparse = record->sparse_initializers;
+    const ProtobufCMessage *pb;
+    onv_tensor *tensor =
+        ONV_ARENA_ARRAY(&b->model->arena, onv_tensor, (size_t)dense.count + sparse.count);
+    if (tensor == NULL) return onv_fail_memory(b->err);
+    ONV_EACH_RECORD(part, b->scan->parts, dense)
+    {
+        ONV_TRY(onv_build_unpack(b, part->span, &onnx__tensor_proto__descriptor, &pb));
+        ONV_TRY(onv_build_tensor(b, (const Onnx__TensorProto *)pb, tensor));
+        ONV_TRY(define_initializer(b, scope, tensor++));
     }
-    tensors += pb->n_initializer;
-    for (size_t i = 0; i < pb->n_sparse_initializer; i++) {
-        ONV_TRY(onv_build_sparse(b, pb->sparse_initializer[i], &tensors[i]));
-        ONV_TRY(define_initializer(b, scope, &tensors[i]));
+    ONV_EACH_RECORD(part, b->scan->parts, sparse)
+    {
+        ONV_TRY(onv_build_unpack(b, part->span, &onnx__sparse_tensor_proto__descriptor, &pb));
+        ONV_TRY(onv_build_sparse(b, (const Onnx__SparseTensorProto *)pb, tensor));
+        ONV_TRY(define_initializer(b, scope, tensor++));
     }
     return ONV_OK;
 }
 
-static onv_status define_inputs(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb,
+static onv_status define_input(onv_builder *b, onv_scope *scope, const onv_scan_value *record,
+                               size_t index, onv_graph *graph)
+{
+    onv_value_id id;
+    onv_type type;
+    if (record->name[0] == '\0')
+        return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", index,
+                        graph->name);
+    if (onv_ptr_map_get(&scope->names, record->name, &id.index)) {
+        onv_value *value = onv_model_value(b->model, id);
+        if (value->kind == ONV_VALUE_INITIALIZER && !value->overridable) {
+            value->overridable = true;
+            return ONV_OK;
+        }
+    }
+    ONV_TRY(define(b, scope, record->name, ONV_VALUE_INPUT, &id));
+    ONV_TRY(onv_build_value_type(b, record, onv_model_value(b->model, id)->name,
+                                 scope->outer == NULL ? ONV_FREE_SYMBOL : ONV_FREE_UNKNOWN, &type));
+    onv_model_value(b->model, id)->type = type;
+    graph->inputs[graph->n_inputs++] = id;
+    return ONV_OK;
+}
+
+static onv_status define_inputs(onv_builder *b, onv_scope *scope, const onv_scan_graph *record,
                                 onv_graph *graph)
 {
-    graph->inputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, pb->n_input);
+    size_t index = 0;
+    graph->inputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, record->inputs.count);
     if (graph->inputs == NULL) return onv_fail_memory(b->err);
-    for (size_t i = 0; i < pb->n_input; i++) {
-        const char *name;
-        onv_value_id id;
-        ONV_TRY(onv_build_intern(b, pb->input[i]->name, &name));
-        if (name[0] == '\0')
-            return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", i,
-                            graph->name);
-        if (onv_ptr_map_get(&scope->names, name, &id.index)) {
-            onv_value *value = onv_model_value(b->model, id);
-            if (value->kind == ONV_VALUE_INITIALIZER && !value->overridable) {
-                value->overridable = true;
-                continue;
-            }
-        }
-        ONV_TRY(define(b, scope, name, ONV_VALUE_INPUT, &id));
-        onv_type type;
-        ONV_TRY(onv_build_type(b, pb->input[i]->type, onv_model_value(b->model, id)->name,
-                               scope->outer == NULL ? ONV_FREE_SYMBOL : ONV_FREE_UNKNOWN, &type));
-        onv_model_value(b->model, id)->type = type;
-        graph->inputs[graph->n_inputs++] = id;
-    }
+    ONV_EACH_RECORD(input, b->scan->values, record->inputs)
+    ONV_TRY(define_input(b, scope, input, index++, graph));
     return ONV_OK;
 }
 
-static onv_status define_output(onv_builder *b, onv_scope *scope, const char *text)
+static onv_status define_output(onv_builder *b, onv_scope *scope, const char *name)
 {
-    const char *name;
     onv_value_id id;
-    ONV_TRY(onv_build_intern(b, text, &name));
     if (name[0] == '\0') return ONV_OK;
     if (scope->results != NULL && onv_ptr_map_get(scope->results, name, &id.index))
         return bind(b, scope, name, id);
     return define(b, scope, name, ONV_VALUE_ACTIVATION, &id);
 }
 
-onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, Onnx__NodeProto *const *nodes,
-                             size_t n)
+onv_status onv_build_outputs(onv_builder *b, onv_scope *scope, onv_record_list nodes)
 {
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < nodes[i]->n_output; k++) {
-            onv_status status = define_output(b, scope, nodes[i]->output[k]);
+    ONV_EACH_RECORD(node, b->scan->nodes, nodes)
+    {
+        const char *const *outputs = onv_build_inputs(b, node) + node->n_inputs;
+        for (uint32_t k = 0; k < node->n_outputs; k++) {
+            onv_status status = define_output(b, scope, outputs[k]);
             if (status == ONV_OK) continue;
-            onv_error_at(b->err, nodes[i]->name, nodes[i]->op_type);
+            onv_error_at(b->err, node->name, node->op_type);
             return status;
         }
     }
     return ONV_OK;
 }
 
-static uint8_t noted_role(const Onnx__ValueInfoProto *info)
+onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record_list values,
+                              onv_free_dims free_dims, size_t first_value)
 {
-    for (size_t i = 0; i < info->n_metadata_props; i++) {
-        const Onnx__StringStringEntryProto *note = info->metadata_props[i];
-        if (strcmp(note->key, ONV_NOTE_ROLE) != 0) continue;
-        if (strcmp(note->value, "PARAMETER") == 0) return ONV_ROLE_PARAMETER;
-        if (strcmp(note->value, "BUFFER") == 0) return ONV_ROLE_BUFFER;
-    }
-    return ONV_ROLE_NOT_NOTED;
-}
-
-onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
-                              Onnx__ValueInfoProto *const *infos, size_t n, onv_free_dims free_dims,
-                              size_t first_value)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (infos[i]->name == NULL) continue;
-        const char *name = onv_interned(&b->model->strings, infos[i]->name);
+    ONV_EACH_RECORD(record, b->scan->values, values)
+    {
         onv_value_id id;
-        if (name == NULL || !onv_ptr_map_get(&scope->names, name, &id.index)) continue;
+        if (!onv_ptr_map_get(&scope->names, record->name, &id.index)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
-        uint8_t role = noted_role(infos[i]);
-        if (role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = role;
+        if (record->role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = record->role;
         if (onv_model_value(b->model, id)->declared != NULL) continue;
         onv_type *type = ONV_ARENA_ARRAY(&b->model->arena, onv_type, 1);
         if (type == NULL) return onv_fail_memory(b->err);
-        ONV_TRY(onv_build_type(b, infos[i]->type, name, free_dims, type));
+        ONV_TRY(onv_build_value_type(b, record, record->name, free_dims, type));
         if (type->kind != ONV_TYPE_UNKNOWN) onv_model_value(b->model, id)->declared = type;
     }
     return ONV_OK;
@@ -174,29 +171,29 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope,
 
 /* --- Second pass: nodes ------------------------------------------------------------------------ */
 
-onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, Onnx__NodeProto *const *nodes,
-                           size_t n)
+onv_status onv_build_nodes(onv_builder *b, const onv_scope *scope, onv_record_list nodes)
 {
     bool is_main = scope->graph.index == 0 && scope->calls == 0;
-    for (size_t i = 0; i < n; i++) {
-        if (is_main) b->place = (uint32_t)i;
-        ONV_TRY(onv_build_node(b, scope, nodes[i], i));
+    size_t index = 0;
+    ONV_EACH_RECORD(node, b->scan->nodes, nodes)
+    {
+        if (is_main) b->place = (uint32_t)index;
+        ONV_TRY(onv_build_node(b, scope, node, index++));
     }
     return ONV_OK;
 }
 
-static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const Onnx__GraphProto *pb,
+static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const onv_scan_graph *record,
                                onv_graph *graph)
 {
-    graph->outputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, pb->n_output);
+    graph->outputs = ONV_ARENA_ARRAY(&b->model->arena, onv_value_id, record->outputs.count);
     if (graph->outputs == NULL) return onv_fail_memory(b->err);
-    for (size_t i = 0; i < pb->n_output; i++) {
-        const char *name;
+    ONV_EACH_RECORD(output, b->scan->values, record->outputs)
+    {
         onv_value_id id;
-        ONV_TRY(onv_build_intern(b, pb->output[i]->name, &name));
-        if (!onv_scope_find(scope, name, &id) || !onv_is_value(id))
-            return onv_fail(b->err, ONV_ERR_MODEL, "output '%s' of graph '%s' is not defined", name,
-                            graph->name);
+        if (!onv_scope_find(scope, output->name, &id) || !onv_is_value(id))
+            return onv_fail(b->err, ONV_ERR_MODEL, "output '%s' of graph '%s' is not defined",
+                            output->name, graph->name);
         onv_value *value = onv_model_value(b->model, id);
         if (value->graph.index == scope->graph.index) value->is_output = true;
         graph->outputs[graph->n_outputs++] = id;
@@ -204,33 +201,34 @@ static onv_status find_outputs(onv_builder *b, const onv_scope *scope, const Onn
     return ONV_OK;
 }
 
-uint64_t onv_build_graph_items(const Onnx__GraphProto *pb)
+uint64_t onv_build_graph_items(const onv_scan_graph *record)
 {
-    return (uint64_t)pb->n_input + pb->n_output + pb->n_initializer + pb->n_sparse_initializer +
-           pb->n_value_info;
+    return (uint64_t)record->inputs.count + record->outputs.count + record->initializers.count +
+           record->sparse_initializers.count + record->declared.count;
 }
 
-static onv_status build_scope(onv_builder *b, onv_scope *scope, const Onnx__GraphProto *pb,
+static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_graph *record,
                               onv_graph *graph)
 {
-    ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(pb), scope->calls > 0)));
-    if (!onv_ptr_map_reserve(&scope->names, pb->n_initializer + pb->n_input + pb->n_node))
+    ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(record), scope->calls > 0)));
+    if (!onv_ptr_map_reserve(&scope->names, (size_t)record->initializers.count +
+                                                record->inputs.count + record->nodes.count))
         return onv_fail_memory(b->err);
-    ONV_TRY(define_initializers(b, scope, pb));
-    ONV_TRY(define_inputs(b, scope, pb, graph));
-    ONV_TRY(onv_build_outputs(b, scope, pb->node, pb->n_node));
+    ONV_TRY(define_initializers(b, scope, record));
+    ONV_TRY(define_inputs(b, scope, record, graph));
+    ONV_TRY(onv_build_outputs(b, scope, record->nodes));
     /* What the graph says of its outputs goes before what it says of values on the way. */
-    ONV_TRY(onv_build_declared(b, scope, pb->output, pb->n_output, ONV_FREE_UNKNOWN, 0));
-    ONV_TRY(onv_build_declared(b, scope, pb->value_info, pb->n_value_info, ONV_FREE_UNKNOWN, 0));
-    ONV_TRY(onv_build_nodes(b, scope, pb->node, pb->n_node));
-    ONV_TRY(find_outputs(b, scope, pb, graph));
+    ONV_TRY(onv_build_declared(b, scope, record->outputs, ONV_FREE_UNKNOWN, 0));
+    ONV_TRY(onv_build_declared(b, scope, record->declared, ONV_FREE_UNKNOWN, 0));
+    ONV_TRY(onv_build_nodes(b, scope, record->nodes));
+    ONV_TRY(find_outputs(b, scope, record, graph));
     graph->n_nodes = (uint32_t)scope->nodes->count;
     graph->nodes = onv_arena_copy(&b->model->arena, scope->nodes->at,
                                   scope->nodes->count * sizeof *graph->nodes);
     return graph->nodes != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
-onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv_scope *closure,
+onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const onv_scope *closure,
                            const onv_scope *host, onv_node_id owner, const char *owner_attr,
                            const char *path, onv_graph_id *id)
 {
@@ -255,7 +253,7 @@ onv_status onv_build_graph(onv_builder *b, const Onnx__GraphProto *pb, const onv
     if (path[0] != '\0') ONV_TRY(onv_build_prefix(b, path, &scope.prefix));
     *id = scope.graph;
     if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);
-    onv_status status = build_scope(b, &scope, pb, &graph);
+    onv_status status = build_scope(b, &scope, record, &graph);
     if (status == ONV_OK) *onv_model_graph(model, scope.graph) = graph;
     onv_ptr_map_cleanup(&scope.names);
     onv_vec_cleanup(&nodes);

@@ -47,21 +47,22 @@ static uint32_t list_arguments(const char *call, text *names)
     return n;
 }
 
-static bool is_input(const Onnx__NodeProto *pb, uint32_t k, text name)
+static bool is_input(const char *input, text name)
 {
-    return strlen(pb->input[k]) == name.length && memcmp(pb->input[k], name.at, name.length) == 0;
+    return strlen(input) == name.length && memcmp(input, name.at, name.length) == 0;
 }
 
 /* An argument is a call of the same operation as an input of the node, which no input is. */
-static onv_status find_merged(onv_builder *b, const Onnx__NodeProto *pb, const text *names,
+static onv_status find_merged(onv_builder *b, const onv_scan_node *record, const text *names,
                               uint32_t n, const char **name)
 {
+    const char *const *inputs = onv_build_inputs(b, record);
     for (uint32_t i = 0; i < n; i++) {
         size_t base = base_length(names[i]);
         bool is_read = false, is_like = false;
-        for (uint32_t k = 0; k < pb->n_input && k < MAX_ARGUMENTS; k++) {
-            text input = {pb->input[k], strlen(pb->input[k])};
-            is_read |= is_input(pb, k, names[i]);
+        for (uint32_t k = 0; k < record->n_inputs && k < MAX_ARGUMENTS; k++) {
+            text input = {inputs[k], strlen(inputs[k])};
+            is_read |= is_input(inputs[k], names[i]);
             is_like |= is_call_of(input, names[i].at, base);
         }
         if (is_read || !is_like || names[i].length > MAX_NAME) continue;
@@ -71,13 +72,9 @@ static onv_status find_merged(onv_builder *b, const Onnx__NodeProto *pb, const t
     return ONV_OK;
 }
 
-onv_status onv_build_merged(onv_builder *b, const Onnx__NodeProto *pb, const char **name)
+onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,
+                            const char **name)
 {
     text names[MAX_ARGUMENTS];
-    for (size_t i = 0; i < pb->n_metadata_props; i++) {
-        const Onnx__StringStringEntryProto *note = pb->metadata_props[i];
-        if (strcmp(note->key, ONV_NOTE_CALL) == 0)
-            return find_merged(b, pb, names, list_arguments(note->value, names), name);
-    }
-    return ONV_OK;
+    return find_merged(b, record, names, list_arguments(call, names), name);
 }

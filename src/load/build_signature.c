@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "load/build.h"
-#include "load/fields.h"
 
 static const char mark[] = ": PARAMETER target='";
 
@@ -20,14 +19,11 @@ static const char *next_name(const char **at, size_t *length)
     return name;
 }
 
-onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb)
+static onv_status list_names(onv_builder *b, const char *text)
 {
     onv_model *model = b->model;
-    const char *text = "", *at, *name;
+    const char *at, *name;
     size_t length, n = 0, n_names = 0;
-    for (size_t i = 0; i < pb->n_metadata_props; i++)
-        if (strcmp(pb->metadata_props[i]->key, ONV_NOTE_SIGNATURE) == 0)
-            text = pb->metadata_props[i]->value;
     for (at = text; next_name(&at, &length) != NULL;) n++;
     const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
     if (names == NULL) return onv_fail_memory(b->err);
@@ -38,5 +34,18 @@ onv_status onv_build_signature(onv_builder *b, const Onnx__GraphProto *pb)
     }
     model->parameters = names;
     model->n_parameters = n_names;
+    return ONV_OK;
+}
+
+onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
+{
+    ONV_EACH_RECORD(note, b->scan->notes, record->notes)
+    {
+        b->notes.count = 0;
+        if (!onv_vec_reserve(&b->notes, (size_t)note->bytes + 1)) return onv_fail_memory(b->err);
+        memcpy(b->notes.at, note->text, note->bytes);
+        b->notes.at[note->bytes] = '\0';
+        ONV_TRY(list_names(b, b->notes.at));
+    }
     return ONV_OK;
 }

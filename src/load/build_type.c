@@ -98,3 +98,31 @@ onv_status onv_build_type(onv_builder *b, const Onnx__TypeProto *pb, const char 
     default: return ONV_OK; /* opaque: nothing can be said of its size */
     }
 }
+
+static onv_status unpack_type(onv_builder *b, const onv_scan_value *value, const char *name,
+                              onv_free_dims free_dims, onv_type *type)
+{
+    const ProtobufCMessage *pb;
+    ONV_TRY(onv_build_unpack(b, value->type, &onnx__type_proto__descriptor, &pb));
+    return onv_build_type(b, (const Onnx__TypeProto *)pb, name, free_dims, type);
+}
+
+onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, const char *name,
+                                onv_free_dims free_dims, onv_type *type)
+{
+    /* Symbols may have the value's own name. */
+    if (free_dims == ONV_FREE_SYMBOL) return unpack_type(b, value, name, free_dims, type);
+    const uint8_t kind = (uint8_t)(ONV_BUILT_TYPE + free_dims);
+    const size_t n_diags = b->model->diags.count;
+    bool found;
+    onv_built *built = onv_build_recent(b, value->type, kind, &found);
+    if (built == NULL) return onv_fail_memory(b->err);
+    if (found) {
+        *type = built->type;
+        return ONV_OK;
+    }
+    ONV_TRY(unpack_type(b, value, name, free_dims, type));
+    if (b->model->diags.count == n_diags) /* what is said of a value names it */
+        *built = (onv_built){.span = value->type, .kind = kind, .type = *type};
+    return ONV_OK;
+}

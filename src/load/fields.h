@@ -34,6 +34,7 @@ typedef enum onv_field_use {
     ONV_USE_FLOAT,     /* one fixed32 */
     ONV_USE_FLOATS,    /* repeated fixed32, packed or one by one */
     ONV_USE_STRING,    /* a name: UTF-8 of limited length */
+    ONV_USE_NAME,      /* the same, for a record of the scan */
     ONV_USE_BYTES,     /* any bytes; cut at the length of the longest name */
     ONV_USE_ONE,       /* a submessage, at most once */
     ONV_USE_MANY,      /* repeated submessages */
@@ -53,16 +54,20 @@ typedef struct onv_field {
 
 const char *onv_message_name(onv_message message);
 
-/* The keys of ONV_USE_NOTES, which PyTorch's exporter writes: the modules around a node, their classes,
- * the lines of Python that called it, the call with its arguments, whether an initializer was a
- * parameter or a buffer, and (of the graph) the names of all parameters. */
-#define ONV_NOTE_SCOPES  "pkg.torch.onnx.name_scopes"
-#define ONV_NOTE_CLASSES "pkg.torch.onnx.class_hierarchy"
-#define ONV_NOTE_TRACE   "pkg.torch.onnx.stack_trace"
-#define ONV_NOTE_CALL    "pkg.torch.onnx.fx_node"
-#define ONV_NOTE_ROLE    "pkg.torch.export.graph_signature.InputSpec.kind"
+/* The keys of ONV_USE_NOTES, which PyTorch's exporter writes. */
+typedef enum onv_note {
+    ONV_NOTED_SCOPES,    /* of a node: the modules around it */
+    ONV_NOTED_CLASSES,   /* their classes */
+    ONV_NOTED_TRACE,     /* the lines of Python that called it */
+    ONV_NOTED_CALL,      /* the call with its arguments */
+    ONV_NOTED_RULES,     /* the rules that made it */
+    ONV_NOTED_ROLE,      /* of a value: whether an initializer was a parameter or a buffer */
+    ONV_NOTED_SIGNATURE, /* of a graph: the names of all parameters */
+    ONV_NOTED_COUNT
+} onv_note;
 
-#define ONV_NOTE_SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
+const char *onv_note_key(onv_note note);
+onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
@@ -80,10 +85,16 @@ const char *onv_message_name(onv_message message);
 #define ONV_NOTE_SUB     "%sub_"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
-#define ONV_NOTE_RULES "pkg.onnxscript.rewriter.rule_name"
-#define ONV_NOTE_PAD   "FuseConvPad"
+#define ONV_NOTE_PAD "FuseConvPad"
+
+enum { ONV_FIELD_MOST = 25 };
+
+extern const onv_field onv_fields[ONV_MSG_COUNT][ONV_FIELD_MOST + 1];
 
 /* Never NULL: unknown numbers are dropped fields. */
-const onv_field *onv_message_field(onv_message message, uint32_t number);
+static inline const onv_field *onv_message_field(onv_message message, uint32_t number)
+{
+    return &onv_fields[message][number <= ONV_FIELD_MOST ? number : 0];
+}
 
 #endif

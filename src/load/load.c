@@ -6,7 +6,6 @@
 #include "load/build.h"
 #include "load/limits.h"
 #include "load/source.h"
-#include "load/unpack.h"
 
 /* A failure to read is more helpful when it says what the file is instead. */
 static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, onv_error *err)
@@ -17,14 +16,16 @@ static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, 
     return onv_fail(err, status, "not an ONNX model: this is %s", guess);
 }
 
-static onv_status build(const Onnx__ModelProto *pb, const onv_scan *scan, const onv_limits *limits,
-                        uint64_t most_expanded, onv_model *model, onv_error *err)
+static onv_status build(const onv_scan *scan, const onv_limits *limits, uint64_t most_expanded,
+                        onv_model *model, onv_error *err)
 {
-    if (pb->graph == NULL)
+    if (scan->main_graph == 0)
         return onv_fail(err, ONV_ERR_FORMAT, "the file holds no graph, so it is no ONNX model");
-    onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
+    onv_builder builder;
+    onv_builder_init(&builder, model, scan, limits, err);
     builder.most_expanded = most_expanded;
-    onv_status status = onv_build_model(&builder, pb);
+    onv_status status = onv_build_model(&builder);
+    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&builder.unpacked, err);
     onv_builder_cleanup(&builder);
     return status;
 }
@@ -38,20 +39,13 @@ static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits 
     model->file = data;
     model->file_bytes = bytes;
     onv_scan scan;
-    onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, err);
-    if (status != ONV_OK) return not_onnx(status, data, bytes, err);
-    onv_arena scratch;
-    onv_arena_init(&scratch, limits->arena_bytes);
-    const ProtobufCMessage *pb;
-    status = onv_unpack(&scan, &onnx__model_proto__descriptor, &scratch, &pb, err);
+    onv_status status =
+        onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, &model->strings, err);
     if (status == ONV_OK)
-        status = build((const Onnx__ModelProto *)pb, &scan, limits,
-                       onv_limits_expanded(given, bytes), model, err);
-    if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&scratch, err);
+        status = build(&scan, limits, onv_limits_expanded(given, bytes), model, err);
     if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);
     if (status == ONV_ERR_FORMAT) status = not_onnx(status, data, bytes, err);
     onv_scan_cleanup(&scan);
-    onv_arena_cleanup(&scratch);
     return status;
 }
 

@@ -1,20 +1,26 @@
 /* The scan: one walk over the wire format of a file that is mapped, not read.
  *
- * It makes a skeleton: the same messages without what the analysis never looks at (documentation,
- * metadata, training graphs) and without the payloads of tensors, whose pages it does not touch.
- * protobuf-c unpacks the skeleton. Before it recurses or allocates, the scan has bounded the
- * nesting, the number of nodes and values and the length of names, and has made sure of what
- * protobuf-c takes on trust: that strings are UTF-8 without NUL bytes, that repeated numbers end
- * where their field ends, and that no submessage stands twice where one belongs.
+ * What stands in great numbers becomes records at once: graphs, nodes, values and functions, with their
+ * names interned. What is small and structured goes to a skeleton: the same messages without what the
+ * analysis never looks at (documentation, metadata) and without the payloads of tensors, whose pages are
+ * not touched. protobuf-c unpacks the skeleton, one attribute, tensor or type at a time.
+ *
+ *     source    ... NodeProto{input, output, op_type, attribute = AttributeProto{name, ints}} ...
+ *     records   node{names, "Conv", attribute} ── attribute{"pads", span of the skeleton}
+ *     skeleton  ... AttributeProto{ints} ...
  *
  *     source    ... TensorProto{dims, data_type, raw_data = 400 MB} ...
  *     skeleton  ... TensorProto{dims, data_type, raw_data = mark}   ...
  *     chunks    [field 9, pointer into the source, 400 MB]
  *
+ * Before it allocates, the scan has bounded the nesting, the number of nodes and values and the length
+ * of names, and has made sure of what protobuf-c takes on trust: that strings are UTF-8 without NUL
+ * bytes, that repeated numbers end where their field ends, and that no submessage stands twice where
+ * one belongs. What protobuf-c unpacks holds no graphs, so it recurses as deep as types do.
+ *
  * What classical models have learnt stands in attributes: trees of millions of nodes, text for each of
- * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept, and
- * how many there are is written into doc_string, which the scan drops from the source. Lists of all
- * other nodes are counted against their limit before anything is made of them.
+ * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept. All
+ * lists are counted, those of other nodes against their limit, before anything is made of them.
  *
  * Every payload field of every tensor is moved to `chunks`, whatever its size, and raw_data in the
  * skeleton is written by the scan alone: a file cannot forge a mark. Lengths are 64 bits, so files
@@ -28,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "base/vec.h"
 
 /* The payload fields, by their numbers in TensorProto. */
@@ -40,9 +47,8 @@ typedef enum onv_payload_field {
     ONV_FIELD_UINT64_DATA = 11,
 } onv_payload_field;
 
-/* Elements that are kept of a list in an attribute of ai.onnx.ml, and the field that then tells the counts
- * of all three lists, as text: AttributeProto.doc_string. */
-enum { ONV_LEARNT_KEPT = 256, ONV_FIELD_LIST_COUNTS = 13 };
+/* Elements that are kept of a list in an attribute of ai.onnx.ml. */
+enum { ONV_LEARNT_KEPT = 256 };
 
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */
@@ -58,18 +64,116 @@ typedef struct onv_chunk_mark {
     uint64_t first, count;
 } onv_chunk_mark;
 
+/* --- Records ----------------------------------------------------------------------------------- */
+
+/* Where a record stands among those of its kind: from 1 on; 0 is none. */
+typedef uint32_t onv_record;
+#define ONV_RECORDS_MOST UINT32_MAX
+
+#define ONV_RECORD(records, number) ((number) != 0 ? &(records).at[(number)-1] : NULL)
+
+/* Records of one owner, in the order of the file; each knows the next one, since those of inner graphs
+ * stand between. */
+typedef struct onv_record_list {
+    onv_record first, last;
+    uint32_t count;
+} onv_record_list;
+
+#define ONV_EACH_RECORD(record, records, list)                                                     \
+    for (const __typeof__(*(records).at) *record = ONV_RECORD(records, (list).first);              \
+         record != NULL; record = ONV_RECORD(records, record->next))
+
+/* A message of the skeleton. */
+typedef struct onv_span {
+    uint32_t at, bytes;
+} onv_span;
+
+/* Strings are interned; "" where the file has none. */
+typedef struct onv_scan_attr {
+    const char *name;
+    const char *reference;  /* to an attribute of the function around */
+    onv_span value;         /* AttributeProto without names and graphs */
+    uint32_t lists[3];      /* elements of floats, ints and strings in the file */
+    bool is_learnt;         /* of which only the first ones are in the value */
+    onv_record_list graph;  /* of the field g: at most one */
+    onv_record_list graphs; /* of the field graphs */
+    onv_record next;
+} onv_scan_attr;
+
+/* A note that PyTorch's exporter left (fields.h); its text lies in the source. */
+typedef struct onv_scan_note {
+    const char *text;
+    uint32_t bytes;
+    uint8_t note; /* onv_note */
+    onv_record next;
+} onv_scan_note;
+
+typedef struct onv_scan_node {
+    const char *name, *op_type, *domain, *overload;
+    uint32_t names; /* of its inputs, behind them of its outputs, in onv_scan.names */
+    uint32_t n_inputs, n_outputs;
+    onv_record_list attrs, notes;
+    onv_record next;
+} onv_scan_node;
+
+typedef struct onv_scan_value {
+    const char *name;
+    onv_span type; /* TypeProto; empty where none is given */
+    uint8_t role;  /* onv_role that a note gives it */
+    onv_record next;
+} onv_scan_value;
+
+/* A TensorProto, SparseTensorProto or OperatorSetIdProto. */
+typedef struct onv_scan_part {
+    onv_span span;
+    onv_record next;
+} onv_scan_part;
+
+typedef struct onv_scan_graph {
+    onv_record_list nodes;
+    onv_record_list initializers, sparse_initializers; /* parts */
+    onv_record_list inputs, outputs, declared;         /* values */
+    onv_record_list notes;
+    onv_record next;
+} onv_scan_graph;
+
+typedef struct onv_scan_function {
+    const char *name, *domain, *overload;
+    uint32_t names; /* as of a node */
+    uint32_t n_inputs, n_outputs;
+    onv_record_list nodes, attrs;
+    onv_record_list opsets;   /* parts */
+    onv_record_list declared; /* values */
+} onv_scan_function;
+
+typedef ONV_VEC(unsigned char) onv_bytes;
+typedef ONV_VEC(const char *) onv_names;
+
 typedef struct onv_scan {
-    ONV_VEC(unsigned char) skeleton;
+    onv_bytes header; /* ModelProto without graph and functions */
+    onv_bytes skeleton;
     ONV_VEC(onv_chunk) chunks;
-    uint64_t nodes;  /* NodeProtos, those of functions included */
-    uint64_t values; /* inputs, initializers and node outputs */
+    onv_names names;
+    ONV_VEC(onv_scan_graph) graphs;
+    ONV_VEC(onv_scan_node) nodes;
+    ONV_VEC(onv_scan_attr) attrs;
+    ONV_VEC(onv_scan_note) notes;
+    ONV_VEC(onv_scan_value) values;
+    ONV_VEC(onv_scan_part) parts;
+    ONV_VEC(onv_scan_function) functions;
+    onv_record main_graph; /* 0: the file has none */
+    uint64_t n_values;     /* inputs, initializers and node outputs */
 } onv_scan;
 
-typedef enum onv_scan_root { ONV_SCAN_MODEL, ONV_SCAN_TENSOR } onv_scan_root;
+typedef enum onv_scan_root {
+    ONV_SCAN_MODEL,
+    ONV_SCAN_TENSOR, /* which becomes the skeleton */
+} onv_scan_root;
 
-/* `limits` as resolved. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds nothing. */
+/* `limits` as resolved; names go to `strings`. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds
+ * nothing. */
 onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, const void *data, uint64_t bytes,
-                        const onv_limits *limits, onv_error *err);
+                        const onv_limits *limits, onv_strings *strings, onv_error *err);
 
 void onv_scan_cleanup(onv_scan *scan);
 

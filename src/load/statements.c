@@ -48,7 +48,9 @@ static bool next_frame(const char **at, frame *f)
         text name = {number + digits, head.length - (size_t)(number + digits - head.at)};
         if (digits == 0 || !begins(name, in)) continue;
         text code = trim(rest_of_line(*at));
-        *f = (frame){{number, digits}, begins(code, "File \"") ? (text){0} : code};
+        f->line = (text){number, digits};
+        f->code = code;
+        if (begins(code, "File \"")) f->code.length = 0;
         name.at += sizeof in - 1;
         name.length -= sizeof in - 1;
         if (name.length == strlen("forward") && begins(name, "forward")) return true;
@@ -101,8 +103,8 @@ static const char *find_equals(text code, char *sign)
     const char *found = NULL;
     bool listed = false, again = false;
     for (size_t i = 0; i < code.length; i++) {
-        char c = code.at[i], before = i > 0 ? code.at[i - 1] : ' ';
-        char after = i + 1 < code.length ? code.at[i + 1] : ' ';
+        char c = code.at[i], before = (char)(i > 0 ? code.at[i - 1] : ' ');
+        char after = (char)(i + 1 < code.length ? code.at[i + 1] : ' ');
         depth += strchr("([{", c) != NULL;
         depth -= strchr(")]}", c) != NULL;
         if (depth < 0) return NULL;
@@ -110,7 +112,7 @@ static const char *find_equals(text code, char *sign)
         listed |= c == ',' && depth == 0 && found != NULL;
         if (c != '=' || depth > 0 || found != NULL) continue;
         if (after == '=' || strchr("=!<>:", before) != NULL) return NULL;
-        *sign = strchr("+-*/@%&|^", before) != NULL ? before : '\0';
+        *sign = (char)(strchr("+-*/@%&|^", before) != NULL ? before : '\0');
         found = code.at + i;
     }
     bool is_spaced = found != NULL && found > code.at && (found[-1] == ' ' || *sign != '\0');
@@ -296,7 +298,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         if (other.length > 0 && calls(f.code, callee) && !calls(f.code, other))
             kind = ONV_STATEMENT_CALLS;
         put(&w, f.line.at, f.line.length);
-        put(&w, (char[]){joins ? ONV_STATEMENT_LISTS : kind, ':'}, 2);
+        put(&w, (char[]){(char)(joins ? ONV_STATEMENT_LISTS : kind), ':'}, 2);
         put_targets(&w, f.code, &sign);
         put(&w, ";", 1);
         /* `super().forward(x)` calls no module: its frame is a part of this one. */

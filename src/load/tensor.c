@@ -8,7 +8,6 @@
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/source.h"
-#include "load/unpack.h"
 
 static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
 {
@@ -87,24 +86,27 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
 /* --- Tensor files ------------------------------------------------------------------------------ */
 
 static onv_status unpack_tensor(onv_model *model, const onv_source *source,
-                                const onv_limits *limits, onv_arena *scratch, onv_scan *scan,
-                                onv_tensor *tensor, onv_error *err)
+                                const onv_limits *limits, onv_scan *scan, onv_tensor *tensor,
+                                onv_error *err)
 {
     const ProtobufCMessage *pb;
-    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source->data, source->bytes, limits, err));
-    ONV_TRY(onv_unpack(scan, &onnx__tensor_proto__descriptor, scratch, &pb, err));
-    onv_builder builder = {.model = model, .limits = limits, .scan = scan, .err = err};
-    onv_status status = onv_build_tensor(&builder, (const Onnx__TensorProto *)pb, tensor);
+    onv_builder builder;
+    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source->data, source->bytes, limits, NULL, err));
+    onv_builder_init(&builder, model, scan, limits, err);
+    const onv_span whole = {0, (uint32_t)scan->skeleton.count};
+    onv_status status = onv_build_unpack(&builder, whole, &onnx__tensor_proto__descriptor, &pb);
+    if (status == ONV_OK)
+        status = onv_build_tensor(&builder, (const Onnx__TensorProto *)pb, tensor);
     onv_builder_cleanup(&builder);
     return status;
 }
 
-static onv_status load_tensor(onv_model *model, const onv_source *source, onv_arena *scratch,
-                              onv_scan *scan, const onv_known **known, onv_error *err)
+static onv_status load_tensor(onv_model *model, const onv_source *source, onv_scan *scan,
+                              const onv_known **known, onv_error *err)
 {
     onv_limits limits = onv_limits_resolve(&(onv_limits){.known_elems = model->most_known});
     onv_tensor tensor;
-    ONV_TRY(unpack_tensor(model, source, &limits, scratch, scan, &tensor, err));
+    ONV_TRY(unpack_tensor(model, source, &limits, scan, &tensor, err));
     if (tensor.payload.kind == ONV_PAYLOAD_EXTERNAL)
         return onv_fail(err, ONV_ERR_USAGE, "the tensor's data lies in another file");
     ONV_TRY(onv_load_known(model, &tensor, known, err));
@@ -121,14 +123,11 @@ onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_kn
 {
     onv_source source;
     onv_scan scan = {0};
-    onv_arena scratch;
     onv_error cause = {0};
     *known = NULL;
-    onv_arena_init(&scratch, ONV_DEFAULT_ARENA_BYTES);
     onv_status status = onv_source_open(&source, path, ONV_DEFAULT_FILE_BYTES, &cause);
-    if (status == ONV_OK) status = load_tensor(model, &source, &scratch, &scan, known, &cause);
+    if (status == ONV_OK) status = load_tensor(model, &source, &scan, known, &cause);
     onv_scan_cleanup(&scan);
-    onv_arena_cleanup(&scratch);
     onv_source_close(&source);
     if (status == ONV_OK) return ONV_OK;
     return onv_fail(err, status, "'%s': %s", path, cause.message);

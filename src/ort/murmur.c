@@ -47,12 +47,12 @@ void onv_murmur3_x86_128(const void *data, size_t bytes, uint32_t seed, uint32_t
     uint32_t h[LANES] = {seed, seed, seed, seed};
     for (; left >= BLOCK; at += BLOCK, left -= BLOCK)
         for (int i = 0; i < LANES; i++) {
-            h[i] ^= mix_key(little_endian(at + 4 * i, 4), i);
+            h[i] ^= mix_key(little_endian(at + (size_t)4 * i, 4), i);
             h[i] = (rotate(h[i], turn_state[i]) + h[(i + 1) % LANES]) * 5 + added[i];
         }
     for (int i = 0; i < LANES && left > 4 * (size_t)i; i++) {
         size_t in_lane = left - 4 * (size_t)i < 4 ? left - 4 * (size_t)i : 4;
-        h[i] ^= mix_key(little_endian(at + 4 * i, in_lane), i);
+        h[i] ^= mix_key(little_endian(at + (size_t)4 * i, in_lane), i);
     }
     for (int i = 0; i < LANES; i++) h[i] ^= (uint32_t)bytes;
     sum_lanes(h);

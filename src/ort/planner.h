@@ -36,7 +36,7 @@ typedef struct onv_ort_planner {
 } onv_ort_planner;
 
 /* Whether ONNX Runtime knows the whole shape before it runs. */
-bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id value);
+bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id);
 
 /* A new buffer; what is not fetched belongs to the pattern of `graph`. */
 uint32_t onv_ort_add_buffer(onv_ort_planner *p, const onv_buffer *row, onv_graph_id graph,
@@ -59,8 +59,5 @@ void onv_ort_enter(onv_ort_planner *p, const onv_region *region);
 
 /* What a Loop without iterations allocates. */
 void onv_ort_before_step(onv_ort_planner *p, const onv_node *node, uint32_t step);
-
-/* Whether ONNX Runtime knows the shape of a value before it runs. */
-bool onv_ort_is_known(const onv_ort_planner *p, onv_value_id id);
 
 #endif

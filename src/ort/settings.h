@@ -39,16 +39,16 @@ typedef struct onv_ort_settings {
 extern const onv_ort_settings onv_ort_settings_default;
 
 /* What they say of the arena. */
-void onv_ort_settings_arena(const onv_ort_settings *settings, onv_bfc_options *arena);
+void onv_ort_settings_arena(const onv_ort_settings *of, onv_bfc_options *arena);
 
 /* One "KEY=VALUE". ONV_ERR_USAGE names what is valid: the keys, or the values of the key. */
-onv_status onv_ort_settings_set(onv_ort_settings *settings, const char *assignment, onv_error *err);
+onv_status onv_ort_settings_set(onv_ort_settings *to, const char *assignment, onv_error *err);
 
 /* The keys with the values they take; NULL beyond the last one. */
 const char *onv_ort_setting_name(size_t index, const char **values);
 
 /* The value of the setting at `index`, as it is typed; in `text` where it is a number. */
-const char *onv_ort_setting_value(const onv_ort_settings *settings, size_t index, char *text,
+const char *onv_ort_setting_value(const onv_ort_settings *of, size_t index, char *text,
                                   size_t size);
 
 #endif

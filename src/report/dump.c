@@ -107,7 +107,7 @@ static const char *make_id(onv_strings *taken, onv_arena *arena, const char *lab
     char text[MOST_ID_CHARS + 1];
     size_t n = 0;
     for (; label[n] != '\0' && n < MOST_ID_CHARS; n++)
-        text[n] = is_id_char(label[n]) ? label[n] : '_';
+        text[n] = (char)(is_id_char(label[n]) ? label[n] : '_');
     text[n] = '\0';
     const char *id = onv_arena_strndup(arena, text, n);
     while (id != NULL && onv_interned(taken, id) != NULL)
@@ -120,7 +120,7 @@ static void write_commented(onv_writer *out, const char *label)
 {
     for (; *label != '\0'; label++) {
         bool is_plain = is_id_char(*label) || strchr(" .:/-[]()#+", *label) != NULL;
-        onv_write_char(out, is_plain ? *label : '.'); /* ? could make a trigraph */
+        onv_write_char(out, (char)(is_plain ? *label : '.')); /* ? could make a trigraph */
     }
 }
 

@@ -113,24 +113,38 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-/* The bytes at `text` that stand for themselves in JSON and act on nothing: printable ASCII but for
- * the quote and the backslash. Most names consist of nothing else. */
+enum { PLAIN = 1, PLAIN_IN_HTML = 2 };
+
+/* Bytes that stand for themselves: printable ASCII but for the quote and the backslash. */
+#define BOTH (PLAIN | PLAIN_IN_HTML)
+static const uint8_t plain_bytes[256] =
+    {
+        [' '] = BOTH,          ['!'] = BOTH,         ['#' ... '%'] = BOTH, ['&'] = PLAIN,
+        ['\'' ... ';'] = BOTH, ['<'] = PLAIN,        ['='] = BOTH,         ['>'] = PLAIN,
+        ['?' ... '['] = BOTH,  [']' ... '~'] = BOTH,
+};
+
+/* The bytes at `text` that act on nothing. Most names consist of nothing else. */
 static size_t plain_length(const onv_json *json, const char *text)
 {
+    const uint8_t plain = json->is_embedded ? PLAIN_IN_HTML : PLAIN;
     size_t n = 0;
-    while (text[n] >= ' ' && text[n] <= '~' && text[n] != '"' && text[n] != '\\' &&
-           !(json->is_embedded && acts_in_html(text[n])))
-        n++;
+    while ((plain_bytes[(unsigned char)text[n]] & plain) != 0) n++;
     return n;
+}
+
+static void write_plain(onv_json *json, const char *text, size_t bytes)
+{
+    onv_write_char(json->out, '"');
+    onv_write_bytes(json->out, text, bytes);
+    onv_write_char(json->out, '"');
 }
 
 static void write_string(onv_json *json, const char *text)
 {
     size_t plain = plain_length(json, text);
     if (text[plain] == '\0') {
-        onv_write_char(json->out, '"');
-        onv_write_bytes(json->out, text, plain);
-        onv_write_char(json->out, '"');
+        write_plain(json, text, plain);
         return;
     }
     onv_arena arena;
@@ -150,8 +164,8 @@ static void write_string(onv_json *json, const char *text)
 void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
-    write_string(json, key);
-    onv_write_text(json->out, json->is_embedded ? ":" : ": ");
+    write_plain(json, key, strlen(key)); /* keys are this program's own words */
+    onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
     json->after_key = true;
 }
 

@@ -91,6 +91,61 @@ static void write_compiled(onv_json *json, const onv_model *model, const onv_com
     onv_json_close(json);
 }
 
+static void write_unit(onv_json *json, const onv_model *model, const onv_unit_list *list,
+                       uint32_t u)
+{
+    const onv_chain_unit *unit = &list->chain.units[u];
+    const onv_listed_unit *named = &list->units[u];
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    if (onv_is_node(named->node))
+        onv_json_put_string(json, "node", onv_model_node(model, named->node)->name);
+    onv_json_put_string(json, "operation", named->operation);
+    onv_json_put_u64(json, "macs", named->macs);
+    onv_json_put_u64(json, "forward_bytes", unit->forward_bytes);
+    onv_json_put_u64(json, "passing_bytes", unit->passing_bytes);
+    onv_json_put_u64(json, "own_bytes", unit->own_bytes);
+    onv_json_put_u64(json, "backward_bytes", unit->backward_bytes);
+    onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[u]);
+    onv_json_close(json);
+}
+
+static void write_readers(onv_json *json, const onv_chain_tensor *tensor, const char *key,
+                          bool save)
+{
+    onv_json_key(json, key);
+    onv_json_open(json, '[', ONV_JSON_INLINE);
+    for (uint32_t i = 0; i < tensor->n_readers; i++)
+        if (!save || tensor->readers[i].saves) onv_json_u64(json, tensor->readers[i].unit);
+    if (save && tensor->saved_by_maker) onv_json_u64(json, tensor->maker);
+    onv_json_close(json);
+}
+
+/* What plans are made of: chain.h. */
+static void write_units(onv_json *json, const onv_model *model, const onv_unit_list *list)
+{
+    if (list == NULL) return;
+    onv_json_key(json, "chain");
+    onv_json_open(json, '{', ONV_JSON_LINES);
+    onv_json_put_u64(json, "beside_bytes", list->chain.turn_bytes[list->chain.n_units]);
+    onv_json_key(json, "units");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t u = 0; u < list->chain.n_units; u++) write_unit(json, model, list, u);
+    onv_json_close(json);
+    onv_json_key(json, "tensors");
+    onv_json_open(json, '[', ONV_JSON_LINES);
+    for (uint32_t i = 0; i < list->chain.n_tensors; i++) {
+        const onv_chain_tensor *tensor = &list->chain.tensors[i];
+        onv_json_open(json, '{', ONV_JSON_INLINE);
+        onv_json_put_u64(json, "bytes", tensor->bytes);
+        onv_json_put_u64(json, "made_by", tensor->maker);
+        write_readers(json, tensor, "read_by", false);
+        write_readers(json, tensor, "saved_by", true);
+        onv_json_close(json);
+    }
+    onv_json_close(json);
+    onv_json_close(json);
+}
+
 void onv_json_write_training(const onv_json_part *job)
 {
     const onv_training *t = job->view->training;
@@ -125,6 +180,7 @@ void onv_json_write_training(const onv_json_part *job)
         for (uint32_t i = 0; i < t->n_plans; i++) write_plan(json, t, i);
         onv_json_close(json);
     }
+    write_units(json, job->view->model, t->units);
     write_compiled(json, job->view->model, t->compiled);
     onv_json_close(json);
 }

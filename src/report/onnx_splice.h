@@ -36,7 +36,7 @@ typedef struct onv_splice {
 void onv_splice_put(onv_splice *s, const void *data, size_t n);
 void onv_splice_span(onv_splice *s, onv_span r);
 void onv_splice_tag(onv_splice *s, uint32_t field, uint64_t length);
-void onv_splice_made(onv_splice *s, uint32_t field, onv_made *made);
+void onv_splice_made(onv_splice *s, uint32_t field, onv_made *t);
 
 const char *onv_splice_number(onv_splice *s, uint64_t number);
 

@@ -197,7 +197,7 @@ onv_value_id onv_edit_add_weight(onv_edit *e, onv_graph_id graph, const char *na
                                  const int64_t *dims, int rank, const int64_t *numbers);
 
 /* What a node computes becomes an initializer; its type must be static. */
-void onv_edit_fold(onv_edit *e, onv_value_id value);
+void onv_edit_fold(onv_edit *e, onv_value_id id);
 
 /* Types a node, and what it makes, again. */
 void onv_edit_retype(onv_edit *e, onv_node_id node);

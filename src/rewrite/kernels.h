@@ -15,7 +15,7 @@ typedef struct onv_kernel {
 } onv_kernel;
 
 /* The kernel that would run the node on CUDA; NULL if there is none. */
-const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id node);
+const onv_kernel *onv_kernel_find(const onv_edit *e, onv_node_id id);
 
 static inline bool onv_kernel_takes_host(const onv_kernel *kernel, uint32_t input)
 {

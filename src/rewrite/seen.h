@@ -11,7 +11,7 @@
 #include "rewrite/edit.h"
 
 /* One node: the types of its outputs from those of its inputs. */
-void onv_seen_node(onv_edit *e, onv_node_id node);
+void onv_seen_node(onv_edit *e, onv_node_id id);
 
 /* All of the graph, subgraphs too. */
 void onv_seen_graph(onv_edit *e);

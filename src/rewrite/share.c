@@ -44,10 +44,19 @@ static uint64_t hash_scalar(const onv_known *known)
     return onv_hash_word(hash ^ (uint64_t)known->elems[0].i.raw ^ onv_hash_word(bits));
 }
 
+/* Of floats: two zeros are told apart, and NaN is itself. */
+static bool same_bits(double a, double b)
+{
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static bool same_scalar(const onv_known *a, const onv_known *b)
 {
     return a->dtype == b->dtype && a->rank == b->rank && a->elems[0].i.raw == b->elems[0].i.raw &&
-           memcmp(&a->elems[0].f, &b->elems[0].f, sizeof a->elems[0].f) == 0;
+           same_bits(a->elems[0].f, b->elems[0].f);
 }
 
 /* Single numbers of the same type and rank are one; in the main graph. */
@@ -105,7 +114,7 @@ static bool same_attr(const onv_attr *a, const onv_attr *b)
     if (a->name != b->name || a->kind != b->kind) return false;
     switch ((onv_attr_kind)a->kind) {
     case ONV_ATTR_INT: return a->i == b->i;
-    case ONV_ATTR_FLOAT: return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ONV_ATTR_FLOAT: return same_bits(a->f, b->f);
     case ONV_ATTR_STRING: return strcmp(a->s, b->s) == 0;
     case ONV_ATTR_INTS:
         return a->count == b->count && a->ints != NULL && b->ints != NULL &&

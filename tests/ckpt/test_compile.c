@@ -20,24 +20,30 @@ static const char *const keys[] = {"1.0", "0.8", "0.5", "0.2"};
 
 enum { N_BUDGETS = sizeof budgets / sizeof budgets[0] };
 
-static onv_compiled compile(const char *path, const char *dims, double budget)
+static onv_compiled compile_flow(flow *f, const char *path, double budget)
 {
     onv_error err = {0};
-    flow f;
     bool *is_host;
     const onv_compiled *result = NULL;
     onv_train_options options = {
         .optimizer = onv_optimizer_find("sgd"),
         .lower = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_AUTO, .attention_dropout = -1}};
-    flow_open(&f, path, dims, NULL);
-    onv_status status = onv_mark_host_values(&f.model, &f.live, &is_host, &err);
+    onv_status status = onv_mark_host_values(&f->model, &f->live, &is_host, &err);
     if (status == ONV_OK)
-        status = onv_compile_training(&f.model, &f.live, is_host, &options, budget, &result, &err);
+        status =
+            onv_compile_training(&f->model, &f->live, is_host, &options, budget, &result, &err);
     if (status != ONV_OK) fail_msg("%s at %g: %s", path, budget, err.message);
     onv_compiled copy = *result;
     copy.saved = NULL; /* goes with the model */
-    flow_close(&f);
+    flow_close(f);
     return copy;
+}
+
+static onv_compiled compile(const char *path, const char *dims, double budget)
+{
+    flow f;
+    flow_open(&f, path, dims, NULL);
+    return compile_flow(&f, path, budget);
 }
 
 static json_t *truth(void)
@@ -125,6 +131,39 @@ static void operations_keep_what_the_partition_kept(void **state)
     json_decref(all);
 }
 
+/* Two norms before products: below a budget of 1 neither result is kept, whatever stands there that pads by nothing. */
+static uint64_t kept_of_norms(int64_t rows)
+{
+    flow f;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[4,16,32]");
+    model_weight(m, "first", "f32[32,64]");
+    model_weight(m, "second", "f32[64,64]");
+    model_weight(m, "third", "f32[64,16]");
+    model_weight(m, "scale", "f32[64]");
+    model_weight(m, "shift", "f32[64]");
+    model_ints(m, "pads", 6, (const int64_t[]){0, rows, 0, 0, 0, 0});
+    model_node(m, "MatMul", "", "x first", "a", "");
+    model_node(m, "LayerNormalization", "", "a scale shift", "b", "axis=-1");
+    model_node(m, "MatMul", "", "b second", "c", "");
+    model_node(m, "LayerNormalization", "", "c scale shift", "d", "axis=-1");
+    model_node(m, "Pad", "", "d pads", "e", "");
+    model_node(m, "MatMul", "", "e third", "y", "");
+    model_output(m, "y", "f32");
+    flow_open_model(&f, m, NULL);
+    return compile_flow(&f, "norms", 0.8).saved_activation_bytes;
+}
+
+/* The batch, two results of products, two means and deviations for each row; and a wider tensor where one is made. */
+static void padding_by_nothing_is_no_kernel(void **state)
+{
+    (void)state;
+    enum { ROWS = 64 };
+    uint64_t least = ROWS * (32 + 2 * 64 + 4) * sizeof(float);
+    assert_int_equal(kept_of_norms(0), least);
+    assert_int_equal(kept_of_norms(1), least + 4 * 17 * 64 * sizeof(float));
+}
+
 /* The table is in order. */
 static void recipes_are_found(void **state)
 {
@@ -163,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_keep_what_the_partition_kept),
         cmocka_unit_test(operations_keep_what_the_partition_kept),
+        cmocka_unit_test(padding_by_nothing_is_no_kernel),
         cmocka_unit_test(recipes_are_found),
         cmocka_unit_test(budgets_are_a_front),
     };

@@ -327,6 +327,53 @@ static void values_that_nothing_reads_are_listed(void **state)
     json_decref(root);
 }
 
+/* What plans are made of: two convolutions, and what the activation between them makes in place, which it and the second one
+ * keep. The result is the caller's. */
+static void units_of_plans_are_listed(void **state)
+{
+    static const struct {
+        const char *operation;
+        int64_t macs, forward, own;
+    } units[] = {
+        {"conv", 7776, 1152, 0}, {"relu", 0, 0, 0}, {"conv", 4608, 0, 0}, {"mse_loss", 0, 256, 0}};
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[1,3,8,8]");
+    model_weight(m, "w", "f32[8,3,3,3]");
+    model_weight(m, "v", "f32[4,8,3,3]");
+    model_node(m, "Conv", "/stem/Conv", "x w", "a", "");
+    model_node(m, "Relu", "/stem/Relu", "a", "b", "");
+    model_node(m, "Conv", "/head/Conv", "b v", "y", "");
+    model_output(m, "y", "f32");
+    onv_options options = onv_options_default();
+    options.train = "sgd";
+    options.loss = "mse";
+    options.checkpoint = "none";
+    options.timelines = true;
+    json_t *root, *training = json_object_get(report_of(m, &options, &root), "training");
+    json_t *chain = json_object_get(training, "chain");
+    json_t *listed = json_object_get(chain, "units"), *tensors = json_object_get(chain, "tensors");
+    assert_int_equal(json_array_size(listed), 4);
+    for (size_t u = 0; u < 4; u++) {
+        json_t *unit = json_array_get(listed, u);
+        expect_text(unit, "operation", units[u].operation);
+        assert_int_equal(number(unit, "macs"), units[u].macs);
+        assert_int_equal(number(unit, "forward_bytes"), units[u].forward);
+        assert_int_equal(number(unit, "own_bytes"), units[u].own);
+        assert_true(number(unit, "backward_bytes") > number(unit, "beside_bytes"));
+    }
+    expect_text(json_array_get(listed, 2), "node", "/head/Conv");
+    assert_null(json_object_get(json_array_get(listed, 3), "node"));
+    assert_int_equal(json_array_size(tensors), 1);
+    json_t *tensor = json_array_get(tensors, 0), *saved = json_object_get(tensor, "saved_by");
+    assert_int_equal(number(tensor, "bytes"), 1152);
+    assert_int_equal(number(tensor, "made_by"), 0);
+    assert_int_equal(json_array_size(json_object_get(tensor, "read_by")), 2);
+    assert_int_equal(json_array_size(saved), 2);
+    assert_int_equal(json_integer_value(json_array_get(saved, 1)), 2);
+    json_decref(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +387,7 @@ int main(void)
         cmocka_unit_test(models_stand_in_one_list),
         cmocka_unit_test(values_that_nothing_reads_are_listed),
         cmocka_unit_test(python_reads_it),
+        cmocka_unit_test(units_of_plans_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,192 @@
+/* What PyTorch's exporter noted of a node. */
+#include <string.h>
+
+#include "load/build.h"
+#include "load/fields.h"
+#include "load/statements.h"
+
+/* By their kind; NULL where there is none. Of several of a kind, the last one. */
+typedef struct noted {
+    const char *text[ONV_NOTED_COUNT];
+} noted;
+
+/* Texts of notes stand in the file without an end: copies have one. */
+static onv_status read_notes(onv_builder *b, const onv_scan_node *record, noted *found)
+{
+    size_t bytes = 0;
+    ONV_EACH_RECORD(note, b->scan->notes, record->notes) bytes += (size_t)note->bytes + 1;
+    b->notes.count = 0;
+    if (!onv_vec_reserve(&b->notes, bytes)) return onv_fail_memory(b->err);
+    ONV_EACH_RECORD(note, b->scan->notes, record->notes)
+    {
+        char *to = b->notes.at + b->notes.count;
+        memcpy(to, note->text, note->bytes);
+        to[note->bytes] = '\0';
+        b->notes.count += (size_t)note->bytes + 1;
+        found->text[note->note] = to;
+    }
+    return ONV_OK;
+}
+
+/* --- Modules ----------------------------------------------------------------------------------- */
+
+/* The text is of no use where the exporter says that it does not know. */
+static onv_status intern_part(onv_builder *b, const char *at, size_t length, const char **part)
+{
+    static const char none[] = "_empty_nn_module_stack";
+    if (strncmp(at, none, sizeof none - 1) == 0) length = 0;
+    *part = onv_intern_n(&b->model->strings, at, length);
+    return *part != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+/* The last two elements of a list that Python wrote, ['', 'layer1', 'layer1.0', 'conv2d']: from the
+ * model itself down to the operation; and all before the last one, up to a quotation mark. */
+static onv_status read_list(onv_builder *b, const char *list, const char **parent,
+                            const char **self, const char **around)
+{
+    const char *scope = "", *last = "", *at = list;
+    size_t scope_length = 0, last_length = 0, before = 0; /* of the list, up to the last element */
+    while (*(at += strcspn(at, "'\"")) != '\0') {
+        const char *end = strchr(at + 1, *at);
+        if (end == NULL) break;
+        scope = last;
+        scope_length = last_length;
+        before = last_length > 0 || last[0] != '\0' ? (size_t)(last + last_length + 1 - list) : 0;
+        last = at + 1;
+        last_length = (size_t)(end - last);
+        at = end + 1;
+    }
+    ONV_TRY(intern_part(b, scope, scope_length, parent));
+    ONV_TRY(intern_part(b, last, last_length, self));
+    bool is_known = scope_length == 0 || (*parent)[0] != '\0';
+    return intern_part(b, list, is_known ? before : 0, around);
+}
+
+/* --- Python ------------------------------------------------------------------------------------ */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The innermost `Name.apply(` of the lines of Python that called the operation. Classes begin with a
+ * capital; nn.Module.apply, a method, does not run in forward passes. */
+static onv_status find_function(onv_builder *b, const char *trace, const char **function)
+{
+    const char *found = "";
+    size_t length = 0;
+    for (const char *at = trace; (at = strstr(at, ONV_NOTE_APPLY)) != NULL; at++) {
+        const char *begin = at;
+        while (begin > trace && is_word(begin[-1])) begin--;
+        if (begin == at || *begin < 'A' || *begin > 'Z') continue;
+        found = begin;
+        length = (size_t)(at - begin);
+    }
+    *function = onv_intern_n(&b->model->strings, found, length);
+    return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
+static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const char *trace,
+                             onv_node *node)
+{
+    bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
+                    strstr(node->aten_op, "batch_norm") != NULL;
+    ONV_TRY(find_function(b, trace, &node->function));
+    if (node->calls[0] == '\0') return ONV_OK;
+    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL,
+                                &node->statements, &node->overwrites);
+}
+
+/* --- The call ---------------------------------------------------------------------------------- */
+
+/* Whether the call of a linear layer has a third argument, its bias. */
+static bool has_bias(const char *call)
+{
+    const char *at = strstr(call, ONV_NOTE_LINEAR);
+    if (at == NULL) return false;
+    uint32_t n_args = 1;
+    for (at += sizeof ONV_NOTE_LINEAR - 1; *at != '\0' && *at != ')'; at++) n_args += *at == ',';
+    size_t last = (size_t)(at - call);
+    bool is_none = last >= 4 && memcmp(call + last - 4, "None", 4) == 0;
+    return n_args >= 3 && !is_none;
+}
+
+static bool has_argument(const char *args, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = args; (at = strchr(at, '%')) != NULL; at++)
+        if (strncmp(at + 1, name, length) == 0 && !is_word(at[1 + length])) return true;
+    return false;
+}
+
+/* Whether the name of tensor `k` of the arguments begins so. */
+static bool is_named(const char *args, size_t k, const char *prefix)
+{
+    const char *at = strchr(args, '%');
+    while (at != NULL && k-- > 0) at = strchr(at + 1, '%');
+    return at != NULL && strncmp(at, prefix, strlen(prefix)) == 0;
+}
+
+static uint32_t count_clones(const char *args)
+{
+    uint32_t n = 0;
+    for (; (args = strstr(args, ONV_NOTE_CLONE)) != NULL; args++) n++;
+    return n;
+}
+
+/* The exporter leaves clones out, contiguous() among them: what a call reads is what was cloned, but its note
+ * says "%clone_1". Values that the exporter made up, `val_7`, are no arguments, and merged ones have other
+ * names, too: where there are more than clones, places decide. */
+static uint32_t clones(const onv_builder *b, const onv_scan_node *record, const char *args)
+{
+    static const char made_up[] = "val_";
+    const char *const *inputs = onv_build_inputs(b, record);
+    uint32_t found = 0, placed = 0, n = 0;
+    if (strstr(args, ONV_NOTE_CLONE) == NULL) return 0;
+    for (uint32_t k = 0; k < record->n_inputs && k < 32; k++) {
+        if (strncmp(inputs[k], made_up, sizeof made_up - 1) == 0 || inputs[k][0] == '\0' ||
+            has_argument(args, inputs[k]) ||
+            is_named(args, k, ONV_NOTE_DIV)) /* a quotient by 1, which was removed */
+            continue;
+        found |= UINT32_C(1) << k;
+        placed |= (uint32_t)is_named(args, k, ONV_NOTE_CLONE) << k;
+        n++;
+    }
+    return n > count_clones(args) ? placed : found;
+}
+
+static onv_status read_call(onv_builder *b, const onv_scan_node *record, const char *call,
+                            onv_node *node)
+{
+    const char *args = strstr(call, ONV_NOTE_ARGS);
+    node->has_bias = has_bias(call);
+    node->asks_for_float32 =
+        strstr(call, ONV_NOTE_SOFTMAX) != NULL && strstr(call, ONV_NOTE_FLOAT32) != NULL;
+    if (args != NULL) node->clones = clones(b, record, args);
+    /* What a rule asks later: slices and quotients that are left out. */
+    if (args != NULL &&
+        (strstr(call, ONV_NOTE_SLICE) != NULL || strstr(call, ONV_NOTE_DIV) != NULL)) {
+        node->call = onv_intern(&b->model->strings, call);
+        if (node->call == NULL) return onv_fail_memory(b->err);
+    }
+    return onv_build_merged(b, record, call, &node->merged_call);
+}
+
+onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node *node)
+{
+    noted found = {{0}};
+    const char **text = found.text;
+    node->scope = node->source_op = node->calls = b->empty;
+    node->module_class = node->aten_op = node->call_classes = node->function = b->empty;
+    if (record->notes.count == 0) return ONV_OK;
+    ONV_TRY(read_notes(b, record, &found));
+    if (text[ONV_NOTED_SCOPES] != NULL)
+        ONV_TRY(read_list(b, text[ONV_NOTED_SCOPES], &node->scope, &node->source_op, &node->calls));
+    if (text[ONV_NOTED_CLASSES] != NULL)
+        ONV_TRY(read_list(b, text[ONV_NOTED_CLASSES], &node->module_class, &node->aten_op,
+                          &node->call_classes));
+    if (text[ONV_NOTED_TRACE] != NULL) ONV_TRY(read_trace(b, record, text[ONV_NOTED_TRACE], node));
+    if (text[ONV_NOTED_CALL] != NULL) ONV_TRY(read_call(b, record, text[ONV_NOTED_CALL], node));
+    node->has_pad = text[ONV_NOTED_RULES] != NULL; /* kept for it */
+    return ONV_OK;
+}

@@ -1,0 +1,273 @@
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "load/limits.h"
+#include "load/scan_walk.h"
+
+/* protobuf-c counts in int. */
+enum { MOST_SKELETON_BYTES = INT_MAX - (1 << 20) };
+
+/* --- Writing ----------------------------------------------------------------------------------- */
+
+onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t bytes)
+{
+    if (bytes > MOST_SKELETON_BYTES - out->count)
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "the model has more than 2 GiB besides the contents of its tensors");
+    if (!onv_vec_reserve(out, bytes)) return onv_fail_memory(w->err);
+    if (bytes > 0) memcpy(out->at + out->count, data, bytes);
+    out->count += bytes;
+    return ONV_OK;
+}
+
+onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value)
+{
+    unsigned char text[ONV_VARINT_MOST_BYTES];
+    size_t n = 0;
+    do {
+        text[n++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value != 0);
+    return onv_walk_put(w, out, text, n);
+}
+
+onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
+                              size_t bytes)
+{
+    if (number < 16 && bytes < 0x80) {
+        const unsigned char head[] = {(unsigned char)(number << 3 | ONV_WIRE_BYTES),
+                                      (unsigned char)bytes};
+        ONV_TRY(onv_walk_put(w, out, head, sizeof head));
+    } else {
+        ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
+        ONV_TRY(onv_walk_put_varint(w, out, bytes));
+    }
+    return onv_walk_put(w, out, data, bytes);
+}
+
+/* --- Strings ----------------------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 sequence at `p`, 0 if it is not one (overlong forms and surrogates are not). */
+static size_t utf8_sequence(const unsigned char *p, const unsigned char *end)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (n == 0 || p[0] > 0xf4 || (size_t)(end - p) < n) return 0;
+    if (n == 1) return p[0] != 0;
+    uint32_t code = p[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
+    return n;
+}
+
+/* How many bytes from `p` on are ASCII without NUL; eight at a time, as most names are no more. */
+static size_t plain_text(const unsigned char *p, const unsigned char *end)
+{
+    const uint64_t ones = UINT64_MAX / 0xff, highs = ones << 7;
+    const unsigned char *at = p;
+    for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        /* The high bit of a byte that has it, or that borrows since it is 0. */
+        if (((word | (word - ones)) & highs) != 0) break;
+    }
+    while (at<end && * at> 0 && *at < 0x80) at++;
+    return (size_t)(at - p);
+}
+
+static bool is_text(const unsigned char *p, size_t bytes)
+{
+    const unsigned char *end = p + bytes;
+    while (p < end) {
+        p += plain_text(p, end);
+        if (p == end) break;
+        size_t n = utf8_sequence(p, end);
+        if (n == 0) return false;
+        p += n;
+    }
+    return true;
+}
+
+onv_status onv_walk_string(onv_walk *w, const onv_item *it, const unsigned char *data,
+                           uint64_t bytes)
+{
+    const onv_frame *top = onv_walk_top(w);
+    if (bytes > w->limits->name_bytes)
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "%s.%s of %" PRIu64 " bytes at byte %" PRIu64
+                        "; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
+                        onv_message_name(top->message), onv_walk_field_name(it), bytes,
+                        (uint64_t)(it->tag - w->start), w->limits->name_bytes);
+    if (!is_text(data, (size_t)bytes)) return onv_walk_damaged(w, it, "is not UTF-8 text");
+    if (it->field->use == ONV_USE_STRING)
+        return onv_walk_put_field(w, top->out, it->number, data, (size_t)bytes);
+    const char *name =
+        bytes > 0 ? onv_intern_n(w->strings, (const char *)data, (size_t)bytes) : w->empty;
+    return name != NULL ? onv_walk_name(w, it, name) : onv_fail_memory(w->err);
+}
+
+/* --- Notes ------------------------------------------------------------------------------------- */
+
+static bool tells_of_call(const unsigned char *text, size_t bytes)
+{
+    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_SUB, sizeof ONV_NOTE_SUB - 1) != NULL ||
+           (memmem(text, bytes, ONV_NOTE_SOFTMAX, sizeof ONV_NOTE_SOFTMAX - 1) != NULL &&
+            memmem(text, bytes, ONV_NOTE_FLOAT32, sizeof ONV_NOTE_FLOAT32 - 1) != NULL);
+}
+
+static bool joins_pad(const unsigned char *text, size_t bytes)
+{
+    return memmem(text, bytes, ONV_NOTE_PAD, sizeof ONV_NOTE_PAD - 1) != NULL;
+}
+
+/* The signature of a graph lists all parameters, in one text. */
+enum { MAX_LISTED = 64 };
+
+static bool is_of_use(onv_note note, const unsigned char *text, uint64_t bytes)
+{
+    switch (note) {
+    case ONV_NOTED_RULES: return joins_pad(text, (size_t)bytes);
+    case ONV_NOTED_CALL: return tells_of_call(text, (size_t)bytes);
+    default: return true;
+    }
+}
+
+/* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
+onv_status onv_walk_note(onv_walk *w, const unsigned char *data, uint64_t bytes)
+{
+    onv_message message = onv_walk_top(w)->message;
+    for (onv_note note = 0; note < ONV_NOTED_COUNT; note++) {
+        const char *key = onv_note_key(note);
+        const size_t length = strlen(key), head = 2 + length + 1;
+        uint64_t value;
+        if (bytes <= head || data[0] != 0x0a || data[1] != length || data[2 + length] != 0x12 ||
+            memcmp(data + 2, key, length) != 0)
+            continue; /* fields 1 and 2 */
+        uint64_t most = w->limits->name_bytes * (note == ONV_NOTED_SIGNATURE ? MAX_LISTED : 1);
+        const unsigned char *at = data + head, *end = data + bytes;
+        if (onv_note_owner(note) == message && bytes <= most && onv_varint_read(&at, end, &value) &&
+            value == (uint64_t)(end - at) && is_of_use(note, at, value) &&
+            is_text(at, (size_t)value))
+            return onv_walk_add_note(w, note, at, value);
+        return ONV_OK;
+    }
+    return ONV_OK;
+}
+
+/* --- Lists of attributes ----------------------------------------------------------------------- */
+
+enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9, NODE_DOMAIN = 7 };
+
+/* Whether the node that lies there is of ai.onnx.ml. Its domain stands behind its attributes. */
+static bool reads_learnt(const unsigned char *at, const unsigned char *end)
+{
+    static const char domain[] = "ai.onnx.ml";
+    bool found = false;
+    uint64_t tag, value;
+    while (at < end && onv_varint_read(&at, end, &tag)) {
+        if ((tag & 7) == ONV_WIRE_VARINT) {
+            if (!onv_varint_read(&at, end, &value)) return false;
+            continue;
+        }
+        value = (tag & 7) == ONV_WIRE_FIXED32 ? 4 : 8;
+        if ((tag & 7) == ONV_WIRE_BYTES && !onv_varint_read(&at, end, &value)) return false;
+        if (value > (uint64_t)(end - at)) return false;
+        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES))
+            found = value == sizeof domain - 1 && memcmp(at, domain, sizeof domain - 1) == 0;
+        at += value;
+    }
+    return found;
+}
+
+/* Whether the attribute on top belongs to such a node. */
+static bool is_learnt(onv_walk *w)
+{
+    onv_frame *node = w->depth > 1 ? &w->stack[w->depth - 2] : NULL;
+    if (node == NULL || node->message != ONV_MSG_NODE) return false;
+    if (node->learnt == ONV_LEARNT_UNKNOWN)
+        node->learnt = reads_learnt(node->begin, node->end) ? ONV_LEARNT : ONV_NOT_LEARNT;
+    return node->learnt == ONV_LEARNT;
+}
+
+static const char *attr_name(onv_walk *w)
+{
+    const char *name = w->scan->attrs.at[onv_walk_top(w)->record].name;
+    return name != NULL ? name : "";
+}
+
+onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep)
+{
+    const onv_frame *top = onv_walk_top(w);
+    *keep = more;
+    if (top->message != ONV_MSG_ATTRIBUTE || it->number < ATTR_FLOATS || it->number > ATTR_STRINGS)
+        return ONV_OK;
+    uint32_t *count = &w->scan->attrs.at[top->record].lists[it->number - ATTR_FLOATS];
+    const uint32_t before = *count;
+    const uint64_t after = before + more; /* each takes a byte of the file at least */
+    *count = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
+    if (after <= ONV_LEARNT_KEPT && after <= w->limits->attr_elems) return ONV_OK;
+    bool learnt = is_learnt(w);
+    uint64_t most = learnt ? UINT32_MAX : w->limits->attr_elems;
+    if (after > most)
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "attribute '%s' has more than %" PRIu64
+                        " elements, the limit" ONV_RAISE("attr-elems"),
+                        attr_name(w), most);
+    if (!learnt) return ONV_OK;
+    w->scan->attrs.at[top->record].is_learnt = true;
+    uint64_t room = before < ONV_LEARNT_KEPT ? ONV_LEARNT_KEPT - before : 0;
+    if (*keep > room) *keep = room;
+    return ONV_OK;
+}
+
+/* --- Numbers ----------------------------------------------------------------------------------- */
+
+/* Packed varints: the last one must end with the field. */
+onv_status onv_walk_varints(onv_walk *w, const onv_item *it, const unsigned char *data,
+                            uint64_t bytes)
+{
+    const unsigned char *p = data, *end = data + bytes;
+    uint64_t value, count = 0, keep;
+    for (; p < end; count++)
+        if (!onv_varint_read(&p, end, &value))
+            return onv_walk_damaged(w, it, "holds a broken number");
+    ONV_TRY(onv_walk_count_list(w, it, count, &keep));
+    if (keep < count)
+        for (p = data; keep > 0; keep--) (void)onv_varint_read(&p, end, &value);
+    return onv_walk_put_field(w, onv_walk_top(w)->out, it->number, data, (size_t)(p - data));
+}
+
+onv_status onv_walk_floats(onv_walk *w, const onv_item *it, const unsigned char *data,
+                           uint64_t bytes)
+{
+    uint64_t keep;
+    if (bytes % 4 != 0) return onv_walk_damaged(w, it, "holds a broken number");
+    ONV_TRY(onv_walk_count_list(w, it, bytes / 4, &keep));
+    return onv_walk_put_field(w, onv_walk_top(w)->out, it->number, data, (size_t)(4 * keep));
+}
+
+/* --- Payloads ---------------------------------------------------------------------------------- */
+
+onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, const unsigned char *data,
+                          uint64_t bytes, bool tagged)
+{
+    onv_scan *scan = w->scan;
+    if (tagged && scan->chunks.count > onv_walk_top(w)->first) {
+        /* The next of a row of elements: one chunk for all, or the table could outgrow the file. */
+        onv_chunk *last = &scan->chunks.at[scan->chunks.count - 1];
+        if (last->tagged && last->field == it->number && last->data + last->bytes == data) {
+            last->bytes += bytes;
+            return ONV_OK;
+        }
+    }
+    onv_chunk chunk = {
+        .data = data, .bytes = bytes, .field = (uint8_t)it->number, .tagged = tagged};
+    return onv_vec_push(&scan->chunks, chunk) ? ONV_OK : onv_fail_memory(w->err);
+}

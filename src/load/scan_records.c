@@ -1,0 +1,406 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/model.h"
+#include "load/limits.h"
+#include "load/scan_walk.h"
+
+/* A length in the skeleton is known only when its message is finished, so it gets a varint of fixed
+ * width, which readers accept, and is filled in then. */
+enum { LENGTH_BYTES = 5 };
+
+/* Fields that decide where a message belongs. */
+enum { GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, ATTR_GRAPH = 6, FUNCTION_INPUT = 4, FUNCTION_OUTPUT };
+
+/* --- Adding records ---------------------------------------------------------------------------- */
+
+static onv_status too_many(onv_walk *w, const char *what)
+{
+    return onv_fail(w->err, ONV_ERR_LIMIT,
+                    "the model has more than %" PRIu32 " %s, which no option raises",
+                    ONV_RECORDS_MOST, what);
+}
+
+/* Adds an element to a vector of records, and to the end of a list, which lies in another vector. */
+#define ADD(w, records, element, list, what)                                                       \
+    do {                                                                                           \
+        if ((records)->count >= ONV_RECORDS_MOST) return too_many(w, what);                        \
+        if (!onv_vec_push(records, element)) return onv_fail_memory((w)->err);                     \
+        onv_record added_ = (onv_record)(records)->count;                                          \
+        if ((list)->count++ == 0)                                                                  \
+            (list)->first = added_;                                                                \
+        else                                                                                       \
+            (records)->at[(list)->last - 1].next = added_;                                         \
+        (list)->last = added_;                                                                     \
+    } while (0)
+
+static onv_status count_up(onv_walk *w, uint64_t count, uint64_t limit, const char *what)
+{
+    if (count <= limit) return ONV_OK;
+    return onv_fail(w->err, ONV_ERR_LIMIT,
+                    "the model has more than %" PRIu64 " %s, the limit; --limit %s=N raises it",
+                    limit, what, what);
+}
+
+static onv_status count_value(onv_walk *w)
+{
+    return count_up(w, ++w->scan->n_values, w->limits->values, "values");
+}
+
+static onv_status add_node(onv_walk *w, const onv_frame *parent)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_node node = {
+        .name = w->empty, .op_type = w->empty, .domain = w->empty, .overload = w->empty};
+    onv_record_list *list = parent->message == ONV_MSG_GRAPH
+                                ? &scan->graphs.at[parent->record].nodes
+                                : &scan->functions.at[parent->record].nodes;
+    ONV_TRY(count_up(w, scan->nodes.count + 1, w->limits->nodes, "nodes"));
+    ADD(w, &scan->nodes, node, list, "nodes");
+    return ONV_OK;
+}
+
+static onv_status add_function(onv_walk *w)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_function function = {.name = w->empty, .domain = w->empty, .overload = w->empty};
+    if (scan->functions.count >= ONV_RECORDS_MOST) return too_many(w, "functions");
+    return onv_vec_push(&scan->functions, function) ? ONV_OK : onv_fail_memory(w->err);
+}
+
+static onv_status add_graph(onv_walk *w, const onv_frame *parent, uint32_t number)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_graph graph = {0};
+    onv_record_list file = {0}, *list = &file;
+    if (parent->message == ONV_MSG_ATTRIBUTE) {
+        onv_scan_attr *attr = &scan->attrs.at[parent->record];
+        list = number == ATTR_GRAPH ? &attr->graph : &attr->graphs;
+    }
+    ADD(w, &scan->graphs, graph, list, "graphs");
+    if (list == &file) scan->main_graph = file.first;
+    return ONV_OK;
+}
+
+static onv_status add_attr(onv_walk *w, const onv_frame *parent)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_attr attr = {.name = w->empty, .reference = w->empty};
+    onv_record_list *list = parent->message == ONV_MSG_NODE
+                                ? &scan->nodes.at[parent->record].attrs
+                                : &scan->functions.at[parent->record].attrs;
+    ADD(w, &scan->attrs, attr, list, "attributes");
+    return ONV_OK;
+}
+
+static onv_status add_value(onv_walk *w, const onv_frame *parent, uint32_t number)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_value value = {.name = w->empty, .role = ONV_ROLE_NOT_NOTED};
+    onv_record_list *list;
+    if (parent->message == ONV_MSG_FUNCTION) {
+        list = &scan->functions.at[parent->record].declared;
+    } else {
+        onv_scan_graph *graph = &scan->graphs.at[parent->record];
+        list = number == GRAPH_INPUT    ? &graph->inputs
+               : number == GRAPH_OUTPUT ? &graph->outputs
+                                        : &graph->declared;
+        if (number == GRAPH_INPUT) ONV_TRY(count_value(w));
+    }
+    ADD(w, &scan->values, value, list, "declared values");
+    return ONV_OK;
+}
+
+static onv_status add_part(onv_walk *w, const onv_frame *parent, onv_message message)
+{
+    onv_scan *scan = w->scan;
+    const onv_scan_part part = {{0}, 0};
+    onv_record_list *list;
+    if (parent->message == ONV_MSG_FUNCTION) {
+        list = &scan->functions.at[parent->record].opsets;
+    } else {
+        onv_scan_graph *graph = &scan->graphs.at[parent->record];
+        list = message == ONV_MSG_TENSOR ? &graph->initializers : &graph->sparse_initializers;
+        ONV_TRY(count_value(w));
+    }
+    ADD(w, &scan->parts, part, list, "initializers");
+    return ONV_OK;
+}
+
+/* The record of a message that stands in another record; *record is its index among those of its kind. */
+static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_item *it,
+                             uint32_t *record)
+{
+    const onv_scan *scan = w->scan;
+    switch ((onv_message)it->field->message) {
+    case ONV_MSG_GRAPH:
+        ONV_TRY(add_graph(w, parent, it->number));
+        *record = (uint32_t)(scan->graphs.count - 1);
+        break;
+    case ONV_MSG_NODE:
+        ONV_TRY(add_node(w, parent));
+        *record = (uint32_t)(scan->nodes.count - 1);
+        break;
+    case ONV_MSG_ATTRIBUTE:
+        ONV_TRY(add_attr(w, parent));
+        *record = (uint32_t)(scan->attrs.count - 1);
+        break;
+    case ONV_MSG_VALUE_INFO:
+        ONV_TRY(add_value(w, parent, it->number));
+        *record = (uint32_t)(scan->values.count - 1);
+        break;
+    case ONV_MSG_FUNCTION:
+        ONV_TRY(add_function(w));
+        *record = (uint32_t)(scan->functions.count - 1);
+        break;
+    case ONV_MSG_TYPE: *record = parent->record; break; /* of a value */
+    default:
+        ONV_TRY(add_part(w, parent, (onv_message)it->field->message));
+        *record = (uint32_t)(scan->parts.count - 1);
+        break;
+    }
+    return ONV_OK;
+}
+
+/* --- Filling records --------------------------------------------------------------------------- */
+
+static onv_status push_name(onv_walk *w, onv_names *names, const char *name)
+{
+    return onv_vec_push(names, name) ? ONV_OK : onv_fail_memory(w->err);
+}
+
+static const char *domain_of(const onv_walk *w, const char *name)
+{
+    return strcmp(name, "ai.onnx") == 0 ? w->empty : name;
+}
+
+static onv_status node_name(onv_walk *w, uint32_t number, const char *name)
+{
+    onv_scan_node *node = &w->scan->nodes.at[onv_walk_top(w)->record];
+    switch (number) {
+    case 1: return push_name(w, &w->inputs, name);
+    case 2: ONV_TRY(count_value(w)); return push_name(w, &w->outputs, name);
+    case 3: node->name = name; break;
+    case 4: node->op_type = name; break;
+    case 7: node->domain = domain_of(w, name); break;
+    default: node->overload = name; break;
+    }
+    return ONV_OK;
+}
+
+static onv_status function_name(onv_walk *w, uint32_t number, const char *name)
+{
+    onv_scan_function *function = &w->scan->functions.at[onv_walk_top(w)->record];
+    switch (number) {
+    case 1: function->name = name; break;
+    case FUNCTION_INPUT: return push_name(w, &w->inputs, name);
+    case FUNCTION_OUTPUT: return push_name(w, &w->outputs, name);
+    case 10: function->domain = domain_of(w, name); break;
+    default: function->overload = name; break;
+    }
+    return ONV_OK;
+}
+
+onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name)
+{
+    const onv_frame *top = onv_walk_top(w);
+    onv_scan *scan = w->scan;
+    switch ((onv_message)top->message) {
+    case ONV_MSG_NODE: return node_name(w, it->number, name);
+    case ONV_MSG_FUNCTION: return function_name(w, it->number, name);
+    case ONV_MSG_VALUE_INFO: scan->values.at[top->record].name = name; break;
+    default:
+        if (it->number == 1)
+            scan->attrs.at[top->record].name = name;
+        else
+            scan->attrs.at[top->record].reference = name;
+    }
+    return ONV_OK;
+}
+
+/* The names of a node or function from where they were gathered to where its record finds them. */
+static onv_status close_names(onv_walk *w, const onv_frame *top, uint32_t *names,
+                              uint32_t *n_inputs, uint32_t *n_outputs)
+{
+    onv_names *inputs = &w->inputs, *outputs = &w->outputs;
+    const size_t n_in = inputs->count - top->n_inputs, n_out = outputs->count - top->n_outputs;
+    onv_names *all = &w->scan->names;
+    if (n_in + n_out > ONV_RECORDS_MOST - all->count) return too_many(w, "inputs and outputs");
+    *names = (uint32_t)all->count;
+    *n_inputs = (uint32_t)n_in;
+    *n_outputs = (uint32_t)n_out;
+    if (!onv_vec_reserve(all, n_in + n_out)) return onv_fail_memory(w->err);
+    for (size_t i = 0; i < n_in; i++) all->at[all->count++] = inputs->at[top->n_inputs + i];
+    for (size_t i = 0; i < n_out; i++) all->at[all->count++] = outputs->at[top->n_outputs + i];
+    inputs->count = top->n_inputs;
+    outputs->count = top->n_outputs;
+    return ONV_OK;
+}
+
+static bool is_text(const unsigned char *text, uint64_t bytes, const char *expected)
+{
+    return bytes == strlen(expected) && memcmp(text, expected, bytes) == 0;
+}
+
+onv_status onv_walk_add_note(onv_walk *w, onv_note note, const unsigned char *text, uint64_t bytes)
+{
+    onv_scan *scan = w->scan;
+    const onv_frame *top = onv_walk_top(w);
+    if (note == ONV_NOTED_ROLE) {
+        uint8_t *role = &scan->values.at[top->record].role;
+        if (is_text(text, bytes, "PARAMETER")) *role = ONV_ROLE_PARAMETER;
+        if (is_text(text, bytes, "BUFFER")) *role = ONV_ROLE_BUFFER;
+        return ONV_OK;
+    }
+    if (bytes > UINT32_MAX) return ONV_OK;
+    const onv_scan_note element = {
+        .text = (const char *)text, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
+    onv_record_list *list = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes
+                                                          : &scan->nodes.at[top->record].notes;
+    ADD(w, &scan->notes, element, list, "notes");
+    return ONV_OK;
+}
+
+/* --- Messages ---------------------------------------------------------------------------------- */
+
+static bool is_record(onv_message message)
+{
+    return message == ONV_MSG_GRAPH || message == ONV_MSG_NODE || message == ONV_MSG_FUNCTION ||
+           message == ONV_MSG_VALUE_INFO;
+}
+
+static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
+{
+    onv_frame *parent = onv_walk_top(w);
+    onv_message message = (onv_message)it->field->message;
+    onv_frame *frame = &w->stack[w->depth];
+    *frame = (onv_frame){
+        .message = it->field->message,
+        .begin = w->at,
+        .end = w->at + bytes,
+        .first = message == ONV_MSG_ATTRIBUTE ? w->put_off.count : w->scan->chunks.count,
+        .graph = w->put_off.count,
+        .n_inputs = w->inputs.count,
+        .n_outputs = w->outputs.count,
+    };
+    if (!is_record(message)) {
+        static const unsigned char room[LENGTH_BYTES];
+        frame->out = parent->out != NULL ? parent->out : &w->scan->skeleton;
+        frame->has_length = parent->out != NULL;
+        if (frame->has_length) {
+            ONV_TRY(onv_walk_put_varint(w, frame->out, (uint64_t)it->number << 3 | ONV_WIRE_BYTES));
+            ONV_TRY(onv_walk_put(w, frame->out, room, LENGTH_BYTES));
+        }
+        frame->start = frame->out->count;
+    }
+    if (!frame->has_length) ONV_TRY(add_record(w, parent, it, &frame->record));
+    w->depth++;
+    return ONV_OK;
+}
+
+onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes)
+{
+    onv_frame *top = onv_walk_top(w);
+    if (it->field->use == ONV_USE_ONE) {
+        if (top->seen & (uint32_t)1 << it->number) return onv_walk_damaged(w, it, "occurs twice");
+        top->seen |= (uint32_t)1 << it->number;
+    }
+    if (w->depth == w->limits->nesting)
+        return onv_fail(w->err, ONV_ERR_LIMIT,
+                        "messages nested more than %" PRIu32
+                        " deep, the limit (%s.%s at byte %" PRIu64 ")" ONV_RAISE("nesting"),
+                        w->limits->nesting, onv_message_name(top->message), onv_walk_field_name(it),
+                        (uint64_t)(it->tag - w->start));
+    if (top->message != ONV_MSG_ATTRIBUTE || it->field->message != ONV_MSG_GRAPH)
+        return step_into(w, it, bytes);
+    onv_put_off graph = {.data = w->at, .bytes = bytes, .number = it->number};
+    return onv_vec_push(&w->put_off, graph) ? ONV_OK : onv_fail_memory(w->err);
+}
+
+static void write_length(const onv_frame *top)
+{
+    size_t length = top->out->count - top->start;
+    unsigned char *to = top->out->at + top->start - LENGTH_BYTES;
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+        to[i] = (unsigned char)((length & 0x7f) | (i < LENGTH_BYTES - 1 ? 0x80 : 0));
+        length >>= 7;
+    }
+}
+
+/* Where the record of a finished message finds it. */
+static void set_span(onv_walk *w, const onv_frame *top)
+{
+    onv_scan *scan = w->scan;
+    onv_span span = {(uint32_t)top->start, (uint32_t)(top->out->count - top->start)};
+    if (top->message == ONV_MSG_ATTRIBUTE)
+        scan->attrs.at[top->record].value = span;
+    else if (top->message == ONV_MSG_TYPE)
+        scan->values.at[top->record].type = span;
+    else
+        scan->parts.at[top->record].span = span;
+}
+
+/* The end of a message that goes to the skeleton. */
+static onv_status finish(onv_walk *w, const onv_frame *top)
+{
+    const onv_scan *scan = w->scan;
+    if (top->message == ONV_MSG_TENSOR && scan->chunks.count > top->first) {
+        onv_chunk_mark mark = {top->first, scan->chunks.count - top->first};
+        ONV_TRY(onv_walk_put_field(w, top->out, ONV_FIELD_RAW_DATA, &mark, sizeof mark));
+    }
+    if (top->has_length)
+        write_length(top);
+    else if (w->depth > 1) /* the root has neither length nor record */
+        set_span(w, top);
+    return ONV_OK;
+}
+
+/* The next graph of the attribute on top, whose fields are done; *entered is false behind the last one. */
+static onv_status enter_graph(onv_walk *w, bool *entered)
+{
+    onv_frame *top = onv_walk_top(w);
+    *entered = top->graph < w->put_off.count;
+    if (!*entered) {
+        w->put_off.count = top->first;
+        return ONV_OK;
+    }
+    onv_put_off graph = w->put_off.at[top->graph++];
+    onv_item it = {.number = graph.number,
+                   .field = onv_message_field(ONV_MSG_ATTRIBUTE, graph.number)};
+    w->at = graph.data;
+    return step_into(w, &it, graph.bytes);
+}
+
+onv_status onv_walk_leave(onv_walk *w)
+{
+    onv_frame *top = onv_walk_top(w);
+    onv_scan *scan = w->scan;
+    bool entered = false;
+    switch ((onv_message)top->message) {
+    case ONV_MSG_NODE: {
+        onv_scan_node *node = &scan->nodes.at[top->record];
+        ONV_TRY(close_names(w, top, &node->names, &node->n_inputs, &node->n_outputs));
+        break;
+    }
+    case ONV_MSG_FUNCTION: {
+        onv_scan_function *function = &scan->functions.at[top->record];
+        ONV_TRY(close_names(w, top, &function->names, &function->n_inputs, &function->n_outputs));
+        break;
+    }
+    case ONV_MSG_GRAPH:
+    case ONV_MSG_VALUE_INFO: break;
+    case ONV_MSG_ATTRIBUTE:
+        if (top->graph == top->first) ONV_TRY(finish(w, top)); /* before the first graph */
+        ONV_TRY(enter_graph(w, &entered));
+        if (entered) return ONV_OK;
+        break;
+    default: ONV_TRY(finish(w, top));
+    }
+    w->at = top->end;
+    w->depth--;
+    /* A graph that was put off: the attribute's own fields are behind us. */
+    if (w->depth > 0 && onv_walk_top(w)->message == ONV_MSG_ATTRIBUTE &&
+        top->message == ONV_MSG_GRAPH)
+        w->at = onv_walk_top(w)->end;
+    return ONV_OK;
+}

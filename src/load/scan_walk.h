@@ -1,0 +1,97 @@
+/* The scan at work: what its parts share. scan.c walks from field to field; scan_keep.c writes what is
+ * kept of a field; scan_records.c opens and closes messages and makes the records of them. */
+#ifndef ONV_LOAD_SCAN_WALK_H
+#define ONV_LOAD_SCAN_WALK_H
+
+#include "load/fields.h"
+#include "load/scan.h"
+#include "load/wire.h"
+
+/* A message that is being walked. */
+typedef struct onv_frame {
+    const unsigned char *end;
+    onv_bytes *out; /* where what is kept of it goes; NULL for what becomes a record */
+    size_t start; /* of it in there; behind a length, unless it is the first message of its kind */
+    bool has_length;
+    uint8_t message;
+    uint32_t seen;   /* ONV_USE_ONE fields that occurred, by number */
+    uint32_t record; /* its index among those of its kind */
+    size_t first;    /* of a tensor: its chunks; of an attribute: its graphs among those put off */
+    size_t graph;    /* of an attribute: the next of them */
+    size_t n_inputs, n_outputs; /* of a node or function: names gathered before it */
+    const unsigned char *begin; /* in the source */
+    enum { ONV_LEARNT_UNKNOWN, ONV_LEARNT, ONV_NOT_LEARNT } learnt; /* of a node: by its domain */
+} onv_frame;
+
+/* A graph of an attribute is walked when the attribute's other fields are done. */
+typedef struct onv_put_off {
+    const unsigned char *data;
+    uint64_t bytes;
+    uint32_t number; /* of its field */
+} onv_put_off;
+
+typedef struct onv_walk {
+    onv_scan *scan;
+    const onv_limits *limits;
+    onv_strings *strings;
+    const unsigned char *start, *end; /* of the source */
+    const unsigned char *at;
+    onv_frame *stack;
+    uint32_t depth;
+    onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */
+    ONV_VEC(onv_put_off) put_off;
+    const char *empty; /* "", interned */
+    onv_error *err;
+} onv_walk;
+
+/* One field as its tag announces it. */
+typedef struct onv_item {
+    const onv_field *field;
+    const unsigned char *tag; /* where it starts */
+    uint32_t number;
+    onv_wire_type type;
+} onv_item;
+
+static inline onv_frame *onv_walk_top(onv_walk *w)
+{
+    return &w->stack[w->depth - 1];
+}
+
+/* --- scan.c ------------------------------------------------------------------------------------ */
+
+/* "damaged at byte 17: NodeProto.input is not UTF-8 text". */
+onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what);
+const char *onv_walk_field_name(const onv_item *it);
+
+/* --- scan_keep.c ------------------------------------------------------------------------------- */
+
+onv_status onv_walk_put(onv_walk *w, onv_bytes *out, const void *data, size_t bytes);
+onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value);
+onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
+                              size_t bytes);
+
+onv_status onv_walk_string(onv_walk *w, const onv_item *it, const unsigned char *data,
+                           uint64_t bytes);
+onv_status onv_walk_note(onv_walk *w, const unsigned char *data, uint64_t bytes);
+onv_status onv_walk_varints(onv_walk *w, const onv_item *it, const unsigned char *data,
+                            uint64_t bytes);
+onv_status onv_walk_floats(onv_walk *w, const onv_item *it, const unsigned char *data,
+                           uint64_t bytes);
+/* Counts `more` elements of a list of an attribute, before anything is made of them; *keep says how many
+ * of them go into the skeleton. Other messages have their numbers counted elsewhere. */
+onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep);
+onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, const unsigned char *data,
+                          uint64_t bytes, bool tagged);
+
+/* --- scan_records.c ---------------------------------------------------------------------------- */
+
+/* A name of a record. */
+onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name);
+onv_status onv_walk_add_note(onv_walk *w, onv_note note, const unsigned char *text, uint64_t bytes);
+
+/* Steps into the submessage at w->at, or puts it off. */
+onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes);
+/* The end of the message on top. */
+onv_status onv_walk_leave(onv_walk *w);
+
+#endif
