@@ -164,7 +164,7 @@ static void write_string(onv_json *json, const char *text)
 void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
-    write_plain(json, key, strlen(key)); /* keys are this program's own words */
+    write_string(json, key); /* names of dims and nodes are keys, too */
     onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
     json->after_key = true;
 }
