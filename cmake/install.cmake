@@ -19,8 +19,7 @@ endif()
 install(TARGETS onnxvram_static onnxvram_shared EXPORT onnxvram
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
-install(FILES include/onnxvram/onnxvram.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxvram
-  COMPONENT development)
+install(DIRECTORY include/onnxvram DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 # Packages have these two in the forms that Debian asks for.
 if(NOT ONV_PACKAGES)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

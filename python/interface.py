@@ -1,4 +1,4 @@
-"""The public header as a module of cffi: interface.py HEADER OUTPUT.
+"""The public headers as a module of cffi: interface.py include/onnxvram/onnxvram.h OUTPUT.
 
 cffi reads declarations alone, so comments, lines of the preprocessor, and functions with a body are left out."""
 import pathlib
@@ -6,6 +6,14 @@ import re
 import sys
 
 import cffi
+
+
+def read(header, seen):
+    """Its text with that of the headers beside it that it includes, each once."""
+    if header in seen:
+        return ""
+    seen.add(header)
+    return re.sub(r'^#include "(.*)"$', lambda line: read(header.parent / line[1], seen), header.read_text(), flags=re.M)
 
 
 def declarations(header):
@@ -19,7 +27,7 @@ def declarations(header):
 def main():
     header, output = map(pathlib.Path, sys.argv[1:3])
     ffi = cffi.FFI()
-    ffi.cdef(declarations(header.read_text()))
+    ffi.cdef(declarations(read(header, set())))
     ffi.set_source(output.stem, None)
     ffi.emit_python_code(str(output))
 

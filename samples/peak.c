@@ -10,29 +10,6 @@
 
 enum { LARGEST = 3 };
 
-static bool is_live_at(const onv_tensor_info *tensor, uint64_t step)
-{
-    return tensor->live && tensor->bytes != ONV_SIZE_UNKNOWN && tensor->first_step <= step &&
-           step <= tensor->last_step;
-}
-
-/* The largest tensors that are live at `step`, in falling order, with one place more for the
- * newcomer that is compared. Returns how many there are. */
-static size_t find_largest(const onv_analysis *analysis, uint64_t step,
-                           onv_tensor_info largest[LARGEST + 1])
-{
-    size_t found = 0;
-    onv_tensor_info tensor;
-    for (size_t i = 0; onv_analysis_tensor(analysis, i, &tensor); i++) {
-        if (!is_live_at(&tensor, step)) continue;
-        size_t at = found;
-        for (; at > 0 && largest[at - 1].bytes < tensor.bytes; at--) largest[at] = largest[at - 1];
-        largest[at] = tensor;
-        if (found < LARGEST) found++;
-    }
-    return found;
-}
-
 static void print_peak(const onv_analysis *analysis)
 {
     onv_summary summary = {0};
@@ -43,11 +20,12 @@ static void print_peak(const onv_analysis *analysis)
     if (!summary.sized)
         printf("        without %" PRIu64 " tensors of unknown size\n", summary.unknown_tensors);
 
-    onv_tensor_info largest[LARGEST + 1];
-    size_t found = find_largest(analysis, summary.peak_step, largest);
-    for (size_t i = 0; i < found; i++)
-        printf("        %" PRIu64 " bytes: %s %s%s\n", largest[i].bytes, largest[i].name,
-               largest[i].dtype, largest[i].shape);
+    /* What is live at that step, the largest first. */
+    onv_tensor_info tensor;
+    for (size_t i = 0; i < LARGEST; i++)
+        if (onv_analysis_tensor(analysis, onv_analysis_peak_tensor(analysis, i), &tensor))
+            printf("        %" PRIu64 " bytes: %s %s%s\n", tensor.bytes, tensor.name, tensor.dtype,
+                   tensor.shape);
 }
 
 int main(int argc, char **argv)

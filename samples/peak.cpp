@@ -2,7 +2,6 @@
 //
 //     c++ -std=c++17 peak.cpp -o peak $(pkg-config --cflags --libs onnxvram)
 //     ./peak resnet50.onnx 256
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -31,17 +30,11 @@ analysis_ptr analyze(const char *path, const onv_options &options)
 }
 
 // What is live at the peak, the largest first.
-std::vector<onv_tensor_info> peak_tensors(const onv_analysis *analysis, uint64_t step)
+std::vector<onv_tensor_info> peak_tensors(const onv_analysis *analysis)
 {
-    std::vector<onv_tensor_info> found;
-    onv_tensor_info tensor;
-    for (size_t i = 0; onv_analysis_tensor(analysis, i, &tensor); i++)
-        if (tensor.live && tensor.bytes != ONV_SIZE_UNKNOWN && tensor.first_step <= step &&
-            step <= tensor.last_step)
-            found.push_back(tensor);
-    std::stable_sort(
-        found.begin(), found.end(),
-        [](const onv_tensor_info &a, const onv_tensor_info &b) { return a.bytes > b.bytes; });
+    std::vector<onv_tensor_info> found(onv_analysis_peak_tensor_count(analysis));
+    for (size_t i = 0; i < found.size(); i++)
+        onv_analysis_tensor(analysis, onv_analysis_peak_tensor(analysis, i), &found[i]);
     return found;
 }
 
@@ -62,7 +55,7 @@ int main(int argc, char **argv)
         std::cout << "weights " << summary.parameter_bytes << " bytes\n"
                   << "peak    " << summary.peak_bytes << " bytes at step " << summary.peak_step
                   << " of " << summary.nodes << "\n";
-        auto tensors = peak_tensors(analysis.get(), summary.peak_step);
+        auto tensors = peak_tensors(analysis.get());
         for (size_t i = 0; i < tensors.size() && i < 3; i++)
             std::cout << "        " << tensors[i].bytes << " bytes: " << tensors[i].name << " "
                       << tensors[i].dtype << tensors[i].shape << "\n";

@@ -47,19 +47,17 @@ impl Analysis {
         }
     }
 
-    /// What is live at a step, the largest first.
-    fn live_at(&self, step: u64) -> Vec<onv_tensor_info> {
+    /// What is live at the peak, the largest first.
+    fn peak_tensors(&self) -> Vec<onv_tensor_info> {
         let mut found = Vec::new();
         unsafe {
-            for i in 0..onv_analysis_tensor_count(self.0) {
+            for i in 0..onv_analysis_peak_tensor_count(self.0) {
                 let mut tensor: onv_tensor_info = zeroed();
-                onv_analysis_tensor_get(self.0, i, &mut tensor, size_of::<onv_tensor_info>() as _);
-                if tensor.live && tensor.bytes != u64::MAX && tensor.first_step <= step && step <= tensor.last_step {
-                    found.push(tensor);
-                }
+                let row = onv_analysis_peak_tensor(self.0, i);
+                onv_analysis_tensor_get(self.0, row, &mut tensor, size_of::<onv_tensor_info>() as _);
+                found.push(tensor);
             }
         }
-        found.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes)); // it is stable
         found
     }
 }
@@ -78,7 +76,7 @@ fn main() {
     let summary = analysis.summary();
     println!("weights {} bytes", summary.parameter_bytes);
     println!("peak    {} bytes at step {} of {}", summary.peak_bytes, summary.peak_step, summary.nodes);
-    for tensor in analysis.live_at(summary.peak_step).iter().take(3) {
+    for tensor in analysis.peak_tensors().iter().take(3) {
         println!("        {} bytes: {} {}{}", tensor.bytes, text(tensor.name), text(tensor.dtype), text(tensor.shape));
     }
 }

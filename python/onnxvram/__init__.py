@@ -9,13 +9,15 @@
 
 Everything that a report shows is in `analysis.json`, as `onnxvram --json` writes it. Sizes are bytes.
 """
-from ._analysis import Analysis, Tensor, diff, together
+from ._analysis import Analysis, Module, Placement, Tensor, diff, together
 from ._analyze import analyze
 from ._errors import (Cancelled, DeviceError, FileError, FormatError, LimitError, ModelError, OnnxvramError, OutOfMemory,
                       SizeOverflow, UsageError)
 from ._library import version
+from ._planner import Held, Offsets, Order, allocators, order, plan, simulate
 from ._plans import Plan
 
-__all__ = ["Analysis", "Cancelled", "DeviceError", "FileError", "FormatError", "LimitError", "ModelError", "OnnxvramError",
-           "OutOfMemory", "Plan", "SizeOverflow", "Tensor", "UsageError", "analyze", "diff", "together", "version"]
+__all__ = ["Analysis", "Cancelled", "DeviceError", "FileError", "FormatError", "Held", "LimitError", "ModelError", "Module",
+           "Offsets", "OnnxvramError", "Order", "OutOfMemory", "Placement", "Plan", "SizeOverflow", "Tensor", "UsageError",
+           "allocators", "analyze", "diff", "order", "plan", "simulate", "together", "version"]
 __version__ = version()

@@ -4,8 +4,8 @@ import html
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._errors import OnnxvramError, UsageError
-from ._library import Calls, fail, ffi, lib
+from ._errors import OnnxvramError, OutOfMemory, UsageError
+from ._library import Calls, fail, ffi, lib, text
 from ._options import Path
 from ._plans import Plan, plans_of
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas
 
 Json = Dict[str, Any]
+UNKNOWN = 2 ** 64 - 1  # ONV_SIZE_UNKNOWN
 
 FORMATS = {"text": "TEXT", "json": "JSON", "csv": "CSV", "layers": "LAYERS", "markdown": "MARKDOWN", "html": "HTML",
            "checkpoints": "CHECKPOINTS", "ort-partition": "ORT_PARTITION", "formula": "FORMULA",
@@ -38,6 +39,29 @@ class Tensor:
     alias_of: Optional[str]
     bound: bool = False
     format: Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """A tensor in one block of memory, from its first step through its last."""
+
+    name: str
+    offset: int
+    bytes: int
+    first_step: int
+    last_step: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """With everything inside. `parent` is its index in the list, None of the model itself."""
+
+    name: str
+    parent: Optional[int]
+    depth: int
+    parameters: int
+    macs: Optional[int]
+    activation_bytes: int
 
 
 class Analysis:
@@ -103,8 +127,36 @@ class Analysis:
     @property
     def peak_tensors(self) -> List[Tensor]:
         """What is live at the peak, the largest first."""
-        names = set(self.json["peak"]["tensors"])
-        return sorted((t for t in self.tensors if t.name in names), key=lambda t: t.bytes or 0, reverse=True)
+        tensors = {tensor.name: tensor for tensor in self.tensors}
+        return [tensors[name] for name in self.json["peak"]["tensors"]]
+
+    @property
+    def placements(self) -> List[Placement]:
+        """Where the runtime arena places what lives: one block above the weights. Empty where it is not among the runtimes, or
+        a size is not known."""
+        rows, info = [], ffi.new("onv_tensor_info *")
+        for i in range(lib.onv_analysis_tensor_count(self.handle)):
+            if not lib.onv_analysis_tensor_get(self.handle, i, info, ffi.sizeof("onv_tensor_info")):
+                raise OutOfMemory(f"no memory for the tensors of {self._name}")
+            if info.live and info.offset != UNKNOWN:
+                rows.append(Placement(text(info.name), info.offset, info.bytes, info.first_step, info.last_step))
+        return rows
+
+    def modules(self, depth: int = 0) -> List[Module]:
+        """The modules of the network, found again from names: the model first, each behind the one around it; up to `depth`
+        deep, 0 is all."""
+        made, error, info = ffi.new("onv_module_table **"), ffi.new("onv_error *"), ffi.new("onv_module_info *")
+        status = lib.onv_module_table_new(self.handle, depth, made, error)
+        if status != lib.ONV_OK:
+            fail(status, error, self._name)
+        rows: List[Module] = []
+        try:
+            while lib.onv_module_table_get(made[0], len(rows), info, ffi.sizeof("onv_module_info")):
+                rows.append(Module(text(info.name), info.parent if rows else None, info.depth, info.parameters,
+                                   info.macs if info.macs != UNKNOWN else None, info.activation_bytes))
+        finally:
+            lib.onv_module_table_destroy(made[0])
+        return rows
 
     @property
     def weights(self) -> int:

@@ -27,7 +27,7 @@ LISTS = ("freeze", "train_only", "inplace", "ort")
 OTHERWISE = {"struct_size": "", "n_dims": "dims", "n_shapes": "shapes", "n_input_values": "input_values", "n_freeze": "freeze",
              "n_train_only": "train_only", "n_inplace": "inplace", "n_ort": "ort", "budgets": "budget", "n_budgets": "budget",
              "compile_budget": "compile", "has_max_growth": "max_growth", "max_growth_basis_points": "max_growth",
-             "cancelled": "", "cancel_context": "", "replay_cancelled": "", "replay_context": "", "progress_context": "progress",
+             "cancelled": "", "cancel_context": "", "progress_context": "progress",
              "dims_found": ""}
 
 
@@ -40,7 +40,7 @@ class Options:
         self.struct = ffi.new("onv_options *")
         lib.onv_options_init(self.struct, ffi.sizeof("onv_options"))
         never = self.calls.add("bool(void *)", lambda _context: self.calls.raised is not None, True)
-        self.struct.cancelled = self.struct.replay_cancelled = never
+        self.struct.cancelled = never
         for name, value in given.items():
             if value is None:
                 continue

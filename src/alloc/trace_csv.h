@@ -45,6 +45,16 @@ onv_status onv_trace_csv_scan_file(const char *path, onv_trace_take take, void *
 onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err);
 onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err);
 
+/* Events from anywhere: hands each to `take`. */
+typedef onv_status (*onv_trace_source)(void *context, onv_trace_take take, void *taker,
+                                       onv_error *err);
+
+/* The same of any source. */
+onv_status onv_trace_read(onv_trace_source source, void *context, onv_timeline *t, onv_error *err);
+onv_status onv_alloc_simulate(onv_trace_source source, void *context, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_held_figures *figures,
+                              onv_write_fn write, void *write_context, onv_error *err);
+
 /* What `onnxvram simulate` does: serves the events while it reads them, so that the trace may be of
  * any length. With `write`, the summary is written at the end. */
 onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *model,

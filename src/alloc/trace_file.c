@@ -124,16 +124,11 @@ static onv_status record(void *context, const onv_trace_event *e, onv_error *err
     return ONV_OK;
 }
 
-/* Text, or the file at `path` where that is not NULL. */
-static onv_status read_trace(const char *path, const char *text, size_t bytes, onv_timeline *t,
-                             onv_error *err)
+onv_status onv_trace_read(onv_trace_source source, void *context, onv_timeline *t, onv_error *err)
 {
     recording r = {.t = t};
     *t = (onv_timeline){0};
-    onv_status status = begin_step(&r) ? ONV_OK : onv_fail_memory(err);
-    if (status == ONV_OK)
-        status = path != NULL ? onv_trace_csv_scan_file(path, record, &r, NULL, err)
-                              : onv_trace_csv_scan(text, bytes, record, &r, NULL, err);
+    onv_status status = begin_step(&r) ? source(context, record, &r, err) : onv_fail_memory(err);
     /* What was never freed is there behind the last event. */
     if (status == ONV_OK && r.last_freed != ONV_NO_BUFFER && !begin_step(&r))
         status = onv_fail_memory(err);
@@ -145,14 +140,29 @@ static onv_status read_trace(const char *path, const char *text, size_t bytes, o
     return status;
 }
 
+typedef struct text_source {
+    const char *path; /* NULL: the text */
+    const char *text;
+    size_t bytes;
+} text_source;
+
+static onv_status scan(void *context, onv_trace_take take, void *taker, onv_error *err)
+{
+    const text_source *s = context;
+    if (s->path != NULL) return onv_trace_csv_scan_file(s->path, take, taker, NULL, err);
+    return onv_trace_csv_scan(s->text, s->bytes, take, taker, NULL, err);
+}
+
 onv_status onv_trace_csv_read(const char *text, size_t bytes, onv_timeline *t, onv_error *err)
 {
-    return read_trace(NULL, text, bytes, t, err);
+    text_source source = {.text = text, .bytes = bytes};
+    return onv_trace_read(scan, &source, t, err);
 }
 
 onv_status onv_trace_csv_read_file(const char *path, onv_timeline *t, onv_error *err)
 {
-    return read_trace(path, NULL, 0, t, err);
+    text_source source = {.path = path};
+    return onv_trace_read(scan, &source, t, err);
 }
 
 /* --- Simulation -------------------------------------------------------------------------------- */
@@ -165,16 +175,24 @@ static onv_status serve(void *context, const onv_trace_event *event, onv_error *
     return onv_allocator_alloc(a, event->id, event->bytes, err);
 }
 
+onv_status onv_alloc_simulate(onv_trace_source source, void *context, const onv_alloc_model *model,
+                              const onv_alloc_options *options, onv_held_figures *figures,
+                              onv_write_fn write, void *write_context, onv_error *err)
+{
+    onv_allocator a;
+    ONV_TRY(onv_allocator_init(&a, model, options, err));
+    onv_status status = source(context, serve, &a, err);
+    onv_allocator_figures(&a, figures);
+    if (status == ONV_OK && write != NULL && !onv_allocator_summary(&a, write, write_context))
+        status = onv_fail(err, ONV_ERR_IO, "the summary could not be written");
+    onv_allocator_cleanup(&a);
+    return status;
+}
+
 onv_status onv_alloc_simulate_file(const char *path, const onv_alloc_model *model,
                                    const onv_alloc_options *options, onv_held_figures *figures,
                                    onv_write_fn write, void *context, onv_error *err)
 {
-    onv_allocator a;
-    ONV_TRY(onv_allocator_init(&a, model, options, err));
-    onv_status status = onv_trace_csv_scan_file(path, serve, &a, NULL, err);
-    onv_allocator_figures(&a, figures);
-    if (status == ONV_OK && write != NULL && !onv_allocator_summary(&a, write, context))
-        status = onv_fail(err, ONV_ERR_IO, "the summary could not be written");
-    onv_allocator_cleanup(&a);
-    return status;
+    text_source source = {.path = path};
+    return onv_alloc_simulate(scan, &source, model, options, figures, write, context, err);
 }

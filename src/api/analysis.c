@@ -3,12 +3,15 @@
 
 #include <string.h>
 
+#include "api/ask.h"
 #include "api/baseline.h"
 #include "api/example.h"
+#include "api/locale.h"
+#include "api/names.h"
+#include "api/needs.h"
 #include "api/replay.h"
 #include "api/savings.h"
 #include "api/sessions.h"
-#include "api/sized.h"
 #include "api/unbound.h"
 #include "base/heap.h"
 
@@ -60,6 +63,7 @@ static onv_status replay(const onv_request *from, const onv_options *options,
     other_batch other = {from, *options};
     other.options.timelines = false;
     if (analysis->replays.kind == NULL) return ONV_OK;
+    onv_tell(options, "the replay on %s", analysis->replays.kind->name);
     return onv_replay_all(&analysis->replays, options, options->max_batch ? replays_at : NULL,
                           &other, err);
 }
@@ -94,17 +98,13 @@ static onv_status bind_searched(onv_options *options, onv_dim_binding **dims, on
     return ONV_OK;
 }
 
-static onv_status check_search(const onv_options *options, onv_error *err)
+static onv_status check_options(const onv_options *options, onv_error *err)
 {
     if (options->margin_percent > 99)
         return onv_fail(err, ONV_ERR_USAGE, "a margin of %u%% leaves nothing",
                         options->margin_percent);
-    if (options->max_batch && options->budget == 0 && options->replay == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "the largest batch needs a budget to fit");
-    if (options->max_dim != NULL && (!options->max_batch || options->budget == 0))
-        return onv_fail(err, ONV_ERR_USAGE, "the largest '%s' needs a budget to fit",
-                        options->max_dim);
-    return ONV_OK;
+    ONV_TRY(onv_check_runtimes(options->runtimes, err));
+    return onv_check_needs(options, err);
 }
 
 static onv_status create_and_fit(onv_request from, const onv_options *given, onv_analysis **result,
@@ -114,12 +114,13 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     *result = NULL;
     onv_limits limits;
     onv_options options = complete_options(given, &limits);
+    ONV_TRY(check_options(&options, err));
     if (options.n_budgets > 0) {
         options.budget = options.budgets[0].bytes;
         if (options.budgets[0].compute_capability > 0)
             options.compute_capability = options.budgets[0].compute_capability;
     }
-    ONV_TRY(check_search(&options, err));
+    options.max_batch |= options.max_dim != NULL;
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
     onv_watch watch;
@@ -145,10 +146,19 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     return status;
 }
 
+static onv_status analyse(onv_request from, const onv_options *given, onv_analysis **result,
+                          onv_error *err)
+{
+    onv_locale locale = onv_locale_enter();
+    onv_status status = create_and_fit(from, given, result, err);
+    onv_locale_leave(locale);
+    return status;
+}
+
 onv_status onv_analysis_new(const char *path, const onv_options *options, onv_analysis **analysis,
                             onv_error *error)
 {
-    return create_and_fit((onv_request){.path = path}, options, analysis, error);
+    return analyse((onv_request){.path = path}, options, analysis, error);
 }
 
 onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const char *name,
@@ -156,7 +166,7 @@ onv_status onv_analysis_new_from_memory(const void *data, size_t bytes, const ch
                                         onv_error *error)
 {
     onv_request from = {.path = name, .data = data != NULL ? data : "", .bytes = bytes};
-    return create_and_fit(from, options, analysis, error);
+    return analyse(from, options, analysis, error);
 }
 
 void onv_analysis_destroy(onv_analysis *analysis)
@@ -164,6 +174,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
     if (analysis == NULL) return;
     onv_analysis_destroy(analysis->example);
     onv_analysis_forget_unbound(analysis);
+    onv_asked_cleanup(analysis);
     onv_replays_cleanup(&analysis->replays);
     onv_executions_cleanup(&analysis->executions);
     onv_timeline_cleanup(&analysis->trained);

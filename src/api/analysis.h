@@ -3,6 +3,7 @@
 #define ONV_API_ANALYSIS_H
 
 #include "api/watch.h"
+#include "base/heap.h"
 #include "ckpt/training.h"
 #include "device/replays.h"
 #include "graph/formula.h"
@@ -21,6 +22,8 @@
 #include "runtime/levers.h"
 #include "runtime/ort_advice.h"
 #include "runtime/savings.h"
+
+typedef struct onv_asked onv_asked;
 
 struct onv_analysis {
     onv_watch watch; /* what all of this took; reports go on from there */
@@ -60,6 +63,7 @@ struct onv_analysis {
     onv_replays replays;
     onv_executions executions; /* that were kept; none: not asked for */
     onv_analysis *example;     /* with usual sizes for the free dims; NULL: none */
+    onv_asked *asked;          /* what answers are made in (ask.h) */
     bool eager_reported; /* what the export hides from eager PyTorch is among the diagnostics */
 };
 

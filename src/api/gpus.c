@@ -1,4 +1,5 @@
 /* The public view of the table of GPUs. */
+#include "api/locale.h"
 #include "api/sized.h"
 #include "onnxvram/onnxvram.h"
 #include "runtime/gpu.h"
@@ -24,8 +25,10 @@ bool onv_gpu_at_get(size_t index, onv_gpu_info *info, size_t size)
 
 size_t onv_gpu_by_name_get(const char *name, onv_gpu_info *found, size_t capacity, size_t size)
 {
+    onv_locale locale = onv_locale_enter();
     const onv_gpu *rows[MAX_CANDIDATES] = {onv_gpu_find(name)};
     size_t count = rows[0] != NULL ? 1 : onv_gpu_candidates(name, rows, MAX_CANDIDATES);
+    onv_locale_leave(locale);
     for (size_t i = 0; i < count && i < capacity && i < MAX_CANDIDATES; i++) {
         onv_gpu_info full = info_of(rows[i]);
         onv_give((char *)found + i * size, size, &full, sizeof full);

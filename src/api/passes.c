@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/analysis.h"
+#include "api/ask.h"
 #include "api/names.h"
 #include "api/replay.h"
 #include "api/training.h"
@@ -367,16 +367,10 @@ static onv_status read_ort_settings(const onv_options *options, onv_ort_settings
 static onv_status take_alignment(onv_analysis *analysis, const onv_options *options, onv_error *err)
 {
     uint64_t align = options->align;
-    const char *list = options->runtimes;
-    if (list == NULL && options->train != NULL) list = "torch";
     analysis->plan_alignment = align != 0 ? align : 1;
     if (align != 0 && (align & (align - 1)) != 0)
         return onv_fail(err, ONV_ERR_USAGE,
                         "the alignment is a power of two, as in 256, not %" PRIu64, align);
-    if (align != 0 && !onv_is_listed(list, "arena"))
-        return onv_fail(err, ONV_ERR_USAGE,
-                        "the alignment is that of the runtime arena, which is not asked for: add "
-                        "arena to --runtime");
     return ONV_OK;
 }
 
@@ -415,7 +409,6 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
                           onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
-    ONV_TRY(onv_check_runtimes(options->runtimes, err));
     ONV_TRY(take_alignment(analysis, options, err));
     ONV_TRY(onv_training_check_options(options, err));
     ONV_TRY(read_ort_settings(options, &analysis->ort, err));
@@ -444,6 +437,10 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     onv_tell(options, "reading");
     onv_analysis *analysis = onv_heap_calloc(1, sizeof *analysis);
     if (analysis == NULL) return onv_fail_memory(err);
+    if (!onv_asked_init(analysis)) {
+        onv_heap_free(analysis);
+        return onv_fail_memory(err);
+    }
     onv_status status = from->data != NULL
                             ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
                                               &analysis->model, err)
@@ -462,6 +459,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         onv_replays_cleanup(&analysis->replays);
         onv_executions_cleanup(&analysis->executions);
         onv_timeline_cleanup(&analysis->trained);
+        onv_asked_cleanup(analysis);
         onv_heap_free(analysis);
         return status;
     }

@@ -1,9 +1,6 @@
-/* What can be asked of an analysis: figures, rows, reports. */
-#include "api/analysis.h"
-#include "api/sized.h"
-#include "base/heap.h"
-#include "load/limits.h"
-#include "report/report.h"
+/* What can be asked of the model itself: its file, tensors, steps, the peak. */
+#include "api/ask.h"
+#include "report/value.h"
 
 void onv_analysis_summary_get(const onv_analysis *analysis, onv_summary *summary, size_t size)
 {
@@ -45,12 +42,16 @@ static onv_tensor_kind kind_of(const onv_value *value)
     return value->graph.index == 0 && value->is_output ? ONV_TENSOR_OUTPUT : ONV_TENSOR_ACTIVATION;
 }
 
-static void add_lifetime(onv_tensor_info *info, const onv_buffer *interval)
+static void add_lifetime(const onv_analysis *analysis, onv_tensor_info *info, uint32_t row)
 {
+    const onv_timeline *t = &analysis->live.timeline;
+    const onv_buffer *interval = &t->buffers.at[row];
     info->live = true;
-    info->bytes = interval->sized ? interval->bytes : ONV_SIZE_UNKNOWN;
     info->first_step = interval->first;
     info->last_step = interval->last;
+    if (interval->becomes != ONV_NO_BUFFER)
+        info->alias_of = onv_ask_value(t->buffers.at[interval->becomes].value);
+    if (analysis->plan_offsets != NULL) info->offset = analysis->plan_offsets[row];
 }
 
 bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_tensor_info *info,
@@ -58,21 +59,40 @@ bool onv_analysis_tensor_get(const onv_analysis *analysis, size_t index, onv_ten
 {
     const onv_model *model = &analysis->model;
     if (index >= model->values.count) return false;
-    const onv_value *value = &model->values.at[index];
-    /* Text is made on request, into the analysis' own arena: one analysis, one thread. */
-    onv_arena *arena = model->dims.arena;
-    const char *shape = onv_type_shape_text(&model->dims, arena, &value->type);
+    onv_value_id id = {(uint32_t)index};
+    const onv_value *value = onv_model_value(model, id);
+    onv_view view = onv_analysis_view(analysis);
+    onv_arena *scratch = &analysis->asked->scratch;
+    uint64_t bytes;
     onv_tensor_info full = {
         .name = value->name,
         .kind = kind_of(value),
-        .dtype = onv_dtype_name((onv_dtype)value->type.dtype),
-        .shape = shape != NULL ? shape : "[...]",
-        .bytes = value->tensor != NULL ? value->tensor->bytes : ONV_SIZE_UNKNOWN,
-        .bound = value->bound_used,
+        .dtype = onv_ask_keep(analysis, onv_view_dtype(scratch, &value->type)),
+        .shape = onv_ask_keep(analysis, onv_type_shape_text(&model->dims, scratch, &value->type)),
+        .bytes = onv_view_bytes(&view, id, &bytes) ? bytes : ONV_SIZE_UNKNOWN,
+        .bound = onv_view_is_bound(&view, id),
+        .is_dropped = !onv_view_is_there(&view, id),
+        .alias_of = ONV_NO_INDEX,
+        .rank = onv_type_has_rank(&value->type) ? value->type.rank : -1,
+        .offset = ONV_SIZE_UNKNOWN,
     };
+    if (full.dtype == NULL || full.shape == NULL) return false;
+    if (value->packed != NULL && onv_value_is_weight(value))
+        full.format = value->packed->format->name;
     uint32_t row = analysis->live.of_value[index];
-    if (row != UINT32_MAX) add_lifetime(&full, &analysis->live.timeline.buffers.at[row]);
+    if (row != UINT32_MAX) add_lifetime(analysis, &full, row);
     return onv_give(info, size, &full, sizeof full);
+}
+
+bool onv_analysis_tensor_dim(const onv_analysis *analysis, size_t tensor, size_t axis,
+                             onv_expression *size)
+{
+    if (tensor >= analysis->model.values.count) return false;
+    onv_value_id id = {(uint32_t)tensor};
+    const onv_type *type = &onv_model_value(&analysis->model, id)->type;
+    if (!onv_type_has_rank(type) || axis >= (size_t)type->rank) return false;
+    onv_view view = onv_analysis_view(analysis);
+    return onv_ask_dim(analysis, onv_view_value_dim(&view, id, (int)axis), size);
 }
 
 static const char *external_file(const onv_tensor *tensor)
@@ -95,137 +115,171 @@ const char *onv_analysis_external_file(const onv_analysis *analysis)
     return file;
 }
 
-/* --- Runtimes ---------------------------------------------------------------------------------- */
+/* --- Steps ------------------------------------------------------------------------------------- */
 
-size_t onv_analysis_runtime_count(const onv_analysis *analysis)
+size_t onv_analysis_step_count(const onv_analysis *analysis)
 {
-    return analysis->n_runtimes;
+    return analysis->live.timeline.steps.count;
 }
 
-bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index, onv_runtime_info *info,
-                              size_t size)
+/* Counted for the first question. */
+static bool count_unsized(const onv_analysis *analysis)
 {
-    if (index >= analysis->n_runtimes) return false;
-    const onv_runtime_result *r = &analysis->runtimes[index];
-    onv_runtime_info full = {
-        .name = r->runtime->name,
-        .summary = r->runtime->summary,
-        .weight_bytes = r->weight_bytes,
-        .activation_bytes = r->activation_bytes,
-        .held_bytes = r->held_bytes,
-        .driver_bytes = r->driver_bytes,
-        .context_low = r->context_bytes.low,
-        .context_high = r->context_bytes.high,
-        .total_low = r->total_bytes.low,
-        .total_high = r->total_bytes.high,
-        .out_of_memory = r->out_of_memory,
+    onv_asked *asked = analysis->asked;
+    onv_view view = onv_analysis_view(analysis);
+    if (!asked->has_unsized && analysis->live.unknown > 0)
+        asked->unsized = onv_view_count_unsized(&view, &asked->arena);
+    asked->has_unsized = analysis->live.unknown == 0 || asked->unsized != NULL;
+    return asked->has_unsized;
+}
+
+bool onv_analysis_step_get(const onv_analysis *analysis, size_t index, onv_step_info *info,
+                           size_t size)
+{
+    const onv_live *live = &analysis->live;
+    if (index >= live->timeline.steps.count || !count_unsized(analysis)) return false;
+    const onv_node *node = onv_model_node(&analysis->model, live->timeline.steps.at[index].node);
+    const uint32_t *unsized = analysis->asked->unsized;
+    onv_view view = onv_analysis_view(analysis);
+    onv_step_info full = {
+        .node = node->name != NULL ? node->name : "",
+        .op_type = node->op_type,
+        .domain = node->domain,
+        .inputs = node->n_inputs,
+        .outputs = node->n_outputs,
+        .live_bytes =
+            unsized == NULL || unsized[index] == 0 ? live->live_bytes[index] : ONV_SIZE_UNKNOWN,
+    };
+    if (!onv_ask_dim(analysis, onv_view_dim(&view, live->macs_of[index]), &full.macs)) return false;
+    return onv_give(info, size, &full, sizeof full);
+}
+
+static size_t operand(const onv_analysis *analysis, size_t step, size_t index, bool is_output)
+{
+    const onv_timeline *t = &analysis->live.timeline;
+    if (step >= t->steps.count) return ONV_NO_INDEX;
+    const onv_node *node = onv_model_node(&analysis->model, t->steps.at[step].node);
+    if (index >= (is_output ? node->n_outputs : node->n_inputs)) return ONV_NO_INDEX;
+    return onv_ask_value(is_output ? node->outputs[index] : node->inputs[index]);
+}
+
+size_t onv_analysis_step_input(const onv_analysis *analysis, size_t step, size_t index)
+{
+    return operand(analysis, step, index, false);
+}
+
+size_t onv_analysis_step_output(const onv_analysis *analysis, size_t step, size_t index)
+{
+    return operand(analysis, step, index, true);
+}
+
+size_t onv_analysis_region_count(const onv_analysis *analysis)
+{
+    return analysis->live.timeline.regions.count;
+}
+
+bool onv_analysis_region_get(const onv_analysis *analysis, size_t index, onv_region_info *info,
+                             size_t size)
+{
+    const onv_timeline *t = &analysis->live.timeline;
+    if (index >= t->regions.count) return false;
+    const onv_region *r = &t->regions.at[index];
+    onv_view view = onv_analysis_view(analysis);
+    onv_region_info full = {
+        .kind = onv_view_region_kind(r),
+        .node = onv_ask_keep(analysis, onv_view_region_owner(&view, r, &analysis->asked->scratch)),
+        .attribute = r->label,
+        .has_steps = r->end > r->first,
+        .first_step = r->first,
+        .last_step = r->end > r->first ? r->end - 1 : r->first,
+        .parent = r->parent != ONV_NO_REGION ? r->parent : ONV_NO_INDEX,
+    };
+    onv_dim trips = r->kind == ONV_REGION_LOOP ? onv_view_region_trips(&view, r) : onv_dim_const(1);
+    if (full.node == NULL || !onv_ask_dim(analysis, trips, &full.trips)) return false;
+    return onv_give(info, size, &full, sizeof full);
+}
+
+/* --- The peak ---------------------------------------------------------------------------------- */
+
+size_t onv_analysis_peak_tensor_count(const onv_analysis *analysis)
+{
+    return analysis->live.n_peak_set;
+}
+
+size_t onv_analysis_peak_tensor(const onv_analysis *analysis, size_t index)
+{
+    const onv_live *live = &analysis->live;
+    if (index >= live->n_peak_set) return ONV_NO_INDEX;
+    return onv_ask_value(live->timeline.buffers.at[live->peak_set[index]].value);
+}
+
+bool onv_analysis_order_get(const onv_analysis *analysis, onv_order_info *info, size_t size)
+{
+    const onv_order_result *order = &analysis->order;
+    onv_order_info full = {
+        .name = order->name,
+        .has_bound = order->has_bound,
+        .lower_bound_bytes = order->has_bound ? order->lower_bound_bytes : 0,
+        .proven = order->has_bound && order->proven,
     };
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info, size_t size)
+bool onv_analysis_largest_get(const onv_analysis *analysis, onv_largest_info *info, size_t size)
 {
-    const onv_training *t = &analysis->training;
-    if (t->optimizer == NULL) return false;
-    onv_training_info full = {.optimizer = t->optimizer->name,
-                              .loss = t->loss,
-                              .parameter_bytes = t->figures.parameter_bytes,
-                              .gradient_bytes = t->figures.gradient_bytes,
-                              .optimizer_bytes = t->figures.optimizer_bytes,
-                              .saved_activation_bytes = t->figures.saved_activation_bytes,
-                              .peak_bytes = t->figures.peak_bytes,
-                              .allocated_peak_bytes = t->figures.allocated_peak_bytes,
-                              .reserved_peak_bytes = t->figures.reserved_peak_bytes};
+    const onv_largest *most = &analysis->largest;
+    if (!onv_is_value(most->by_bytes.value)) return false;
+    onv_largest_info full = {
+        .tensor = onv_ask_value(most->by_bytes.value),
+        .bytes = most->by_bytes.bytes,
+        .elements = most->by_bytes.elems,
+        .over_webgpu_binding = most->n_over_binding,
+        .over_tensorrt_volume = most->n_over_elems,
+    };
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
-                                 onv_checkpoint_info *info, size_t size)
+/* --- The file ---------------------------------------------------------------------------------- */
+
+bool onv_analysis_model_get(const onv_analysis *analysis, onv_model_info *info, size_t size)
 {
-    const onv_training *t = &analysis->training;
-    if (index >= t->n_plans) return false;
-    const onv_training_plan *plan = &t->plans[index];
-    onv_checkpoint_info full = {.name = plan->name,
-                                .peak_bytes = plan->figures.peak_bytes,
-                                .saved_activation_bytes = plan->figures.saved_activation_bytes,
-                                .allocated_peak_bytes = plan->figures.allocated_peak_bytes,
-                                .reserved_peak_bytes = plan->figures.reserved_peak_bytes,
-                                .recompute_macs = plan->recomputed_macs,
-                                .pass_macs = plan->pass_macs,
-                                .segments = plan->n_segments,
-                                .chosen = index == t->chosen,
-                                .offloaded_bytes = plan->figures.offloaded_bytes,
-                                .returned_bytes = plan->figures.returned_bytes,
-                                .host_bytes = plan->figures.pinned_bytes};
+    const onv_model *model = &analysis->model;
+    onv_model_info full = {.path = model->path != NULL ? model->path : "",
+                           .producer = model->producer,
+                           .ir_version = model->ir_version,
+                           .dropped_diagnostics = model->dropped_diags};
     return onv_give(info, size, &full, sizeof full);
 }
 
-bool onv_analysis_compiled_get(const onv_analysis *analysis, onv_compiled_info *info, size_t size)
+size_t onv_analysis_opset_count(const onv_analysis *analysis)
 {
-    const onv_compiled *c = analysis->training.compiled;
-    if (c == NULL) return false;
-    onv_compiled_info full = {.budget = c->budget,
-                              .saved_activation_bytes = c->saved_activation_bytes,
-                              .peak_bytes = c->peak_bytes,
-                              .recompute_macs = c->recomputed_macs,
-                              .pass_macs = c->pass_macs,
-                              .saved = c->n_saved};
+    return analysis->model.opsets.count;
+}
+
+bool onv_analysis_opset_get(const onv_analysis *analysis, size_t index, onv_opset_info *info,
+                            size_t size)
+{
+    if (index >= analysis->model.opsets.count) return false;
+    const onv_opset *opset = &analysis->model.opsets.at[index];
+    onv_opset_info full = {opset->domain, opset->version};
     return onv_give(info, size, &full, sizeof full);
 }
 
-static onv_fit_info fit_info(const onv_fit *fit)
+size_t onv_analysis_binding_count(const onv_analysis *analysis)
 {
-    return (onv_fit_info){.budget = fit->budget_bytes,
-                          .usable = fit->usable_bytes,
-                          .fits = fit->fits,
-                          .max_batch = fit->has_max_batch ? fit->max_batch : 0};
+    return analysis->infer.bounds.count;
 }
 
-bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size)
+bool onv_analysis_binding_get(const onv_analysis *analysis, size_t index, onv_binding_info *info,
+                              size_t size)
 {
-    if (analysis->fit.budget_bytes == 0) return false;
-    onv_fit_info full = fit_info(&analysis->fit);
+    if (index >= analysis->infer.bounds.count) return false;
+    const onv_bound *bound = &analysis->infer.bounds.at[index];
+    onv_view view = onv_analysis_view(analysis);
+    onv_binding_info full = {bound->name, bound->size,
+                             onv_ask_value(onv_view_bound_input(&view, bound))};
     return onv_give(info, size, &full, sizeof full);
 }
-
-size_t onv_analysis_growth_count(const onv_analysis *analysis)
-{
-    return analysis->gate.n_rows;
-}
-
-bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index, onv_growth_info *info,
-                             size_t size)
-{
-    if (index >= analysis->gate.n_rows) return false;
-    const onv_gate_row *row = &analysis->gate.rows[index];
-    onv_growth_info full = {row->what, row->before, row->after, row->exceeds};
-    return onv_give(info, size, &full, sizeof full);
-}
-
-size_t onv_analysis_device_count(const onv_analysis *analysis)
-{
-    return analysis->n_devices;
-}
-
-bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
-                             onv_fit_info *info, size_t size)
-{
-    if (index >= analysis->n_devices) return false;
-    if (name != NULL) *name = analysis->devices[index].name;
-    onv_fit_info full = fit_info(&analysis->devices[index].fit);
-    return onv_give(info, size, &full, sizeof full);
-}
-
-bool onv_analysis_replay_get(const onv_analysis *analysis, onv_replay_info *info, size_t size)
-{
-    const onv_replays *r = &analysis->replays;
-    if (r->kind == NULL) return false;
-    onv_replay_info full;
-    onv_replays_info(r, &full);
-    return onv_give(info, size, &full, sizeof full);
-}
-
-/* --- Diagnostics ------------------------------------------------------------------------------- */
 
 size_t onv_analysis_diagnostic_count(const onv_analysis *analysis)
 {
@@ -244,93 +298,4 @@ bool onv_analysis_diagnostic_get(const onv_analysis *analysis, size_t index,
         .message = diag->message,
     };
     return onv_give(diagnostic, size, &full, sizeof full);
-}
-
-/* --- Reports ----------------------------------------------------------------------------------- */
-
-static onv_view view_of(const onv_analysis *analysis)
-{
-    const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;
-    return (onv_view){
-        .model = &analysis->model,
-        .unbound = analysis->writes_onnx ? types : NULL,
-        .infer = &analysis->infer,
-        .live = &analysis->live,
-        .largest = &analysis->largest,
-        .formula = &analysis->formula,
-        .order = &analysis->order,
-        .runtimes = analysis->runtimes,
-        .n_runtimes = analysis->n_runtimes,
-        .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,
-        .rewritten_live = &analysis->rewritten_live,
-        .dumps_rewritten = analysis->dumps_rewritten,
-        .plan_offsets = analysis->plan_offsets,
-        .plan_alignment = analysis->plan_alignment,
-        .training = &analysis->training,
-        .trained = &analysis->trained,
-        .levers = &analysis->levers,
-        .savings = &analysis->savings,
-        .quantized = &analysis->quantized,
-        .cache = &analysis->cache,
-        .fit = &analysis->fit,
-        .gate = &analysis->gate,
-        .devices = analysis->devices,
-        .n_devices = analysis->n_devices,
-        .node_stats = &analysis->node_stats,
-        .advice = &analysis->advice,
-        .requests = &analysis->requests,
-        .replays = &analysis->replays,
-        .executions = &analysis->executions,
-    };
-}
-
-void onv_report_options_init(onv_report_options *options, size_t size)
-{
-    onv_start(options, size);
-}
-
-static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
-                         const onv_report_options *options, onv_write_fn write, void *context,
-                         onv_error *error)
-{
-    /* The examples stand behind the models. */
-    onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
-    if (views == NULL) return onv_fail_memory(error);
-    for (size_t i = 0; i < count; i++) {
-        views[i] = view_of(analyses[i]);
-        if (analyses[i]->example == NULL) continue;
-        views[count + i] = view_of(analyses[i]->example);
-        views[i].example = &views[count + i];
-    }
-    onv_status status = onv_report_write(views, count, format, options, write, context, error);
-    onv_heap_free(views);
-    return status;
-}
-
-/* What one of the analyses has left of its memory. */
-static onv_watch most_left(const onv_analysis *const *analyses, size_t count)
-{
-    onv_watch most = {0};
-    for (size_t i = 0; i < count; i++) {
-        const onv_quota *has = &analyses[i]->watch.quota;
-        if (i == 0 || has->limit - has->used > most.quota.limit - most.quota.used)
-            most = analyses[i]->watch;
-    }
-    return most;
-}
-
-onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
-                      const onv_report_options *options, onv_write_fn write, void *context,
-                      onv_error *error)
-{
-    if (error != NULL) *error = (onv_error){0};
-    onv_report_options complete = onv_report_options_default();
-    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
-    if (count == 0) return report(analyses, count, format, &complete, write, context, error);
-    onv_watch watch = most_left(analyses, count);
-    onv_quota *before = onv_watch_resume(&watch);
-    onv_status status = report(analyses, count, format, &complete, write, context, error);
-    status = onv_watch_verdict(&watch, status, error);
-    onv_watch_leave(&watch, before);
-    return status;
 }

@@ -78,8 +78,8 @@ onv_status onv_replay_all(onv_replays *replays, const onv_options *options, onv_
 {
     onv_device device;
     onv_device_options where = {0};
-    onv_replay_options how = {.cancelled = options->replay_cancelled,
-                              .cancel_context = options->replay_context};
+    onv_replay_options how = {.cancelled = options->cancelled,
+                              .cancel_context = options->cancel_context};
     if (at != NULL) where.limit_bytes = options->budget;
     ONV_TRY(onv_device_open(&device, replays->kind, &where, err));
     onv_status status = at == NULL ? check_host(replays, &device, err) : ONV_OK;

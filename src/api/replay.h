@@ -3,6 +3,7 @@
 #define ONV_API_REPLAY_H
 
 #include "device/replays.h"
+#include "onnxvram/options.h"
 #include "runtime/runtime.h"
 
 /* Names the device; ONV_ERR_USAGE where there is none of that name. NULL: nothing is asked for. */

@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "onnxvram/common.h"
 #include "report/clean.h"
 
 size_t onv_printable(const char *text, char *out, size_t size)

@@ -4,6 +4,7 @@
 #include "alloc/trace_csv.h"
 #include "api/names.h"
 #include "api/sized.h"
+#include "api/tools.h"
 #include "plan/plan_csv.h"
 
 onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,
@@ -26,19 +27,23 @@ onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effor
 
 /* --- The arena: a trace planned as a whole ----------------------------------------------------- */
 
-static onv_status simulate_arena(const char *path, onv_held_figures *figures, onv_error *err)
+onv_status onv_simulate_arena(onv_timeline *t, const onv_plan_options *options, uint64_t capacity,
+                              onv_held_figures *figures, onv_error *err)
 {
-    onv_timeline t;
     onv_plan plan;
     onv_placement placement;
-    ONV_TRY(onv_trace_csv_read_file(path, &t, err));
-    onv_status status = onv_plan_timeline(&t, NULL, &plan, &placement, err);
-    if (status == ONV_OK) {
-        *figures = placement.figures;
-        onv_placement_cleanup(&placement);
-        onv_plan_cleanup(&plan);
+    onv_status status = onv_plan_timeline(t, options, &plan, &placement, err);
+    onv_timeline_cleanup(t);
+    ONV_TRY(status);
+    if (plan.stopped)
+        status = onv_fail(err, ONV_ERR_CANCELLED, "the search for a plan was cancelled");
+    *figures = placement.figures;
+    if (capacity > 0 && figures->reserved_peak > capacity) {
+        figures->out_of_memory = true;
+        figures->oom_bytes = figures->reserved_peak;
     }
-    onv_timeline_cleanup(&t);
+    onv_placement_cleanup(&placement);
+    onv_plan_cleanup(&plan);
     return status;
 }
 
@@ -52,11 +57,9 @@ static onv_status simulate_one(const char *path, const char *name,
     if (strcmp(name, "arena") == 0) {
         if (options->summary)
             return onv_fail(err, ONV_ERR_USAGE, "an arena has no allocator to summarise");
-        ONV_TRY(simulate_arena(path, &result, err));
-        if (options->capacity > 0 && result.reserved_peak > options->capacity) {
-            result.out_of_memory = true; /* one block is asked for as a whole */
-            result.oom_bytes = result.reserved_peak;
-        }
+        onv_timeline t;
+        ONV_TRY(onv_trace_csv_read_file(path, &t, err));
+        ONV_TRY(onv_simulate_arena(&t, NULL, options->capacity, &result, err));
     } else {
         const onv_alloc_model *model = onv_alloc_model_find(name);
         if (model == NULL)

@@ -166,14 +166,10 @@ onv_status onv_training_check_options(const onv_options *options, onv_error *err
 {
     onv_training_options how = {0};
     ONV_TRY(onv_training_read_options(options, &how, err));
-    if (options->compile && options->train == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "what torch.compile keeps for backward is of training");
     if (options->compile && !(options->compile_budget >= 0 && options->compile_budget <= 1))
         return onv_fail(err, ONV_ERR_USAGE, "torch.compile's memory budget is from 0 to 1, not %g",
                         options->compile_budget);
     if (options->checkpoint == NULL) return ONV_OK;
-    if (options->train == NULL)
-        return onv_fail(err, ONV_ERR_USAGE, "checkpointing plans are for training");
     return onv_ckpt_check_list(options->checkpoint, err);
 }
 

@@ -3,6 +3,7 @@
 #define ONV_API_TRAINING_H
 
 #include "ckpt/training.h"
+#include "onnxvram/onnxvram.h"
 #include "runtime/fit.h"
 
 /* What can be said of the options before a model is read. */

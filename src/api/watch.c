@@ -11,8 +11,6 @@ static onv_quota *enter(onv_watch *watch)
     watch->quota.over = onv_watch_over;
     watch->quota.context = watch;
     watch->quota.ask_at = 0;
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* nothing to free: it is libc's */
-    watch->locale = uselocale(plain);
     return onv_quota_enter(&watch->quota);
 }
 
@@ -43,7 +41,6 @@ void onv_watch_leave(onv_watch *watch, onv_quota *before)
     clock_gettime(CLOCK_MONOTONIC, &now);
     watch->start = between(watch->start, now);
     watch->cancelled = NULL;
-    uselocale(watch->locale);
     onv_quota_enter(before);
 }
 

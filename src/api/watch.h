@@ -2,7 +2,6 @@
 #ifndef ONV_API_WATCH_H
 #define ONV_API_WATCH_H
 
-#include <locale.h>
 #include <time.h>
 
 #include "base/quota.h"
@@ -15,11 +14,10 @@ typedef struct onv_watch {
     bool late; /* the limit was passed */
     bool (*cancelled)(void *context);
     void *cancel_context;
-    locale_t locale; /* the caller's, meanwhile */
 } onv_watch;
 
-/* From now on what this thread does counts, and knows the locale "C" alone, until onv_watch_leave(),
- * which takes what this gave. The watch stays where it is meanwhile. */
+/* From now on what this thread does counts, until onv_watch_leave(), which takes what this gave. The
+ * watch stays where it is meanwhile. */
 onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options);
 void onv_watch_leave(onv_watch *watch, onv_quota *before);
 

@@ -2,12 +2,12 @@
  *
  * Every fallible function returns an onv_status and takes a trailing `onv_error *` (NULL allowed).
  * The error is filled once, where the failure happens; callers on the way up only pass the status
- * on with ONV_TRY, or add the node with onv_error_at. The types are public: see onnxvram.h.
+ * on with ONV_TRY, or add the node with onv_error_at. The types are public: see onnxvram/common.h.
  */
 #ifndef ONV_BASE_STATUS_H
 #define ONV_BASE_STATUS_H
 
-#include "onnxvram/onnxvram.h"
+#include "onnxvram/common.h"
 
 /* Passes a failure on to the caller. */
 #define ONV_TRY(expr)                                                                              \

@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -139,10 +140,12 @@ typedef struct analysed {
 
 static onv_status analyse(const onv_cli *cli, size_t i, onv_analysis **result, onv_error *error)
 {
+    onv_options options = cli->analysis;
+    options.has_max_growth &= options.baseline != NULL; /* the first model of a diff has none */
     if (!onv_cli_is_input(cli->models[i]))
-        return onv_analysis_new(cli->models[i], &cli->analysis, result, error);
-    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i],
-                                        &cli->analysis, result, error);
+        return onv_analysis_new(cli->models[i], &options, result, error);
+    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i], &options,
+                                        result, error);
 }
 
 /* Of several models some may lack a dim. Where all do, the first one says what it has. */
@@ -256,7 +259,6 @@ static int analyse_models(int argc, char **argv)
         fit_terminal(&cli);
         if (cli.analysis.replay != NULL) {
             onv_cli_catch_stop();
-            cli.analysis.replay_cancelled = onv_cli_is_stopped;
             cli.analysis.cancelled = onv_cli_is_stopped;
         }
         status = run(&cli);

@@ -1,28 +1,17 @@
-/* The table of options: one row says how an option is written, how its value is read, and which other
- * options it needs to have an effect. Parsing, --help and the checks read it. */
+/* The table of options: one row says how an option is written, how its value is read, and what it
+ * needs to have an effect. Parsing, --help and the checks read it. */
 #ifndef ONV_CLI_TABLE_H
 #define ONV_CLI_TABLE_H
 
 #include "cli/options.h"
 
-/* What an option needs; needs.c has a row for each. */
+/* What an option of the program alone needs (needs.c); those of analyses are the library's (onv_option_missing). */
 typedef enum onv_cli_needs {
-    ONV_NEEDS_TRAINING = 1 << 0,
-    ONV_NEEDS_PYTORCH = 1 << 1,   /* the runtime torch, or training */
-    ONV_NEEDS_INFERENCE = 1 << 2, /* the runtime torch */
-    ONV_NEEDS_ORT = 1 << 3,
-    ONV_NEEDS_LIBRARIES = 1 << 4, /* torch, ort or training */
-    ONV_NEEDS_ARENA = 1 << 5,
-    ONV_NEEDS_SHARING = 1 << 6, /* --zero, --ddp or --fsdp */
-    ONV_NEEDS_WORLD = 1 << 7,   /* of 2 devices or more */
-    ONV_NEEDS_CHECKPOINTS = 1 << 8,
-    ONV_NEEDS_BUDGET = 1 << 9,
-    ONV_NEEDS_BUDGET_OR_REPLAY = 1 << 10,
-    ONV_NEEDS_BASELINE = 1 << 11, /* or a diff */
-    ONV_NEEDS_PAGE = 1 << 12,     /* the report for people */
+    ONV_NEEDS_NOTHING_HERE,
+    ONV_NEEDS_CHECKPOINTS,
+    ONV_NEEDS_BASELINE, /* or a diff */
+    ONV_NEEDS_PAGE,     /* the report for people */
 } onv_cli_needs;
-
-enum { ONV_CLI_N_NEEDS = 13 };
 
 typedef struct onv_cli_row {
     char letter; /* 0: none */
@@ -35,7 +24,8 @@ typedef struct onv_cli_row {
     size_t at, count;
     unsigned least, most;
     const char *fallback; /* for text that was left out */
-    unsigned needs;       /* of onv_cli_needs */
+    uint8_t needs;        /* onv_cli_needs */
+    const char *like;     /* the option of analyses whose needs it has, too */
 } onv_cli_row;
 
 extern const onv_cli_row onv_cli_rows[];

@@ -64,7 +64,13 @@ void onv_replays_info(const onv_replays *r, onv_replay_info *info)
     *info = (onv_replay_info){.device = r->device.name,
                               .is_gpu = r->device.is_gpu,
                               .agrees = r->agrees,
-                              .out_of_memory = r->out_of_memory};
+                              .out_of_memory = r->out_of_memory,
+                              .backend = r->kind->name,
+                              .device_total_bytes = r->device.total_bytes,
+                              .context_bytes = r->device.has_context ? r->device.context_bytes
+                                                                     : ONV_SIZE_UNKNOWN,
+                              .driver_version = (uint32_t)r->device.driver_version,
+                              .filled_by = r->device.filled_by};
     for (size_t i = 0; i < r->results.count; i++) {
         const onv_replay_result *result = &r->results.at[i];
         info->faults += result->n_faults;

@@ -4,6 +4,7 @@
 #define ONV_DEVICE_REPLAYS_H
 
 #include "device/replay.h"
+#include "onnxvram/replay.h"
 
 /* The wall of one replay: the largest batch that the prediction and the device allow. */
 typedef struct onv_replay_wall {

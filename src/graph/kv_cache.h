@@ -54,4 +54,11 @@ onv_status onv_kv_cache_find(onv_model *model, onv_kv_cache *cache, onv_error *e
  * sets the model's `shared`. */
 onv_status onv_kv_cache_hold(onv_model *model, const onv_kv_cache *cache, onv_error *err);
 
+/* All that the application holds of it. */
+static inline uint64_t onv_kv_cache_bytes(const onv_kv_cache *cache)
+{
+    return cache->present_bytes + cache->fixed_bytes +
+           (cache->mode == ONV_KV_COPIES ? cache->past_bytes : 0);
+}
+
 #endif

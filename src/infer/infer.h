@@ -12,6 +12,7 @@
 #define ONV_INFER_INFER_H
 
 #include "ir/model.h"
+#include "onnxvram/options.h"
 
 /* One binding as it took effect, for the report. */
 typedef struct onv_bound {

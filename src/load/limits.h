@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "ir/type.h"
+#include "onnxvram/options.h"
 
 enum {
     ONV_DEFAULT_NODES = 4 << 20,

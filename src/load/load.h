@@ -18,6 +18,7 @@
 #define ONV_LOAD_LOAD_H
 
 #include "ir/model.h"
+#include "onnxvram/options.h"
 
 /* Initialises `model` and fills it. On failure the model is already cleaned up. */
 onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err);

@@ -36,6 +36,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "onnxvram/options.h"
 
 /* The payload fields, by their numbers in TensorProto. */
 typedef enum onv_payload_field {

@@ -12,6 +12,14 @@ const onv_ort_policy onv_ort_policies[ONV_ORT_MOST_POLICIES] = {
     {ONV_BFC_SAME_AS_REQUESTED, true},
 };
 
+const char *onv_ort_policy_name(uint32_t policy)
+{
+    static const char *const names[ONV_ORT_MOST_POLICIES] = {
+        "kNextPowerOfTwo", "kSameAsRequested", "kNextPowerOfTwo, shrunk after each run",
+        "kSameAsRequested, shrunk after each run"};
+    return names[policy];
+}
+
 /* Other orders: as many as these requests to the arena allow. */
 enum { WORK = 1 << 22, LEAST_ORDERS = 4, MOST_ORDERS = 100 };
 

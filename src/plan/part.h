@@ -66,7 +66,7 @@ void onv_layout_offer(onv_layout *layout, onv_effort *effort, const uint64_t *of
                       uint64_t height, const char *strategy);
 
 struct onv_planner {
-    const char *name, *summary;
+    const char *name;
     /* Lowers the layout to its target, or as far as effort allows. */
     onv_status (*run)(const onv_planner *self, const onv_part *part, onv_layout *layout,
                       onv_effort *effort, onv_error *err);

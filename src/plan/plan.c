@@ -21,35 +21,27 @@ enum { SMALL_GRAPH = 2000, GOOD_ENOUGH_SHIFT = 12, UNITS_BETWEEN_POLLS = 2000000
 
 /* --- Strategies -------------------------------------------------------------------------------- */
 
-#define GREEDY(id, label, text, order_, fit_)                                                      \
-    static const onv_planner id = {.name = label,                                                  \
-                                   .summary = text,                                                \
-                                   .run = onv_greedy_run,                                          \
-                                   .order = ONV_ORDER_##order_,                                    \
-                                   .fit = ONV_FIT_##fit_}
+#define GREEDY(id, label, order_, fit_)                                                            \
+    static const onv_planner id = {                                                                \
+        .name = label, .run = onv_greedy_run, .order = ONV_ORDER_##order_, .fit = ONV_FIT_##fit_}
 
-GREEDY(size_first, "size-first", "largest buffers first, each in the lowest gap", SIZE, FIRST);
-GREEDY(size_best, "size-best", "largest buffers first, each in the tightest gap", SIZE, BEST);
-GREEDY(width_first, "width-first", "longest-lived first, each in the lowest gap", WIDTH, FIRST);
-GREEDY(width_best, "width-best", "longest-lived first, each in the tightest gap", WIDTH, BEST);
-GREEDY(area_first, "area-first", "size x lifetime first, each in the lowest gap", AREA, FIRST);
-GREEDY(area_best, "area-best", "size x lifetime first, each in the tightest gap", AREA, BEST);
-GREEDY(load_first, "load-first", "most loaded steps first, each in the lowest gap", LOAD, FIRST);
-GREEDY(load_best, "load-best", "most loaded steps first, each in the tightest gap", LOAD, BEST);
-GREEDY(time_first, "time-first", "in order of time, each in the lowest gap", TIME, FIRST);
-GREEDY(time_best, "time-best", "in order of time, each in the tightest gap", TIME, BEST);
+/* By size, lifetime, size x lifetime, load of their steps, or time; each in the lowest gap, or in the tightest. */
+GREEDY(size_first, "size-first", SIZE, FIRST);
+GREEDY(size_best, "size-best", SIZE, BEST);
+GREEDY(width_first, "width-first", WIDTH, FIRST);
+GREEDY(width_best, "width-best", WIDTH, BEST);
+GREEDY(area_first, "area-first", AREA, FIRST);
+GREEDY(area_best, "area-best", AREA, BEST);
+GREEDY(load_first, "load-first", LOAD, FIRST);
+GREEDY(load_best, "load-best", LOAD, BEST);
+GREEDY(time_first, "time-first", TIME, FIRST);
+GREEDY(time_best, "time-best", TIME, BEST);
 
-static const onv_planner exact = {
-    .name = "exact",
-    .summary = "search that proves the plan optimal if the effort suffices; up to 30,000 buffers",
-    .run = onv_tighten_run,
-    .improves = true};
+/* Proves the plan optimal if the effort suffices; up to 30,000 buffers. */
+static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .improves = true};
 
-static const onv_planner repair = {
-    .name = "repair",
-    .summary = "greedy placement again and again, what stuck out at the top going earlier",
-    .run = onv_repair_run,
-    .improves = true};
+/* Greedy placement again and again, what stuck out at the top going earlier. */
+static const onv_planner repair = {.name = "repair", .run = onv_repair_run, .improves = true};
 
 const onv_planner *const onv_planners[] = {
     &size_first, &width_first, &area_first, &load_first, &size_best, &width_best, &area_best,
@@ -59,11 +51,6 @@ const onv_planner *const onv_planners[] = {
 const char *onv_planner_name(const onv_planner *planner)
 {
     return planner->name;
-}
-
-const char *onv_planner_summary(const onv_planner *planner)
-{
-    return planner->summary;
 }
 
 /* --- Effort and layouts ------------------------------------------------------------------------ */

@@ -77,6 +77,5 @@ onv_status onv_plan_check(const onv_plan_buffer *buffers, size_t count,
 typedef struct onv_planner onv_planner;
 extern const onv_planner *const onv_planners[];
 const char *onv_planner_name(const onv_planner *planner);
-const char *onv_planner_summary(const onv_planner *planner);
 
 #endif

@@ -133,18 +133,13 @@ static size_t plain_length(const onv_json *json, const char *text)
     return n;
 }
 
-static void write_plain(onv_json *json, const char *text, size_t bytes)
-{
-    onv_write_char(json->out, '"');
-    onv_write_bytes(json->out, text, bytes);
-    onv_write_char(json->out, '"');
-}
-
 static void write_string(onv_json *json, const char *text)
 {
     size_t plain = plain_length(json, text);
     if (text[plain] == '\0') {
-        write_plain(json, text, plain);
+        onv_write_char(json->out, '"');
+        onv_write_bytes(json->out, text, plain);
+        onv_write_char(json->out, '"');
         return;
     }
     onv_arena arena;
@@ -164,7 +159,7 @@ static void write_string(onv_json *json, const char *text)
 void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
-    write_string(json, key); /* names of dims and nodes are keys, too */
+    write_string(json, key); /* some reports have names as keys */
     onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
     json->after_key = true;
 }

@@ -1,7 +1,6 @@
 /* The JSON report: one function per part, all of it streamed. */
 #include <string.h>
 
-#include "base/heap.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_parts.h"
@@ -66,17 +65,12 @@ static bool is_listed_otherwise(const onv_infer_info *infer, size_t index)
 void onv_json_write_bindings(const onv_json_part *job)
 {
     const onv_infer_info *infer = job->view->infer;
-    const onv_graph *graph = onv_model_graph(job->view->model, (onv_graph_id){0});
     onv_json_key(job->json, "bindings");
     onv_json_open(job->json, '{', ONV_JSON_INLINE);
     for (size_t b = 0; b < infer->bounds.count; b++) {
         const onv_bound *bound = &infer->bounds.at[b];
-        onv_value_id input = ONV_NO_VALUE;
+        onv_value_id input = onv_view_bound_input(job->view, bound);
         if (is_listed_otherwise(infer, b)) continue;
-        for (uint32_t i = 0; bound->size < 0 && i < graph->n_inputs; i++) {
-            const onv_value *value = onv_model_value(job->view->model, graph->inputs[i]);
-            if (strcmp(value->name, bound->name) == 0) input = graph->inputs[i];
-        }
         onv_json_key(job->json, bound->name);
         if (bound->size >= 0)
             onv_json_i64(job->json, bound->size);
@@ -155,25 +149,6 @@ static void write_tensors(const onv_json_part *job)
     onv_json_close(job->json);
 }
 
-/* By step: how many values of unknown size are live. NULL where there are none. */
-static uint32_t *count_unsized(const onv_json_part *job, onv_arena *arena)
-{
-    const onv_live *live = job->view->live;
-    if (live->unknown == 0) return NULL;
-    uint32_t *counts = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->timeline.steps.count + 1);
-    if (counts == NULL) {
-        job->json->out_of_memory = true;
-        return NULL;
-    }
-    for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
-        if (live->timeline.buffers.at[i].sized) continue;
-        counts[live->timeline.buffers.at[i].first]++;
-        counts[live->timeline.buffers.at[i].last + 1]--; /* wraps back in the sums */
-    }
-    for (uint32_t s = 1; s < live->timeline.steps.count; s++) counts[s] += counts[s - 1];
-    return counts;
-}
-
 static void write_nodes(const onv_json_part *job)
 {
     const onv_live *live = job->view->live;
@@ -181,7 +156,11 @@ static void write_nodes(const onv_json_part *job)
     onv_json *json = job->json;
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
-    const uint32_t *unsized = count_unsized(job, &arena);
+    const uint32_t *unsized = NULL;
+    if (live->unknown > 0) {
+        unsized = onv_view_count_unsized(job->view, &arena);
+        if (unsized == NULL) json->out_of_memory = true;
+    }
     onv_json_key(json, "nodes");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (uint32_t s = 0; s < live->timeline.steps.count && !json->out->failed; s++) {
@@ -204,42 +183,9 @@ static void write_nodes(const onv_json_part *job)
     onv_arena_cleanup(&arena);
 }
 
-/* A node of an unknown operator may have several bodies in one attribute: those say nothing. */
-static onv_dim trips_of(const onv_model *model, const onv_node *node, const char *attribute)
-{
-    const onv_attr *body = onv_node_attr(node, attribute);
-    if (body == NULL || body->kind != ONV_ATTR_GRAPH) return ONV_DIM_UNKNOWN;
-    return onv_model_graph(model, body->graph)->trips;
-}
-
 /* Branches and bodies; steps are those of `nodes`. Without control flow the part is absent. */
-/* The node's name; where it has none, the path prefix that the values inside carry. */
-static void put_owner(const onv_json_part *job, const onv_node *node)
-{
-    const onv_model *model = job->view->model;
-    const char *path = node->name;
-    char *text = NULL;
-    for (uint32_t i = 0; path[0] == '\0' && i < node->n_attrs; i++)
-        if (node->attrs[i].kind == ONV_ATTR_GRAPH)
-            path = onv_model_graph(model, node->attrs[i].graph)->name;
-    const char *end = path != node->name ? strrchr(path, '/') : NULL;
-    if (end != NULL) {
-        text = onv_heap_alloc((size_t)(end - path) + 1);
-        if (text == NULL) job->json->out->failed = true;
-    }
-    if (text != NULL) {
-        memcpy(text, path, (size_t)(end - path));
-        text[end - path] = '\0';
-    }
-    onv_json_put_string(job->json, "node", text != NULL ? text : node->name);
-    onv_heap_free(text);
-}
-
 static void write_regions(const onv_json_part *job)
 {
-    static const char *const kinds[] = {[ONV_REGION_SEQUENCE] = "branch",
-                                        [ONV_REGION_ALTERNATIVES] = "alternatives",
-                                        [ONV_REGION_LOOP] = "loop"};
     const onv_timeline *t = &job->view->live->timeline;
     onv_json *json = job->json;
     if (t->regions.count == 0) return;
@@ -247,11 +193,10 @@ static void write_regions(const onv_json_part *job)
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (size_t i = 0; i < t->regions.count && !json->out->failed; i++) {
         const onv_region *r = &t->regions.at[i];
-        const onv_node *node = onv_model_node(job->view->model, r->node);
         bool has_steps = r->end > r->first, has_parent = r->parent != ONV_NO_REGION;
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "kind", kinds[r->kind]);
-        put_owner(job, node);
+        onv_json_put_string(json, "kind", onv_view_region_kind(r));
+        onv_json_put_string(json, "node", onv_view_region_owner(job->view, r, job->scratch));
         onv_json_put_string(json, "attribute", r->label);
         onv_json_put_known(json, "first_step", has_steps, r->first);
         onv_json_put_known(json, "last_step", has_steps, has_steps ? r->end - 1 : 0);
@@ -259,7 +204,7 @@ static void write_regions(const onv_json_part *job)
         if (r->kind == ONV_REGION_LOOP) {
             onv_json_key(json, "trips");
             onv_json_dim(json, &job->view->model->dims, job->scratch,
-                         onv_view_dim(job->view, trips_of(job->view->model, node, r->label)));
+                         onv_view_region_trips(job->view, r));
         }
         onv_json_close(json);
         end_element(job);

@@ -61,7 +61,8 @@ static void write_requests(const onv_shape_requests *r, onv_json *json)
     onv_json_open(json, '{', ONV_JSON_LINES);
     onv_json_key(json, "policies");
     onv_json_open(json, '[', ONV_JSON_INLINE);
-    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) onv_json_string(json, onv_policy_text(p));
+    for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++)
+        onv_json_string(json, onv_ort_policy_name(p));
     onv_json_close(json);
     write_policies(json, "created_bytes", r->result.created);
     write_policies(json, "most_bytes", r->result.most);

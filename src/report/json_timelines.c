@@ -294,11 +294,9 @@ static int64_t segment_bytes(const drawing *d, size_t i)
     return (int64_t)segment(d, i)->bytes;
 }
 
-/* The step of an event; behind the last one: the step behind the last. */
 static int64_t step_of_event(const drawing *d, size_t event)
 {
-    const onv_placement *p = &d->kept->made.placement;
-    return event < p->events.count ? (int64_t)p->events.at[event].step : (int64_t)p->n_steps;
+    return onv_placement_step_of(&d->kept->made.placement, event);
 }
 
 static int64_t segment_first(const drawing *d, size_t i)
@@ -507,13 +505,10 @@ static void put_words(onv_json *json, const char *key, const char *const *words,
 
 void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
 {
-    static const char *const phases[] = {[ONV_PHASE_FORWARD] = "forward",
-                                         [ONV_PHASE_LOSS] = "loss",
-                                         [ONV_PHASE_BACKWARD] = "backward",
-                                         [ONV_PHASE_OPTIMIZER] = "optimizer"};
     const onv_executions *executions = job->view->executions;
     if (executions == NULL || executions->list.count == 0) return;
-    const char *kinds[ONV_N_BUFFER_KINDS];
+    const char *kinds[ONV_N_BUFFER_KINDS], *phases[ONV_N_PHASES];
+    for (int i = 0; i < ONV_N_PHASES; i++) phases[i] = onv_phase_name((onv_phase)i);
     for (int i = 0; i < ONV_N_BUFFER_KINDS; i++)
         kinds[i] = onv_buffer_kind_name((onv_buffer_kind)i);
     naming names = {0};

@@ -57,9 +57,7 @@ void onv_json_write_kv_cache(const onv_json_part *job)
     onv_json_put_known(json, "past_bytes", is_sized, cache->past_bytes);
     onv_json_put_known(json, "present_bytes", is_sized, cache->present_bytes);
     onv_json_put_known(json, "fixed_bytes", is_sized, cache->fixed_bytes);
-    onv_json_put_known(json, "bytes", is_sized,
-                       cache->present_bytes + cache->fixed_bytes +
-                           (cache->mode == ONV_KV_COPIES ? cache->past_bytes : 0));
+    onv_json_put_known(json, "bytes", is_sized, onv_kv_cache_bytes(cache));
     if (cache->longest >= 0) onv_json_put_u64(json, "longest_context", (uint64_t)cache->longest);
     onv_json_key(json, "pairs");
     onv_json_open(json, '[', ONV_JSON_LINES);

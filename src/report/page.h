@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "onnxvram/report.h"
 #include "report/clean.h"
 #include "report/units.h"
 

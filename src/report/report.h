@@ -15,6 +15,7 @@
 #include "graph/liveness.h"
 #include "infer/infer.h"
 #include "infer/quantize.h"
+#include "onnxvram/report.h"
 #include "order/order.h"
 #include "ort/node_stats.h"
 #include "ort/shape_trace.h"

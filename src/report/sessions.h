@@ -18,7 +18,4 @@ void onv_write_together_json(const onv_together_info *info, onv_json *json);
 /* Both as keys of the model's object. */
 void onv_write_sessions_json(const onv_view *view, onv_json *json);
 
-/* "kNextPowerOfTwo", "kSameAsRequested, shrunk". */
-const char *onv_policy_text(uint32_t policy);
-
 #endif

@@ -136,14 +136,6 @@ static const onv_column request_columns[] = {
     {"as requested, shrunk", .right = true, .least = 12},
 };
 
-const char *onv_policy_text(uint32_t policy)
-{
-    static const char *const names[ONV_ORT_MOST_POLICIES] = {
-        "kNextPowerOfTwo", "kSameAsRequested", "kNextPowerOfTwo, shrunk after each run",
-        "kSameAsRequested, shrunk after each run"};
-    return names[policy];
-}
-
 static const char *dims_text(const onv_page *page, const onv_shape_requests *r, uint32_t request)
 {
     const char *text = "";
@@ -199,11 +191,12 @@ void onv_write_requests(const onv_view *view, const onv_page *page, bool verbose
         if (r->result.requests[i].peak > in_use) in_use = r->result.requests[i].peak;
     for (uint32_t p = 0; p < ONV_ORT_MOST_POLICIES; p++) {
         if (r->result.out_of_memory[p]) {
-            onv_write_format(page->out, "  %s: gpu_mem_limit is not enough\n", onv_policy_text(p));
+            onv_write_format(page->out, "  %s: gpu_mem_limit is not enough\n",
+                             onv_ort_policy_name(p));
             continue;
         }
         uint64_t end = r->result.requests[r->n_requests - 1].reserved[p];
-        onv_write_format(page->out, "  %s: %s at most, ", onv_policy_text(p),
+        onv_write_format(page->out, "  %s: %s at most, ", onv_ort_policy_name(p),
                          onv_label_bytes(r->result.most[p]).text);
         onv_write_format(page->out, "%s at the end", onv_label_bytes(end).text);
         onv_write_format(page->out, "; in other orders %s",

@@ -63,16 +63,13 @@ bool onv_viewer_same_group(const onv_step *a, const onv_step *b)
 
 void onv_viewer_group(onv_viewer_name *name, const onv_kept_execution *kept, const onv_step *first)
 {
-    static const char *const phases[] = {[ONV_PHASE_FORWARD] = "forward",
-                                         [ONV_PHASE_LOSS] = "loss",
-                                         [ONV_PHASE_BACKWARD] = "backward",
-                                         [ONV_PHASE_OPTIMIZER] = "optimizer"};
     unsigned long number = (unsigned long)first->iteration + 1;
     bool trains = strcmp(kept->runtime, "train") == 0;
     if (!trains)
         snprintf(name->text, sizeof name->text, "run %lu", number);
     else
-        snprintf(name->text, sizeof name->text, "%s%s, iteration %lu", phases[first->phase],
+        snprintf(name->text, sizeof name->text, "%s%s, iteration %lu",
+                 onv_phase_name((onv_phase)first->phase),
                  first->is_recompute ? " again (recomputed)" : "", number);
 }
 

@@ -17,7 +17,7 @@ void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context)
     writer->used = 0;
 }
 
-static void flush(onv_writer *writer)
+void onv_writer_flush(onv_writer *writer)
 {
     if (writer->most > 0 && writer->used > writer->most - writer->done)
         writer->is_over = writer->failed = true;
@@ -30,7 +30,7 @@ static void flush(onv_writer *writer)
 
 onv_status onv_writer_finish(onv_writer *writer, onv_error *err)
 {
-    flush(writer);
+    onv_writer_flush(writer);
     if (writer->is_over)
         return onv_fail(err, ONV_ERR_LIMIT,
                         "the report has more than %llu bytes, the limit" ONV_RAISE("output"),
@@ -53,7 +53,7 @@ void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes)
         writer->used += part;
         text += part;
         bytes -= part;
-        if (writer->used == sizeof writer->buffer) flush(writer);
+        if (writer->used == sizeof writer->buffer) onv_writer_flush(writer);
     }
 }
 
@@ -62,16 +62,10 @@ void onv_write_text(onv_writer *writer, const char *text)
     onv_write_bytes(writer, text, strlen(text));
 }
 
-void onv_write_char(onv_writer *writer, char c)
-{
-    writer->buffer[writer->used++] = c;
-    if (writer->used == sizeof writer->buffer) flush(writer);
-}
-
 void onv_write_format(onv_writer *writer, const char *format, ...)
 {
     if (writer->failed) return;
-    if (sizeof writer->buffer - writer->used < 256) flush(writer);
+    if (sizeof writer->buffer - writer->used < 256) onv_writer_flush(writer);
     for (int attempt = 0; attempt < 2; attempt++) {
         size_t room = sizeof writer->buffer - writer->used;
         va_list args;
@@ -82,7 +76,7 @@ void onv_write_format(onv_writer *writer, const char *format, ...)
             writer->used += (size_t)length;
             return;
         }
-        flush(writer);
+        onv_writer_flush(writer);
     }
     writer->failed = true;
 }

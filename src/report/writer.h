@@ -27,7 +27,14 @@ onv_status onv_writer_finish(onv_writer *writer, onv_error *err);
 
 void onv_write_bytes(onv_writer *writer, const char *text, size_t bytes);
 void onv_write_text(onv_writer *writer, const char *text);
-void onv_write_char(onv_writer *writer, char c);
+
+void onv_writer_flush(onv_writer *writer); /* what is buffered; most callers need not */
+
+static inline void onv_write_char(onv_writer *writer, char c)
+{
+    writer->buffer[writer->used++] = c;
+    if (writer->used == sizeof writer->buffer) onv_writer_flush(writer);
+}
 
 /* For numbers and fixed text: a result longer than the buffer fails. */
 void onv_write_format(onv_writer *writer, const char *format, ...)

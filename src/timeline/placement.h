@@ -79,6 +79,12 @@ static inline uint64_t onv_placement_held_peak(const onv_placement *p)
     return p->is_pooled ? p->figures.allocated_peak : p->figures.reserved_peak;
 }
 
+/* The step of an event; behind the last one: the step behind the last. */
+static inline uint32_t onv_placement_step_of(const onv_placement *p, size_t event)
+{
+    return event < p->events.count ? p->events.at[event].step : p->n_steps;
+}
+
 /* A buffer that holds something by itself: containers hold other buffers, and what lies within a
  * buffer that is no mere container is a part of it. */
 static inline bool onv_buffer_has_content(const onv_timeline *t, const onv_buffer *b)

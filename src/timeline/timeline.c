@@ -18,6 +18,15 @@ const char *onv_buffer_kind_name(onv_buffer_kind kind)
     return names[kind];
 }
 
+const char *onv_phase_name(onv_phase phase)
+{
+    static const char *const names[ONV_N_PHASES] = {[ONV_PHASE_FORWARD] = "forward",
+                                                    [ONV_PHASE_LOSS] = "loss",
+                                                    [ONV_PHASE_BACKWARD] = "backward",
+                                                    [ONV_PHASE_OPTIMIZER] = "optimizer"};
+    return names[phase];
+}
+
 void onv_timeline_cleanup(onv_timeline *t)
 {
     onv_vec_cleanup(&t->steps);

@@ -44,6 +44,8 @@ typedef enum onv_phase {
     ONV_N_PHASES
 } onv_phase;
 
+const char *onv_phase_name(onv_phase phase);
+
 typedef struct onv_step {
     onv_node_id node;   /* ONV_NO_NODE: not a node of the graph (the loss, the optimizer) */
     const char *label;  /* what runs: the operator, or the runtime's name for it; may be NULL */

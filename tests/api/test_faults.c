@@ -85,6 +85,65 @@ static onv_status simulate(const call *c, onv_error *error)
     return onv_simulate_file(c->path, "torch", &options, take, &left, error);
 }
 
+/* Answers are false for want of memory; all of them are asked. */
+static onv_status ask(const call *c, onv_error *error)
+{
+    onv_analysis *a;
+    onv_tensor_info tensor;
+    onv_step_info step;
+    onv_region_info region;
+    onv_free_dim_info dim;
+    onv_formula_info formula;
+    onv_expression size;
+    onv_module_table *table = NULL;
+    bool done = true;
+    onv_status status = onv_analysis_new(c->path, &c->options, &a, error);
+    if (status != ONV_OK) return status;
+    for (size_t i = 0; i < onv_analysis_tensor_count(a); i++) {
+        done = done && onv_analysis_tensor(a, i, &tensor);
+        for (int k = 0; done && k < tensor.rank; k++)
+            done = onv_analysis_tensor_dim(a, i, (size_t)k, &size);
+    }
+    for (size_t i = 0; i < onv_analysis_step_count(a); i++)
+        done = done && onv_analysis_step(a, i, &step);
+    for (size_t i = 0; i < onv_analysis_region_count(a); i++)
+        done = done && onv_analysis_region(a, i, &region);
+    for (size_t i = 0; i < onv_analysis_free_dim_count(a); i++)
+        done = done && onv_analysis_free_dim(a, i, &dim);
+    if (onv_analysis_free_dim_count(a) > 0) done = done && onv_analysis_formula(a, &formula);
+    status = onv_module_table_new(a, 0, &table, error);
+    assert_int_equal(status == ONV_OK, table != NULL);
+    onv_module_table_destroy(table);
+    onv_analysis_destroy(a);
+    if (done || status != ONV_OK) return status;
+    *error = (onv_error){.code = ONV_ERR_MEMORY, .message = "an answer was false"};
+    return ONV_ERR_MEMORY;
+}
+
+/* The planner, an allocator and an order, of what is in memory. */
+static onv_status plan_memory(const call *c, onv_error *error)
+{
+    (void)c;
+    const onv_interval intervals[] = {{0, 3, 40}, {1, 4, 30}, {2, 6, 50}, {3, 5, 20}};
+    const onv_event events[] = {{.bytes = 512, .frees = ONV_NO_INDEX},
+                                {.bytes = 5 << 20, .frees = ONV_NO_INDEX},
+                                {.frees = 0}};
+    const onv_graph_value values[] = {{8, 1, false}, {8, 0, true}};
+    const onv_graph_read read = {0, 0};
+    const onv_size_graph graph = {.struct_size = sizeof graph,
+                                  .n_nodes = 2,
+                                  .values = values,
+                                  .n_values = 2,
+                                  .reads = &read,
+                                  .n_reads = 1};
+    uint64_t offsets[4];
+    size_t order[2];
+    onv_status status = onv_plan_intervals(intervals, 4, NULL, offsets, NULL, error);
+    if (status == ONV_OK) status = onv_simulate_events(events, 3, "torch", NULL, NULL, error);
+    if (status == ONV_OK) status = onv_simulate_events(events, 3, "arena", NULL, NULL, error);
+    return status == ONV_OK ? onv_order_graph(&graph, NULL, order, NULL, error) : status;
+}
+
 /* --- The nth allocation -------------------------------------------------------------------------- */
 
 #ifdef ONV_FAULT_INJECTION
@@ -451,9 +510,35 @@ static void writers_that_refuse(void **state)
     for (int i = 0; i < 2; i++) refuse_each(tables()[i]);
 }
 
+static void answers(void **state)
+{
+    (void)state;
+    can_fail();
+    static const char *const samples[] = {SAMPLE("control-flow"), SAMPLE("scan")};
+    for (size_t i = 0; i < 4; i++) {
+        call c = {.name = "answers",
+                  .make = ask,
+                  .path = samples[i / 2],
+                  .options = onv_options_default()};
+        c.options.runtimes = "ideal";
+        if (i % 2 == 1) c.options.batch = 2;
+        fail_each(&c);
+    }
+}
+
+static void what_is_in_memory(void **state)
+{
+    (void)state;
+    can_fail();
+    const call c = {.name = "planner", .make = plan_memory};
+    fail_each(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers),
+        cmocka_unit_test(what_is_in_memory),
         cmocka_unit_test(lookups_without_memory),
         cmocka_unit_test(analyses),
         cmocka_unit_test(what_would_be),

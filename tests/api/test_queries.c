@@ -265,8 +265,8 @@ static void options_that_make_no_sense(void **state)
     } cases[] = {
         {.train = "sgd", .loss = "hinge", .part = "'hinge'"},
         {.train = "hope", .part = "'hope'"},
-        {.checkpoint = "sqrt", .part = "for training"},
-        {.compile = true, .compile_budget = 1, .part = "is of training"},
+        {.checkpoint = "sqrt", .part = "needs training"},
+        {.compile = true, .compile_budget = 1, .part = "needs training"},
         {.train = "sgd", .compile = true, .compile_budget = 1.5, .part = "from 0 to 1, not 1.5"},
         {.margin = 100, .part = "leaves nothing"},
         {.max_batch = true, .part = "needs a budget"},

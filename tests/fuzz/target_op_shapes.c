@@ -1,10 +1,12 @@
 /* Files of --op-shapes: read, and then used in a model that has a node of every operator taught. */
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz/hold.h"
 #include "fuzz/schema.h"
 #include "infer/op_shapes.h"
+#include "onnxvram/onnxvram.h"
 
 enum { MOST_NODES = 8, MODEL_BYTES = 1 << 16 };
 

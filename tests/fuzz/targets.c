@@ -11,6 +11,7 @@
 #include "infer/driver.h"
 #include "ir/check.h"
 #include "load/load.h"
+#include "onnxvram/onnxvram.h"
 #include "plan/plan_csv.h"
 
 typedef struct text {

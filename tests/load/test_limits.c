@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "load/bytes.h"
+#include "onnxvram/onnxvram.h"
 
 static onv_status analyse(const msg *file, const onv_options *options, onv_error *error)
 {

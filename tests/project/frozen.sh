@@ -20,7 +20,7 @@ run() {
 
 # Without comments every field stands in lines of its own.
 present=$scratch/onnxvram.h
-"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$source/include/onnxvram/onnxvram.h" >"$present" 2>"$scratch/log"
+"$source/scripts/header" | "${CC:-cc}" -fpreprocessed -dD -E -P -x c - >"$present" 2>"$scratch/log"
 run present "$present"
 grep -q '^peak [1-9]' "$scratch/present.txt" || { cat "$scratch/present.txt"; exit 1; }
 for header in "$source"/tests/frozen/onnxvram-*.h; do

@@ -2,14 +2,14 @@
 # Installs into a folder of its own, then builds samples/peak.c against what is installed: through
 # pkg-config and through find_package, with the shared and with the static library; samples/peak.cpp
 # where there is a C++ compiler, and samples/peak.rs where there are rustc and bindgen. All must say the same, and
-# what the installed program reports.
+# what the installed program reports. samples/plan.c plans as the program does.
 set -euo pipefail
 source=${ONV_SOURCE_DIR:?}
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "${ONV_BUILD_DIR:?}" --prefix "$prefix" >"$prefix/install.log"
 
-for file in bin/onnxvram include/onnxvram/onnxvram.h share/doc/onnxvram/LICENSE \
+for file in bin/onnxvram include/onnxvram/{onnxvram,analysis,planner}.h share/doc/onnxvram/LICENSE \
     share/man/man1/onnxvram.1 share/bash-completion/completions/onnxvram \
     share/zsh/site-functions/_onnxvram share/fish/vendor_completions.d/onnxvram.fish \
     share/onnxvram/report.schema.json; do
@@ -60,6 +60,14 @@ cmake -S "$prefix/consumer" -B "$prefix/consumer/build" "-DCMAKE_PREFIX_PATH=$pr
 cmake --build "$prefix/consumer/build" >"$prefix/consumer.log" ||
     { cat "$prefix/consumer.log"; exit 1; }
 cp "$prefix"/consumer/build/cmake-{static,shared} "$prefix"
+
+# The planner without a model, beside the program on the same intervals.
+read -ra flags < <(pkg-config --cflags --libs onnxvram)
+"${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source/samples/plan.c" -o "$prefix/plan" "${flags[@]}" "-Wl,-rpath,$libraries"
+"$prefix/plan" >"$prefix/planned.csv" 2>"$prefix/planned.txt"
+cut -d, -f1-4 "$prefix/planned.csv" | "$prefix/bin/onnxvram" plan - --align 256 2>"$prefix/height.txt" |
+    diff "$prefix/planned.csv" -
+diff <(head -n 1 "$prefix/planned.txt") "$prefix/height.txt"
 
 cd "$source"
 for program in "${programs[@]}"; do

@@ -226,7 +226,7 @@ class Errors(unittest.TestCase):
             error.code, error.message, error.node = getattr(_library.lib, "ONV_ERR_" + code), b"why", b"here"
             with self.assertRaisesRegex(kind, "^m: node 'here': why$"):
                 _library.fail(error.code, error, "m")
-        header = (ROOT / "include/onnxvram/onnxvram.h").read_text()
+        header = (ROOT / "include/onnxvram/common.h").read_text()
         self.assertEqual(set(re.findall(r"\bONV_ERR_(\w+)", header.split("onv_status;")[0])), set(_library.KINDS))
 
     def test_options(self):
@@ -370,6 +370,74 @@ class Options(unittest.TestCase):
     def test_every_field_of_limits_has_a_name(self):
         fields = [name for name, _ in _library.ffi.typeof("onv_limits").fields]
         self.assertEqual(len(_options.limit_names()), len(fields) - 1)
+
+
+class Planner(unittest.TestCase):
+    def test_offsets(self):
+        rows = [(0, 2, 64), (1, 3, 32), (2, 4, 64)]
+        made = onnxvram.plan(rows)
+        self.assertEqual((made.height, made.lower_bound, made.optimal, made.fits), (96, 96, True, True))
+        self.assertEqual(made.offsets[0], made.offsets[2])
+        self.assertTrue(all(offset % 64 == 0 for offset in onnxvram.plan(rows, alignment="64B").offsets))
+        self.assertFalse(onnxvram.plan(iter(rows), capacity=95, effort=1000).fits)
+        self.assertEqual(onnxvram.plan([]).offsets, ())
+        for wrong in ([(3, 3, 1)], [(0, 1)], [("a", 1, 2)], [(0, 1, -1)], [3]):
+            with self.subTest(wrong), self.assertRaises(onnxvram.UsageError):
+                onnxvram.plan(wrong)
+        with self.assertRaisesRegex(onnxvram.UsageError, "not 12"):
+            onnxvram.plan(rows, alignment=12)
+        with self.assertRaises(onnxvram.LimitError):
+            onnxvram.plan(rows * 1000, limits={"memory": 4096})
+
+    def test_placements_are_the_plan_of_the_intervals(self):
+        a = analyze("resnet18", batch=2, runtimes="arena")
+        placed = a.placements
+        self.assertEqual(max(row.offset + row.bytes for row in placed), a.runtimes["arena"]["activation_peak_bytes"])
+        made = onnxvram.plan((row.first_step, row.last_step + 1, row.bytes) for row in placed)
+        self.assertEqual(made.height, a.runtimes["arena"]["activation_peak_bytes"])
+        self.assertEqual(analyze("resnet18", batch=2, runtimes="ideal").placements, [])
+
+    def test_allocators(self):
+        events = [("a", 1000), ("b", 2 << 20), ("a", None), ("a", 5 << 20), ("b", None)]
+        held = onnxvram.simulate(events)
+        self.assertEqual((held.requested_peak, held.reserved_end), ((2 << 20) + (5 << 20), held.reserved_peak))
+        self.assertGreaterEqual(held.reserved_peak, held.allocated_peak)
+        for name in onnxvram.allocators():
+            self.assertGreaterEqual(onnxvram.simulate(events, name).reserved_peak, 7 << 20, name)
+        self.assertTrue(onnxvram.simulate(events, capacity="4MiB").out_of_memory)
+        for wrong in ([("a", None)], [("a", 1), ("a", 1)], [("a", "x")], [("a", -1)], [3]):
+            with self.subTest(wrong), self.assertRaises(onnxvram.UsageError):
+                onnxvram.simulate(wrong)
+        with self.assertRaisesRegex(onnxvram.UsageError, "did you mean 'torch'"):
+            onnxvram.simulate(events, "trch")
+
+    def test_orders(self):
+        # Two branches whose beginnings are large: one after the other.
+        nodes = [(["x"], {"a": 100}), (["x"], {"b": 100}), (["a"], {"c": 1}), (["b"], {"d": 1}), (["c", "d"], {"y": 1})]
+        found = onnxvram.order(nodes, inputs={"x": 1}, outputs=["y"])
+        self.assertEqual((found.peak, found.proven, sorted(found.nodes)), (102, True, [0, 1, 2, 3, 4]))
+        self.assertEqual(abs(found.nodes.index(0) - found.nodes.index(2)), 1)
+        self.assertGreaterEqual(onnxvram.order(nodes, inputs={"x": 1}, outputs=["y"], strategy="greedy").peak, 102)
+        self.assertEqual(onnxvram.order(nodes, inputs={"x": 1}, extra_bytes=[0, 0, 0, 0, 500]).peak, 503)
+        self.assertEqual(onnxvram.order([]).nodes, ())
+        for wrong in ({"outputs": ["z"]}, {"extra_bytes": [1]}, {"strategy": "model"}, {"inputs": {}}, {"inputs": {"x": 1, "a": 1}}):
+            with self.subTest(wrong), self.assertRaises(onnxvram.UsageError):
+                onnxvram.order(nodes, **{"inputs": {"x": 1}, **wrong})
+        with self.assertRaisesRegex(onnxvram.UsageError, "waits for itself"):
+            onnxvram.order([(["b"], {"a": 1}), (["a"], {"b": 1})])
+
+    def test_modules(self):
+        a = analyze("resnet18-dynamo", batch=2)
+        rows = a.modules()
+        self.assertIsNone(rows[0].parent)
+        self.assertEqual(rows[0].parameters, a.parameters)
+        self.assertEqual(rows[0].macs, a.macs)
+        self.assertTrue(all(row.parent < i for i, row in enumerate(rows) if i))
+        self.assertIn("layer1", [row.name for row in rows])
+        self.assertLess(max(row.depth for row in a.modules(1)), 2)
+        a.close()
+        with self.assertRaises(onnxvram.UsageError):
+            a.modules()
 
 
 class Plans(unittest.TestCase):

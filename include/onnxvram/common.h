@@ -1,0 +1,87 @@
+/* What all parts of the interface share: the version, statuses and errors, safe text. */
+#ifndef ONNXVRAM_COMMON_H
+#define ONNXVRAM_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this header; that of the library is onv_version_number(). One can be older than the other: structs
+ * grow at their end alone, and say how large they are. Those that say nothing, because they stand in arrays or pass
+ * errors (onv_error, onv_expression, onv_interval, onv_event, onv_graph_value, onv_graph_read, onv_dim_binding, onv_shape_binding, onv_input_value, onv_budget, onv_figure, onv_baseline), never
+ * change. */
+#define ONV_VERSION_MAJOR 0
+#define ONV_VERSION_MINOR 2
+#define ONV_VERSION_PATCH 0
+#define ONV_VERSION_NUMBER                                                                         \
+    (ONV_VERSION_MAJOR * 1000000 + ONV_VERSION_MINOR * 1000 + ONV_VERSION_PATCH)
+
+#ifdef __cplusplus
+static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
+#else
+_Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
+#endif
+
+#if defined(__GNUC__)
+#define ONV_API __attribute__((visibility("default")))
+#else
+#define ONV_API
+#endif
+
+/* --- Status and errors ------------------------------------------------------------------------ */
+
+typedef enum onv_status {
+    ONV_OK = 0,
+    ONV_ERR_MEMORY,   /* an allocation failed */
+    ONV_ERR_IO,       /* a file could not be opened, read or written */
+    ONV_ERR_FORMAT,   /* not an ONNX file, or a damaged one */
+    ONV_ERR_MODEL,    /* the model contradicts itself or the operators' definitions */
+    ONV_ERR_LIMIT,    /* a limit of onv_limits was passed */
+    ONV_ERR_OVERFLOW, /* a size does not fit 64 bits */
+    ONV_ERR_USAGE,    /* an option that makes no sense, or not for this model */
+    ONV_ERR_DEVICE,   /* a GPU, its driver or its memory */
+    ONV_ERR_CANCELLED
+} onv_status;
+
+typedef struct onv_error {
+    onv_status code;
+    char message[512]; /* one line, without file name; may hold the model's own text */
+    char node[160];    /* the node it is about, "" if none */
+    char op_type[64];
+} onv_error;
+
+ONV_API const char *onv_status_name(onv_status status);
+ONV_API const char *onv_version(void);     /* "0.2.0" */
+ONV_API unsigned onv_version_number(void); /* like ONV_VERSION_NUMBER, of the library */
+
+/* Copies `text`, which may come from a model, into out[size] so that it is safe to show on a
+ * terminal: control characters, bidirectional overrides and ill-formed UTF-8 become escapes like
+ * \x1b. Cut to what fits; always NUL-terminated if size > 0. Returns the length written. */
+ONV_API size_t onv_printable(const char *text, char *out, size_t size);
+
+/* The name of a list (NULL after the last one) that a mistyped word was likely meant to be; NULL where none is
+ * near. */
+ONV_API const char *onv_nearest_name(const char *word, const char *const *names);
+
+/* Where there is no row to refer to, and no size. */
+#define ONV_NO_INDEX     SIZE_MAX
+#define ONV_SIZE_UNKNOWN UINT64_MAX
+
+/* A size: a number, or an expression in dims that are free. */
+typedef struct onv_expression {
+    int64_t number;   /* -1: it is none */
+    const char *text; /* "256", "3*batch"; NULL: nothing is known of it */
+} onv_expression;
+
+/* Takes `bytes` bytes at `text`; returns false to stop (the report then fails with ONV_ERR_IO). */
+typedef bool (*onv_write_fn)(void *context, const char *text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

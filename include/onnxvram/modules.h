@@ -1,0 +1,57 @@
+/* The modules of a model, found again from names. */
+#ifndef ONNXVRAM_MODULES_H
+#define ONNXVRAM_MODULES_H
+
+#include "analysis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Made on request, of an analysis that it must not outlive. */
+typedef struct onv_module_table onv_module_table;
+
+/* Modules up to `depth` deep (0: all); deeper ones count to those around them. */
+ONV_API onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
+                                        onv_module_table **table, onv_error *error);
+
+/* NULL is allowed. */
+ONV_API void onv_module_table_destroy(onv_module_table *table);
+
+/* With everything inside. */
+typedef struct onv_module_info {
+    const char *name; /* in the module around it */
+    size_t parent;    /* ONV_NO_INDEX: it is the model itself, which comes first */
+    unsigned depth;
+    uint64_t parameters;       /* of weights, in the module that uses them first */
+    uint64_t macs;             /* ONV_SIZE_UNKNOWN: not known of every node */
+    uint64_t activation_bytes; /* what its nodes make; without those of unknown size */
+    uint64_t
+        activation_bytes_per_unit; /* while dims are free: for each of onv_module_table_unit() */
+    uint64_t own_steps;            /* that belong to no module inside */
+} onv_module_info;
+
+ONV_API size_t onv_module_table_count(const onv_module_table *table);
+ONV_API bool onv_module_table_get(const onv_module_table *table, size_t index,
+                                  onv_module_info *info, size_t size);
+
+static inline bool onv_module_table_at(const onv_module_table *table, size_t index,
+                                       onv_module_info *info)
+{
+    return onv_module_table_get(table, index, info, sizeof *info);
+}
+
+/* "batch", "batch * sequence": NULL where sizes are numbers, or no product of dims is common to all. */
+ONV_API const char *onv_module_table_unit(const onv_module_table *table);
+
+/* Of weights that no node reads. */
+ONV_API uint64_t onv_module_table_unused_parameters(const onv_module_table *table);
+
+/* The module that a step belongs to; ONV_NO_INDEX beyond the last step. */
+ONV_API size_t onv_module_table_of_step(const onv_module_table *table, size_t step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/* Reports: everything that leaves the program as text. */
+#ifndef ONNXVRAM_REPORT_H
+#define ONNXVRAM_REPORT_H
+
+#include "sessions.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum onv_format {
+    ONV_FORMAT_TEXT,
+    ONV_FORMAT_JSON,
+    ONV_FORMAT_CSV,    /* the tensors, one row each */
+    ONV_FORMAT_LAYERS, /* a table per module, from the scopes in node names */
+    ONV_FORMAT_DUMP_GRAPH,
+    ONV_FORMAT_DUMP_INTERVALS,
+    ONV_FORMAT_DUMP_PLAN,
+    ONV_FORMAT_DUMP_TRACE,
+    ONV_FORMAT_DUMP_REPLAY,
+    ONV_FORMAT_CHECKPOINTS,    /* the chosen checkpointing plan, or all, for programs to apply */
+    ONV_FORMAT_ORT_PARTITION,  /* bytes by node, for ONNX Runtime's partitioning by resources */
+    ONV_FORMAT_FORMULA,        /* peak and totals as functions of the free dims: text, */
+    ONV_FORMAT_FORMULA_PYTHON, /* Python, */
+    ONV_FORMAT_FORMULA_C,      /* C */
+    ONV_FORMAT_MARKDOWN,       /* a summary for a pull request */
+    ONV_FORMAT_DIFF,           /* of two models: what changed from the first to the second; text, */
+    ONV_FORMAT_DIFF_MARKDOWN,  /* Markdown, */
+    ONV_FORMAT_DIFF_JSON,      /* JSON */
+    ONV_FORMAT_ONNX, /* the model itself, with shapes, lifetimes and the nodes in that order */
+    ONV_FORMAT_DUMP_HEADER, /* the plan of the runtime arena as a header of C */
+    ONV_FORMAT_HTML, /* a page to look at, which asks for nothing else: needs onv_options.timelines */
+    ONV_FORMAT_SVG, /* live memory over the steps as a picture: likewise */
+    /* For viewers of other projects, of one model with all sizes; likewise. */
+    ONV_FORMAT_MEMORY_VIZ,    /* PyTorch's: the pickle of torch.cuda.memory._dump_snapshot */
+    ONV_FORMAT_PERFETTO,      /* a trace of TrackEvents */
+    ONV_FORMAT_MODEL_EXPLORER /* Model Explorer's node data, JSON */
+} onv_format;
+
+typedef struct onv_report_options {
+    size_t struct_size;
+    bool color;
+    bool unicode;                      /* bars and lines in Unicode, else ASCII */
+    unsigned width;                    /* columns; 0: 80 */
+    unsigned top;                      /* how many of the largest tensors; 0: 10 */
+    unsigned layer_depth;              /* scopes of ONV_FORMAT_LAYERS; 0: all */
+    int verbosity;                     /* -1 quiet, 0, 1 verbose */
+    const onv_together_info *together; /* said of all models; NULL: nothing */
+} onv_report_options;
+
+ONV_API void onv_report_options_init(onv_report_options *options, size_t size);
+
+static inline onv_report_options onv_report_options_default(void)
+{
+    onv_report_options options;
+    onv_report_options_init(&options, sizeof options);
+    return options;
+}
+
+ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                              const onv_report_options *options, onv_write_fn write, void *context,
+                              onv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,172 @@
+/* What runtimes would hold, and whether it fits. */
+#ifndef ONNXVRAM_RUNTIMES_H
+#define ONNXVRAM_RUNTIMES_H
+
+#include "analysis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a runtime would hold on the device. Exact under its rules, but for the two ranges, which are
+ * estimates. */
+typedef struct onv_runtime_info {
+    const char *name;
+    const char *summary;
+    uint64_t weight_bytes;
+    uint64_t activation_bytes;          /* the most beyond the weights */
+    uint64_t held_bytes;                /* both together, as taken from the device */
+    uint64_t driver_bytes;              /* handles of libraries, beside the allocator */
+    uint64_t context_low, context_high; /* of the driver */
+    uint64_t total_low, total_high;
+    bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
+    uint64_t oom_bytes; /* what found no memory there */
+    /* torch, async: as their allocators count; tensors alone, without workspaces. 0 elsewhere. */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes, tensor_peak_bytes;
+    /* torch: allocated where names of modules hold what they can, and where all activations that may work in
+     * place do. */
+    uint64_t locals_peak_bytes, inplace_peak_bytes;
+    /* arena */
+    uint64_t lower_bound_bytes; /* no plan needs less */
+    uint64_t alignment;         /* of offsets */
+    bool optimal;               /* the plan needs no more than that */
+    /* ort: what the arena reserves in the first run and later, of the order of initializers that needs most, and
+     * of the one that needs least. */
+    uint64_t first_run_bytes, steady_bytes, low_bytes;
+    /* The graph that runs, where the runtime makes its own of the model (ort): 0 elsewhere. */
+    uint64_t nodes, nodes_on_cpu, copies;
+    /* Of the first budget: as onv_fit_info. */
+    bool fits;
+    int64_t max_batch;
+} onv_runtime_info;
+
+/* The runtimes asked for; none while a tensor is of unknown size. */
+ONV_API size_t onv_analysis_runtime_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_runtime_get(const onv_analysis *analysis, size_t index,
+                                      onv_runtime_info *info, size_t size);
+
+static inline bool onv_analysis_runtime(const onv_analysis *analysis, size_t index,
+                                        onv_runtime_info *info)
+{
+    return onv_analysis_runtime_get(analysis, index, info, sizeof *info);
+}
+
+/* What a runtime rewrote in the model's graph (ort), by its own name. */
+typedef struct onv_rewrite_info {
+    const char *name;
+    uint64_t count;
+    bool is_not_modelled; /* it would, but the figures are without it */
+} onv_rewrite_info;
+
+/* False beyond the last one, and for other runtimes. */
+ONV_API bool onv_analysis_runtime_rewrite_get(const onv_analysis *analysis, size_t runtime,
+                                              size_t index, onv_rewrite_info *info, size_t size);
+
+static inline bool onv_analysis_runtime_rewrite(const onv_analysis *analysis, size_t runtime,
+                                                size_t index, onv_rewrite_info *info)
+{
+    return onv_analysis_runtime_rewrite_get(analysis, runtime, index, info, sizeof *info);
+}
+
+/* How it is configured (ort): a name of onv_ort_setting_at() and its value; false beyond the last one, and for other
+ * runtimes. */
+typedef struct onv_setting_info {
+    const char *name, *value;
+} onv_setting_info;
+
+ONV_API bool onv_analysis_runtime_setting_get(const onv_analysis *analysis, size_t runtime,
+                                              size_t index, onv_setting_info *info, size_t size);
+
+static inline bool onv_analysis_runtime_setting(const onv_analysis *analysis, size_t runtime,
+                                                size_t index, onv_setting_info *info)
+{
+    return onv_analysis_runtime_setting_get(analysis, runtime, index, info, sizeof *info);
+}
+
+typedef struct onv_fit_info {
+    uint64_t budget, usable; /* usable: less the margin */
+    bool fits;               /* for every runtime asked for, at the upper end of the estimates */
+    int64_t max_batch;       /* that fits all of them; 0: none, or not asked for */
+    bool has_max_batch;      /* it was asked for */
+    const char *max_dim;     /* the dim whose largest size `max_batch` is; NULL: the batch */
+    unsigned margin_percent;
+} onv_fit_info;
+
+/* False where no budget was given, or a tensor is of unknown size. */
+ONV_API bool onv_analysis_fit_get(const onv_analysis *analysis, onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_fit(const onv_analysis *analysis, onv_fit_info *info)
+{
+    return onv_analysis_fit_get(analysis, info, sizeof *info);
+}
+
+/* All of the comparison with onv_options.baseline. */
+typedef struct onv_growth_verdict {
+    const char *baseline;
+    bool other_bindings; /* it is of other sizes */
+    bool exceeds;        /* a figure grew by more than is allowed */
+    bool has_max_growth;
+    uint32_t max_growth_basis_points;
+} onv_growth_verdict;
+
+/* False where there is no baseline. */
+ONV_API bool onv_analysis_growth_verdict_get(const onv_analysis *analysis, onv_growth_verdict *info,
+                                             size_t size);
+
+static inline bool onv_analysis_growth_verdict(const onv_analysis *analysis,
+                                               onv_growth_verdict *info)
+{
+    return onv_analysis_growth_verdict_get(analysis, info, sizeof *info);
+}
+
+/* The figures beside those of onv_options.baseline. */
+typedef struct onv_growth_info {
+    const char *what; /* "weights", "peak", "total", a runtime, "train" */
+    uint64_t before, after;
+    bool exceeds; /* it grew by more than is allowed */
+} onv_growth_info;
+
+ONV_API size_t onv_analysis_growth_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_growth_get(const onv_analysis *analysis, size_t index,
+                                     onv_growth_info *info, size_t size);
+
+static inline bool onv_analysis_growth(const onv_analysis *analysis, size_t index,
+                                       onv_growth_info *info)
+{
+    return onv_analysis_growth_get(analysis, index, info, sizeof *info);
+}
+
+/* Of each of onv_options.budgets. */
+ONV_API size_t onv_analysis_device_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_device_get(const onv_analysis *analysis, size_t index, const char **name,
+                                     onv_fit_info *info, size_t size);
+
+static inline bool onv_analysis_device(const onv_analysis *analysis, size_t index,
+                                       const char **name, onv_fit_info *info)
+{
+    return onv_analysis_device_get(analysis, index, name, info, sizeof *info);
+}
+
+/* A runtime on that device, whose libraries may differ. */
+typedef struct onv_device_runtime_info {
+    uint64_t total_high;
+    bool fits;
+    int64_t max_batch;
+} onv_device_runtime_info;
+
+/* False beyond the last device, and the last runtime. */
+ONV_API bool onv_analysis_device_runtime_get(const onv_analysis *analysis, size_t device,
+                                             size_t runtime, onv_device_runtime_info *info,
+                                             size_t size);
+
+static inline bool onv_analysis_device_runtime(const onv_analysis *analysis, size_t device,
+                                               size_t runtime, onv_device_runtime_info *info)
+{
+    return onv_analysis_device_runtime_get(analysis, device, runtime, info, sizeof *info);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+/* What training would hold, with checkpointing plans and under torch.compile. */
+#ifndef ONNXVRAM_TRAINING_H
+#define ONNXVRAM_TRAINING_H
+
+#include "analysis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Training in eager PyTorch, on one device. Sizes as asked for; the last two as PyTorch's allocator
+ * counts. */
+typedef struct onv_training_info {
+    const char *optimizer, *loss;
+    uint64_t parameter_bytes, gradient_bytes, optimizer_bytes;
+    uint64_t saved_activation_bytes; /* between forward and backward, each storage once */
+    uint64_t peak_bytes;             /* tensors alone */
+    uint64_t allocated_peak_bytes, reserved_peak_bytes; /* with workspaces of libraries */
+    uint64_t buffer_bytes;                              /* running statistics, constants */
+    uint64_t requested_peak_bytes;                      /* with workspaces, sizes as asked for */
+    uint64_t driver_bytes;                              /* handles of libraries */
+    uint64_t first_iteration_peak_bytes; /* where it tries kernels (cudnn_benchmark); else 0 */
+    /* What the allocator has to give back to stay below the budget, and what it would reserve without one; 0 where
+     * it need not. */
+    uint64_t released_bytes, unbounded_reserved_bytes;
+    uint64_t forward_macs;
+    /* What was asked for beside the usual; 0: not. */
+    uint64_t bucket_bytes, gathered_bytes, reduce_bytes; /* ddp, fsdp */
+    uint64_t master_bytes, ema_bytes, host_bytes;
+    uint64_t quantized_bytes, dequantized_bytes;
+    uint64_t units; /* that fully_shard gathers one by one */
+} onv_training_info;
+
+/* False where training was not asked for. */
+ONV_API bool onv_analysis_training_get(const onv_analysis *analysis, onv_training_info *info,
+                                       size_t size);
+
+static inline bool onv_analysis_training(const onv_analysis *analysis, onv_training_info *info)
+{
+    return onv_analysis_training_get(analysis, info, sizeof *info);
+}
+
+/* A checkpointing plan: training with it, and its price. */
+typedef struct onv_checkpoint_info {
+    const char *name;
+    uint64_t peak_bytes, saved_activation_bytes;
+    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t recompute_macs;
+    uint64_t pass_macs; /* of a forward and a backward, which counts as two forwards */
+    size_t segments;
+    bool chosen; /* what the figures of training are of: the only plan, or the budget's choice */
+    uint64_t offloaded_bytes, returned_bytes; /* copied to the host, and back */
+    uint64_t host_bytes;                      /* of pinned memory for it */
+    bool offloads;                            /* these three are figures of it */
+    int64_t max_batch;                        /* that fits the budget; 0: none, or not asked for */
+    uint64_t by_hand; /* segments that nothing tells where in the network they are */
+    size_t kept;      /* operations in segments whose results stay */
+} onv_checkpoint_info;
+
+/* False beyond the last one. */
+ONV_API bool onv_analysis_checkpoint_get(const onv_analysis *analysis, size_t index,
+                                         onv_checkpoint_info *info, size_t size);
+
+static inline bool onv_analysis_checkpoint(const onv_analysis *analysis, size_t index,
+                                           onv_checkpoint_info *info)
+{
+    return onv_analysis_checkpoint_get(analysis, index, info, sizeof *info);
+}
+
+/* A segment: what it begins and ends with. */
+typedef struct onv_segment_info {
+    const char *first, *last;
+} onv_segment_info;
+
+/* False beyond the last one. */
+ONV_API bool onv_analysis_checkpoint_segment_get(const onv_analysis *analysis, size_t plan,
+                                                 size_t index, onv_segment_info *info, size_t size);
+
+static inline bool onv_analysis_checkpoint_segment(const onv_analysis *analysis, size_t plan,
+                                                   size_t index, onv_segment_info *info)
+{
+    return onv_analysis_checkpoint_segment_get(analysis, plan, index, info, sizeof *info);
+}
+
+/* The name of an operation of the plan whose result stays; NULL beyond the last one. */
+ONV_API const char *onv_analysis_checkpoint_kept(const onv_analysis *analysis, size_t plan,
+                                                 size_t index);
+
+/* Training under torch.compile: what AOTAutograd's partition keeps, and the eager step with it. */
+typedef struct onv_compiled_info {
+    double budget;
+    uint64_t saved_activation_bytes, peak_bytes;
+    uint64_t recompute_macs, pass_macs; /* as above */
+    size_t saved;                       /* tensors that the network keeps */
+} onv_compiled_info;
+
+/* False where it was not asked for. */
+ONV_API bool onv_analysis_compiled_get(const onv_analysis *analysis, onv_compiled_info *info,
+                                       size_t size);
+
+static inline bool onv_analysis_compiled(const onv_analysis *analysis, onv_compiled_info *info)
+{
+    return onv_analysis_compiled_get(analysis, info, sizeof *info);
+}
+
+/* What the partition keeps. */
+typedef struct onv_compiled_tensor_info {
+    size_t tensor;         /* ONV_NO_INDEX: it is not a tensor of the model */
+    const char *node;      /* that makes it; NULL: none */
+    const char *operation; /* that makes it; NULL: not told */
+    uint64_t bytes;
+} onv_compiled_tensor_info;
+
+ONV_API bool onv_analysis_compiled_tensor_get(const onv_analysis *analysis, size_t index,
+                                              onv_compiled_tensor_info *info, size_t size);
+
+static inline bool onv_analysis_compiled_tensor(const onv_analysis *analysis, size_t index,
+                                                onv_compiled_tensor_info *info)
+{
+    return onv_analysis_compiled_tensor_get(analysis, index, info, sizeof *info);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+#include "api/ask.h"
+
+#include <string.h>
+
+bool onv_asked_init(onv_analysis *analysis)
+{
+    onv_asked *asked = onv_heap_calloc(1, sizeof *asked);
+    analysis->asked = asked;
+    if (asked == NULL) return false;
+    onv_arena_init(&asked->arena, SIZE_MAX);
+    onv_arena_init(&asked->scratch, SIZE_MAX);
+    onv_strings_init(&asked->text, &asked->arena);
+    return true;
+}
+
+void onv_asked_cleanup(onv_analysis *analysis)
+{
+    onv_asked *asked = analysis->asked;
+    if (asked == NULL) return;
+    onv_strings_cleanup(&asked->text);
+    onv_arena_cleanup(&asked->scratch);
+    onv_arena_cleanup(&asked->arena);
+    onv_heap_free(asked);
+    analysis->asked = NULL;
+}
+
+const char *onv_ask_keep(const onv_analysis *analysis, const char *text)
+{
+    onv_asked *asked = analysis->asked;
+    const char *kept = text != NULL ? onv_intern(&asked->text, text) : NULL;
+    onv_arena_reset(&asked->scratch);
+    return kept;
+}
+
+bool onv_ask_dim(const onv_analysis *analysis, onv_dim d, onv_expression *answer)
+{
+    const onv_dims *pool = &analysis->model.dims;
+    *answer = (onv_expression){-1, NULL};
+    if (!onv_dim_is_known(d)) return true;
+    if (onv_dim_is_const(d)) answer->number = d.raw;
+    answer->text = onv_ask_keep(analysis, onv_dim_text(pool, &analysis->asked->scratch, d));
+    return answer->text != NULL;
+}
+
+onv_view onv_analysis_view(const onv_analysis *analysis)
+{
+    const onv_model *types = analysis->unbound != NULL ? analysis->unbound : &analysis->model;
+    return (onv_view){
+        .model = &analysis->model,
+        .unbound = analysis->writes_onnx ? types : NULL,
+        .infer = &analysis->infer,
+        .live = &analysis->live,
+        .largest = &analysis->largest,
+        .formula = &analysis->formula,
+        .order = &analysis->order,
+        .runtimes = analysis->runtimes,
+        .n_runtimes = analysis->n_runtimes,
+        .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,
+        .rewritten_live = &analysis->rewritten_live,
+        .dumps_rewritten = analysis->dumps_rewritten,
+        .plan_offsets = analysis->plan_offsets,
+        .plan_alignment = analysis->plan_alignment,
+        .training = &analysis->training,
+        .trained = &analysis->trained,
+        .levers = &analysis->levers,
+        .savings = &analysis->savings,
+        .quantized = &analysis->quantized,
+        .cache = &analysis->cache,
+        .fit = &analysis->fit,
+        .gate = &analysis->gate,
+        .devices = analysis->devices,
+        .n_devices = analysis->n_devices,
+        .node_stats = &analysis->node_stats,
+        .advice = &analysis->advice,
+        .requests = &analysis->requests,
+        .replays = &analysis->replays,
+        .executions = &analysis->executions,
+    };
+}

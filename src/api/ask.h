@@ -1,0 +1,49 @@
+/* What questions share: the analysis as reports see it, and text that is made for an answer. */
+#ifndef ONV_API_ASK_H
+#define ONV_API_ASK_H
+
+#include "api/analysis.h"
+#include "api/sized.h"
+#include "base/strings.h"
+#include "onnxvram/onnxvram.h"
+#include "report/report.h"
+
+/* Text that was answered: once each, as long as the analysis. What takes a sweep is computed for the first question. */
+struct onv_asked {
+    onv_arena arena;
+    onv_strings text;
+    onv_arena scratch;
+    uint32_t *unsized; /* by step: how many tensors of unknown size are live */
+    bool has_unsized;
+    struct onv_asked_execution {
+        onv_peak peak;
+        uint64_t *live; /* by step */
+    } * executions;
+};
+
+/* False without memory. */
+bool onv_asked_init(onv_analysis *analysis);
+void onv_asked_cleanup(onv_analysis *analysis);
+
+/* The analysis as reports see it. */
+onv_view onv_analysis_view(const onv_analysis *analysis);
+
+/* Keeps text that was made in the scratch arena, which is empty then; NULL stays NULL, and comes of a lack of
+ * memory. */
+const char *onv_ask_keep(const onv_analysis *analysis, const char *text);
+
+/* A dim as reports show it. False without memory. */
+bool onv_ask_dim(const onv_analysis *analysis, onv_dim d, onv_expression *answer);
+
+/* Rows for ids. */
+static inline size_t onv_ask_value(onv_value_id id)
+{
+    return onv_is_value(id) ? id.index : ONV_NO_INDEX;
+}
+
+static inline const char *onv_ask_node(const onv_model *model, onv_node_id id)
+{
+    return onv_is_node(id) ? onv_model_node(model, id)->name : NULL;
+}
+
+#endif

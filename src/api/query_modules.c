@@ -1,0 +1,94 @@
+/* The table of modules, which is made for who asks. */
+#include "api/ask.h"
+#include "api/locale.h"
+#include "load/limits.h"
+#include "report/modules.h"
+
+struct onv_module_table {
+    onv_arena arena;
+    onv_modules modules;
+    const char *unit;
+    size_t n_steps;
+};
+
+static bool make(onv_module_table *made, const onv_analysis *analysis, unsigned depth)
+{
+    const onv_report_options options = onv_report_options_default();
+    onv_view view = onv_analysis_view(analysis);
+    onv_page page = onv_page_make(NULL, &made->arena, &options);
+    onv_footprint footprint;
+    onv_arena_init(&made->arena, SIZE_MAX);
+    if (!onv_footprint_make(&footprint, &view, &page) ||
+        !onv_modules_init(&made->modules, &view, &footprint, depth, &made->arena))
+        return false;
+    if (footprint.measure == ONV_MEASURE_UNITS) made->unit = footprint.unit;
+    made->n_steps = view.live->timeline.steps.count;
+    return !made->arena.failed;
+}
+
+onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
+                                onv_module_table **table, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_watch watch = analysis->watch;
+    onv_quota *before = onv_watch_resume(&watch);
+    onv_locale locale = onv_locale_enter();
+    *table = onv_heap_calloc(1, sizeof **table);
+    if (*table != NULL && !make(*table, analysis, depth)) {
+        onv_module_table_destroy(*table);
+        *table = NULL;
+    }
+    onv_locale_leave(locale);
+    onv_status status = *table != NULL ? ONV_OK : onv_fail_memory(error);
+    onv_status verdict = onv_watch_verdict(&watch, status, error);
+    if (verdict != ONV_OK) {
+        onv_module_table_destroy(*table);
+        *table = NULL;
+    }
+    onv_watch_leave(&watch, before);
+    return verdict;
+}
+
+void onv_module_table_destroy(onv_module_table *table)
+{
+    if (table == NULL) return;
+    onv_modules_cleanup(&table->modules);
+    onv_arena_cleanup(&table->arena);
+    onv_heap_free(table);
+}
+
+size_t onv_module_table_count(const onv_module_table *table)
+{
+    return table->modules.list.count;
+}
+
+bool onv_module_table_get(const onv_module_table *table, size_t index, onv_module_info *info,
+                          size_t size)
+{
+    if (index >= table->modules.list.count) return false;
+    const onv_module *m = &table->modules.list.at[index];
+    onv_module_info full = {.name = m->name,
+                            .parent = index > 0 ? m->parent : ONV_NO_INDEX,
+                            .depth = m->depth,
+                            .parameters = m->params,
+                            .macs = m->macs_known ? m->macs : ONV_SIZE_UNKNOWN,
+                            .activation_bytes = m->activation.fixed,
+                            .activation_bytes_per_unit = m->activation.units,
+                            .own_steps = m->own_steps};
+    return onv_give(info, size, &full, sizeof full);
+}
+
+const char *onv_module_table_unit(const onv_module_table *table)
+{
+    return table->unit;
+}
+
+uint64_t onv_module_table_unused_parameters(const onv_module_table *table)
+{
+    return table->modules.unused_params;
+}
+
+size_t onv_module_table_of_step(const onv_module_table *table, size_t step)
+{
+    return step < table->n_steps ? table->modules.of_step[step] : ONV_NO_INDEX;
+}

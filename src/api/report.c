@@ -1,0 +1,57 @@
+/* Reports of finished analyses. */
+#include "api/ask.h"
+#include "api/locale.h"
+#include "load/limits.h"
+
+void onv_report_options_init(onv_report_options *options, size_t size)
+{
+    onv_start(options, size);
+}
+
+static onv_status report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                         const onv_report_options *options, onv_write_fn write, void *context,
+                         onv_error *error)
+{
+    /* The examples stand behind the models. */
+    onv_view *views = onv_heap_calloc(count, 2 * sizeof *views);
+    if (views == NULL) return onv_fail_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        views[i] = onv_analysis_view(analyses[i]);
+        if (analyses[i]->example == NULL) continue;
+        views[count + i] = onv_analysis_view(analyses[i]->example);
+        views[i].example = &views[count + i];
+    }
+    onv_status status = onv_report_write(views, count, format, options, write, context, error);
+    onv_heap_free(views);
+    return status;
+}
+
+/* What one of the analyses has left of its memory. */
+static onv_watch most_left(const onv_analysis *const *analyses, size_t count)
+{
+    onv_watch most = {0};
+    for (size_t i = 0; i < count; i++) {
+        const onv_quota *has = &analyses[i]->watch.quota;
+        if (i == 0 || has->limit - has->used > most.quota.limit - most.quota.used)
+            most = analyses[i]->watch;
+    }
+    return most;
+}
+
+onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_format format,
+                      const onv_report_options *options, onv_write_fn write, void *context,
+                      onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    if (count == 0) return report(analyses, count, format, &complete, write, context, error);
+    onv_watch watch = most_left(analyses, count);
+    onv_quota *before = onv_watch_resume(&watch);
+    onv_locale locale = onv_locale_enter();
+    onv_status status = report(analyses, count, format, &complete, write, context, error);
+    onv_locale_leave(locale);
+    status = onv_watch_verdict(&watch, status, error);
+    onv_watch_leave(&watch, before);
+    return status;
+}
