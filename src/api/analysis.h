@@ -26,7 +26,7 @@
 typedef struct onv_asked onv_asked;
 
 struct onv_analysis {
-    onv_heap_budget heap; /* what all of this holds; reports go on from there */
+    onv_watch watch; /* what all of this took; reports go on from there */
     onv_model model;
     onv_infer_info infer;
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */

@@ -450,7 +450,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);
-        if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
+        status = onv_watch_verdict(from->watch, status, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) {
             onv_rewritten_cleanup(&analysis->rewritten);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/quota.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
 #include "load/load.h"
@@ -426,6 +427,7 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
 {
     onv_node_id outer = l->node;
     for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
+        if (!onv_work(4)) l->status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
         const onv_node *node = onv_model_node(l->model, nodes[i]);
         if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);

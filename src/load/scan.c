@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
 
@@ -119,6 +120,7 @@ static onv_status read_tag(onv_walk *w, onv_item *it)
 static onv_status walk_field(onv_walk *w)
 {
     onv_item it;
+    ONV_WORK(1);
     ONV_TRY(read_tag(w, &it));
     const unsigned char *end = onv_walk_top(w)->end;
     uint64_t value = 0;

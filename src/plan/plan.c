@@ -5,18 +5,19 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "plan/beam.h"
 #include "plan/greedy.h"
 #include "plan/part.h"
 
 /* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up
- * to 2,000 buffers, four where they fill their time and height without a gap, for there it is worth it, and five for
+ * to 2,000 buffers, four where they fill their time and height without a gap, for there it is worth it, and two for
  * any more; there a plan that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can
  * take most of the time. In any case no longer than there is hope: until twice the work that led to the last
  * improvement, and a fixed part of the default more, brought none. */
 #define DEFAULT_EFFORT    ((uint64_t)600000000)
-#define EFFORT_PER_BUFFER ((uint64_t)250000) /* of those beyond 2,000 */
-#define MAX_EFFORT        ((uint64_t)4000000000)
+#define EFFORT_PER_BUFFER ((uint64_t)50000) /* of those beyond 2,000 */
+#define MAX_EFFORT        ((uint64_t)800000000)
 enum {
     TIMES_FOR_FULL = 4,
     SMALL_GRAPH = 2000,
@@ -68,6 +69,8 @@ static bool out_of_patience(const onv_effort *effort)
 
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
+    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
+    onv_work(units / UNITS_OF_WORK);
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
     if (out_of_patience(effort)) effort->left = 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 
 enum { BLOCK = 64 };
 
@@ -236,8 +237,11 @@ static bool is_solid(const gap_scan *scan, const block *b)
     return b->offset[0] <= scan->top || b->offset[0] - scan->top < scan->size;
 }
 
-static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+/* False where there is no time left for it. */
+static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
 {
+    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
+    const uint64_t before = shelf->work;
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
         if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
@@ -250,6 +254,7 @@ static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
+    return onv_work((shelf->work - before) / UNITS_OF_WORK);
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
@@ -261,7 +266,7 @@ bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, 
         first = 1 + lo / shelf->stretch;
         last = 1 + (hi - 1) / shelf->stretch;
     }
-    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
+    if (!find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan)) return false;
     *offset = scan.offset;
     shelf->work += (uint64_t)BLOCK * (last - first + 1);
     if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
