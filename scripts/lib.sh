@@ -49,3 +49,11 @@ need_packages() {
 want_packages() {
     (need_packages "$@") || echo "goes on without: $*"
 }
+
+# What drives the browser that looks at pages. Without it those tests are skipped, and say so.
+make_web_venv() {
+    local venv=build/web-venv
+    [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import playwright' 2>/dev/null && return
+    python3 -m venv "$venv" && "$venv/bin/pip" install --quiet playwright==1.65.2 ||
+        echo "playwright cannot be installed: pages are not looked at in a browser"
+}

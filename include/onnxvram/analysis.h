@@ -11,8 +11,8 @@ extern "C" {
 typedef struct onv_analysis onv_analysis;
 
 /* Reads the model at `path` and analyses it. On failure *analysis is NULL and the error is filled.
- * Files of 4 MiB and more are mapped, here and in onv_simulate_file(): where others may shorten them
- * meanwhile, a caller that must not die of SIGBUS has to handle it. */
+ * Files of 4 MiB and more are mapped where they can be, here and in onv_simulate_file(): where others may
+ * shorten them meanwhile, a caller that must not die of SIGBUS has to handle it. */
 ONV_API onv_status onv_analysis_new(const char *path, const onv_options *options,
                                     onv_analysis **analysis, onv_error *error);
 

@@ -33,8 +33,7 @@ onv_status onv_analysis_infer_unbound(const onv_options *options, onv_analysis *
     how.n_dims = how.n_shapes = how.n_input_values = 0;
     onv_model *model = onv_heap_calloc(1, sizeof *model);
     if (model == NULL) return onv_fail_memory(err);
-    onv_status status = onv_load_memory(from->file, (size_t)from->file_bytes, from->path,
-                                        options->limits, model, err);
+    onv_status status = onv_load_again(from, options->limits, model, err);
     if (status == ONV_OK) {
         model->no_external_data = options->no_external_data;
         status = infer(model, &how, err);

@@ -2,9 +2,13 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/random.h>
 #include <threads.h>
 #include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/random.h>
+#endif
 
 #include "base/heap.h"
 #include "base/quota.h"
@@ -46,7 +50,11 @@ static atomic_bool key_is_drawn;
 
 static void draw_key(void)
 {
+#ifdef __linux__
     if (getrandom(key, sizeof key, GRND_NONBLOCK) == (ssize_t)sizeof key) return;
+#else
+    if (getentropy(key, sizeof key) == 0) return;
+#endif
     /* Too early in the life of a machine: what the loader placed at random has to do. */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

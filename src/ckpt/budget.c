@@ -108,7 +108,7 @@ static onv_status solve(const onv_cut_graph *g, knapsack *k, bool *may_run, onv_
     if (!onv_u64_mul(k->n, (uint64_t)k->capacity + 1, &choices) || choices > max_choices)
         return onv_fail(err, ONV_ERR_LIMIT, "too many operations to choose from for a budget");
     k->best = ONV_ARENA_ARRAY(g->arena, float, (size_t)k->capacity + 1);
-    k->takes = ONV_ARENA_ARRAY(g->arena, uint8_t, choices / 8 + 1);
+    k->takes = ONV_ARENA_ARRAY(g->arena, uint8_t, (size_t)choices / 8 + 1);
     if (g->arena->failed) return onv_fail_memory(err);
     fill(k);
     release(k, may_run);

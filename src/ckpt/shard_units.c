@@ -217,7 +217,7 @@ onv_status onv_shard_units_find(onv_model *model, const onv_eager *eager, const 
     onv_status status = onv_scopes_find(model, eager, &arena, &scopes, err);
     if (status == ONV_OK) {
         uint64_t most = most_matches(&scopes, patterns);
-        found = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, most);
+        found = ONV_ARENA_ARRAY(&model->arena, onv_tape_segment, (size_t)most);
         if (found == NULL) status = onv_fail_memory(err);
     }
     if (status == ONV_OK)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "cli/message.h"
@@ -98,7 +97,7 @@ static int make_temporary(char *path, int unnamed)
     int fd = -1;
     for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
         unsigned char random[LETTERS];
-        if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) return -1;
+        if (getentropy(random, sizeof random) != 0) return -1;
         for (int k = 0; k < LETTERS; k++) end[k] = from[random[k] % (sizeof from - 1)];
         if (unnamed < 0)
             fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -77,7 +77,12 @@ static const char *copy_input(void)
     static char path[40];
     static unsigned char piece[PIECE];
     uint64_t bytes = 0;
+#ifdef __linux__
     int copy = memfd_create("input", MFD_CLOEXEC);
+#else
+    int copy = -1;
+    errno = ENOSYS;
+#endif
     ssize_t n = 0;
     while (copy >= 0 && (n = read_fully(piece, PIECE)) > 0) {
         bytes += (uint64_t)n;

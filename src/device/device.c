@@ -6,7 +6,11 @@
 
 extern const onv_device_kind onv_device_host, onv_device_cuda;
 
-const onv_device_kind *const onv_device_kinds[] = {&onv_device_cuda, &onv_device_host};
+const onv_device_kind *const onv_device_kinds[] = {
+#ifndef __wasm__ /* a page finds no driver */
+    &onv_device_cuda,
+#endif
+    &onv_device_host};
 const size_t onv_n_device_kinds = sizeof onv_device_kinds / sizeof onv_device_kinds[0];
 
 const onv_device_kind *onv_device_kind_find(const char *name)

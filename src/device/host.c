@@ -121,11 +121,12 @@ static onv_status host_alloc(onv_device *d, uint64_t bytes, bool pooled,
     (void)err;
     *address = 0;
     uint64_t left = h->capacity - h->held;
-    if (bytes > left || pool_size(bytes, pooled) > left) return ONV_OK;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes > left || bytes > SIZE_MAX || pool_size(bytes, pooled) > left) return ONV_OK;
+    void *memory =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return ONV_OK;
     /* Fewer faults; where there are no huge pages, nothing is lost. */
-    (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    (void)madvise(memory, (size_t)bytes, MADV_HUGEPAGE);
     *address = (onv_device_address)(uintptr_t)memory;
     h->held += pool_size(bytes, pooled);
     if (!pooled) return ONV_OK;
@@ -140,7 +141,7 @@ static onv_status host_free(onv_device *d, onv_device_address address, uint64_t 
                             onv_error *err)
 {
     host_state *h = d->state;
-    if (munmap(memory_at(address), bytes) != 0)
+    if (munmap(memory_at(address), (size_t)bytes) != 0)
         return onv_fail(err, ONV_ERR_DEVICE, "host memory cannot be given back");
     h->held -= pool_size(bytes, pooled);
     if (!pooled) return ONV_OK;

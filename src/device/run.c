@@ -1,8 +1,8 @@
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/sort.h"
 #include "device/pattern.h"
 #include "device/runner.h"
 
@@ -420,8 +420,8 @@ static onv_status prepare(onv_runner *r, onv_error *err)
         to->predicted_live_at == NULL || to->measured_live_at == NULL)
         return onv_fail_memory(err);
     for (uint32_t s = 0; s < n_segments; s++) r->taken[s] = r->returned[s] = s;
-    qsort_r(r->taken, n_segments, sizeof *r->taken, compare_taken, r);
-    qsort_r(r->returned, n_segments, sizeof *r->returned, compare_returned, r);
+    onv_sort_ids(r->taken, n_segments, compare_taken, r);
+    onv_sort_ids(r->returned, n_segments, compare_returned, r);
     to->most_allocations = count_most(r);
     if (n > 0) memcpy(to->predicted_held_at, onv_placement_held_at(p), n * sizeof(uint64_t));
     return expect_live(r->timeline, to->predicted_live_at, &to->predicted_live, err);

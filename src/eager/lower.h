@@ -273,7 +273,7 @@ bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 /* Several modules read it as it is, which no copies of equal parameters explain. */
-bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
 

@@ -14,6 +14,7 @@
 #include "eager/weight_place.h"
 #include "ir/origin.h"
 #include "load/external.h"
+#include "load/load.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
 enum { MAX_SHARED_ELEMS = 1024 };
@@ -323,20 +324,19 @@ static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
 }
 
 /* Are all elements the same? True where they cannot be read. */
-static bool may_be_uniform(const onv_value *value)
+static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor)
 {
-    const onv_payload *data = &value->tensor->payload;
-    uint64_t elems = value->tensor->elems;
-    if (data->kind != ONV_PAYLOAD_RAW || elems < 2 || data->bytes % elems != 0) return true;
-    return is_uniform(data->data, elems, (size_t)(data->bytes / elems));
+    const unsigned char *data = NULL;
+    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0) return true;
+    if (l->status == ONV_OK) l->status = onv_load_raw(l->model, tensor, &data, l->err);
+    return data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
 }
 
 /* The same of data in another file, which is read where it is small. */
-static bool may_be_uniform_elsewhere(const onv_lowering *l, const onv_value *value)
+static bool may_be_uniform_elsewhere(onv_lowering *l, const onv_tensor *tensor)
 {
     enum { MOST = 1 << 16 };
-    const onv_tensor *tensor = value->tensor;
-    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(value);
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(l, tensor);
     if (tensor->elems < 2 || tensor->bytes > MOST || tensor->bytes % tensor->elems != 0)
         return true;
     unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, tensor->bytes);
@@ -349,17 +349,17 @@ static bool may_be_uniform_elsewhere(const onv_lowering *l, const onv_value *val
     return !found || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
 }
 
-bool onv_weight_is_common(const onv_lowering *l, const onv_weight_read *read)
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
 {
     const onv_value *value = &l->model->values.at[read->value];
     bool others = false;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++)
         others |= strcmp(at->scope, read->scope) != 0;
-    return others && value->tensor != NULL && !may_be_uniform_elsewhere(l, value);
+    return others && value->tensor != NULL && !may_be_uniform_elsewhere(l, value->tensor);
 }
 
-static bool find_sharing(const onv_lowering *l, onv_value_id id)
+static bool find_sharing(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     const onv_weight_read *first = reads_of(l, id.index);
@@ -371,7 +371,7 @@ static bool find_sharing(const onv_lowering *l, onv_value_id id)
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
     }
-    if (!may_be_uniform(value)) return false;
+    if (!may_be_uniform(l, value->tensor)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);

@@ -126,7 +126,7 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
 
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read)
 {
     size_t best = SIZE_MAX, first, end;
     uint32_t best_rank = UINT32_MAX;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "load/load.h"
 
 /* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
 static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, size_t block)
@@ -66,13 +67,14 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
     if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
     if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
     uint64_t left = tensor->bytes, outer = 1;
-    if (data->kind != ONV_PAYLOAD_RAW || data->bytes != tensor->bytes ||
-        tensor->bytes > MAX_VIEW_BYTES || tensor->elems == 0)
-        return indexed_bytes(l, id);
+    const unsigned char *bytes = NULL;
+    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
+        l->status = onv_load_raw(l->model, tensor, &bytes, l->err);
+    if (bytes == NULL || tensor->elems == 0) return indexed_bytes(l, id);
     for (int i = 0; i < tensor->type.rank; i++) {
         uint64_t count = (uint64_t)tensor->type.dims[i].raw;
         uint64_t block = tensor->bytes / outer / count;
-        if (repeats(data->data, outer, count, (size_t)block)) left /= count;
+        if (repeats(bytes, outer, count, (size_t)block)) left /= count;
         outer *= count;
     }
     return left;

@@ -8,25 +8,22 @@
 #include "base/heap.h"
 #include "infer/rebatch.h"
 #include "load/external.h"
+#include "load/load.h"
 
 /* Contents that are compared, in all; and those that are made, for one constant. */
 enum { MAX_COMPARED_BYTES = 1 << 28, MAX_MADE_BYTES = 1 << 24 };
 
 /* --- Contents ---------------------------------------------------------------------------------- */
 
-/* The bytes of a tensor; *buffer is to be freed. NULL where they are not at hand. */
+/* The bytes of a tensor, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
 static onv_status contents_of(onv_driver *driver, const onv_tensor *tensor,
                               const unsigned char **data, unsigned char **buffer)
 {
     *data = *buffer = NULL;
-    bool is_external = tensor->payload.kind == ONV_PAYLOAD_EXTERNAL, found;
-    if ((tensor->payload.kind != ONV_PAYLOAD_RAW && !is_external) ||
-        tensor->payload.bytes < tensor->bytes)
-        return ONV_OK;
-    if (!is_external) {
-        *data = tensor->payload.data;
-        return ONV_OK;
-    }
+    bool found;
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL)
+        return onv_load_raw(driver->model, tensor, data, driver->err);
+    if (tensor->payload.bytes < tensor->bytes) return ONV_OK;
     *buffer = onv_heap_alloc((size_t)tensor->bytes);
     if (*buffer == NULL) return onv_fail_memory(driver->err);
     onv_status status = onv_external_read(driver->model, tensor, *buffer, (size_t)tensor->bytes,
@@ -90,13 +87,16 @@ static onv_status find_axes(onv_driver *driver, const onv_tensor *tensor, onv_re
     for (int axis = 0; axis < tensor->type.rank; axis++)
         n_old += onv_dim_is(tensor->type.dims[axis], driver->rebatch.old);
     if (n_old == 0) return ONV_OK;
-    const unsigned char *data;
-    unsigned char *buffer;
+    const unsigned char *data = NULL;
+    unsigned char *buffer = NULL;
     driver->rebatch.compared_bytes += tensor->bytes;
-    ONV_TRY(contents_of(driver, tensor, &data, &buffer));
-    for (int axis = 0; data != NULL && axis < tensor->type.rank; axis++)
+    /* A single sample is like all others, and need not be read. */
+    bool is_alone = driver->rebatch.old == 1 && tensor->payload.kind == ONV_PAYLOAD_RAW &&
+                    tensor->payload.bytes >= tensor->bytes;
+    if (!is_alone) ONV_TRY(contents_of(driver, tensor, &data, &buffer));
+    for (int axis = 0; (is_alone || data != NULL) && axis < tensor->type.rank; axis++)
         if (onv_dim_is(tensor->type.dims[axis], driver->rebatch.old) &&
-            is_same_along(data, blocks_of(tensor, axis)))
+            (is_alone || is_same_along(data, blocks_of(tensor, axis))))
             r->candidates[r->n_candidates++] = (uint8_t)axis;
     onv_heap_free(buffer);
     return ONV_OK;

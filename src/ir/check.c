@@ -221,7 +221,7 @@ static onv_status sort_graphs(check *c, onv_arena *scratch)
             return onv_fail(c->err, ONV_ERR_LIMIT, "the graph has too many edges");
         c->first_edge[i + 1] = (uint32_t)n_edges;
     }
-    c->edges = ONV_ARENA_ARRAY(scratch, uint32_t, n_edges);
+    c->edges = ONV_ARENA_ARRAY(scratch, uint32_t, (size_t)n_edges);
     if (c->edges == NULL) return onv_fail_memory(c->err);
     ONV_TRY(visit_uses(c, store_edge));
     for (uint32_t g = 0; g < model->graphs.count; g++)

@@ -9,7 +9,7 @@
  * A value belongs to the graph that defines it; nodes of inner graphs may read values of outer ones.
  *
  * Everything but the arrays themselves lives in the model's arena. The model never holds weights:
- * a payload says where its bytes lie (in the mapped file, in an external file), and they are read
+ * a payload says where its bytes lie (in the model's file, in an external file), and they are read
  * only for small tensors that decide shapes.
  */
 #ifndef ONV_IR_MODEL_H
@@ -52,12 +52,16 @@ typedef enum onv_payload_kind {
     ONV_PAYLOAD_EXTERNAL, /* in another file, raw */
 } onv_payload_kind;
 
+/* Raw bytes up to so many are in memory with their tensor. */
+enum { ONV_PAYLOAD_AT_HAND = 64 };
+
 typedef struct onv_payload {
-    uint8_t kind;              /* onv_payload_kind */
-    const unsigned char *data; /* RAW, PACKED: in the mapping or the arena */
+    uint8_t kind; /* onv_payload_kind */
+    const unsigned char
+        *data; /* RAW, PACKED: in the arena; NULL: in the model's file, at `offset` */
     uint64_t bytes;
     const char *location; /* EXTERNAL: path relative to the model's folder */
-    uint64_t offset;      /* EXTERNAL */
+    uint64_t offset;
 } onv_payload;
 
 /* A constant tensor: its type is always static. For a sparse tensor `indices` counts the stored
@@ -266,10 +270,8 @@ typedef struct onv_model {
     uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
     bool has_providers;        /* set by rewriting: of nodes, and where values lie */
-    const unsigned char *file; /* all of it; NULL: the model is a copy */
-    uint64_t file_bytes;
-    void *source; /* the mapped file, owned by load */
-    void (*source_close)(void *source);
+    struct onv_source *source; /* its file, see load/source.h */
+    void (*source_close)(struct onv_source *source); /* NULL: the file is another model's */
 } onv_model;
 
 enum { ONV_MAX_DIAGS = 1000 };

@@ -166,7 +166,7 @@ void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,
                       const onv_limits *limits, onv_error *err)
 {
     *b = (onv_builder){.model = model, .limits = limits, .scan = scan, .err = err};
-    onv_arena_init(&b->unpacked, limits->arena_bytes);
+    onv_arena_init(&b->unpacked, (size_t)limits->arena_bytes);
 }
 
 void onv_builder_cleanup(onv_builder *b)

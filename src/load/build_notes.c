@@ -21,7 +21,9 @@ static onv_status read_notes(onv_builder *b, const onv_scan_node *record, noted 
     ONV_EACH_RECORD(note, b->scan->notes, record->notes)
     {
         char *to = b->notes.at + b->notes.count;
-        memcpy(to, note->text, note->bytes);
+        const unsigned char *text;
+        ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &text, b->err));
+        memcpy(to, text, note->bytes);
         to[note->bytes] = '\0';
         b->notes.count += (size_t)note->bytes + 1;
         found->text[note->note] = to;

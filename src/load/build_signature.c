@@ -54,7 +54,9 @@ onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
     {
         b->notes.count = 0;
         if (!onv_vec_reserve(&b->notes, (size_t)note->bytes + 1)) return onv_fail_memory(b->err);
-        memcpy(b->notes.at, note->text, note->bytes);
+        const unsigned char *text;
+        ONV_TRY(onv_source_view(b->scan->source, note->offset, note->bytes, &text, b->err));
+        memcpy(b->notes.at, text, note->bytes);
         b->notes.at[note->bytes] = '\0';
         ONV_TRY(list_names(b, b->notes.at));
     }

@@ -80,19 +80,27 @@ static bool skip_element(uint8_t field, const unsigned char **at, const unsigned
     return true;
 }
 
-/* Copies elements out of a chunk where each stands behind its tag. */
-static size_t untag(const onv_chunk *chunk, unsigned char *to, size_t room)
+/* Copies elements out of a chunk where each stands behind its tag; *used grows up to `room`. */
+static onv_status untag(onv_builder *b, const onv_chunk *chunk, unsigned char *to, size_t room,
+                        size_t *used)
 {
-    const unsigned char *at = chunk->data, *end = at + chunk->bytes;
-    size_t used = 0;
-    uint64_t tag;
-    while (at < end && onv_varint_read(&at, end, &tag)) {
-        const unsigned char *start = at;
-        if (!skip_element(chunk->field, &at, end) || (size_t)(at - start) > room - used) break;
-        memcpy(to + used, start, (size_t)(at - start));
-        used += (size_t)(at - start);
+    enum { MOST = 2 * ONV_VARINT_MOST_BYTES };
+    uint64_t left = chunk->bytes, tag;
+    while (left > 0) {
+        const unsigned char *first, *at, *end, *element;
+        uint64_t bytes = left < MOST ? left : MOST;
+        ONV_TRY(onv_source_view(b->scan->source, chunk->offset + (chunk->bytes - left), bytes,
+                                &first, b->err));
+        at = first;
+        end = first + bytes;
+        if (!onv_varint_read(&at, end, &tag)) break;
+        element = at;
+        if (!skip_element(chunk->field, &at, end) || (size_t)(at - element) > room - *used) break;
+        memcpy(to + *used, element, (size_t)(at - element));
+        *used += (size_t)(at - element);
+        left -= (uint64_t)(at - first);
     }
-    return used;
+    return ONV_OK;
 }
 
 /* Elements that do not lie in one piece are copied as far as anything reads them. */
@@ -101,7 +109,8 @@ static onv_status gather(onv_builder *b, const onv_chunk *chunks, size_t n, uint
 {
     size_t room = 0, most = (size_t)b->model->most_known * ONV_VARINT_MOST_BYTES;
     for (size_t i = 0; i < n && room < most; i++)
-        if (chunks[i].field == field) room += chunks[i].bytes < most ? chunks[i].bytes : most;
+        if (chunks[i].field == field)
+            room += chunks[i].bytes < most ? (size_t)chunks[i].bytes : most;
     if (room > most) room = most;
     unsigned char *to = onv_arena_alloc(&b->model->arena, room);
     if (to == NULL) return onv_fail_memory(b->err);
@@ -109,15 +118,25 @@ static onv_status gather(onv_builder *b, const onv_chunk *chunks, size_t n, uint
     for (size_t i = 0; i < n && used < room; i++) {
         if (chunks[i].field != field) continue;
         if (chunks[i].tagged) {
-            used += untag(&chunks[i], to + used, room - used);
+            ONV_TRY(untag(b, &chunks[i], to, room, &used));
         } else {
-            size_t bytes = chunks[i].bytes < room - used ? chunks[i].bytes : room - used;
-            memcpy(to + used, chunks[i].data, bytes);
+            const unsigned char *data;
+            size_t bytes = chunks[i].bytes < room - used ? (size_t)chunks[i].bytes : room - used;
+            ONV_TRY(onv_source_view(b->scan->source, chunks[i].offset, bytes, &data, b->err));
+            memcpy(to + used, data, bytes);
             used += bytes;
         }
     }
     *payload = (onv_payload){.kind = ONV_PAYLOAD_PACKED, .data = to, .bytes = used};
     return ONV_OK;
+}
+
+static onv_status take_at_hand(onv_builder *b, onv_payload *payload)
+{
+    const unsigned char *data;
+    ONV_TRY(onv_source_view(b->scan->source, payload->offset, payload->bytes, &data, b->err));
+    payload->data = onv_arena_copy(&b->model->arena, data, (size_t)payload->bytes);
+    return payload->data != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
 /* raw_data wins over typed fields, as for every other reader. Of several, the last one. */
@@ -138,12 +157,14 @@ static onv_status inline_payload(onv_builder *b, const Onnx__TensorProto *pb, on
     onv_payload *payload = &tensor->payload;
     if (tensor->type.dtype == ONV_STRING) return ONV_OK;
     if (raw != NULL) {
-        *payload = (onv_payload){.kind = ONV_PAYLOAD_RAW, .data = raw->data, .bytes = raw->bytes};
+        *payload =
+            (onv_payload){.kind = ONV_PAYLOAD_RAW, .offset = raw->offset, .bytes = raw->bytes};
+        if (raw->bytes <= ONV_PAYLOAD_AT_HAND) return take_at_hand(b, payload);
     } else if (n_typed == 1 && !only->tagged) {
         *payload =
-            (onv_payload){.kind = ONV_PAYLOAD_PACKED, .data = only->data, .bytes = only->bytes};
+            (onv_payload){.kind = ONV_PAYLOAD_PACKED, .offset = only->offset, .bytes = only->bytes};
     } else if (n_typed > 0) {
-        return gather(b, chunks, mark.count, field, payload);
+        return gather(b, chunks, (size_t)mark.count, field, payload);
     }
     return ONV_OK;
 }

@@ -5,14 +5,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#else /* a page: its files are plain ones, and to open one wakes no device */
+#undef O_PATH
+#define O_PATH O_RDONLY
+#endif
 
 #ifndef CGROUP2_SUPER_MAGIC
 #define CGROUP2_SUPER_MAGIC 0x63677270
@@ -81,6 +87,7 @@ bool onv_external_is_weights(const char *location)
 /* File systems whose files are not files: their contents are the system's, and the reader's own. */
 static bool is_of_the_system(int fd)
 {
+#ifdef __linux__
     static const unsigned long magics[] = {
         PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,      TRACEFS_MAGIC,
         SECURITYFS_MAGIC, DEVPTS_SUPER_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
@@ -89,6 +96,9 @@ static bool is_of_the_system(int fd)
     if (fstatfs(fd, &info) != 0) return true;
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if ((unsigned long)info.f_type == magics[i]) return true;
+#else
+    (void)fd;
+#endif
     return false;
 }
 
@@ -148,9 +158,13 @@ static int walk(int folder, const char *location)
 /* A place becomes a file to read. */
 static int reopen(int place)
 {
+#ifdef __linux__
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", place);
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+#else
+    return dup(place);
+#endif
 }
 
 /* A link may stand for the file, as in caches of downloads, where the model is a link too: what it

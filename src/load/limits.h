@@ -80,6 +80,7 @@ static inline onv_limits onv_limits_resolve(const onv_limits *given)
     if (limits.attr_elems == 0) limits.attr_elems = ONV_DEFAULT_ATTR_ELEMS;
     if (limits.name_bytes == 0) limits.name_bytes = ONV_DEFAULT_NAME_BYTES;
     if (limits.arena_bytes == 0) limits.arena_bytes = ONV_DEFAULT_ARENA_BYTES;
+    if (limits.arena_bytes > SIZE_MAX) limits.arena_bytes = SIZE_MAX;
     if (limits.file_bytes == 0) limits.file_bytes = ONV_DEFAULT_FILE_BYTES;
     if (limits.known_elems == 0) limits.known_elems = ONV_DEFAULT_KNOWN_ELEMS;
     if (limits.expression == 0) limits.expression = ONV_DEFAULT_EXPRESSION;

@@ -8,10 +8,15 @@
 #include "load/source.h"
 
 /* A failure to read is more helpful when it says what the file is instead. */
-static onv_status not_onnx(onv_status status, const void *data, uint64_t bytes, onv_error *err)
+static onv_status not_onnx(onv_status status, onv_source *source, onv_error *err)
 {
-    const char *guess = status == ONV_ERR_FORMAT ? onv_source_guess(data, bytes) : NULL;
-    if (guess == NULL || err == NULL) return status;
+    const unsigned char *head;
+    size_t bytes = source->bytes < ONV_SOURCE_HEAD ? (size_t)source->bytes : ONV_SOURCE_HEAD;
+    if (status != ONV_ERR_FORMAT || err == NULL ||
+        onv_source_view(source, 0, bytes, &head, NULL) != ONV_OK)
+        return status;
+    const char *guess = onv_source_guess(head, bytes);
+    if (guess == NULL) return status;
     err->code = ONV_OK;
     return onv_fail(err, status, "not an ONNX model: this is %s", guess);
 }
@@ -31,74 +36,87 @@ static onv_status build(const onv_scan *scan, const onv_limits *limits, uint64_t
 }
 
 /* `given` is as the caller has it: what has no limit there gets one by the size of the file. */
-static onv_status load_bytes(const void *data, uint64_t bytes, const onv_limits *given,
-                             onv_model *model, onv_error *err)
+static onv_status load_source(const onv_limits *given, onv_model *model, onv_error *err)
 {
     const onv_limits resolved = onv_limits_resolve(given), *limits = &resolved;
-    model->most_output = onv_limits_output(given, bytes);
-    model->file = data;
-    model->file_bytes = bytes;
+    onv_source *source = model->source;
+    model->most_output = onv_limits_output(given, source->bytes);
     onv_scan scan;
-    onv_status status =
-        onv_scan_run(&scan, ONV_SCAN_MODEL, data, bytes, limits, &model->strings, err);
+    onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, source, limits, &model->strings, err);
     if (status == ONV_OK)
-        status = build(&scan, limits, onv_limits_expanded(given, bytes), model, err);
+        status = build(&scan, limits, onv_limits_expanded(given, source->bytes), model, err);
     if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);
-    if (status == ONV_ERR_FORMAT) status = not_onnx(status, data, bytes, err);
+    if (status == ONV_ERR_FORMAT) status = not_onnx(status, source, err);
     onv_scan_cleanup(&scan);
     return status;
 }
 
-static void close_source(void *source)
+static void close_source(onv_source *source)
 {
     onv_source_close(source);
     onv_heap_free(source);
 }
 
-static onv_status load_file(const char *path, const onv_limits *given, onv_model *model,
-                            onv_error *err)
+/* A model without its file: load_source() is next. */
+static onv_status begin(onv_model *model, const char *path, const onv_limits *given, onv_error *err)
 {
-    onv_source *source = onv_heap_calloc(1, sizeof *source);
-    if (source == NULL) return onv_fail_memory(err);
-    model->source = source;
+    onv_limits limits = onv_limits_resolve(given);
+    onv_model_init(model, (size_t)limits.arena_bytes);
+    model->most_known = limits.known_elems;
+    model->dims.max_tree = limits.expression;
+    if (path != NULL &&
+        (model->path = onv_arena_strndup(&model->arena, path, strlen(path))) == NULL) {
+        model->path = "";
+        return onv_fail_memory(err);
+    }
+    model->source = onv_heap_calloc(1, sizeof *model->source);
+    if (model->source == NULL) return onv_fail_memory(err);
+    model->source->fd = -1;
     model->source_close = close_source;
-    ONV_TRY(onv_source_open(source, path, onv_limits_resolve(given).file_bytes, err));
-    return load_bytes(source->data, source->bytes, given, model, err);
+    return ONV_OK;
 }
 
-static void init_model(onv_model *model, const onv_limits *limits)
+static onv_status end(onv_status status, onv_model *model)
 {
-    onv_model_init(model, limits->arena_bytes);
-    model->most_known = limits->known_elems;
-    model->dims.max_tree = limits->expression;
+    if (status != ONV_OK) onv_model_cleanup(model);
+    return status;
 }
 
-static onv_status set_path(onv_model *model, const char *path, onv_error *err)
+onv_status onv_load_from(const char *path, onv_source_how how, const onv_limits *limits,
+                         onv_model *model, onv_error *err)
 {
-    if (path == NULL) return ONV_OK;
-    model->path = onv_arena_strndup(&model->arena, path, strlen(path));
-    return model->path != NULL ? ONV_OK : onv_fail_memory(err);
+    onv_status status = begin(model, path, limits, err);
+    if (status == ONV_OK)
+        status =
+            onv_source_open(model->source, path, how, onv_limits_resolve(limits).file_bytes, err);
+    if (status == ONV_OK) status = load_source(limits, model, err);
+    return end(status, model);
 }
 
 onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err)
 {
-    onv_limits resolved = onv_limits_resolve(limits);
-    init_model(model, &resolved);
-    onv_status status = set_path(model, path, err);
-    if (status != ONV_OK) model->path = "";
-    if (status == ONV_OK) status = load_file(path, limits, model, err);
-    if (status != ONV_OK) onv_model_cleanup(model);
-    return status;
+    return onv_load_from(path, ONV_SOURCE_BEST, limits, model, err);
 }
 
 onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
                            const onv_limits *limits, onv_model *model, onv_error *err)
 {
-    onv_limits resolved = onv_limits_resolve(limits);
-    init_model(model, &resolved);
-    onv_status status = set_path(model, path, err);
+    onv_status status = begin(model, path, limits, err);
     if (status == ONV_OK && bytes == 0) status = onv_fail(err, ONV_ERR_FORMAT, "is empty");
-    if (status == ONV_OK) status = load_bytes(data, bytes, limits, model, err);
-    if (status != ONV_OK) onv_model_cleanup(model);
-    return status;
+    if (status == ONV_OK) onv_source_memory(model->source, data, bytes);
+    if (status == ONV_OK) status = load_source(limits, model, err);
+    return end(status, model);
+}
+
+onv_status onv_load_again(const onv_model *from, const onv_limits *limits, onv_model *model,
+                          onv_error *err)
+{
+    onv_status status = begin(model, from->path, limits, err);
+    if (status == ONV_OK) {
+        close_source(model->source);
+        model->source = from->source;
+        model->source_close = NULL;
+        status = load_source(limits, model, err);
+    }
+    return end(status, model);
 }

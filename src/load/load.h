@@ -1,8 +1,8 @@
 /* An ONNX file becomes a model.
  *
- * The file is mapped, not read. A scan of the wire format finds the large payloads (raw_data and
- * the packed typed fields of tensors) and hands protobuf-c a skeleton without them; the pages of
- * the weights are never touched. The scan also bounds nesting and counts before protobuf-c
+ * The file is read where something is looked for (source.h). A scan of the wire format finds the large payloads
+ * (raw_data and the packed typed fields of tensors) and hands protobuf-c a skeleton without them; the
+ * weights are never read. The scan also bounds nesting and counts before protobuf-c
  * recurses or allocates.
  *
  * Names: values and nodes of the main graph are called as in the file; those of subgraphs and of the
@@ -10,7 +10,7 @@
  * stands in such a path as its operator and its place.
  *
  * Requires: a path. Gives: a model whose names are resolved, functions expanded, graphs not yet
- * checked (onv_graph_check). The model owns the mapping (released by onv_model_cleanup).
+ * checked (onv_graph_check). The model owns the open file (released by onv_model_cleanup).
  * Errors: ONV_ERR_IO (cannot be opened), ONV_ERR_FORMAT (not protobuf, truncated, no graph),
  * ONV_ERR_MODEL (undefined or doubly defined names ...), ONV_ERR_LIMIT.
  */
@@ -18,10 +18,19 @@
 #define ONV_LOAD_LOAD_H
 
 #include "ir/model.h"
+#include "load/source.h"
 #include "onnxvram/options.h"
 
 /* Initialises `model` and fills it. On failure the model is already cleaned up. */
 onv_status onv_load(const char *path, const onv_limits *limits, onv_model *model, onv_error *err);
+
+/* The same, and how the file is to be read. */
+onv_status onv_load_from(const char *path, onv_source_how how, const onv_limits *limits,
+                         onv_model *model, onv_error *err);
+
+/* The file of a model once more, which outlives the new one. */
+onv_status onv_load_again(const onv_model *from, const onv_limits *limits, onv_model *model,
+                          onv_error *err);
 
 /* The same from memory that outlives the model; `path` is used in messages and to find external
  * data, and may be NULL. */
@@ -34,6 +43,11 @@ onv_status onv_load_memory(const void *data, size_t bytes, const char *path,
  * dims ask) are ONV_ERR_MODEL. */
 onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
                           onv_error *err);
+
+/* The bytes that the tensor's elements take, where they are raw in the model's file: until the file is read
+ * again. *data is NULL (and the status OK) where they are not. Who asks has bounded tensor->bytes. */
+onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
+                        const unsigned char **data, onv_error *err);
 
 /* A TensorProto file (.pb), as --input-value NAME=@FILE.pb gives it. */
 onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,

@@ -15,9 +15,8 @@ const char *onv_walk_field_name(const onv_item *it)
 
 onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what)
 {
-    return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": %s.%s %s",
-                    (uint64_t)(it->tag - w->start), onv_message_name(onv_walk_top(w)->message),
-                    onv_walk_field_name(it), what);
+    return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": %s.%s %s", it->tag,
+                    onv_message_name(onv_walk_top(w)->message), onv_walk_field_name(it), what);
 }
 
 /* --- Fields ------------------------------------------------------------------------------------ */
@@ -25,37 +24,36 @@ onv_status onv_walk_damaged(onv_walk *w, const onv_item *it, const char *what)
 /* A value of wire type BYTES, from w->at on. */
 static onv_status take_bytes(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
-    const unsigned char *data = w->at;
     uint64_t keep;
     switch ((onv_field_use)it->field->use) {
     case ONV_USE_DROP: break;
     case ONV_USE_NAME:
-    case ONV_USE_STRING: ONV_TRY(onv_walk_string(w, it, data, bytes)); break;
+    case ONV_USE_STRING: ONV_TRY(onv_walk_string(w, it, bytes)); break;
     case ONV_USE_BYTES:
         /* Attributes may carry whole compiled engines as a string. Nothing reads more of one than
          * its head. */
         if (bytes > w->limits->name_bytes) bytes = w->limits->name_bytes;
         ONV_TRY(onv_walk_count_list(w, it, 1, &keep));
         if (keep == 0) return ONV_OK;
-        return onv_walk_put_field(w, onv_walk_top(w)->out, it->number, data, (size_t)bytes);
-    case ONV_USE_VARINTS: ONV_TRY(onv_walk_varints(w, it, data, bytes)); break;
-    case ONV_USE_FLOATS: ONV_TRY(onv_walk_floats(w, it, data, bytes)); break;
-    case ONV_USE_NOTES: return onv_walk_note(w, data, bytes);
+        return onv_walk_put_field_from(w, onv_walk_top(w)->out, it->number, w->at, bytes);
+    case ONV_USE_VARINTS: ONV_TRY(onv_walk_varints(w, it, bytes)); break;
+    case ONV_USE_FLOATS: ONV_TRY(onv_walk_floats(w, it, bytes)); break;
+    case ONV_USE_NOTES: return onv_walk_note(w, bytes);
     case ONV_USE_ONE:
     case ONV_USE_MANY:
     case ONV_USE_ONE_OF: return onv_walk_enter(w, it, bytes);
     case ONV_USE_RAW:
     case ONV_USE_PAYLOAD32:
     case ONV_USE_PAYLOAD64:
-    case ONV_USE_PAYLOAD: ONV_TRY(onv_walk_chunk(w, it, data, bytes, false)); break;
+    case ONV_USE_PAYLOAD: ONV_TRY(onv_walk_chunk(w, it, w->at, bytes, false)); break;
     case ONV_USE_VARINT:
     case ONV_USE_FLOAT: return onv_walk_damaged(w, it, "has the wrong wire type");
     }
     return ONV_OK;
 }
 
-/* A value of another wire type, which ends at `end`. */
-static onv_status take_number(onv_walk *w, const onv_item *it, const unsigned char *end)
+/* A value of another wire type, which ends at w->at. */
+static onv_status take_number(onv_walk *w, const onv_item *it)
 {
     static const struct {
         onv_wire_type single;
@@ -80,37 +78,36 @@ static onv_status take_number(onv_walk *w, const onv_item *it, const unsigned ch
     onv_field_use use = it->field->use;
     if (use == ONV_USE_DROP) return ONV_OK;
     if (expected[use].single != it->type) return onv_walk_damaged(w, it, "has the wrong wire type");
-    if (expected[use].payload)
-        return onv_walk_chunk(w, it, it->tag, (uint64_t)(end - it->tag), true);
-    uint64_t keep;
+    uint64_t keep, bytes = w->at - it->tag;
+    if (expected[use].payload) return onv_walk_chunk(w, it, it->tag, bytes, true);
     ONV_TRY(onv_walk_count_list(w, it, 1, &keep));
-    return keep == 0 ? ONV_OK
-                     : onv_walk_put(w, onv_walk_top(w)->out, it->tag, (size_t)(end - it->tag));
+    return keep == 0 ? ONV_OK : onv_walk_put_stretch(w, onv_walk_top(w)->out, it->tag, bytes);
 }
 
 /* Where a field that does not fit its message was cut: a file that simply ends too early is told
  * from one that contradicts itself. */
 static onv_status overrun(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
-    uint64_t left = (uint64_t)(w->end - w->at);
+    uint64_t left = w->source->bytes - w->at;
     if (bytes > left)
         return onv_fail(w->err, ONV_ERR_FORMAT,
                         "truncated: %s.%s at byte %" PRIu64 " has %" PRIu64
                         " bytes, but only %" PRIu64 " follow",
                         onv_message_name(onv_walk_top(w)->message), onv_walk_field_name(it),
-                        (uint64_t)(it->tag - w->start), bytes, left);
+                        it->tag, bytes, left);
     return onv_walk_damaged(w, it, "is longer than the message it stands in");
 }
 
-static onv_status read_tag(onv_walk *w, onv_item *it)
+static onv_status read_tag(onv_walk *w, const unsigned char **at, const unsigned char *end,
+                           onv_item *it)
 {
     const onv_frame *top = onv_walk_top(w);
     uint64_t tag;
     it->tag = w->at;
-    if (!onv_varint_read(&w->at, top->end, &tag) || tag >> 3 == 0 ||
-        tag >> 3 > ONV_FIELD_NUMBER_MOST || (tag & 7) > ONV_WIRE_FIXED32)
+    if (!onv_varint_read(at, end, &tag) || tag >> 3 == 0 || tag >> 3 > ONV_FIELD_NUMBER_MOST ||
+        (tag & 7) > ONV_WIRE_FIXED32)
         return onv_fail(w->err, ONV_ERR_FORMAT, "damaged at byte %" PRIu64 ": no field of %s",
-                        (uint64_t)(it->tag - w->start), onv_message_name(top->message));
+                        it->tag, onv_message_name(top->message));
     it->number = (uint32_t)(tag >> 3);
     it->type = (onv_wire_type)(tag & 7);
     it->field = onv_message_field(top->message, it->number);
@@ -120,25 +117,31 @@ static onv_status read_tag(onv_walk *w, onv_item *it)
 static onv_status walk_field(onv_walk *w)
 {
     onv_item it;
+    const unsigned char *start, *p, *stop;
+    const uint64_t end = onv_walk_top(w)->end;
     ONV_WORK(1);
-    ONV_TRY(read_tag(w, &it));
-    const unsigned char *end = onv_walk_top(w)->end;
+    ONV_TRY(onv_walk_head(w, w->at, end, &start, &stop));
+    p = start;
+    ONV_TRY(read_tag(w, &p, stop, &it));
     uint64_t value = 0;
     switch (it.type) {
     case ONV_WIRE_VARINT:
-        if (!onv_varint_read(&w->at, end, &value))
+        if (!onv_varint_read(&p, stop, &value))
             return onv_walk_damaged(w, &it, "holds a broken number");
-        return take_number(w, &it, w->at);
+        w->at += (uint64_t)(p - start);
+        return take_number(w, &it);
     case ONV_WIRE_FIXED32:
     case ONV_WIRE_FIXED64:
         value = it.type == ONV_WIRE_FIXED32 ? 4 : 8;
-        if (value > (uint64_t)(end - w->at)) return overrun(w, &it, value);
+        w->at += (uint64_t)(p - start);
+        if (value > end - w->at) return overrun(w, &it, value);
         w->at += value;
-        return take_number(w, &it, w->at);
+        return take_number(w, &it);
     case ONV_WIRE_BYTES: {
-        if (!onv_varint_read(&w->at, end, &value))
+        if (!onv_varint_read(&p, stop, &value))
             return onv_walk_damaged(w, &it, "has a broken length");
-        if (value > (uint64_t)(end - w->at)) return overrun(w, &it, value);
+        w->at += (uint64_t)(p - start);
+        if (value > end - w->at) return overrun(w, &it, value);
         uint32_t depth = w->depth;
         ONV_TRY(take_bytes(w, &it, value));
         if (w->depth == depth) w->at += value; /* else the walk goes on inside it */
@@ -158,7 +161,7 @@ static onv_status walk_all(onv_walk *w, onv_scan_root root)
     if (w->empty == NULL) return onv_fail_memory(w->err);
     w->stack[w->depth++] = (onv_frame){
         .message = is_model ? ONV_MSG_MODEL : ONV_MSG_TENSOR,
-        .end = w->end,
+        .end = w->source->bytes,
         .out = is_model ? &w->scan->header : &w->scan->skeleton,
     };
     while (w->depth > 0) {
@@ -171,17 +174,15 @@ static onv_status walk_all(onv_walk *w, onv_scan_root root)
     return ONV_OK;
 }
 
-onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, const void *data, uint64_t bytes,
+onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_strings *strings, onv_error *err)
 {
-    *scan = (onv_scan){0};
+    *scan = (onv_scan){.source = source};
     onv_walk w = {
         .scan = scan,
         .limits = limits,
         .strings = strings,
-        .start = data,
-        .at = data,
-        .end = (const unsigned char *)data + bytes,
+        .source = source,
         .stack = onv_heap_calloc(limits->nesting, sizeof *w.stack),
         .err = err,
     };

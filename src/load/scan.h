@@ -1,4 +1,4 @@
-/* The scan: one walk over the wire format of a file that is mapped, not read.
+/* The scan: one walk over the wire format of a file, of which only what is kept is read.
  *
  * What stands in great numbers becomes records at once: graphs, nodes, values and functions, with their
  * names interned. What is small and structured goes to a skeleton: the same messages without what the
@@ -11,7 +11,7 @@
  *
  *     source    ... TensorProto{dims, data_type, raw_data = 400 MB} ...
  *     skeleton  ... TensorProto{dims, data_type, raw_data = mark}   ...
- *     chunks    [field 9, pointer into the source, 400 MB]
+ *     chunks    [field 9, offset in the source, 400 MB]
  *
  * Before it allocates, the scan has bounded the nesting, the number of nodes and values and the length
  * of names, and has made sure of what protobuf-c takes on trust: that strings are UTF-8 without NUL
@@ -36,6 +36,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "load/source.h"
 #include "onnxvram/options.h"
 
 /* The payload fields, by their numbers in TensorProto. */
@@ -54,8 +55,7 @@ enum { ONV_LEARNT_KEPT = 256 };
 /* A stretch of payload in the source. `tagged`: elements one by one, each behind its tag (writers
  * that do not pack); otherwise the elements alone. */
 typedef struct onv_chunk {
-    const unsigned char *data;
-    uint64_t bytes;
+    uint64_t offset, bytes;
     uint8_t field;
     bool tagged;
 } onv_chunk;
@@ -103,7 +103,7 @@ typedef struct onv_scan_attr {
 
 /* A note that PyTorch's exporter left (fields.h); its text lies in the source. */
 typedef struct onv_scan_note {
-    const char *text;
+    uint64_t offset;
     uint32_t bytes;
     uint8_t note; /* onv_note */
     onv_record next;
@@ -151,7 +151,8 @@ typedef ONV_VEC(unsigned char) onv_bytes;
 typedef ONV_VEC(const char *) onv_names;
 
 typedef struct onv_scan {
-    onv_bytes header; /* ModelProto without graph and functions */
+    onv_source *source; /* that chunks and notes lie in */
+    onv_bytes header;   /* ModelProto without graph and functions */
     onv_bytes skeleton;
     ONV_VEC(onv_chunk) chunks;
     onv_names names;
@@ -173,7 +174,7 @@ typedef enum onv_scan_root {
 
 /* `limits` as resolved; names go to `strings`. On failure (ONV_ERR_FORMAT, _LIMIT, _MEMORY) the scan holds
  * nothing. */
-onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, const void *data, uint64_t bytes,
+onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_strings *strings, onv_error *err);
 
 void onv_scan_cleanup(onv_scan *scan);

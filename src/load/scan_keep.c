@@ -46,6 +46,30 @@ onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, cons
     return onv_walk_put(w, out, data, bytes);
 }
 
+onv_status onv_walk_put_stretch(onv_walk *w, onv_bytes *out, uint64_t from, uint64_t bytes)
+{
+    const unsigned char *data;
+    for (uint64_t piece; bytes > 0; bytes -= piece, from += piece) {
+        piece = bytes < ONV_PIECE_BYTES ? bytes : ONV_PIECE_BYTES;
+        ONV_TRY(onv_source_view(w->source, from, piece, &data, w->err));
+        ONV_TRY(onv_walk_put(w, out, data, (size_t)piece));
+    }
+    return ONV_OK;
+}
+
+onv_status onv_walk_put_field_from(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t from,
+                                   uint64_t bytes)
+{
+    const unsigned char *data;
+    if (bytes <= ONV_PIECE_BYTES) {
+        ONV_TRY(onv_source_view(w->source, from, bytes, &data, w->err));
+        return onv_walk_put_field(w, out, number, data, (size_t)bytes);
+    }
+    ONV_TRY(onv_walk_put_varint(w, out, (uint64_t)number << 3 | ONV_WIRE_BYTES));
+    ONV_TRY(onv_walk_put_varint(w, out, bytes));
+    return onv_walk_put_stretch(w, out, from, bytes);
+}
+
 /* --- Strings ----------------------------------------------------------------------------------- */
 
 /* Bytes of the UTF-8 sequence at `p`, 0 if it is not one (overlong forms and surrogates are not). */
@@ -91,16 +115,17 @@ static bool is_text(const unsigned char *p, size_t bytes)
     return true;
 }
 
-onv_status onv_walk_string(onv_walk *w, const onv_item *it, const unsigned char *data,
-                           uint64_t bytes)
+onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
+    const unsigned char *data;
     const onv_frame *top = onv_walk_top(w);
     if (bytes > w->limits->name_bytes)
         return onv_fail(w->err, ONV_ERR_LIMIT,
                         "%s.%s of %" PRIu64 " bytes at byte %" PRIu64
                         "; the limit is %" PRIu64 ONV_RAISE("name-bytes"),
-                        onv_message_name(top->message), onv_walk_field_name(it), bytes,
-                        (uint64_t)(it->tag - w->start), w->limits->name_bytes);
+                        onv_message_name(top->message), onv_walk_field_name(it), bytes, it->tag,
+                        w->limits->name_bytes);
+    ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
     if (!is_text(data, (size_t)bytes)) return onv_walk_damaged(w, it, "is not UTF-8 text");
     if (it->field->use == ONV_USE_STRING)
         return onv_walk_put_field(w, top->out, it->number, data, (size_t)bytes);
@@ -142,22 +167,27 @@ static bool is_of_use(onv_note note, const unsigned char *text, uint64_t bytes)
 }
 
 /* Metadata decides nothing, so what is no plain key and value is dropped without a word. */
-onv_status onv_walk_note(onv_walk *w, const unsigned char *data, uint64_t bytes)
+onv_status onv_walk_note(onv_walk *w, uint64_t bytes)
 {
+    enum { MOST_HEAD = 64 }; /* of a key, as it lies there */
     onv_message message = onv_walk_top(w)->message;
+    const unsigned char *data;
+    ONV_TRY(
+        onv_source_view(w->source, w->at, bytes < MOST_HEAD ? bytes : MOST_HEAD, &data, w->err));
     for (onv_note note = 0; note < ONV_NOTED_COUNT; note++) {
         const char *key = onv_note_key(note);
         const size_t length = strlen(key), head = 2 + length + 1;
         uint64_t value;
-        if (bytes <= head || data[0] != 0x0a || data[1] != length || data[2 + length] != 0x12 ||
-            memcmp(data + 2, key, length) != 0)
+        if (bytes <= head || head > MOST_HEAD || data[0] != 0x0a || data[1] != length ||
+            data[2 + length] != 0x12 || memcmp(data + 2, key, length) != 0)
             continue; /* fields 1 and 2 */
         uint64_t most = w->limits->name_bytes * (note == ONV_NOTED_SIGNATURE ? MAX_LISTED : 1);
+        if (onv_note_owner(note) != message || bytes > most) return ONV_OK;
+        ONV_TRY(onv_source_view(w->source, w->at, bytes, &data, w->err));
         const unsigned char *at = data + head, *end = data + bytes;
-        if (onv_note_owner(note) == message && bytes <= most && onv_varint_read(&at, end, &value) &&
-            value == (uint64_t)(end - at) && is_of_use(note, at, value) &&
-            is_text(at, (size_t)value))
-            return onv_walk_add_note(w, note, at, value);
+        if (onv_varint_read(&at, end, &value) && value == (uint64_t)(end - at) &&
+            is_of_use(note, at, value) && is_text(at, (size_t)value))
+            return onv_walk_add_note(w, note, w->at + (uint64_t)(at - data), at, value);
         return ONV_OK;
     }
     return ONV_OK;
@@ -167,35 +197,51 @@ onv_status onv_walk_note(onv_walk *w, const unsigned char *data, uint64_t bytes)
 
 enum { ATTR_FLOATS = 7, ATTR_STRINGS = 9, NODE_DOMAIN = 7 };
 
+static onv_status none(bool *found)
+{
+    *found = false;
+    return ONV_OK;
+}
+
 /* Whether the node that lies there is of ai.onnx.ml. Its domain stands behind its attributes. */
-static bool reads_learnt(const unsigned char *at, const unsigned char *end)
+static onv_status reads_learnt(onv_walk *w, uint64_t at, uint64_t end, bool *found)
 {
     static const char domain[] = "ai.onnx.ml";
-    bool found = false;
-    uint64_t tag, value;
-    while (at < end && onv_varint_read(&at, end, &tag)) {
-        if ((tag & 7) == ONV_WIRE_VARINT) {
-            if (!onv_varint_read(&at, end, &value)) return false;
-            continue;
-        }
+    enum { DOMAIN_BYTES = sizeof domain - 1 };
+    *found = false;
+    while (at < end) {
+        const unsigned char *p, *start, *stop;
+        uint64_t tag, value;
+        ONV_TRY(onv_walk_head(w, at, end, &start, &stop));
+        p = start;
+        if (!onv_varint_read(&p, stop, &tag)) return ONV_OK;
+        bool is_number = (tag & 7) == ONV_WIRE_VARINT, has_length = (tag & 7) == ONV_WIRE_BYTES;
         value = (tag & 7) == ONV_WIRE_FIXED32 ? 4 : 8;
-        if ((tag & 7) == ONV_WIRE_BYTES && !onv_varint_read(&at, end, &value)) return false;
-        if (value > (uint64_t)(end - at)) return false;
-        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES))
-            found = value == sizeof domain - 1 && memcmp(at, domain, sizeof domain - 1) == 0;
+        if ((is_number || has_length) && !onv_varint_read(&p, stop, &value)) return none(found);
+        at += (uint64_t)(p - start);
+        if (is_number) continue;
+        if (value > end - at) return none(found);
+        if (tag == (NODE_DOMAIN << 3 | ONV_WIRE_BYTES)) {
+            *found = value == DOMAIN_BYTES;
+            if (*found) ONV_TRY(onv_source_view(w->source, at, value, &p, w->err));
+            *found = *found && memcmp(p, domain, DOMAIN_BYTES) == 0;
+        }
         at += value;
     }
-    return found;
+    return ONV_OK;
 }
 
 /* Whether the attribute on top belongs to such a node. */
-static bool is_learnt(onv_walk *w)
+static onv_status find_learnt(onv_walk *w, bool *learnt)
 {
     onv_frame *node = w->depth > 1 ? &w->stack[w->depth - 2] : NULL;
-    if (node == NULL || node->message != ONV_MSG_NODE) return false;
-    if (node->learnt == ONV_LEARNT_UNKNOWN)
-        node->learnt = reads_learnt(node->begin, node->end) ? ONV_LEARNT : ONV_NOT_LEARNT;
-    return node->learnt == ONV_LEARNT;
+    if (node == NULL || node->message != ONV_MSG_NODE) return none(learnt);
+    if (node->learnt == ONV_LEARNT_UNKNOWN) {
+        ONV_TRY(reads_learnt(w, node->begin, node->end, learnt));
+        node->learnt = *learnt ? ONV_LEARNT : ONV_NOT_LEARNT;
+    }
+    *learnt = node->learnt == ONV_LEARNT;
+    return ONV_OK;
 }
 
 static const char *attr_name(onv_walk *w)
@@ -215,7 +261,8 @@ onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, u
     const uint64_t after = before + more; /* each takes a byte of the file at least */
     *count = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
     if (after <= ONV_LEARNT_KEPT && after <= w->limits->attr_elems) return ONV_OK;
-    bool learnt = is_learnt(w);
+    bool learnt;
+    ONV_TRY(find_learnt(w, &learnt));
     uint64_t most = learnt ? UINT32_MAX : w->limits->attr_elems;
     if (after > most)
         return onv_fail(w->err, ONV_ERR_LIMIT,
@@ -232,44 +279,63 @@ onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, u
 /* --- Numbers ----------------------------------------------------------------------------------- */
 
 /* Packed varints: the last one must end with the field. */
-onv_status onv_walk_varints(onv_walk *w, const onv_item *it, const unsigned char *data,
-                            uint64_t bytes)
+static onv_status count_varints(onv_walk *w, const onv_item *it, uint64_t bytes, uint64_t *count)
 {
-    const unsigned char *p = data, *end = data + bytes;
-    uint64_t value, count = 0, keep;
-    for (; p < end; count++)
-        if (!onv_varint_read(&p, end, &value))
-            return onv_walk_damaged(w, it, "holds a broken number");
-    ONV_TRY(onv_walk_count_list(w, it, count, &keep));
-    if (keep < count)
-        for (p = data; keep > 0; keep--) (void)onv_varint_read(&p, end, &value);
-    return onv_walk_put_field(w, onv_walk_top(w)->out, it->number, data, (size_t)(p - data));
+    uint64_t at = w->at, end = at + bytes, value;
+    *count = 0;
+    while (at < end) {
+        uint64_t piece = end - at < ONV_PIECE_BYTES ? end - at : ONV_PIECE_BYTES;
+        const unsigned char *p, *start, *stop;
+        ONV_TRY(onv_source_view(w->source, at, piece, &start, w->err));
+        /* A number that may go on behind the piece is of the next one. */
+        size_t sure = at + piece == end ? 1 : ONV_VARINT_MOST_BYTES;
+        for (p = start, stop = start + piece; (size_t)(stop - p) >= sure; ++*count)
+            if (!onv_varint_read(&p, stop, &value))
+                return onv_walk_damaged(w, it, "holds a broken number");
+        at += (uint64_t)(p - start);
+    }
+    return ONV_OK;
 }
 
-onv_status onv_walk_floats(onv_walk *w, const onv_item *it, const unsigned char *data,
-                           uint64_t bytes)
+onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes)
+{
+    uint64_t count, keep, value;
+    ONV_TRY(count_varints(w, it, bytes, &count));
+    ONV_TRY(onv_walk_count_list(w, it, count, &keep));
+    if (keep < count) {
+        const unsigned char *start, *p;
+        uint64_t most = keep * ONV_VARINT_MOST_BYTES;
+        if (most < bytes) bytes = most;
+        ONV_TRY(onv_source_view(w->source, w->at, bytes, &start, w->err));
+        for (p = start; keep > 0; keep--) (void)onv_varint_read(&p, start + bytes, &value);
+        bytes = (uint64_t)(p - start);
+    }
+    return onv_walk_put_field_from(w, onv_walk_top(w)->out, it->number, w->at, bytes);
+}
+
+onv_status onv_walk_floats(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
     uint64_t keep;
     if (bytes % 4 != 0) return onv_walk_damaged(w, it, "holds a broken number");
     ONV_TRY(onv_walk_count_list(w, it, bytes / 4, &keep));
-    return onv_walk_put_field(w, onv_walk_top(w)->out, it->number, data, (size_t)(4 * keep));
+    return onv_walk_put_field_from(w, onv_walk_top(w)->out, it->number, w->at, 4 * keep);
 }
 
 /* --- Payloads ---------------------------------------------------------------------------------- */
 
-onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, const unsigned char *data,
-                          uint64_t bytes, bool tagged)
+onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
+                          bool tagged)
 {
     onv_scan *scan = w->scan;
     if (tagged && scan->chunks.count > onv_walk_top(w)->first) {
         /* The next of a row of elements: one chunk for all, or the table could outgrow the file. */
         onv_chunk *last = &scan->chunks.at[scan->chunks.count - 1];
-        if (last->tagged && last->field == it->number && last->data + last->bytes == data) {
+        if (last->tagged && last->field == it->number && last->offset + last->bytes == offset) {
             last->bytes += bytes;
             return ONV_OK;
         }
     }
     onv_chunk chunk = {
-        .data = data, .bytes = bytes, .field = (uint8_t)it->number, .tagged = tagged};
+        .offset = offset, .bytes = bytes, .field = (uint8_t)it->number, .tagged = tagged};
     return onv_vec_push(&scan->chunks, chunk) ? ONV_OK : onv_fail_memory(w->err);
 }

@@ -239,10 +239,11 @@ static onv_status close_names(onv_walk *w, const onv_frame *top, uint32_t *names
 
 static bool is_text(const unsigned char *text, uint64_t bytes, const char *expected)
 {
-    return bytes == strlen(expected) && memcmp(text, expected, bytes) == 0;
+    return bytes == strlen(expected) && memcmp(text, expected, (size_t)bytes) == 0;
 }
 
-onv_status onv_walk_add_note(onv_walk *w, onv_note note, const unsigned char *text, uint64_t bytes)
+onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
+                             uint64_t bytes)
 {
     onv_scan *scan = w->scan;
     const onv_frame *top = onv_walk_top(w);
@@ -254,7 +255,7 @@ onv_status onv_walk_add_note(onv_walk *w, onv_note note, const unsigned char *te
     }
     if (bytes > UINT32_MAX) return ONV_OK;
     const onv_scan_note element = {
-        .text = (const char *)text, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
+        .offset = offset, .bytes = (uint32_t)bytes, .note = (uint8_t)note};
     onv_record_list *list = top->message == ONV_MSG_GRAPH ? &scan->graphs.at[top->record].notes
                                                           : &scan->nodes.at[top->record].notes;
     ADD(w, &scan->notes, element, list, "notes");
@@ -310,10 +311,10 @@ onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes)
                         "messages nested more than %" PRIu32
                         " deep, the limit (%s.%s at byte %" PRIu64 ")" ONV_RAISE("nesting"),
                         w->limits->nesting, onv_message_name(top->message), onv_walk_field_name(it),
-                        (uint64_t)(it->tag - w->start));
+                        it->tag);
     if (top->message != ONV_MSG_ATTRIBUTE || it->field->message != ONV_MSG_GRAPH)
         return step_into(w, it, bytes);
-    onv_put_off graph = {.data = w->at, .bytes = bytes, .number = it->number};
+    onv_put_off graph = {.offset = w->at, .bytes = bytes, .number = it->number};
     return onv_vec_push(&w->put_off, graph) ? ONV_OK : onv_fail_memory(w->err);
 }
 
@@ -367,7 +368,7 @@ static onv_status enter_graph(onv_walk *w, bool *entered)
     onv_put_off graph = w->put_off.at[top->graph++];
     onv_item it = {.number = graph.number,
                    .field = onv_message_field(ONV_MSG_ATTRIBUTE, graph.number)};
-    w->at = graph.data;
+    w->at = graph.offset;
     return step_into(w, &it, graph.bytes);
 }
 

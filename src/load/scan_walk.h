@@ -9,8 +9,8 @@
 
 /* A message that is being walked. */
 typedef struct onv_frame {
-    const unsigned char *end;
-    onv_bytes *out; /* where what is kept of it goes; NULL for what becomes a record */
+    uint64_t begin, end; /* in the source, as all places here */
+    onv_bytes *out;      /* where what is kept of it goes; NULL for what becomes a record */
     size_t start; /* of it in there; behind a length, unless it is the first message of its kind */
     bool has_length;
     uint8_t message;
@@ -19,14 +19,12 @@ typedef struct onv_frame {
     size_t first;    /* of a tensor: its chunks; of an attribute: its graphs among those put off */
     size_t graph;    /* of an attribute: the next of them */
     size_t n_inputs, n_outputs; /* of a node or function: names gathered before it */
-    const unsigned char *begin; /* in the source */
     enum { ONV_LEARNT_UNKNOWN, ONV_LEARNT, ONV_NOT_LEARNT } learnt; /* of a node: by its domain */
 } onv_frame;
 
 /* A graph of an attribute is walked when the attribute's other fields are done. */
 typedef struct onv_put_off {
-    const unsigned char *data;
-    uint64_t bytes;
+    uint64_t offset, bytes;
     uint32_t number; /* of its field */
 } onv_put_off;
 
@@ -34,8 +32,8 @@ typedef struct onv_walk {
     onv_scan *scan;
     const onv_limits *limits;
     onv_strings *strings;
-    const unsigned char *start, *end; /* of the source */
-    const unsigned char *at;
+    onv_source *source;
+    uint64_t at;
     onv_frame *stack;
     uint32_t depth;
     onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */
@@ -47,7 +45,7 @@ typedef struct onv_walk {
 /* One field as its tag announces it. */
 typedef struct onv_item {
     const onv_field *field;
-    const unsigned char *tag; /* where it starts */
+    uint64_t tag; /* where it starts */
     uint32_t number;
     onv_wire_type type;
 } onv_item;
@@ -55,6 +53,19 @@ typedef struct onv_item {
 static inline onv_frame *onv_walk_top(onv_walk *w)
 {
     return &w->stack[w->depth - 1];
+}
+
+/* What is looked at or copied at a time where it may be long; a tag and a number behind it. */
+enum { ONV_PIECE_BYTES = 16 << 10, ONV_HEAD_BYTES = 2 * ONV_VARINT_MOST_BYTES };
+
+/* *at is the source from `from` on, as far as a tag and a number or a length reach within `end`. */
+static inline onv_status onv_walk_head(onv_walk *w, uint64_t from, uint64_t end,
+                                       const unsigned char **at, const unsigned char **stop)
+{
+    uint64_t bytes = end - from < ONV_HEAD_BYTES ? end - from : ONV_HEAD_BYTES;
+    ONV_TRY(onv_source_view(w->source, from, bytes, at, w->err));
+    *stop = *at + bytes;
+    return ONV_OK;
 }
 
 /* --- scan.c ------------------------------------------------------------------------------------ */
@@ -70,24 +81,28 @@ onv_status onv_walk_put_varint(onv_walk *w, onv_bytes *out, uint64_t value);
 onv_status onv_walk_put_field(onv_walk *w, onv_bytes *out, uint32_t number, const void *data,
                               size_t bytes);
 
-onv_status onv_walk_string(onv_walk *w, const onv_item *it, const unsigned char *data,
-                           uint64_t bytes);
-onv_status onv_walk_note(onv_walk *w, const unsigned char *data, uint64_t bytes);
-onv_status onv_walk_varints(onv_walk *w, const onv_item *it, const unsigned char *data,
-                            uint64_t bytes);
-onv_status onv_walk_floats(onv_walk *w, const onv_item *it, const unsigned char *data,
-                           uint64_t bytes);
+/* A stretch of the source, in pieces: of what is kept some may be long. */
+onv_status onv_walk_put_stretch(onv_walk *w, onv_bytes *out, uint64_t from, uint64_t bytes);
+onv_status onv_walk_put_field_from(onv_walk *w, onv_bytes *out, uint32_t number, uint64_t from,
+                                   uint64_t bytes);
+
+/* Values of so many bytes, from w->at on. */
+onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes);
+onv_status onv_walk_note(onv_walk *w, uint64_t bytes);
+onv_status onv_walk_varints(onv_walk *w, const onv_item *it, uint64_t bytes);
+onv_status onv_walk_floats(onv_walk *w, const onv_item *it, uint64_t bytes);
 /* Counts `more` elements of a list of an attribute, before anything is made of them; *keep says how many
  * of them go into the skeleton. Other messages have their numbers counted elsewhere. */
 onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, uint64_t *keep);
-onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, const unsigned char *data,
-                          uint64_t bytes, bool tagged);
+onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
+                          bool tagged);
 
 /* --- scan_records.c ---------------------------------------------------------------------------- */
 
 /* A name of a record. */
 onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name);
-onv_status onv_walk_add_note(onv_walk *w, onv_note note, const unsigned char *text, uint64_t bytes);
+onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
+                             uint64_t bytes);
 
 /* Steps into the submessage at w->at, or puts it off. */
 onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes);

@@ -8,12 +8,13 @@
 #include "load/limits.h"
 #include "load/load.h"
 #include "load/source.h"
+#include "load/wire.h"
 
 static onv_known *new_known(onv_arena *arena, const onv_tensor *tensor)
 {
     onv_known *known = ONV_ARENA_ARRAY(arena, onv_known, 1);
     int64_t *dims = ONV_ARENA_ARRAY(arena, int64_t, (size_t)tensor->type.rank);
-    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, tensor->elems);
+    onv_scalar *elems = ONV_ARENA_ARRAY(arena, onv_scalar, (size_t)tensor->elems);
     if (known == NULL || dims == NULL || elems == NULL) return NULL;
     for (int i = 0; i < tensor->type.rank; i++) dims[i] = tensor->type.dims[i].raw;
     *known = (onv_known){
@@ -47,29 +48,43 @@ static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_
     return status;
 }
 
-static onv_status read_payload(onv_model *model, const onv_tensor *tensor, onv_known *known,
-                               bool *found, onv_error *err)
+/* As much of a payload as so many elements take; the rest, a hostile file's, is not looked at. */
+static onv_status view_payload(onv_source *source, const onv_payload *payload, uint32_t count,
+                               const unsigned char **data, uint64_t *bytes, onv_error *err)
+{
+    uint64_t most = (uint64_t)count * ONV_VARINT_MOST_BYTES;
+    *bytes = payload->bytes < most ? payload->bytes : most;
+    *data = payload->data;
+    if (payload->data != NULL || source == NULL) return ONV_OK;
+    return onv_source_view(source, payload->offset, *bytes, data, err);
+}
+
+static onv_status read_payload(onv_model *model, onv_source *source, const onv_tensor *tensor,
+                               onv_known *known, bool *found, onv_error *err)
 {
     const onv_payload *payload = &tensor->payload;
+    const unsigned char *data;
+    uint64_t bytes;
     bool whole = false;
     *found = true;
     switch ((onv_payload_kind)payload->kind) {
     case ONV_PAYLOAD_NONE: whole = known->count == 0; break;
     case ONV_PAYLOAD_RAW:
-        whole =
-            onv_decode_raw(known->dtype, payload->data, payload->bytes, known->elems, known->count);
+        ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
+        whole = onv_decode_raw(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_PACKED:
-        whole = onv_decode_packed(known->dtype, payload->data, payload->bytes, known->elems,
-                                  known->count);
+        ONV_TRY(view_payload(source, payload, known->count, &data, &bytes, err));
+        whole = onv_decode_packed(known->dtype, data, bytes, known->elems, known->count);
         break;
     case ONV_PAYLOAD_EXTERNAL: return read_external(model, tensor, known, found, err);
     }
     return whole ? ONV_OK : too_short(tensor, payload->bytes, err);
 }
 
-onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
-                          onv_error *err)
+/* The contents of a tensor of the file `source`. */
+static onv_status load_known(onv_model *model, onv_source *source, const onv_tensor *tensor,
+                             const onv_known **known, onv_error *err)
 {
     *known = NULL;
     if (tensor->type.kind != ONV_TYPE_TENSOR || !onv_decode_knows(tensor->type.dtype) ||
@@ -78,20 +93,36 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
     onv_known *contents = new_known(&model->arena, tensor);
     if (contents == NULL) return onv_fail_memory(err);
     bool found;
-    ONV_TRY(read_payload(model, tensor, contents, &found, err));
+    ONV_TRY(read_payload(model, source, tensor, contents, &found, err));
     if (found) *known = contents;
     return ONV_OK;
 }
 
+onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_known **known,
+                          onv_error *err)
+{
+    return load_known(model, model->source, tensor, known, err);
+}
+
+onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
+                        const unsigned char **data, onv_error *err)
+{
+    const onv_payload *payload = &tensor->payload;
+    *data = NULL;
+    if (payload->kind != ONV_PAYLOAD_RAW || payload->bytes < tensor->bytes) return ONV_OK;
+    *data = payload->data;
+    if (payload->data != NULL) return ONV_OK;
+    return onv_source_view(model->source, payload->offset, tensor->bytes, data, err);
+}
+
 /* --- Tensor files ------------------------------------------------------------------------------ */
 
-static onv_status unpack_tensor(onv_model *model, const onv_source *source,
-                                const onv_limits *limits, onv_scan *scan, onv_tensor *tensor,
-                                onv_error *err)
+static onv_status unpack_tensor(onv_model *model, onv_source *source, const onv_limits *limits,
+                                onv_scan *scan, onv_tensor *tensor, onv_error *err)
 {
     const ProtobufCMessage *pb;
     onv_builder builder;
-    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source->data, source->bytes, limits, NULL, err));
+    ONV_TRY(onv_scan_run(scan, ONV_SCAN_TENSOR, source, limits, NULL, err));
     onv_builder_init(&builder, model, scan, limits, err);
     const onv_span whole = {0, (uint32_t)scan->skeleton.count};
     onv_status status = onv_build_unpack(&builder, whole, &onnx__tensor_proto__descriptor, &pb);
@@ -101,7 +132,7 @@ static onv_status unpack_tensor(onv_model *model, const onv_source *source,
     return status;
 }
 
-static onv_status load_tensor(onv_model *model, const onv_source *source, onv_scan *scan,
+static onv_status load_tensor(onv_model *model, onv_source *source, onv_scan *scan,
                               const onv_known **known, onv_error *err)
 {
     onv_limits limits = onv_limits_resolve(&(onv_limits){.known_elems = model->most_known});
@@ -109,7 +140,7 @@ static onv_status load_tensor(onv_model *model, const onv_source *source, onv_sc
     ONV_TRY(unpack_tensor(model, source, &limits, scan, &tensor, err));
     if (tensor.payload.kind == ONV_PAYLOAD_EXTERNAL)
         return onv_fail(err, ONV_ERR_USAGE, "the tensor's data lies in another file");
-    ONV_TRY(onv_load_known(model, &tensor, known, err));
+    ONV_TRY(load_known(model, source, &tensor, known, err));
     if (*known != NULL) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE,
                     "a tensor of %" PRIu64
@@ -125,7 +156,8 @@ onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_kn
     onv_scan scan = {0};
     onv_error cause = {0};
     *known = NULL;
-    onv_status status = onv_source_open(&source, path, ONV_DEFAULT_FILE_BYTES, &cause);
+    onv_status status =
+        onv_source_open(&source, path, ONV_SOURCE_BEST, ONV_DEFAULT_FILE_BYTES, &cause);
     if (status == ONV_OK) status = load_tensor(model, &source, &scan, known, &cause);
     onv_scan_cleanup(&scan);
     onv_source_close(&source);

@@ -1,9 +1,9 @@
 #include "ort/orders.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/sort.h"
 #include "ort/service.h"
 
 /* Orders tried: as many as these requests allow, and no more or less than that. */
@@ -90,7 +90,7 @@ static onv_status try_all(trial *w, onv_error *err)
     if (w->n_weights == 0) return ONV_OK;
     reverse(w);
     ONV_TRY(try_order(w, err));
-    qsort_r(w->order, w->n_weights, sizeof *w->order, compare_sizes, w->t->buffers.at);
+    onv_sort_ids(w->order, w->n_weights, compare_sizes, w->t->buffers.at);
     ONV_TRY(try_order(w, err));
     reverse(w);
     ONV_TRY(try_order(w, err));

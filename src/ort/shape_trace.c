@@ -1,9 +1,9 @@
 #include "ort/shape_trace.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/sort.h"
 
 const onv_ort_policy onv_ort_policies[ONV_ORT_MOST_POLICIES] = {
     {ONV_BFC_NEXT_POWER_OF_TWO, false},
@@ -135,7 +135,7 @@ static onv_status try_orders(trial *w, uint32_t policy, uint32_t n_orders, onv_o
     outcome o;
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): the way to shed a const */
     void *shapes = (void *)(uintptr_t)w->trace->shapes;
-    qsort_r(w->sequence, w->trace->n_requests, sizeof *w->sequence, compare_peaks, shapes);
+    onv_sort_ids(w->sequence, w->trace->n_requests, compare_peaks, shapes);
     w->random = 1;
     for (uint32_t i = 0; i < n_orders; i++) {
         if (i == 1) reverse(w);

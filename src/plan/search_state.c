@@ -6,9 +6,9 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
 {
     size_t n = state->n, m = state->sections;
     state->member_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
-    state->members = ONV_ARENA_ARRAY(arena, uint32_t, n_members);
+    state->members = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_members);
     state->near_from = ONV_ARENA_ARRAY(arena, uint32_t, n + 1);
-    state->near = ONV_ARENA_ARRAY(arena, uint32_t, n_near);
+    state->near = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)n_near);
     state->row_from = ONV_ARENA_ARRAY(arena, uint32_t, m + 1);
     state->least = ONV_ARENA_ARRAY(arena, uint64_t, n);
     state->offset = ONV_ARENA_ARRAY(arena, uint64_t, n);

@@ -1,6 +1,6 @@
 /* The model's own file once more, with what the analysis knows of its values.
  *
- * The file is spliced, not decoded: a walk over the fields of the model and of its main graph copies
+ * The file, all of which is written, is spliced, not decoded: a walk over the fields of the model and of its main graph copies
  * their bytes, weights, functions and subgraphs among them, and writes anew what it adds to:
  *
  *     ModelProto      metadata_props "onnxvram.*": the figures and what they are of
@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "load/source.h"
 #include "report/onnx_splice.h"
 
 enum {
@@ -323,10 +324,9 @@ static void put_model_notes(onv_splice *s)
 
 static onv_status put_model(onv_splice *s)
 {
-    const unsigned char *file = s->view->model->file;
-    const unsigned char *end = file + s->view->model->file_bytes;
+    const unsigned char *end = s->file.end;
     onv_wire_field field;
-    for (const unsigned char *at = file; at < end && !s->job->out->failed;) {
+    for (const unsigned char *at = s->file.at; at < end && !s->job->out->failed;) {
         if (!onv_wire_next(&at, end, &field)) return broken(s);
         onv_span part = {field.value, field.end};
         bool is_bytes = field.type == ONV_WIRE_BYTES;
@@ -343,16 +343,12 @@ static onv_status put_model(onv_splice *s)
     return ONV_OK;
 }
 
-static bool find_graph(onv_splice *s)
-{
-    const onv_model *model = s->view->model;
-    onv_span file = {model->file, model->file + model->file_bytes};
-    return onv_splice_part(file, MODEL_GRAPH, &s->graph);
-}
-
 static onv_status splice_model(onv_splice *s)
 {
-    if (!find_graph(s)) return broken(s);
+    onv_source *source = s->view->model->source;
+    ONV_TRY(onv_source_view(source, 0, source->bytes, &s->file.at, s->job->err));
+    s->file.end = s->file.at + source->bytes;
+    if (!onv_splice_part(s->file, MODEL_GRAPH, &s->graph)) return broken(s);
     if (!onv_splice_list_values(s)) return onv_fail_memory(s->job->err);
     ONV_TRY(list_nodes(s));
     ONV_TRY(order_nodes(s));
@@ -370,11 +366,11 @@ static onv_status write_onnx(const onv_report_job *job)
     const onv_view *view = &job->views[0];
     if (job->count != 1)
         return onv_fail(job->err, ONV_ERR_USAGE, "a file takes one model, not %zu", job->count);
-    if (view->unbound == NULL || view->model->file == NULL)
+    if (view->unbound == NULL || view->model->source == NULL)
         return onv_fail(job->err, ONV_ERR_USAGE,
                         "the model is written only where the option onnx_out asked for it");
     /* The file's own bytes are no report. */
-    if (__builtin_add_overflow(job->out->most, view->model->file_bytes, &job->out->most))
+    if (__builtin_add_overflow(job->out->most, view->model->source->bytes, &job->out->most))
         job->out->most = UINT64_MAX;
     onv_splice s = {.job = job,
                     .view = view,

@@ -22,7 +22,7 @@ typedef struct onv_splice {
     uint64_t bytes;            /* counted */
     ONV_VEC(uint64_t) lengths; /* of messages around others, in the order of their beginnings */
     size_t next_length;        /* that is written */
-    onv_span graph;
+    onv_span file, graph;
     onv_span *nodes; /* of the main graph, as in the file */
     size_t n_nodes;
     uint32_t *order; /* places of nodes; NULL: as in the file */

@@ -462,7 +462,7 @@ static const onv_known *known_of(onv_edit *e, onv_dtype dtype, const int64_t *di
 {
     onv_known *known = ONV_ARENA_ARRAY(&e->model->arena, onv_known, 1);
     int64_t *own = onv_arena_copy(&e->model->arena, dims, (size_t)rank * sizeof *own);
-    onv_scalar *list = ONV_ARENA_ARRAY(&e->model->arena, onv_scalar, elems);
+    onv_scalar *list = ONV_ARENA_ARRAY(&e->model->arena, onv_scalar, (size_t)elems);
     if (known == NULL || own == NULL || list == NULL) {
         onv_edit_fail(e, ONV_ERR_MEMORY);
         return NULL;

@@ -96,9 +96,8 @@ uint32_t onv_rule_constant_sharing(onv_edit *e, onv_graph_id graph)
 /* Small ones whose bytes are at hand. */
 static bool has_bytes(const onv_tensor *tensor)
 {
-    enum { MOST_BYTES = 64 };
-    return tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->payload.bytes <= MOST_BYTES &&
-           tensor->type.rank <= 1;
+    return tensor->payload.kind == ONV_PAYLOAD_RAW && tensor->payload.data != NULL &&
+           tensor->payload.bytes <= ONV_PAYLOAD_AT_HAND && tensor->type.rank <= 1;
 }
 
 static bool same_tensor(const onv_tensor *a, const onv_tensor *b)
@@ -106,7 +105,7 @@ static bool same_tensor(const onv_tensor *a, const onv_tensor *b)
     return has_bytes(a) && has_bytes(b) && a->type.dtype == b->type.dtype &&
            a->type.rank == b->type.rank && a->elems == b->elems &&
            a->payload.bytes == b->payload.bytes &&
-           memcmp(a->payload.data, b->payload.data, a->payload.bytes) == 0;
+           memcmp(a->payload.data, b->payload.data, (size_t)a->payload.bytes) == 0;
 }
 
 static bool same_attr(const onv_attr *a, const onv_attr *b)
@@ -156,7 +155,8 @@ static bool hash_attr(const onv_attr *attr, uint64_t *hash)
         return true;
     case ONV_ATTR_TENSOR:
         if (!has_bytes(attr->tensor)) return false;
-        *hash = onv_hash_bytes(attr->tensor->payload.data, attr->tensor->payload.bytes, *hash | 1);
+        *hash = onv_hash_bytes(attr->tensor->payload.data, (size_t)attr->tensor->payload.bytes,
+                               *hash | 1);
         return true;
     default: return false; /* graphs and the like: never the same */
     }

@@ -61,9 +61,9 @@ static unsigned char read_shrunk(off_t bytes)
 {
     onv_source source;
     if (truncate(path, bytes) != 0) abort();
-    if (onv_source_open(&source, path, UINT64_MAX, NULL) != ONV_OK) abort();
+    if (onv_source_open(&source, path, ONV_SOURCE_BEST, UINT64_MAX, NULL) != ONV_OK) abort();
     if (truncate(path, 0) != 0) abort();
-    unsigned char last = *(const volatile unsigned char *)&source.data[source.bytes - 1];
+    unsigned char last = *(const volatile unsigned char *)&source.window[source.bytes - 1];
     onv_source_close(&source);
     return last;
 }

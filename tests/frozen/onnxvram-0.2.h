@@ -52,7 +52,7 @@ extern "C" {
 
 #ifdef __cplusplus
 static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
-#else
+#elif !defined(__wasm__) /* the page of docs/packaging.md, where nobody else calls the library */
 _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
 #endif
 
@@ -341,8 +341,8 @@ extern "C" {
 typedef struct onv_analysis onv_analysis;
 
 /* Reads the model at `path` and analyses it. On failure *analysis is NULL and the error is filled.
- * Files of 4 MiB and more are mapped, here and in onv_simulate_file(): where others may shorten them
- * meanwhile, a caller that must not die of SIGBUS has to handle it. */
+ * Files of 4 MiB and more are mapped where they can be, here and in onv_simulate_file(): where others may
+ * shorten them meanwhile, a caller that must not die of SIGBUS has to handle it. */
 ONV_API onv_status onv_analysis_new(const char *path, const onv_options *options,
                                     onv_analysis **analysis, onv_error *error);
 

@@ -291,3 +291,41 @@ char *m_describe(const msg *file)
     onv_model_cleanup(&model);
     return text;
 }
+
+msg *m_raw(const char *name, onv_dtype dtype, int64_t elems, const void *data, size_t bytes)
+{
+    msg *tensor = m_tensor(name, dtype, 1, &elems);
+    m_bytes(tensor, T_RAW, data, bytes);
+    return tensor;
+}
+
+msg *m_rich_model(void)
+{
+    msg *then = m_graph("", "t");
+    m_put(then, G_NODE, m_node("Add", "", "y w", "t"));
+    msg *otherwise = m_graph("", "e");
+    m_put(otherwise, G_NODE, m_node("Relu", "", "y", "e"));
+    msg *branch = m_node("If", "if", "c", "z");
+    m_put(branch, N_ATTR, m_attr_graph("then_branch", then));
+    m_put(branch, N_ATTR, m_attr_graph("else_branch", otherwise));
+    msg *ints = m_attr("axes", ONV_ATTR_INTS);
+    m_bytes(ints, A_INTS, "\x01\x02\xac\x02", 4);
+    msg *call = m_node("Twice", "call", "x", "y");
+    m_text(call, N_DOMAIN, "local");
+    m_put(call, N_ATTR, ints);
+    msg *graph = m_graph("x:f32[batch,3] c", "z:f32[batch,3]");
+    m_put(graph, G_NODE, call);
+    m_put(graph, G_NODE, branch);
+    m_put(graph, G_INIT, m_raw("w", ONV_FLOAT, 2, "\0\0\0\0\0\0\x80\x3f", 8));
+    m_put(graph, G_INIT, m_external("far", 1000, "weights.bin"));
+    m_put(graph, G_INFO, m_info("y:f32[batch,3]"));
+    msg *function = m_function("local", "Twice", "a", "b");
+    m_put(function, F_NODE, m_node("Add", "", "a a", "b"));
+    msg *file = m_new();
+    m_int(file, M_IR, 8);
+    m_put(file, M_OPSET, m_opset("", 17));
+    m_put(file, M_OPSET, m_opset("local", 1));
+    m_put(file, M_FUNCTION, function);
+    m_put(file, M_GRAPH, graph);
+    return file;
+}

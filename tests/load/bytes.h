@@ -97,9 +97,11 @@ msg *m_attr_graph(const char *name, msg *graph);
 msg *m_attr_tensor(const char *name, msg *tensor);
 msg *m_attr_ref(const char *name, onv_attr_kind kind, const char *ref);
 msg *m_tensor(const char *name, onv_dtype dtype, int rank, const int64_t *dims);
+msg *m_raw(const char *name, onv_dtype dtype, int64_t elems, const void *data, size_t bytes);
 msg *m_pair(const char *key, const char *value);
 msg *m_external(const char *name, int64_t elems, const char *location); /* float32 */
 msg *m_function(const char *domain, const char *name, const char *inputs, const char *outputs);
+msg *m_rich_model(void); /* a file with something of everything, the graph last */
 
 /* Loads and keeps going; the bytes must outlive the model. */
 onv_status m_load(const msg *file, onv_model *model, onv_error *err);

@@ -1,0 +1,36 @@
+#include "base/sort.h"
+
+typedef struct sorting {
+    uint32_t *ids;
+    int (*compare)(const void *a, const void *b, void *context);
+    void *context;
+} sorting;
+
+static void swap(const sorting *s, size_t a, size_t b)
+{
+    uint32_t id = s->ids[a];
+    s->ids[a] = s->ids[b];
+    s->ids[b] = id;
+}
+
+/* Lets ids[at] sink to its place in the heap of the first `count`. */
+static void sink(const sorting *s, size_t at, size_t count)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && s->compare(&s->ids[child], &s->ids[child + 1], s->context) < 0)
+            child++;
+        if (s->compare(&s->ids[at], &s->ids[child], s->context) >= 0) return;
+        swap(s, at, child);
+    }
+}
+
+void onv_sort_ids(uint32_t *ids, size_t count,
+                  int (*compare)(const void *a, const void *b, void *context), void *context)
+{
+    const sorting s = {ids, compare, context};
+    for (size_t at = count / 2; at-- > 0;) sink(&s, at, count);
+    for (size_t end = count; end-- > 1;) {
+        swap(&s, 0, end);
+        sink(&s, 0, end);
+    }
+}

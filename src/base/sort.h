@@ -1,0 +1,12 @@
+/* Sorting by what stands elsewhere: qsort() hands its comparison no context, and qsort_r() is not in every C library. */
+#ifndef ONV_BASE_SORT_H
+#define ONV_BASE_SORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sorts ids in place; of those that compare equal any may come first. Heap sort: without memory, n log n in every case. */
+void onv_sort_ids(uint32_t *ids, size_t count,
+                  int (*compare)(const void *a, const void *b, void *context), void *context);
+
+#endif

@@ -1,0 +1,52 @@
+/* The order of ids is the one that qsort() makes, whatever stood there before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/sort.h"
+
+static int by_key(const void *a, const void *b, void *context)
+{
+    const uint32_t *keys = context, x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (keys[x] != keys[y]) return keys[x] < keys[y] ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static const uint32_t *keys_of_test;
+
+static int by_key_of_test(const void *a, const void *b)
+{
+    return by_key(a, b, (void *)(uintptr_t)keys_of_test);
+}
+
+static void ids_are_sorted(void **state)
+{
+    (void)state;
+    enum { MOST = 300 };
+    uint32_t keys[MOST], ids[MOST], expected[MOST], random = 1;
+    for (uint32_t n = 0; n <= MOST; n += 1 + n / 8) {
+        for (uint32_t kinds = 1; kinds <= 1000; kinds *= 10) {
+            for (uint32_t i = 0; i < n; i++) {
+                random = random * 1664525 + 1013904223;
+                keys[i] = (random >> 8) % kinds;
+                ids[i] = expected[i] = (i * 7 + 3) % n;
+            }
+            keys_of_test = keys;
+            qsort(expected, n, sizeof *expected, by_key_of_test);
+            onv_sort_ids(ids, n, by_key, keys);
+            if (n > 0) assert_memory_equal(ids, expected, n * sizeof *ids);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_sorted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
