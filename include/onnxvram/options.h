@@ -18,13 +18,14 @@ typedef struct onv_limits {
     uint32_t function_depth; /* functions calling functions; default 64 */
     uint64_t attr_elems;     /* elements of one attribute; default 1 Mi */
     uint64_t name_bytes;     /* length of one name; default 64 KiB */
-    uint64_t arena_bytes;    /* memory of one analysis; default 4 GiB */
+    uint64_t arena_bytes;    /* memory of one analysis; default 480 MiB */
     uint64_t file_bytes;     /* of the model's file; default 1 TiB */
     uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
     uint32_t expression;     /* parts of the expression of a size; default 4096 */
     uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
-    uint64_t seconds;        /* that the searches of an analysis take; default 600 */
-    uint64_t output_bytes; /* of one report; default 200 for each byte of the file beside 64 MiB */
+    uint64_t seconds;        /* of an analysis with one of its reports; default 600 */
+    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file beside 1 MiB */
+    uint64_t work; /* units of all passes, which follow from the input alone; default 0: any */
 } onv_limits;
 
 /* The limits by name ("nodes", "function-depth" ...), for options; NULL beyond the last one. */

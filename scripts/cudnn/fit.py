@@ -7,8 +7,9 @@ What takes long, a grown tree, is kept as FOLDER/SETTING.PASS.tree and used agai
 Sets: 90-tf32 (compute capability, setting), B90-...: heuristics' mode B, M90-...: all plans (ask 100), of which the largest
 workspace counts.  Needs numpy and scikit-learn.
 
-A workspace is a form (which copies of the tensors it has), splits (copies of the weights in float32 for a divided sum) and a
-rest.  A tree asks for sizes (`features`) and ends at the likeliest form and splits, and the second likeliest.  It is grown to a
+A workspace is a form (which copies of the tensors it has), splits (copies of the weights in float32 for a divided sum), what
+kernels that divide the sums of their last tiles leave (`partial_bytes`, exact, by the kernel that cuDNN names), and a rest.  A tree
+asks for sizes (`features`) and ends at the likeliest of these, and the second likeliest.  It is grown to a
 number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Held-out rows are never looked at but in the report.
 """
 import collections
@@ -26,13 +27,19 @@ FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y
          "winograd", "fft", "2N*w", "winograd's weights"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
-LEAVES = {"90-tf32": 3000, "80-tf32": 1000, "86-tf32": 1000, "89-tf32": 1000, "90-half": 2500, "90-ieee": 600, "90-nhwc": 600,
+LEAVES = {"90-tf32": 5000, "80-tf32": 1000, "86-tf32": 1000, "89-tf32": 1000, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
           "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before pruning
-WORTH = 1.0  # rows of mean weight that a leaf has to meet more than its neighbour would
+# Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
+TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
+         ("d", 71): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64)},
+         ("w", 68): {0: (128, 128), 1: (128, 64), 4: (256, 64), 5: (64, 64), 7: (64, 128)},
+         ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
+DIVIDES = 25  # the knob that is 0 where sums are divided
+WORTH = {"90-tf32": 1.0}  # rows of mean weight that a leaf has to meet more than its neighbour would; others: twice the root of 10,000s
 
 
 class Row:
-    def __init__(self, fields, answer):
+    def __init__(self, fields, answer, engine=0, knobs=""):
         self.id, self.which, self.elem = fields[0], fields[1], 4 if fields[2] == "0" else 2
         self.channels_last, self.rank = fields[3] == "1", int(fields[5])
         numbers, r = list(map(int, fields[6:])), self.rank
@@ -47,6 +54,7 @@ class Row:
         quantum = 16 // self.elem
         self.pad_c, self.pad_k = -(-self.cg // quantum) * quantum, -(-self.kg // quantum) * quantum
         self.forms = forms_of(self)
+        self.tiles = tiles_of(self.which, engine, knobs)
         self.label = label_of(self)
 
 
@@ -68,6 +76,53 @@ def winograd_bytes(r):
     return 144 * (tiles * (r.c + r.k) + r.cg * r.kg * r.g)
 
 
+def tiles_of(which, engine, knobs):
+    """Rows and columns of a tile, and of a cluster in tiles; nothing for kernels that do not divide sums."""
+    tiles = TILES.get((which, engine))
+    knob = dict(map(int, part.split("=")) for part in knobs.split(",")) if tiles and knobs else {}
+    cluster = knob.get(27), knob.get(28)
+    return (*tiles[knob[2]], *cluster) if knob.get(DIVIDES) == 0 and None not in cluster and knob[2] in tiles else None
+
+
+def blocks(n, size):
+    return -(-n // size)
+
+
+def splits_of(tail, steps, waves, clusters, least):
+    """Among how many clusters each of `tail` tiles is divided, whose sum has `steps` steps."""
+    most = clusters // tail
+    if most < 2:
+        return 1
+    if waves and (steps >= 90 or steps >= 48 and most <= 10):
+        return blocks(steps, max(4, blocks(steps, most)))
+    splits = 1
+    if waves:
+        while 2 * splits <= most and steps >= 16 * splits:
+            splits *= 2
+        return splits
+    if least == 16 and most >= 9 and steps >= 9 * 33:
+        return min(most, steps // 33)
+    while splits < most and blocks(steps, splits) - blocks(steps, min(2 * splits, most)) >= least:
+        splits = min(2 * splits, most)
+    return splits
+
+
+def partial_bytes(r, tiles):
+    """float32 tiles that the clusters leave which share a tile of the last, unfilled round over 7 x 18 multiprocessors."""
+    if tiles is None:
+        return 0
+    height, width, down, across = tiles
+    if r.which == "w":
+        rows, columns, steps = blocks(r.kg, height), r.taps * blocks(r.cg, width), blocks(r.n * r.o, 32)
+    else:
+        pixels, made, read = (r.n * r.o, r.kg, r.cg) if r.which == "f" else (r.n * r.i, r.cg, r.kg)
+        rows, columns, steps = blocks(pixels, height), blocks(made, width), blocks(read, 32) * r.taps
+    count, clusters = blocks(rows, down) * blocks(columns, across) * r.g, 7 * (18 // (down * across))
+    tail, least = count % clusters, 16 if height * width >= 128 * 128 else 20 if height * width > 64 * 64 else 28
+    splits = splits_of(tail, steps, count > clusters, clusters, least) if tail else 1
+    return splits * tail * down * across * height * width * 4 if splits > 1 else 0
+
+
 def forms_of(r):
     x, y, w = r.x, r.y, r.w
     px, py = r.n * r.pad_c * r.g * r.i * r.elem, r.n * r.pad_k * r.g * r.o * r.elem
@@ -87,8 +142,19 @@ def plain(r, form):
 
 
 def label_of(r):
-    """Form, splits, rest."""
-    b, forms = r.bytes, r.forms
+    """Form, splits, rest, tiles."""
+    if r.tiles and r.bytes > 8192:
+        least = r.bytes - partial_bytes(r, r.tiles)
+        form, _, rest = label_without(r, least)
+        if rest <= 1300:
+            return form, 0, rest, r.tiles
+        fitting = [form for form in (PAD_XYW, XYW, PAD_XY, XY) if r.forms[form] <= r.bytes] if r.taps > 1 or r.g > 1 else [PAD_XY, XY]
+        return (plain(r, fitting[0]), 0, 0, r.tiles) if fitting else (NONE, 0, r.bytes, None)
+    return *label_without(r, r.bytes), None
+
+
+def label_without(r, b):
+    forms = r.forms
     if b <= 8192:
         return NONE, 0, b
     for form in range(1, len(FORMS)):
@@ -111,10 +177,10 @@ def label_of(r):
 
 def key_of(r):
     """What a tree is to tell apart: splits and rests where they matter."""
-    form, splits, rest = r.label
+    form, splits, rest, tiles = r.label
     bucket = 1 + round(2 * math.log2(rest / 1024)) if rest > max(65536, .04 * r.forms[form]) else 0
     small = splits * unit_of(r, form) <= max(65536, .02 * r.forms[form])
-    return form, 0 if small else splits if splits < 8 else 8 + round(4 * math.log2(splits / 8)), bucket
+    return form, 0 if small else splits if splits < 8 else 8 + round(4 * math.log2(splits / 8)), bucket, tiles or ()
 
 
 def align(n):
@@ -122,7 +188,6 @@ def align(n):
 
 
 def features(r):
-    blocks = lambda n, size: -(-n // size)
     pixels, reach = r.n * r.o, r.cg * r.taps
     return [r.n, r.cg, r.kg, r.g, r.i, r.o, r.taps, math.prod(r.stride), max(r.dilation), r.rank, r.n * r.c * r.i, pixels * r.k,
             r.k * reach, pixels, reach, align(r.cg), align(r.kg), align(r.o), max(r.kernel), pixels * r.k * reach,
@@ -140,30 +205,32 @@ def read(name, which):
     with open(name + ".out") as file:
         for line in file:
             fields = line.split()
-            if len(fields) >= 7 and int(fields[4]) >= 0 and fields[0] in problems:
-                answers[fields[0]] = max(int(fields[4]), answers.get(fields[0], 0))
+            if len(fields) >= 6 and int(fields[4]) >= 0 and fields[0] in problems:  # an engine without knobs has six
+                answer = int(fields[4]), int(fields[3].removeprefix("eng")), fields[5] if len(fields) > 6 else ""
+                answers[fields[0]] = max(answer, answers.get(fields[0], answer))
     for key in sorted(answers):
-        fields = problems[key].split()
-        yield Row(fields, answers[key])
+        yield Row(problems[key].split(), *answers[key])
 
 
 class Fit:
-    def __init__(self, rows, leaves, kept):
+    def __init__(self, rows, setting, kept):
         self.rows, self.keys = rows, [key_of(r) for r in rows]
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
         self.units = np.array([[unit_of(r, XYW), unit_of(r, PAD_XYW)] for r in rows], float)
+        self.partials = {tiles: np.array([partial_bytes(r, tiles) for r in rows], float) for tiles in {r.label[3] for r in rows}}
         self.actual = np.array([r.bytes for r in rows], float)
         self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
         use = fitted & np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
         if not os.path.exists(kept):
             with open(kept, "w") as out:
-                json.dump(self.grown(use, leaves), out)
+                json.dump(self.grown(use, LEAVES.get(setting, 60)), out)
         with open(kept) as file:
             self.nodes = json.load(file)
         self.leaves = {}
-        self.prune(self.parted(np.where(use)[0]), WORTH * self.weights[use].mean())
+        worth = WORTH.get(setting, 2 * max(1, math.sqrt(use.sum() / 10000)))
+        self.prune(self.parted(np.where(use)[0]), worth * self.weights[use].mean())
         at = np.zeros(len(rows), int)
         for leaf, indices in self.parted(np.arange(len(rows))).items():
             if self.nodes[leaf][0] < 0:
@@ -226,8 +293,9 @@ class Fit:
         return (score * self.weights[indices]).sum()
 
     def bytes_of(self, indices, part):
-        form, splits, rest = part
-        return self.forms[indices, form] + splits * self.units[indices, int(PAD_XYW <= form <= PAD_W)] + rest
+        form, splits, rest, tiles = part
+        return (self.forms[indices, form] + splits * self.units[indices, int(PAD_XYW <= form <= PAD_W)] + rest
+                + self.partials[tiles][indices])
 
     def leaf_of(self, indices):
         share = collections.Counter()
@@ -240,7 +308,7 @@ class Fit:
         def typical(key):
             labels = [self.rows[i].label for i in indices if self.keys[i] == key]
             middle = lambda values: sorted(values)[len(values) // 2]
-            return key[0], middle([label[1] for label in labels]), rounded([label[2] for label in labels])
+            return key[0], coarse(middle([label[1] for label in labels])), rounded([label[2] for label in labels]), key[3] or None
 
         first, second = typical(top[0][0]), typical(top[1][0])
         sure = len(indices) >= 5 and (abs(self.bytes_of(indices, first) - self.actual[indices]) <= 2048).all()
@@ -287,26 +355,38 @@ def fit(job):
     rows = [r for r in read(name, which) if not (r.channels_last and r.rank != 2)]
     if len(rows) < 700:
         return job, None
-    made = Fit(rows, LEAVES.get(f"{arch}-{mode}", 60), f"{name}.{which}.tree")
-    made.rows = made.forms = made.table = None  # not sent back
+    made = Fit(rows, f"{arch}-{mode}", f"{name}.{which}.tree")
+    made.rows = made.forms = made.table = made.partials = None  # not sent back
     for line in made.lines:
         print(f"{arch} {mode} {which} | {line}", flush=True)
     return job, made
 
 
 def rounded(rests):
-    """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 128 where it is not what most have."""
+    """The middle one; in blocks of 512 bytes, as PyTorch's allocator has, and to 1 / 16 where it is not what most have."""
     rest = sorted(rests)[len(rests) // 2]
-    block = 512 if 2 * rests.count(rest) > len(rests) else 1 << max(9, rest.bit_length() - 7)
+    if rest <= 1536:  # tables and alignment: a block, whatever they are
+        return 256 if rest else 0
+    block = 512 if 2 * rests.count(rest) > len(rests) else 1 << max(9, rest.bit_length() - 4)
     return rest if rest <= 4096 else round(rest / block) * block
 
 
-def emit(made, nodes, leaves):
+def coarse(splits):
+    """To 1 / 16."""
+    step = 1 << max(0, splits.bit_length() - 4)
+    return round(splits / step) * step
+
+
+def emit(made, nodes, kinds, parts, leaves):
+    def part_of(part):
+        form, splits, rest, tiles = part
+        return parts.setdefault((form, kinds.setdefault(tiles or (0, 0, 0, 0), len(kinds)), splits, rest), len(parts))
+
     def go(at):
         left, right, feature, limit = made.nodes[at]
         if left < 0:
-            (form, splits, rest), (other, other_splits, other_rest), sure = made.leaves[at]
-            leaf = (form, other, int(sure), splits, other_splits, rest, other_rest)
+            first, second, sure = made.leaves[at]
+            leaf = (part_of(first), part_of(second), int(sure))
             nodes.append((255, leaves.setdefault(leaf, len(leaves)), 0))
             return
         here = len(nodes)
@@ -321,12 +401,12 @@ def emit(made, nodes, leaves):
 
 
 def lines_of(items):
-    line = "   "
+    line = ""
     for item in items:
-        if len(line) + 1 + len(item) > 118:
+        if len(line) + len(item) > 120:
             yield line + "\n"
-            line = "   "
-        line += " " + item
+            line = ""
+        line += item
     yield line + "\n"
 
 
@@ -339,17 +419,21 @@ def number(limit):
 def main(folder):
     os.chdir(folder)
     sys.setrecursionlimit(10000)
-    nodes, leaves, roots, most = [], {}, {}, {}
+    nodes, kinds, parts, leaves, roots, most = [], {(0, 0, 0, 0): 0}, {}, {}, {}, {}
     with Pool(2) as pool:
         for job, made in pool.map(fit, [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"], chunksize=1):
             if made:
-                roots[job], most[job] = emit(made, nodes, leaves), made.most
+                roots[job], most[job] = emit(made, nodes, kinds, parts, leaves), made.most
     with open("rules.h", "w") as out:
         out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
-        out.write("static const conv_leaf leaves[] = {\n")
-        out.writelines(lines_of("{%d,%d,%d,%d,%d,%d,%d}," % leaf for leaf in leaves))
+        out.write("static const conv_tiles shared_tiles[] = {\n")
+        out.writelines(lines_of("{%d,%d,%d,%d}," % kind for kind in kinds))
+        out.write("};\n\nstatic const conv_part parts[] = {\n")
+        out.writelines(lines_of("{%d,%d,%d,%d}," % part for part in parts))
+        out.write("};\n\nstatic const conv_leaf leaves[] = {\n")
+        out.writelines(lines_of("{%d,%d,%d}," % leaf for leaf in leaves))
         out.write("};\n\nstatic const conv_node nodes[] = {\n")
-        out.writelines(lines_of(f"END({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
+        out.writelines(lines_of(f"E({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
         out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
         for a in ARCHS:
             rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
@@ -360,7 +444,7 @@ def main(folder):
             rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
             out.write("    {" + ", ".join(rows) + "},\n")
         out.write("};\n/* clang-format on */\n")
-    print(len(nodes), "nodes,", len(leaves), "different leaves")
+    print(len(nodes), "nodes,", len(leaves), "different leaves of", len(parts), "parts")
 
 
 if __name__ == "__main__":

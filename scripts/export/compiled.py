@@ -5,7 +5,8 @@
     python scripts/export/compiled.py measure DIR [NAME...]            NAME.compiled.json: saved bytes at some budgets;
                                                                        NAME.graph: the joint graph, and what is saved
     python scripts/export/compiled.py operators DIR [NAME...]          both, of networks around one operation
-    python scripts/export/compiled.py peaks DIR [NAME...]              NAME.peak.json: of training, batch 16, by Inductor
+    python scripts/export/compiled.py peaks DIR [NAME...]              NAME.peak.json: of training, batch 16, by Inductor;
+                                                                       with --budget B: NAME.peak-B.json
     python scripts/export/compiled.py table DIR --exe onnxvram         the table of docs/checkpointing.md
 
 torch.compile traces the network in training mode with Inductor's decompositions, Inductor's passes over the joint graph
@@ -241,9 +242,9 @@ def write_graph(found, budgets, out):
 PEAK_BATCH = 16
 
 
-def measure_peak(network):
+def measure_peak(network, budget):
     """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
-    import contextlib
+    import torch._functorch.config as config
     from default_trainees import peak
 
     def make():
@@ -252,7 +253,7 @@ def measure_peak(network):
         return model
 
     fresh.BATCH = PEAK_BATCH
-    return peak((make, network[1]), "momentum", contextlib.nullcontext())
+    return peak((make, network[1]), "momentum", config.patch(activation_memory_budget=budget))
 
 
 def difference(predicted, measured):
@@ -331,6 +332,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
+    parser.add_argument("--budget", type=float, default=1, help="of peaks")
     arguments = parser.parse_args()
     if arguments.what == "operators":
         measure_operators(arguments.folder, arguments.names)
@@ -349,12 +351,13 @@ def main():
             if arguments.what == "export":
                 export(table[name], base + ".onnx")
                 return
-            result = (measure_peak(table[name]) if arguments.what == "peaks" else
+            result = (measure_peak(table[name], arguments.budget) if arguments.what == "peaks" else
                       measure(table[name], base + ".graph"))
             with open(base + suffix, "w") as file:
                 json.dump(result, file)
             print(name, result, flush=True)
-        suffix = {"export": ".onnx", "peaks": ".peak.json"}.get(arguments.what, ".compiled.json")
+        peaks = ".peak.json" if arguments.budget == 1 else f".peak-{arguments.budget:g}.json"
+        suffix = {"export": ".onnx", "peaks": peaks}.get(arguments.what, ".compiled.json")
         if not os.path.exists(base + suffix):
             in_child(work)
 

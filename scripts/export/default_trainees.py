@@ -23,6 +23,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_families
 import drawn_networks
 import drawn_parts
 import fresh_networks
@@ -353,7 +354,7 @@ def main():
     context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
-             **drawn_parts.fourth()}
+             **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

@@ -124,11 +124,8 @@ def measure(make, inputs, batch, plan):
     with Counted() as counted:
         iterate()
     host = torch.cuda.host_memory_stats()["active_bytes.peak"]
-    # The handles of cuBLAS keep what they took from the first iteration on.
-    workspaces = sum(block["requested_size"] for segment in torch.cuda.memory._snapshot()["segments"]
-                     for block in segment["blocks"] if block["state"] == "active_allocated"
-                     and block["requested_size"] in (8519680, 33554432, 1048576))
-    return held() - before - workspaces + tensor_peak(iterate), counted.bytes, host
+    torch._C._cuda_clearCublasWorkspaces()  # else kept from the first iteration on
+    return held() - before + tensor_peak(iterate), counted.bytes, host
 
 
 def plans_of(program, make, inputs, batch, folder):

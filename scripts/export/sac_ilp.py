@@ -61,9 +61,11 @@ def llama():
     class Logits(nn.Module):
         def __init__(self):
             super().__init__()
+            torch.set_default_dtype(torch.float16)
             self.model = LlamaForCausalLM(LlamaConfig(
                 vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=8,
-                num_key_value_heads=2, max_position_embeddings=512, attn_implementation="eager")).half()
+                num_key_value_heads=2, max_position_embeddings=512, attn_implementation="eager"))
+            torch.set_default_dtype(torch.float32)
 
         def forward(self, x):
             return self.model(x, use_cache=False).logits

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
+#include "base/quota.h"
 
 static uint64_t current(const onv_allocator *a, onv_alloc_metric metric)
 {
@@ -47,6 +48,7 @@ static onv_status serve_all(onv_allocator *a, const onv_timeline *t, onv_placeme
     uint32_t step = 0;
     for (size_t i = 0; i < p->events.count && !a->out_of_memory; i++) {
         const onv_timeline_event *e = &p->events.at[i];
+        ONV_WORK(4);
         while (step < e->step) note(a, p, ++step);
         a->n_events = i;
         ONV_TRY(serve(a, t, e, p, err));

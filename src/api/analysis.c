@@ -13,7 +13,7 @@
 #include "api/savings.h"
 #include "api/sessions.h"
 #include "api/unbound.h"
-#include "load/limits.h"
+#include "base/heap.h"
 
 static onv_options complete_options(const onv_options *given, onv_limits *limits)
 {
@@ -68,11 +68,9 @@ static onv_status replay(const onv_request *from, const onv_options *options,
                           &other, err);
 }
 
-static onv_status create(onv_request *from, const onv_options *options, onv_analysis **result,
+static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,
                          onv_error *err)
 {
-    onv_watch w = onv_watch_start(options);
-    from->watch = &w;
     ONV_TRY(onv_analysis_create(from, options, result, err));
     ONV_TRY(onv_analysis_judge(from, options, *result, err));
     ONV_TRY(onv_analysis_compare(options, *result, err));
@@ -125,8 +123,9 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
     options.max_batch |= options.max_dim != NULL;
     /* While only the largest batch is asked for, the model itself is looked at with one sample. */
     if (options.max_batch && options.max_dim == NULL && options.batch == 0) options.batch = 1;
-    onv_heap_budget heap = {.limit = (size_t)onv_limits_resolve(&limits).arena_bytes};
-    onv_heap_budget *before = onv_heap_enter(&heap);
+    onv_watch watch;
+    onv_quota *before = onv_watch_start(&watch, &options);
+    from.watch = &watch;
     onv_dim_binding *dims = NULL;
     onv_status status = bind_searched(&options, &dims, err);
     if (status == ONV_OK) status = create(&from, &options, result, err);
@@ -137,15 +136,13 @@ static onv_status create_and_fit(onv_request from, const onv_options *given, onv
         status = create(&from, &options, result, err);
     }
     onv_heap_free(dims);
-    /* What goes on without the memory that it asked for would depend on the limit. */
-    if (heap.refused) status = onv_limits_spent(heap.limit, err);
+    status = onv_watch_verdict(&watch, status, err);
     if (status != ONV_OK) {
         onv_analysis_destroy(*result);
         *result = NULL;
-    } else {
-        (*result)->heap = heap;
     }
-    onv_heap_enter(before);
+    onv_watch_leave(&watch, before);
+    if (status == ONV_OK) (*result)->watch = watch;
     return status;
 }
 

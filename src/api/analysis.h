@@ -26,7 +26,7 @@
 typedef struct onv_asked onv_asked;
 
 struct onv_analysis {
-    onv_heap_budget heap; /* what all of this holds; reports go on from there */
+    onv_watch watch; /* what all of this took; reports go on from there */
     onv_model model;
     onv_infer_info infer;
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
@@ -34,6 +34,7 @@ struct onv_analysis {
     onv_ort_settings ort;           /* of the session of the runtime `ort` */
     onv_cuda_library_settings cuda; /* whose workspaces */
     onv_order_result order;
+    onv_order_result best_order; /* beside the file's; no name: it was not looked for */
     onv_live live;
     onv_model
         *unbound; /* with nothing bound, where something is and ONV_FORMAT_ONNX is to be written */

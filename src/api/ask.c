@@ -53,6 +53,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .largest = &analysis->largest,
         .formula = &analysis->formula,
         .order = &analysis->order,
+        .best_order = &analysis->best_order,
         .runtimes = analysis->runtimes,
         .n_runtimes = analysis->n_runtimes,
         .rewritten = analysis->rewritten.model.graphs.count > 0 ? &analysis->rewritten : NULL,

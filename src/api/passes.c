@@ -215,18 +215,20 @@ static onv_status compute_runtime(onv_analysis *analysis, const onv_runtime *run
     return status;
 }
 
-/* What a quick search for an order reaches; UINT64_MAX where the user chose an order, or the graph
- * is too large to look for one on the side. */
-static onv_status peak_of_better_order(onv_analysis *analysis, uint64_t *peak, onv_error *err)
+/* What a short search for the best order reaches; UINT64_MAX where the user chose an order, or the
+ * graph is too large to look for one on the side. */
+static onv_status peak_of_better_order(onv_analysis *analysis, onv_watch *w, uint64_t *peak,
+                                       onv_error *err)
 {
-    enum { MOST_NODES = 20000 };
-    onv_order_result order;
+    enum { MOST_NODES = 20000, EFFORT = 15000 /* some 50 ms */ };
+    onv_order_options how = {.effort = EFFORT, .cancelled = onv_watch_over, .cancel_context = w};
+    onv_order_result *order = &analysis->best_order;
     *peak = UINT64_MAX;
     if (strcmp(analysis->order.name, "model") != 0 ||
         analysis->live.timeline.steps.count > MOST_NODES)
         return ONV_OK;
-    ONV_TRY(onv_order_compute(onv_order_find("greedy"), &analysis->model, NULL, &order, err));
-    *peak = order.peak_bytes;
+    ONV_TRY(onv_order_compute(onv_order_find("optimal"), &analysis->model, &how, order, err));
+    *peak = order->peak_bytes;
     return ONV_OK;
 }
 
@@ -351,7 +353,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
             ONV_TRY(compute_runtime(analysis, onv_runtimes[i], options, w, err));
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, w, err));
     uint64_t better;
-    ONV_TRY(peak_of_better_order(analysis, &better, err));
+    ONV_TRY(peak_of_better_order(analysis, w, &better, err));
     return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
 }
 
@@ -448,7 +450,7 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
         status = analyse(analysis, options, from->watch, err);
-        if (status == ONV_ERR_CANCELLED) status = onv_watch_why(from->watch, err);
+        status = onv_watch_verdict(from->watch, status, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) {
             onv_rewritten_cleanup(&analysis->rewritten);

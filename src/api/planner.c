@@ -27,7 +27,7 @@ typedef struct scope {
     onv_limits limits;
     onv_options watched;
     onv_watch watch;
-    onv_heap_budget heap, *before;
+    onv_quota *before;
     onv_locale locale;
 } scope;
 
@@ -45,18 +45,16 @@ static void enter(scope *s, const onv_planner_options *given, onv_error *err)
     s->watched.limits = &s->limits;
     s->watched.cancelled = s->options.cancelled;
     s->watched.cancel_context = s->options.cancel_context;
-    s->watch = onv_watch_start(&s->watched);
-    s->heap.limit = (size_t)s->limits.arena_bytes;
-    s->before = onv_heap_enter(&s->heap);
+    s->before = onv_watch_start(&s->watch, &s->watched);
     s->locale = onv_locale_enter();
 }
 
 static onv_status leave(scope *s, onv_status status, onv_error *err)
 {
     onv_locale_leave(s->locale);
-    onv_heap_enter(s->before);
-    if (s->heap.refused) return onv_limits_spent(s->heap.limit, err);
-    return status == ONV_ERR_CANCELLED ? onv_watch_why(&s->watch, err) : status;
+    status = onv_watch_verdict(&s->watch, status, err);
+    onv_watch_leave(&s->watch, s->before);
+    return status;
 }
 
 /* Options that would change nothing are refused, as those of analyses are. */

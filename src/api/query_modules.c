@@ -30,8 +30,8 @@ onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
                                 onv_module_table **table, onv_error *error)
 {
     if (error != NULL) *error = (onv_error){0};
-    onv_heap_budget heap = analysis->heap;
-    onv_heap_budget *before = onv_heap_enter(&heap);
+    onv_watch watch = analysis->watch;
+    onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
     *table = onv_heap_calloc(1, sizeof **table);
     if (*table != NULL && !make(*table, analysis, depth)) {
@@ -39,9 +39,14 @@ onv_status onv_module_table_new(const onv_analysis *analysis, unsigned depth,
         *table = NULL;
     }
     onv_locale_leave(locale);
-    onv_heap_enter(before);
-    if (*table != NULL) return ONV_OK;
-    return heap.refused ? onv_limits_spent(heap.limit, error) : onv_fail_memory(error);
+    onv_status status = *table != NULL ? ONV_OK : onv_fail_memory(error);
+    onv_status verdict = onv_watch_verdict(&watch, status, error);
+    if (verdict != ONV_OK) {
+        onv_module_table_destroy(*table);
+        *table = NULL;
+    }
+    onv_watch_leave(&watch, before);
+    return verdict;
 }
 
 void onv_module_table_destroy(onv_module_table *table)

@@ -27,12 +27,13 @@ static onv_status report(const onv_analysis *const *analyses, size_t count, onv_
 }
 
 /* What one of the analyses has left of its memory. */
-static onv_heap_budget most_left(const onv_analysis *const *analyses, size_t count)
+static onv_watch most_left(const onv_analysis *const *analyses, size_t count)
 {
-    onv_heap_budget most = {0};
+    onv_watch most = {0};
     for (size_t i = 0; i < count; i++) {
-        const onv_heap_budget *heap = &analyses[i]->heap;
-        if (i == 0 || heap->limit - heap->used > most.limit - most.used) most = *heap;
+        const onv_quota *has = &analyses[i]->watch.quota;
+        if (i == 0 || has->limit - has->used > most.quota.limit - most.quota.used)
+            most = analyses[i]->watch;
     }
     return most;
 }
@@ -44,11 +45,13 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
     if (error != NULL) *error = (onv_error){0};
     onv_report_options complete = onv_report_options_default();
     if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
-    onv_heap_budget heap = most_left(analyses, count);
-    onv_heap_budget *before = count > 0 ? onv_heap_enter(&heap) : NULL;
+    if (count == 0) return report(analyses, count, format, &complete, write, context, error);
+    onv_watch watch = most_left(analyses, count);
+    onv_quota *before = onv_watch_resume(&watch);
     onv_locale locale = onv_locale_enter();
     onv_status status = report(analyses, count, format, &complete, write, context, error);
     onv_locale_leave(locale);
-    if (count > 0) onv_heap_enter(before);
-    return heap.refused ? onv_limits_spent(heap.limit, error) : status;
+    status = onv_watch_verdict(&watch, status, error);
+    onv_watch_leave(&watch, before);
+    return status;
 }

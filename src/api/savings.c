@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/heap.h"
+
 /* The batch that was bound: by its option, or by a dim of that name. 0: none was. */
 static int64_t bound_batch(const onv_options *options, const char **name)
 {

@@ -6,11 +6,50 @@
 #include "base/status.h"
 #include "load/limits.h"
 
-onv_watch onv_watch_start(const onv_options *options)
+static onv_quota *enter(onv_watch *watch)
 {
-    onv_watch w = {.seconds = onv_limits_resolve(options->limits).seconds, .options = options};
-    clock_gettime(CLOCK_MONOTONIC, &w.start);
-    return w;
+    watch->quota.over = onv_watch_over;
+    watch->quota.context = watch;
+    watch->quota.ask_at = 0;
+    return onv_quota_enter(&watch->quota);
+}
+
+onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
+{
+    onv_limits limits = onv_limits_resolve(options->limits);
+    *watch = (onv_watch){.quota = {.limit = limits.arena_bytes, .most_work = limits.work},
+                         .seconds = limits.seconds,
+                         .cancelled = options->cancelled,
+                         .cancel_context = options->cancel_context};
+    clock_gettime(CLOCK_MONOTONIC, &watch->start);
+    return enter(watch);
+}
+
+/* b - a */
+static struct timespec between(struct timespec a, struct timespec b)
+{
+    enum { SECOND = 1000000000 };
+    bool borrows = b.tv_nsec < a.tv_nsec;
+    return (struct timespec){.tv_sec = b.tv_sec - a.tv_sec - borrows,
+                             .tv_nsec = b.tv_nsec - a.tv_nsec + (borrows ? SECOND : 0)};
+}
+
+/* While nobody is watched `start` holds what has passed. */
+void onv_watch_leave(onv_watch *watch, onv_quota *before)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    watch->start = between(watch->start, now);
+    watch->cancelled = NULL;
+    onv_quota_enter(before);
+}
+
+onv_quota *onv_watch_resume(onv_watch *watch)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    watch->start = between(watch->start, now);
+    return enter(watch);
 }
 
 void onv_tell(const onv_options *options, const char *format, ...)
@@ -29,22 +68,33 @@ bool onv_watch_over(void *watch)
     onv_watch *w = watch;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t passed = now.tv_sec - w->start.tv_sec - (now.tv_nsec < w->start.tv_nsec);
-    w->late = (uint64_t)passed >= w->seconds;
-    return w->late ||
-           (w->options->cancelled != NULL && w->options->cancelled(w->options->cancel_context));
+    w->late = (uint64_t)between(w->start, now).tv_sec >= w->seconds;
+    return w->late || (w->cancelled != NULL && w->cancelled(w->cancel_context));
 }
 
 onv_status onv_watch_why(const onv_watch *w, onv_error *err)
 {
+    const onv_quota *q = &w->quota;
     if (err != NULL) *err = (onv_error){0};
+    if (q->most_work > 0 && q->work > q->most_work)
+        return onv_fail(
+            err, ONV_ERR_LIMIT,
+            "the analysis takes more than %llu units of work, the limit" ONV_RAISE("work"),
+            (unsigned long long)q->most_work);
     if (!w->late) return onv_fail(err, ONV_ERR_CANCELLED, "the analysis was cancelled");
     return onv_fail(err, ONV_ERR_LIMIT,
-                    "searches take more than %llu s, the limit" ONV_RAISE("seconds"),
+                    "the analysis takes more than %llu s, the limit" ONV_RAISE("seconds"),
                     (unsigned long long)w->seconds);
 }
 
 onv_status onv_watch_check(onv_watch *w, onv_error *err)
 {
     return onv_watch_over(w) ? onv_watch_why(w, err) : ONV_OK;
+}
+
+onv_status onv_watch_verdict(const onv_watch *w, onv_status status, onv_error *err)
+{
+    /* What goes on without the memory that it asked for would depend on the limit. */
+    if (w->quota.refused) return onv_limits_spent(w->quota.limit, err);
+    return w->quota.spent || status == ONV_ERR_CANCELLED ? onv_watch_why(w, err) : status;
 }

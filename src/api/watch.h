@@ -1,19 +1,28 @@
-/* How long an analysis may go on: the limit on the time of searches, and the caller's word. */
+/* What an analysis may take: its quota of memory, with the limits on time and work, and the caller's word. */
 #ifndef ONV_API_WATCH_H
 #define ONV_API_WATCH_H
 
 #include <time.h>
 
+#include "base/quota.h"
 #include "onnxvram/onnxvram.h"
 
 typedef struct onv_watch {
+    onv_quota quota;
     struct timespec start;
     uint64_t seconds;
     bool late; /* the limit was passed */
-    const onv_options *options;
+    bool (*cancelled)(void *context);
+    void *cancel_context;
 } onv_watch;
 
-onv_watch onv_watch_start(const onv_options *options);
+/* From now on what this thread does counts, until onv_watch_leave(), which takes what this gave. The
+ * watch stays where it is meanwhile. */
+onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options);
+void onv_watch_leave(onv_watch *watch, onv_quota *before);
+
+/* Goes on with what a watch that was left has not taken; nobody cancels it any more. */
+onv_quota *onv_watch_resume(onv_watch *watch);
 
 /* Tells the caller what is worked on. */
 void onv_tell(const onv_options *options, const char *format, ...)
@@ -22,10 +31,13 @@ void onv_tell(const onv_options *options, const char *format, ...)
 /* Whether to stop. The context is the watch: searches take this as their `cancelled`. */
 bool onv_watch_over(void *watch);
 
-/* The error for it: a search that ran out of time has passed a limit. */
+/* The error for it: one that ran out of time or work has passed a limit. */
 onv_status onv_watch_why(const onv_watch *watch, onv_error *err);
 
 /* The error if it is time to stop, ONV_OK if not. */
 onv_status onv_watch_check(onv_watch *watch, onv_error *err);
+
+/* What became of a call: its own status, or the limit that it passed, whatever it made of that. */
+onv_status onv_watch_verdict(const onv_watch *watch, onv_status status, onv_error *err);
 
 #endif

@@ -5,35 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local onv_heap_budget *budget;
-
-onv_heap_budget *onv_heap_enter(onv_heap_budget *entered)
-{
-    onv_heap_budget *before = budget;
-    budget = entered;
-    return before;
-}
+#include "base/quota.h"
 
 /* Whether `bytes` more fit beside what is held, less `given_back`. */
 static bool fits(size_t bytes, size_t given_back)
 {
-    if (budget == NULL) return true;
-    size_t held = budget->used > given_back ? budget->used - given_back : 0;
-    if (held <= budget->limit && bytes <= budget->limit - held) return true;
-    budget->refused = true;
-    return false;
+    enum { UNIT = 64 }; /* bytes whose use counts as one unit of work */
+    onv_quota *q = onv_quota_now();
+    if (q == NULL) return true;
+    size_t held = q->used > given_back ? q->used - given_back : 0;
+    if (held > q->limit || bytes > q->limit - held) q->refused = true;
+    return onv_work(1 + (bytes > given_back ? bytes - given_back : 0) / UNIT) && !q->refused;
 }
 
 static void *take(void *pointer)
 {
-    if (budget != NULL && pointer != NULL) budget->used += malloc_usable_size(pointer);
+    onv_quota *q = onv_quota_now();
+    if (q == NULL || pointer == NULL) return pointer;
+    q->used += malloc_usable_size(pointer);
+    if (q->used > q->most) q->most = q->used;
     return pointer;
 }
 
-/* What was allocated before the budget began may go within it. */
+/* What was allocated before the quota began may go within it. */
 static void give_back(size_t bytes)
 {
-    if (budget != NULL) budget->used -= bytes < budget->used ? bytes : budget->used;
+    onv_quota *q = onv_quota_now();
+    if (q != NULL) q->used -= bytes < q->used ? bytes : q->used;
 }
 
 #ifdef ONV_FAULT_INJECTION
@@ -74,7 +72,7 @@ void *onv_heap_calloc(size_t count, size_t size)
 
 void *onv_heap_realloc(void *pointer, size_t bytes)
 {
-    size_t before = budget != NULL && pointer != NULL ? malloc_usable_size(pointer) : 0;
+    size_t before = onv_quota_now() != NULL && pointer != NULL ? malloc_usable_size(pointer) : 0;
     if (refused() || !fits(bytes, before)) return NULL;
     void *grown = realloc(pointer, bytes > 0 ? bytes : 1);
     if (grown == NULL) return NULL;
@@ -91,6 +89,6 @@ void *onv_heap_copy(const void *data, size_t bytes)
 
 void onv_heap_free(void *pointer)
 {
-    if (budget != NULL && pointer != NULL) give_back(malloc_usable_size(pointer));
+    if (onv_quota_now() != NULL && pointer != NULL) give_back(malloc_usable_size(pointer));
     free(pointer);
 }

@@ -2,13 +2,11 @@
  *
  * Everything the library allocates passes here, so that the tests can make the nth allocation fail
  * (a build with ONV_FAULT_INJECTION) and prove that every path cleans up, and so that all of an
- * analysis, its arenas, vectors and tables, counts to one budget. The counter and the budget of a
- * call are thread-local; the library has no other global state.
+ * analysis, its arenas, vectors and tables, counts to one quota (quota.h).
  */
 #ifndef ONV_BASE_HEAP_H
 #define ONV_BASE_HEAP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 void onv_heap_free(void *pointer);
@@ -24,17 +22,6 @@ void *onv_heap_alloc(size_t bytes) ONV_HEAP_OWNED;
 void *onv_heap_calloc(size_t count, size_t size) ONV_HEAP_OWNED;
 void *onv_heap_realloc(void *pointer, size_t bytes);
 void *onv_heap_copy(const void *data, size_t bytes) ONV_HEAP_OWNED;
-
-/* What the calls of this thread may hold together; beyond it an allocation fails. */
-typedef struct onv_heap_budget {
-    size_t limit;
-    size_t used;  /* as the allocator rounds it */
-    bool refused; /* an allocation was */
-} onv_heap_budget;
-
-/* From now on this thread's allocations count to that budget; NULL: to none. Returns what they
- * counted to before. */
-onv_heap_budget *onv_heap_enter(onv_heap_budget *entered);
 
 #ifdef ONV_FAULT_INJECTION
 /* Lets `n` more allocations of this thread succeed and fails all later ones; negative: never fail. */

@@ -11,6 +11,7 @@
 #endif
 
 #include "base/heap.h"
+#include "base/quota.h"
 
 void onv_strings_init(onv_strings *table, onv_arena *arena)
 {
@@ -190,6 +191,7 @@ static size_t recent_place(const char *text, size_t length)
 
 static const char *intern(onv_strings *table, const char *text, size_t length)
 {
+    onv_work(1 + length / 16);
     if (table->count * 2 >= table->capacity && !grow(table)) return NULL;
     uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
     size_t slot = find_slot(table, text, length, hash);

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/quota.h"
 
 /* What a point was made of: keep the first unit (a range of one, too), or checkpoint up to a split;
  * and whether it starts with the outputs of its last unit live. */
@@ -304,6 +305,7 @@ static void try_splits(solver *s, uint32_t first, uint32_t t, uint32_t kind, uin
     if (chain->units[first].no_start) return;
     for (uint32_t q = first + 1; q < t && q - first <= longest(chain) && !s->failed; q++) {
         uint64_t before = q == first + 1 ? 0 : s->crossing[q - 1];
+        if (!onv_work(1)) s->failed = true;
         run = max_u64(run, before + chain->units[q - 1].passing_bytes);
         cost += cost_of(chain, q - 1, t);
         inputs += s->entering[(size_t)first * chain->n_units + q - 1];

@@ -1,6 +1,7 @@
 #include "ckpt/max_flow.h"
 
 #include "base/checked.h"
+#include "base/quota.h"
 
 /* Edges looked at; graphs of 100,000 operations of networks take some ten million. */
 static const uint64_t max_work = UINT64_C(4000000000);
@@ -104,7 +105,8 @@ static uint64_t block(search *s)
     uint64_t sent = 0;
     uint32_t n_path = 0, v = s->source;
     for (uint32_t i = 0; i < s->flow->n_vertices; i++) s->current[i] = s->flow->first[i];
-    while (s->work < max_work) {
+    for (uint64_t before = s->work; s->work < max_work && onv_work(1 + s->work - before);) {
+        before = s->work;
         uint32_t e = v == s->sink ? 0 : step(s, v);
         if (e != 0) {
             s->queue[n_path++] = e - 1;
@@ -160,6 +162,7 @@ onv_status onv_flow_cut(onv_flow *flow, uint32_t source, uint32_t sink, bool *at
         return onv_fail(err, ONV_ERR_MODEL, "nothing divides source and sink");
     while (find_levels(&s, 1)) {
         *capacity += block(&s);
+        ONV_WORK(flow->n_vertices);
         if (s.work >= max_work)
             return onv_fail(err, ONV_ERR_LIMIT, "the cut takes more work than is allowed");
     }

@@ -15,10 +15,9 @@ static void distrust(onv_cli *cli)
     if (limits->nodes == 0) limits->nodes = 64 << 10;
     if (limits->values == 0) limits->values = 1 << 20;
     if (limits->node_runs == 0) limits->node_runs = 64 << 10;
-    if (limits->arena_bytes == 0) limits->arena_bytes = 512 << 20;
+    if (limits->arena_bytes == 0) limits->arena_bytes = 256 << 20;
     if (limits->file_bytes == 0) limits->file_bytes = (uint64_t)4 << 30;
     if (limits->seconds == 0) limits->seconds = 30;
-    if (limits->output_bytes == 0) limits->output_bytes = 64 << 20;
 }
 
 /* Examples are for reports that say more than a line. */

@@ -81,8 +81,15 @@ void onv_cli_catch_stop(void)
     handle_stops(stop, true);
 }
 
+bool onv_cli_link(int unnamed, const char *path)
+{
+    char from[40];
+    snprintf(from, sizeof from, "/proc/self/fd/%d", unnamed);
+    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
 /* As mkstemp(), to be written only: who may not read the folder can make it. */
-static int make_temporary(char *path)
+static int make_temporary(char *path, int unnamed)
 {
     enum { LETTERS = 6, ATTEMPTS = 100 };
     static const char from[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -92,20 +99,23 @@ static int make_temporary(char *path)
         unsigned char random[LETTERS];
         if (getentropy(random, sizeof random) != 0) return -1;
         for (int k = 0; k < LETTERS; k++) end[k] = from[random[k] % (sizeof from - 1)];
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (unnamed < 0)
+            fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        else if (onv_cli_link(unnamed, path))
+            fd = unnamed;
         if (fd < 0 && errno != EEXIST) return -1;
     }
     return fd;
 }
 
 /* A signal between the making of the file and the line that says so would leave the file: it waits. */
-int onv_cli_guarded_temporary(char *path)
+int onv_cli_guarded_temporary(char *path, int unnamed)
 {
     sigset_t stops, before;
     sigemptyset(&stops);
     for (size_t i = 0; i < N_STOP_SIGNALS; i++) sigaddset(&stops, stop_signals[i]);
     sigprocmask(SIG_BLOCK, &stops, &before);
-    int fd = make_temporary(path);
+    int fd = make_temporary(path, unnamed);
     int cause = errno;
     if (fd >= 0) {
         doomed = path;

@@ -9,9 +9,13 @@
 
 #include <stdbool.h>
 
-/* mkstemp; signals that end the program remove the file, from its first moment to the call of
- * onv_cli_release_temporary. The text stays the caller's. -1: errno says why. */
-int onv_cli_guarded_temporary(char *path);
+/* mkstemp, or the name for a file that has none (`unnamed`; -1: make one). Signals that end the program
+ * remove the file, from its first moment to the call of onv_cli_release_temporary. The text stays the
+ * caller's. -1: errno says why. */
+int onv_cli_guarded_temporary(char *path, int unnamed);
+
+/* Gives the file the name; false: errno says why. */
+bool onv_cli_link(int unnamed, const char *path);
 void onv_cli_release_temporary(void);
 
 /* Until the next call, `path` is the file that is read. */

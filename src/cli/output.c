@@ -1,6 +1,8 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +28,43 @@ bool onv_cli_is_special(const char *file)
     return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+static bool name_temporary(onv_cli_sink *sink)
+{
+    if (asprintf(&sink->temporary, "%s.XXXXXX", sink->file) >= 0) return true;
+    sink->temporary = NULL;
+    errno = ENOMEM;
+    return false;
+}
+
+/* -1 where the file system has no files without a name, or there is no /proc to name them through. */
+static int open_unnamed(const char *file)
+{
+    char folder[PATH_MAX], place[40];
+    const char *slash = strrchr(file, '/');
+    size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
+    if (length >= sizeof folder) return -1;
+    memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
+    folder[length > 0 ? length : 1] = '\0';
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) return -1;
+    snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
+    if (access(place, F_OK) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* What bears the name already is replaced at once. */
+static bool give_name(onv_cli_sink *sink)
+{
+    int fd = fileno(sink->stream);
+    if (onv_cli_link(fd, sink->file)) return true;
+    if (errno != EEXIST || !name_temporary(sink)) return false;
+    if (onv_cli_guarded_temporary(sink->temporary, fd) >= 0) return true;
+    free(sink->temporary);
+    sink->temporary = NULL;
+    return false;
+}
+
 bool onv_cli_open(onv_cli_sink *sink, const char *file)
 {
     *sink = (onv_cli_sink){.stream = stdout, .file = "standard output"};
@@ -35,20 +74,20 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
         sink->stream = fopen(file, "w");
         return sink->stream != NULL || complain(file, "cannot be written");
     }
-    if (asprintf(&sink->temporary, "%s.XXXXXX", file) < 0) {
-        sink->temporary = NULL;
-        errno = ENOMEM;
-        return complain(file, "cannot be written");
+    int fd = open_unnamed(file);
+    sink->is_unnamed = fd >= 0;
+    if (fd < 0) {
+        if (!name_temporary(sink)) return complain(file, "cannot be written");
+        fd = onv_cli_guarded_temporary(sink->temporary, -1);
     }
-    int fd = onv_cli_guarded_temporary(sink->temporary);
     mode_t mask = umask(0);
     umask(mask);
     if (fd >= 0) fchmod(fd, 0666 & ~mask);
     sink->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (sink->stream != NULL) return true;
     complain(file, "cannot be written");
-    if (fd >= 0) {
-        close(fd);
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && sink->temporary != NULL) {
         unlink(sink->temporary);
         onv_cli_release_temporary();
     }
@@ -67,6 +106,8 @@ bool onv_cli_close(onv_cli_sink *sink, bool keep)
 {
     bool good = fflush(sink->stream) == 0 && !ferror(sink->stream);
     if (!good && keep) complain(sink->file, "cannot be written");
+    if (good && keep && sink->is_unnamed && !give_name(sink))
+        good = complain(sink->file, "cannot be written");
     if (sink->stream != stdout && fclose(sink->stream) != 0 && good && keep)
         good = complain(sink->file, "cannot be written");
     if (sink->temporary == NULL) return good;

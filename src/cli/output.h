@@ -8,7 +8,8 @@
 typedef struct onv_cli_sink {
     FILE *stream;
     const char *file;
-    char *temporary; /* beside `file`; NULL for standard output */
+    char *temporary; /* beside `file`, where the new file has a name already; else NULL */
+    bool is_unnamed; /* it has none yet, and so goes with the program, whatever ends that */
 } onv_cli_sink;
 
 /* Opens `file` ("-": standard output); false with a message on standard error. */

@@ -1,6 +1,7 @@
 #include "base/checked.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "kernels/reduction.h"
 
 static void fail_memory(onv_lowering *l)
 {
@@ -143,7 +144,8 @@ void onv_emit_begin(onv_lowering *l, const char *name)
 void onv_emit_in(onv_lowering *l, uint32_t tensor, onv_grad grad)
 {
     if (tensor == ONV_NO_TENSOR) return;
-    bool wants = l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE;
+    bool wants =
+        l->eager->tensors.at[tensor].needs_grad && grad != ONV_GRAD_NONE && !l->has_no_grad;
     onv_eager_arg arg = {.tensor = tensor, .grad = (uint8_t)(wants ? grad : ONV_GRAD_NONE)};
     if (!onv_vec_push(&l->in, arg)) fail_memory(l);
     if (wants) l->op.has_backward = true;
@@ -186,6 +188,21 @@ void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace w
     for (size_t i = 0; i < l->in.count; i++)
         if (l->in.at[i].tensor == in && l->in.at[i].grad == ONV_GRAD_NEW)
             l->in.at[i].workspace = workspace;
+}
+
+void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out)
+{
+    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(l, in), y = onv_tensor_at(l, out);
+    uint32_t lead = 0;
+    while (lead < x.rank && x.dims[lead] == 1) lead++;
+    if (x.elems == 0 || y.elems <= x.elems || x.rank - lead > y.rank) return;
+    for (uint32_t i = lead; i < x.rank; i++)
+        if (x.dims[i] != y.dims[y.rank - x.rank + i]) return;
+    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    uint32_t elem = (uint32_t)(x.bytes / x.elems);
+    uint64_t bytes = onv_column_sum_bytes(y.elems / x.elems, x.elems, elem, cuda);
+    onv_emit_grad_workspace(l, in, (onv_eager_workspace){.library = "sum", .bytes = bytes});
 }
 
 static bool copy_lists(onv_lowering *l)
@@ -370,6 +387,7 @@ uint32_t onv_emit_add_to(onv_lowering *l, uint32_t x, uint32_t y, onv_grad grad)
     l->op.in_place = true;
     onv_emit_in(l, x, ONV_GRAD_ALIAS);
     onv_emit_in(l, y, grad);
+    onv_emit_sum_workspace(l, y, out);
     onv_emit_out(l, out);
     onv_emit_end(l);
     return out;

@@ -247,7 +247,7 @@ static void mark_lost_dropout(onv_finder *s, const attention *a, bool by_parts)
     if (a->dropout != NULL || !is_call(a, by_parts)) return;
     const onv_node *last = a->guard.where != NULL ? a->guard.where : a->softmax;
     s->f->lost_dropout[onv_find_id(s, last).index] = true;
-    s->f->n_lost_dropouts++;
+    s->f->n_lost_dropouts += !last->tells_dropout;
 }
 
 void onv_find_attention(onv_finder *s, const onv_node *softmax)

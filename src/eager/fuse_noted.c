@@ -380,8 +380,11 @@ void onv_find_variance(onv_finder *s, const onv_node *square)
     const onv_node *sub = onv_find_producer(s, square->inputs[0], "Sub");
     if (sub == NULL || s->f->n_uses[square->inputs[0].index] != 2) return;
     onv_value_id x = sub->inputs[0];
-    const onv_node *mean = onv_find_sole(s, sub->inputs[1], "ReduceMean");
+    const onv_node *mean = onv_find_producer(s, sub->inputs[1], "ReduceMean");
     if (mean == NULL || !onv_find_same(mean->inputs[0], x)) return;
+    /* That of a call of mean() beside it, with which the exporter merged its own. */
+    bool is_other = is_noted(sub) && is_noted(mean) && !is_same_call(sub, mean);
+    if (!is_other && s->f->n_uses[sub->inputs[1].index] != 1) return;
     const onv_node *sum = onv_find_reader(s, square->outputs[0], "ReduceMean");
     const onv_node *times = sum != NULL ? onv_find_reader(s, sum->outputs[0], "Mul") : NULL;
     if (times == NULL || !is_count(s, onv_find_other(times, sum->outputs[0]), "Cast")) return;
@@ -390,8 +393,8 @@ void onv_find_variance(onv_finder *s, const onv_node *square)
         !is_count(s, last->inputs[1], "Sub"))
         return;
     if (!onv_find_take(s, &g, square) || !onv_find_take(s, &g, sub) ||
-        !onv_find_take(s, &g, mean) || !onv_find_take(s, &g, sum) || !onv_find_take(s, &g, times) ||
-        !onv_find_take(s, &g, last))
+        (!is_other && !onv_find_take(s, &g, mean)) || !onv_find_take(s, &g, sum) ||
+        !onv_find_take(s, &g, times) || !onv_find_take(s, &g, last))
         return;
     const onv_node *root = onv_find_reader(s, last->outputs[0], "Sqrt");
     bool is_std = root != NULL && onv_find_reader(s, root->outputs[0], "Reciprocal") == NULL;

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/quota.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
 #include "load/load.h"
@@ -279,8 +280,9 @@ static void lower_lost_dropout(onv_lowering *l, const onv_node *node)
 {
     if (l->options->inference || !l->fusions.lost_dropout[l->node.index]) return;
     onv_eager_tensor t = onv_tensor_at(l, onv_value_tensor(l, node->outputs[0]));
-    l->lost_dropout_bytes += t.bytes + t.elems; /* what drops some, and its mask */
-    if (l->options->attention_dropout <= 0) return;
+    if (!node->tells_dropout)
+        l->lost_dropout_bytes += t.bytes + t.elems; /* what drops some, and its mask */
+    if (onv_dropout_of_attention(l, node) <= 0) return;
     onv_value_set(l, node->outputs[0], onv_emit_dropout(l, onv_value_tensor(l, node->outputs[0])));
 }
 
@@ -390,6 +392,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     uint32_t fusion = l->fusions.of_node[id.index];
     uint64_t macs = macs_of(l, node);
     l->node = id;
+    l->has_no_grad = onv_is_under_no_grad(l, node);
     l->working_op = SIZE_MAX;
     repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
@@ -424,6 +427,7 @@ void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count)
 {
     onv_node_id outer = l->node;
     for (uint32_t i = 0; i < count && l->status == ONV_OK; i++) {
+        if (!onv_work(4)) l->status = ONV_ERR_CANCELLED;
         lower_in_order(l, nodes[i]);
         const onv_node *node = onv_model_node(l->model, nodes[i]);
         if (l->status != ONV_OK) onv_error_at(l->err, node->name, node->op_type);
@@ -443,7 +447,9 @@ static void lower_graph(onv_lowering *l)
             onv_lower_nodes(l, &l->live->timeline.steps.at[i].node, 1);
     }
     const onv_graph *graph = &l->model->graphs.at[0];
+    l->has_no_grad = false;
     if (l->status == ONV_OK) onv_lower_loss(l, graph->outputs, graph->n_outputs);
+    onv_unused_parameters(l);
     if (l->status == ONV_OK && !l->options->inference) onv_copies_add(l);
     if (l->status == ONV_OK && !l->options->inference) onv_reach_find(l);
     if (l->status == ONV_OK && !l->options->inference) onv_check_patterns(l);
@@ -468,6 +474,7 @@ static onv_status prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);
+    ONV_TRY(onv_no_grad_find(l));
     return onv_weights_prepare(l);
 }
 
@@ -501,6 +508,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     if (l.status == ONV_OK) lower_graph(&l);
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
+    onv_ptr_map_cleanup(&l.no_grad);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.copies);

@@ -48,8 +48,9 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_MADE,      /* by the forward pass, each time */
     ONV_WEIGHT_EXPANDED,  /* a view of a parameter, repeated along the batch */
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
-    ONV_WEIGHT_BIASES,  /* rows of a trained table of biases between positions, by their distance */
-    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
+    ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
+    ONV_WEIGHT_PROJECTED, /* a table times a parameter */
+    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -80,6 +81,8 @@ typedef struct onv_lowering {
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
     const char **scopes;            /* of all nodes, sorted */
     size_t n_scopes;
+    onv_ptr_map no_grad;             /* by name: graphs inside of which nothing has a gradient */
+    bool has_no_grad;                /* what is lowered now has none */
     onv_ptr_map layers;              /* by name of what a layer trains, interned: its tensor */
     bool *inplace_used;              /* by pattern of `inplace` */
     bool *freeze_used;               /* by pattern: those of `freeze`, then those of `train_only` */
@@ -122,6 +125,7 @@ typedef struct onv_lowering {
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
     uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
+    bool has_positions;  /* a table that is projected was counted */
     const char *table;   /* one of them */
     uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
     uint8_t *cloned_for; /* by value: onv_cloned_for */
@@ -131,6 +135,9 @@ typedef struct onv_lowering {
     const char *first_unreached;      /* one of them */
     uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
     uint64_t counted_elems;           /* of parameters, where they are more than was told; 0: not */
+    uint32_t unused;                  /* parameters without a tensor that have others' sizes */
+    uint64_t unused_bytes;            /* of them */
+    const char *first_unused;         /* one of them */
     uint64_t lost_dropout_bytes;      /* what dropout inside attention would keep */
     onv_origin recurrent;             /* the module of the last recurrent layer */
     onv_rnn_problem recurrent_module; /* its layers so far */
@@ -183,6 +190,8 @@ void onv_emit_temps(onv_lowering *l, uint64_t forward_bytes, uint64_t backward_b
 /* What a library takes for the operation, and for the gradient of its operand `in`, if there is one. */
 void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
+/* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
+void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */
@@ -214,6 +223,8 @@ void onv_widen_attended(onv_lowering *l, const onv_node *node);
 /* The product of probabilities and values as the caller gets it, who gave values of the type. */
 uint32_t onv_emit_attention_result(onv_lowering *l, uint8_t dtype, uint32_t probabilities,
                                    uint32_t out);
+/* Of the call that the node is a part of: what the user says, else what its note does; below 0: nobody. */
+double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node);
 onv_attention_part onv_node_attention(const onv_lowering *l, const onv_node *node);
 void onv_lower_attention(onv_lowering *l, const onv_fusion *fusion);
 void onv_attention_report(const onv_lowering *l);
@@ -260,6 +271,9 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
+/* Several modules read it as it is, which no copies of equal parameters explain. */
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
 bool onv_weight_same_owner(const onv_weight_read *a, const onv_weight_read *b);
 bool onv_node_is_recurrent(const onv_node *node);
 
@@ -272,6 +286,17 @@ uint32_t onv_dropped_bias(onv_lowering *l, const onv_node *node, int64_t size);
 /* Adds those that the file lacks, where it is told how many elements all have. */
 void onv_parameters_complete(onv_lowering *l);
 void onv_signature_report(onv_lowering *l);
+
+/* --- no_grad.c --------------------------------------------------------------------------------- */
+
+onv_status onv_no_grad_find(onv_lowering *l);
+bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
+void onv_no_grad_report(onv_lowering *l);
+
+/* --- unused.c ---------------------------------------------------------------------------------- */
+
+/* Counts parameters that nothing reads. Requires all others. */
+void onv_unused_parameters(onv_lowering *l);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 

@@ -98,6 +98,12 @@ static uint64_t float_bytes(rows r, uint64_t step, uint64_t each)
     return fits ? bytes : UINT64_MAX;
 }
 
+double onv_dropout_of_attention(const onv_lowering *l, const onv_node *node)
+{
+    double told = l->options->attention_dropout;
+    return told >= 0 ? told : node->tells_dropout ? (double)node->dropout : told;
+}
+
 typedef enum kernel { FLASH, CUDNN, EFFICIENT } kernel;
 
 /* Devices before Hopper, longer heads and dropout are not for cuDNN, nor are single rows; backward has
@@ -109,8 +115,9 @@ static bool takes_cudnn(const onv_lowering *l, rows r, bool learns_mask)
         onv_before_pytorch(options, ONV_PYTORCH_RELEASE(2, 15)))
         return false;
     if (options->inference) return r.head <= 256 && r.count > 1;
-    return options->attention_dropout <= 0 && !learns_mask && r.count > 1 &&
-           (r.head <= 128 || r.head == 256);
+    double dropout =
+        onv_is_node(l->node) ? onv_dropout_of_attention(l, onv_model_node(l->model, l->node)) : 0;
+    return dropout <= 0 && !learns_mask && r.count > 1 && (r.head <= 128 || r.head == 256);
 }
 
 /* What scaled_dot_product_attention's dispatcher takes, or what the user asked for. */

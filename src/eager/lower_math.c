@@ -92,6 +92,7 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t in = onv_node_in(l, node, k);
         onv_emit_in(l, in, negated && k == 1 ? ONV_GRAD_NEW : sum_grad(l, in, out));
+        onv_emit_sum_workspace(l, in, out);
     }
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
@@ -135,6 +136,7 @@ static void lower_product(onv_lowering *l, const onv_node *node)
     l->op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
     onv_emit_in(l, in[1], ONV_GRAD_NEW);
+    for (uint32_t k = 0; k < 2; k++) onv_emit_sum_workspace(l, in[k], out);
     if (wants[1]) onv_emit_save(l, in[0]);
     if (wants[0] || (divides && wants[1])) onv_emit_save(l, in[1]);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
@@ -344,6 +346,7 @@ static uint32_t emit_mm(onv_lowering *l, const char *name, uint32_t a, uint32_t 
     /* Gradients in the order of their names: mat2 and self of mm; mat1, mat2 and self of addmm. */
     l->op.swaps_grads = bias == ONV_NO_TENSOR && !drops_bias(l);
     emit_workspaces(l, a, b, bias);
+    onv_emit_sum_workspace(l, bias, out);
     if (onv_tensor_needs_grad(l, b)) onv_emit_save(l, a);
     if (onv_tensor_needs_grad(l, a)) onv_emit_save(l, b);
     onv_emit_out(l, out);

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -167,7 +168,11 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         has_shape(&l->eager->tensors.at[again], &shape))
         return again;
     whole = shape;
-    if (use == ONV_WEIGHT_EXPANDED) shape.dims[0] = 1;
+    bool is_bias = use == ONV_WEIGHT_EXPANDED && read != NULL && read->parameter != NULL &&
+                   strstr(read->parameter, "bias") != NULL;
+    for (uint32_t i = 0; use == ONV_WEIGHT_EXPANDED && i < (is_bias ? shape.rank - 1 : 1); i++)
+        shape.dims[i] = 1;
+    if (use == ONV_WEIGHT_PROJECTED && !onv_weight_projects(l, read, &shape)) return ONV_NO_TENSOR;
     /* Positions repeat along the batch. */
     for (uint32_t i = 0; use == ONV_WEIGHT_LOOKED_UP && i + 2 < shape.rank; i++) shape.dims[i] = 1;
     bool of_types = use == ONV_WEIGHT_LOOKED_UP && read != NULL && read->parameter != NULL &&
@@ -205,6 +210,12 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
                            value->tensor->elems / (uint64_t)shape.dims[1]);
     if (use == ONV_WEIGHT_LOOKED_UP)
         return emit_source(l, "embedding", tensor, out, value->tensor->elems / row);
+    if (use == ONV_WEIGHT_PROJECTED) {
+        bool is_first = !l->has_positions; /* of layers, which are all given one table */
+        l->has_positions = true;
+        uint64_t rows = value->tensor->elems / (uint64_t)shape.dims[1];
+        return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)shape.dims[0] / 2 : 0);
+    }
     return emit_source(l, "parametrize", tensor, out, 0);
 }
 

@@ -13,6 +13,7 @@
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
+#include "load/external.h"
 #include "load/load.h"
 
 /* The exporter keeps one copy of equal tensors up to this many elements. */
@@ -227,7 +228,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
         return v;
     }
     const onv_weight_read *named = find_named(l, index);
-    if (onv_is_call_of(value->name, "expand") && strcmp(node->op_type, "Concat") == 0)
+    bool is_bias = named != NULL && strstr(named->parameter, "bias") != NULL;
+    if (onv_is_call_of(value->name, "expand") && (strcmp(node->op_type, "Concat") == 0 || is_bias))
         return (verdict){ONV_WEIGHT_EXPANDED, named != NULL, first};
     if (named != NULL) return (verdict){ONV_WEIGHT_TRAINED, true, named};
     if (onv_has_made_up_name(value->name))
@@ -240,6 +242,35 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
+}
+
+/* A table of positions times the weight of a layer inside the module that reads the result: both were constants, so that
+ * the file has neither. The weight has the shape of that of the next layer inside, which gives the row's size too. */
+bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix)
+{
+    static const char suffix[] = "_proj.weight";
+    const onv_value *value = &l->model->values.at[read->value];
+    size_t scope = strlen(read->scope),
+           length = read->parameter != NULL ? strlen(read->parameter) : 0;
+    if (value->role != ONV_ROLE_NOT_NOTED || value->type.rank < 3 || scope == 0 ||
+        length < scope + sizeof suffix || strncmp(read->parameter, read->scope, scope) != 0 ||
+        read->parameter[scope] != '.' ||
+        strcmp(read->parameter + length - (sizeof suffix - 1), suffix) != 0)
+        return false;
+    for (size_t i = 0; i < l->reads.count; i++) {
+        const onv_weight_read *at = &l->reads.at[i];
+        const onv_type *type = &l->model->values.at[at->value].type;
+        if (type->rank != 2 || strncmp(at->scope, read->scope, scope) != 0 ||
+            at->scope[scope] != '.' || strcmp(at->slot, "weight") != 0)
+            continue;
+        *matrix = (onv_shape){.rank = 2};
+        for (uint32_t k = 0; k < 2; k++) {
+            if (!onv_dim_is_const(type->dims[k]) || type->dims[k].raw <= 0) return false;
+            matrix->dims[k] = type->dims[k].raw;
+        }
+        return value->tensor->elems % (uint64_t)matrix->dims[1] == 0;
+    }
+    return false;
 }
 
 /* A result of operations on a parameter, in a layer that would read the parameter itself. */
@@ -273,102 +304,59 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
-                        strstr(v.read->parameter, "relative") != NULL;
+                        strstr(v.read->parameter, "relative") != NULL &&
+                        strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
+    onv_shape matrix;
+    if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }
 
-/* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
-static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, size_t block)
+/* --- Owners ------------------------------------------------------------------------------------ */
+
+static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
 {
-    for (uint64_t o = 0; o < outer; o++, data += count * block)
-        for (uint64_t i = 1; i < count; i++)
-            if (memcmp(data, data + i * block, block) != 0) return false;
+    for (uint64_t i = 1; i < elems; i++)
+        if (memcmp(data, data + i * each, each) != 0) return false;
     return true;
 }
-
-/* Larger ones are not read, and so many are compared. */
-enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
-
-/* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
-static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
-{
-    for (size_t i = 0; i < l->model->nodes.count; i++) {
-        const onv_node *node = &l->model->nodes.at[i];
-        if (strcmp(node->op_type, "ScatterElements") != 0 || node->n_inputs < 2) continue;
-        if (!onv_is_value(node->inputs[1])) continue;
-        const onv_value *index = onv_model_value(l->model, node->inputs[1]);
-        if (onv_value_is_weight(index) && index->tensor != NULL && index->tensor->elems == elems)
-            return true;
-    }
-    return false;
-}
-
-/* Indices of elements have at least the dim that they index along. */
-static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
-{
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    onv_node_id user = l->fusions.user[id.index];
-    if (!onv_is_node(user) || tensor->elems == 0) return 0;
-    const onv_node *node = onv_model_node(l->model, user);
-    int64_t rank = tensor->type.rank, axis = onv_node_int(node, "axis", 0);
-    bool indexes = strcmp(node->op_type, "ScatterElements") == 0 ||
-                   strcmp(node->op_type, "GatherElements") == 0;
-    if (axis < 0) axis += rank;
-    if (!indexes || axis < 0 || axis >= rank) return 0;
-    uint64_t elems = (uint64_t)tensor->type.dims[axis].raw;
-    return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
-}
-
-/* Calls in turn are given the same indices: those of one shape are views of one tensor. */
-static bool is_viewed_before(const onv_lowering *l, onv_value_id id)
-{
-    const onv_type *type = &onv_model_value(l->model, id)->tensor->type;
-    for (size_t i = 0; i < l->views.count; i++) {
-        const onv_type *other = &onv_model_value(l->model, l->views.at[i])->tensor->type;
-        bool same = type->dtype == other->dtype && type->rank == other->rank;
-        for (int d = 0; same && d < type->rank; d++)
-            same = onv_dim_same(type->dims[d], other->dims[d]);
-        if (same) return true;
-    }
-    return false;
-}
-
-uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
-{
-    const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    const onv_payload *data = &tensor->payload;
-    if (is_viewed_before(l, id) || l->views.count >= MAX_VIEWS) return 0;
-    if (!onv_vec_push(&l->views, id) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
-    uint64_t left = tensor->bytes, outer = 1;
-    const unsigned char *bytes = NULL;
-    if (data->bytes == tensor->bytes && tensor->bytes <= MAX_VIEW_BYTES && l->status == ONV_OK)
-        l->status = onv_load_raw(l->model, tensor, &bytes, l->err);
-    if (bytes == NULL || tensor->elems == 0) return indexed_bytes(l, id);
-    for (int i = 0; i < tensor->type.rank; i++) {
-        uint64_t count = (uint64_t)tensor->type.dims[i].raw;
-        uint64_t block = tensor->bytes / outer / count;
-        if (repeats(bytes, outer, count, (size_t)block)) left /= count;
-        outer *= count;
-    }
-    return left;
-}
-
-/* --- Owners ------------------------------------------------------------------------------------ */
 
 /* Are all elements the same? True where they cannot be read. */
 static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor)
 {
     const unsigned char *data = NULL;
-    uint64_t elems = tensor->elems;
-    if (elems < 2 || tensor->bytes % elems != 0) return true;
+    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0) return true;
     if (l->status == ONV_OK) l->status = onv_load_raw(l->model, tensor, &data, l->err);
-    size_t each = (size_t)(tensor->bytes / elems);
-    for (uint64_t i = 1; data != NULL && i < elems; i++)
-        if (memcmp(data, data + i * each, each) != 0) return false;
-    return true;
+    return data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+}
+
+/* The same of data in another file, which is read where it is small. */
+static bool may_be_uniform_elsewhere(onv_lowering *l, const onv_tensor *tensor)
+{
+    enum { MOST = 1 << 16 };
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(l, tensor);
+    if (tensor->elems < 2 || tensor->bytes > MOST || tensor->bytes % tensor->elems != 0)
+        return true;
+    unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, tensor->bytes);
+    bool found = false;
+    onv_error ignored = {0};
+    if (data == NULL || l->model->no_external_data ||
+        onv_external_read(l->model, tensor, data, (size_t)tensor->bytes, &found, &ignored) !=
+            ONV_OK)
+        return true;
+    return !found || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+}
+
+bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_value *value = &l->model->values.at[read->value];
+    bool others = false;
+    for (const onv_weight_read *at = reads_of(l, read->value);
+         at < end_of_reads(l) && at->value == read->value; at++)
+        others |= strcmp(at->scope, read->scope) != 0;
+    return others && value->tensor != NULL && !may_be_uniform_elsewhere(l, value->tensor);
 }
 
 static bool find_sharing(onv_lowering *l, onv_value_id id)
@@ -459,7 +447,9 @@ const char *onv_weight_layer(onv_lowering *l, onv_value_id id, const onv_weight_
     static const char linear[] = "torch.nn.modules.linear.Linear",
                       conv[] = "torch.nn.modules.conv.Conv";
     const char *name = onv_model_value(l->model, id)->name;
-    if (read == NULL || read->scope[0] == '\0' || !onv_has_made_up_name(name)) return NULL;
+    if (read == NULL || !onv_has_made_up_name(name)) return NULL;
+    if (onv_is_under_no_grad(l, &l->model->nodes.at[read->node])) return read->parameter;
+    if (read->scope[0] == '\0') return NULL;
     const char *class = l->model->nodes.at[read->node].module_class;
     bool single =
         class != NULL && (strcmp(class, linear) == 0 || strncmp(class, conv, sizeof conv - 1) == 0);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/quota.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"
 
@@ -12,7 +13,7 @@ void onv_sim_step(onv_simulation *s, onv_phase phase, onv_node_id node, const ch
 {
     onv_step next = {
         .phase = (uint8_t)phase, .iteration = s->iteration, .node = node, .label = label};
-    if (!onv_vec_push(&s->timeline->steps, next)) s->failed = true;
+    if (!onv_work(2) || !onv_vec_push(&s->timeline->steps, next)) s->failed = true;
 }
 
 /* Counts for reports end at the largest number. */
@@ -39,6 +40,7 @@ static uint32_t now(const onv_simulation *s)
 uint32_t onv_sim_alloc(onv_simulation *s, uint64_t bytes, onv_buffer_kind kind, const char *label)
 {
     onv_buffer row = onv_buffer_new(kind, bytes, now(s), UINT32_MAX, label);
+    onv_work(1);
     if (s->failed || !onv_vec_push(&s->timeline->buffers, row) || !onv_vec_push(&s->refs, 1)) {
         s->failed = true;
         return ONV_NO_ROW;

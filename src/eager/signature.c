@@ -113,13 +113,25 @@ static bool is_no_bias(const onv_lowering *l, const onv_weight_read *read)
     return n > 1 && class != NULL && strncmp(class, "torch.nn.modules.", 17) == 0;
 }
 
+/* Whether all modules that read the value have a parameter of that name, as layers do that begin alike. */
+static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const char *name)
+{
+    const char *attribute = name + strlen(read->scope) + (read->scope[0] != '\0');
+    const onv_weight_read *end = l->reads.at + l->reads.count;
+    for (const onv_weight_read *at = l->reads.at + l->first_read[read->value] - 1;
+         at < end && at->value == read->value; at++)
+        if (find_attribute(l, at->scope, attribute) == SIZE_MAX) return false;
+    return true;
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read)
 {
     size_t best = SIZE_MAX, first, end;
     uint32_t best_rank = UINT32_MAX;
     bool wants_bias = strcmp(read->slot, "bias") == 0;
+    bool is_common = onv_weight_is_common(l, read);
     find_inside(l, read->scope, &first, &end);
     for (size_t i = first; i < end; i++) {
         const char *name = last_part(l->listed[i]);
@@ -127,7 +139,8 @@ static size_t find_left(const onv_lowering *l, const onv_weight_read *read)
         uint32_t depth = is_free ? depth_in(l->listed[i], read->scope) : UINT32_MAX;
         if (depth > 1 || (depth > 0 && read->scope[0] == '\0')) continue;
         bool is_bias = strstr(name, "bias") != NULL;
-        if (is_bias && is_no_bias(l, read)) continue;
+        if (is_bias && (is_common || is_no_bias(l, read))) continue;
+        if (is_common && !is_in_each(l, read, l->listed[i])) continue;
         uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
@@ -150,6 +163,24 @@ static void wait_for_bias(onv_lowering *l, const onv_weight_read *read)
     if (at != SIZE_MAX && !l->explained[at]) l->waits[at] = true;
 }
 
+/* The argument of the call that the read stands for: one that is called as the module calls it, or the only one. */
+static const char *find_argument(const onv_lowering *l, const onv_weight_read *read)
+{
+    const onv_node *node = &l->model->nodes.at[read->node];
+    const char *found = NULL;
+    for (uint32_t i = 0; i < node->n_parameters; i++) {
+        const char *name = node->parameters[i];
+        bool is_taken = false;
+        for (uint32_t k = 0; k < node->n_inputs && !is_taken; k++)
+            is_taken = k != read->k && onv_is_value(node->inputs[k]) &&
+                       onv_model_value(l->model, node->inputs[k])->name == name;
+        if (is_taken) continue;
+        if (strcmp(last_part(name), read->slot) == 0) return name;
+        if (node->n_parameters == 1) found = name;
+    }
+    return found;
+}
+
 static void name_exactly(onv_lowering *l)
 {
     for (size_t i = 0; i < l->reads.count; i++) {
@@ -157,6 +188,8 @@ static void name_exactly(onv_lowering *l)
         const onv_value *value = &l->model->values.at[read->value];
         size_t at = find_attribute(l, read->scope, read->slot);
         if (value->role == ONV_ROLE_PARAMETER && read->k == 1) read->parameter = value->name;
+        const char *argument = at == SIZE_MAX ? find_argument(l, read) : NULL;
+        if (argument != NULL) at = find(l, argument);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         read->parameter = l->listed[at];
@@ -298,6 +331,13 @@ void onv_signature_report(onv_lowering *l)
             "--parameters %llu, but %llu elements are counted as parameters: constants of the "
             "file were taken for some; give the sum of p.numel() for p in model.parameters()",
             (unsigned long long)l->options->parameters, (unsigned long long)l->counted_elems);
+    if (l->unused > 0)
+        onv_model_diag(
+            l->model, ONV_NOTE, "unused-parameters", NULL,
+            "%u parameters that the export lists, '%s' first, have no tensor in the file, as "
+            "nothing reads what they give: they are counted with the sizes of parameters "
+            "that are called alike, %llu bytes, without gradient",
+            l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/quota.h"
 #include "base/strings.h"
 
 /* What a sum is at a few points. Most pairs of sums show there that neither is always above the other,
@@ -172,6 +173,7 @@ static bool add_piece(builder *b, onv_dim bytes, uint32_t step)
     onv_dims *dims = &b->model->dims;
     const sample here = take_sample(b, bytes);
     onv_dim from_one = onv_dim_from_one(dims, bytes, b->from_zero);
+    if (!onv_work(1 + f->n_pieces)) return false;
     for (uint32_t i = 0; i < f->n_pieces; i++)
         if (!is_above_somewhere(&here, &b->samples[i]) &&
             onv_dim_never_above(dims, from_one, b->from_one[i]))

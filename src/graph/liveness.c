@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/quota.h"
 #include "graph/steps.h"
 #include "graph/weights.h"
 
@@ -317,6 +318,7 @@ static onv_status compute(builder *b, const onv_node_id *order)
     ONV_TRY(add_rows(b));
     add_uses(b);
     share(b);
+    ONV_WORK(b->live->timeline.steps.count + b->live->timeline.buffers.count);
     share_inputs(b);
     ONV_TRY(sort_rows(b));
 #ifndef NDEBUG

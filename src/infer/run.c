@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "infer/driver.h"
 #include "infer/rebatch.h"
 #include "load/limits.h"
@@ -300,6 +301,7 @@ onv_status onv_driver_run_node(onv_driver *driver, onv_node_id id)
 {
     onv_model *model = driver->model;
     onv_node *node = onv_model_node(model, id);
+    ONV_WORK(8 + node->n_inputs + node->n_outputs);
     if (driver->unroll.depth > 0 && driver->unroll.nodes_left > 0)
         driver->unroll.nodes_left--;
     else if (++driver->runs > driver->max_runs)

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "base/quota.h"
+
 /* A use is an edge from the node that produces a value to a node of the same graph that needs it.
  * What a subgraph reads from outside is needed by the node that owns the subgraph, on whichever
  * level the value lives. */
@@ -181,6 +183,7 @@ static onv_status fail_cycle(check *c, const onv_graph *graph, uint32_t *before,
 static onv_status sort_graph(check *c, onv_graph *graph, uint32_t *heap, uint32_t *order)
 {
     uint32_t n_ready = 0, n_sorted = 0;
+    ONV_WORK(graph->n_nodes);
     for (uint32_t p = 0; p < graph->n_nodes; p++)
         if (c->n_waiting[graph->nodes[p].index] == 0) heap_push(heap, &n_ready, p);
     while (n_ready > 0) {

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/strings.h"
 #include "ir/dim_expr.h"
 
@@ -211,6 +212,7 @@ static void set_bounds(const onv_dims *pool, onv_dim_expr *e)
 onv_dim onv_dim_intern(onv_dims *pool, onv_dim_kind kind, int64_t c, const onv_dim_term *terms,
                        uint32_t n)
 {
+    onv_work(1 + n);
     uint64_t hash = hash_expr(kind, c, terms, n);
     if (pool->n_slots > 0) {
         uint32_t slot = (uint32_t)hash & (pool->n_slots - 1);

@@ -146,9 +146,12 @@ typedef struct onv_node {
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     bool overwrites;          /* the last of them is like `x += y` */
     const char
-        *merged_call;     /* an argument of it that the exporter merged with an equal one, which the
+        *merged_call; /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
-    uint32_t clones;      /* bits of inputs of which PyTorch's call had a clone */
+    uint32_t clones;  /* bits of inputs of which PyTorch's call had a clone */
+    const char *const *parameters; /* arguments of it that are parameters, in their order: names */
+    uint32_t n_parameters;
+    const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
@@ -156,7 +159,9 @@ typedef struct onv_node {
     bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
     bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
     bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
-    int32_t version;       /* of the domain's opset that applies here */
+    bool tells_dropout;    /* likewise: of attention, in `dropout` */
+    float dropout;
+    int32_t version; /* of the domain's opset that applies here */
     uint32_t n_inputs, n_outputs, n_attrs;
     onv_value_id *inputs; /* ONV_NO_VALUE where an optional one is absent */
     onv_value_id *outputs;

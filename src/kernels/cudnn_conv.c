@@ -48,13 +48,24 @@ typedef enum conv_base {
     BASE_WINOGRAD_W,
 } conv_base;
 
-/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. Splits are
- * copies of the weights in float32, in which blocks that share a sum leave their parts. */
+/* Rows and columns of a tile of the result, and of a cluster of blocks in tiles; none: 0. */
+typedef struct conv_tiles {
+    uint16_t height, width;
+    uint8_t down, across;
+} conv_tiles;
+
+/* A form. Splits are copies of the weights in float32, in which blocks that share a sum leave their parts; `tiles`: which
+ * of the kernels that divide only the sums of their last tiles. */
+typedef struct conv_part {
+    uint8_t base, tiles;
+    uint16_t splits;
+    uint32_t tail;
+} conv_part;
+
+/* The likeliest form and the second, the same one where no other is likely; `sure`: nothing else was measured. */
 typedef struct conv_leaf {
-    uint8_t base, other;
+    uint16_t part, other;
     bool sure;
-    uint16_t splits, other_splits;
-    uint32_t tail, other_tail;
 } conv_leaf;
 
 /* An inner node goes on at the next one where its feature is at most `limit`, otherwise `skip` nodes on;
@@ -65,7 +76,7 @@ typedef struct conv_node {
 } conv_node;
 
 enum { LEAF = 255 };
-#define END(leaf)                                                                                  \
+#define E(leaf)                                                                                    \
     {                                                                                              \
         LEAF, leaf, 0                                                                              \
     }
@@ -242,11 +253,60 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     return 0;
 }
 
-static uint64_t form_bytes(const conv *c, conv_base base, uint16_t splits, uint32_t tail)
+/* Among how many clusters each of `tail` tiles is divided, whose sum has `steps` steps: as measured. Smaller tiles are worth
+ * it from more steps on, and the last of several rounds from fewer. */
+static uint64_t splits_of(uint64_t tail, uint64_t steps, bool rounds, uint64_t clusters,
+                          uint64_t least)
 {
+    uint64_t most = clusters / tail, splits = 1;
+    if (most < 2) return 1;
+    if (rounds && (steps >= 90 || (steps >= 48 && most <= 10))) {
+        uint64_t each = ceil_div(steps, most);
+        return ceil_div(steps, each > 4 ? each : 4);
+    }
+    if (rounds) {
+        while (2 * splits <= most && steps >= 16 * splits) splits *= 2;
+        return splits;
+    }
+    if (least == 16 && most >= 9 && steps >= (uint64_t)9 * 33)
+        return steps / 33 < most ? steps / 33 : most;
+    while (splits < most) {
+        uint64_t next = 2 * splits < most ? 2 * splits : most;
+        if (ceil_div(steps, splits) - ceil_div(steps, next) < least) break;
+        splits = next;
+    }
+    return splits;
+}
+
+/* Kernels of compute capability 9.0 give whole tiles to clusters of blocks, round after round; in the last round, which
+ * they do not fill, several share a tile and leave their parts of it in float32. */
+static uint64_t partial_bytes(const conv *c, const conv_tiles *t)
+{
+    enum { PARTS = 7, BLOCKS = 18, STEP = 32 }; /* 132 multiprocessors, as cuDNN counts them */
+    if (t->height == 0) return 0;
+    bool weights = c->pass == ONV_CONV_BACKWARD_WEIGHT, forward = c->pass == ONV_CONV_FORWARD;
+    uint64_t pixels = mul(c->n, forward ? c->out : c->in), made = forward ? c->k : c->c;
+    uint64_t rows = ceil_div(weights ? c->k : pixels, t->height);
+    uint64_t columns =
+        weights ? mul(c->kernel, ceil_div(c->c, t->width)) : ceil_div(made, t->width);
+    uint64_t steps = weights ? ceil_div(mul(c->n, c->out), STEP)
+                             : mul(ceil_div(forward ? c->c : c->k, STEP), c->kernel);
+    uint64_t cluster = (uint64_t)t->down * t->across, clusters = PARTS * (BLOCKS / cluster);
+    uint64_t count = mul3(ceil_div(rows, t->down), ceil_div(columns, t->across), c->groups);
+    uint64_t tail = count % clusters, area = (uint64_t)t->height * t->width;
+    if (tail == 0) return 0;
+    uint64_t least = area >= 128 * 128 ? 16 : area > 64 * 64 ? 20 : 28;
+    uint64_t splits = splits_of(tail, steps, count > clusters, clusters, least);
+    return splits > 1 ? splits * tail * cluster * area * sizeof(float) : 0;
+}
+
+static uint64_t form_bytes(const conv *c, const conv_part *part)
+{
+    conv_base base = (conv_base)part->base;
     bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
-    uint64_t weights = splits > 0 ? base_bytes(c, padded ? BASE_PAD_W : BASE_W) : 0;
-    return add(add(base_bytes(c, base), mul3(splits, weights, sizeof(float) / c->elem)), tail);
+    uint64_t weights = part->splits > 0 ? base_bytes(c, padded ? BASE_PAD_W : BASE_W) : 0;
+    uint64_t whole = add(base_bytes(c, base), mul3(part->splits, weights, sizeof(float) / c->elem));
+    return add(add(whole, partial_bytes(c, &shared_tiles[part->tiles])), part->tail);
 }
 
 /* The largest power of two up to 32 that divides `v`. */
@@ -378,10 +438,8 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     uint64_t most_mib;
     const conv_leaf *leaf =
         leaf_of(&c, mode_of(&c, heuristics, settings), settings->compute_capability, &most_mib);
-    ws.bytes =
-        likely(&c, form_bytes(&c, (conv_base)leaf->base, leaf->splits, leaf->tail), most_mib);
-    uint64_t other = likely(
-        &c, form_bytes(&c, (conv_base)leaf->other, leaf->other_splits, leaf->other_tail), most_mib);
+    ws.bytes = likely(&c, form_bytes(&c, &parts[leaf->part]), most_mib);
+    uint64_t other = likely(&c, form_bytes(&c, &parts[leaf->other]), most_mib);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
     if (settings->benchmark) widen(&ws, &c, settings->first);

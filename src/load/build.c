@@ -177,6 +177,7 @@ void onv_builder_cleanup(onv_builder *b)
     onv_ptr_map_cleanup(&b->versions);
     onv_ptr_map_cleanup(&b->elsewhere);
     onv_ptr_map_cleanup(&b->reported);
+    onv_ptr_map_cleanup(&b->signature);
     onv_vec_cleanup(&b->text);
     onv_vec_cleanup(&b->notes);
     onv_heap_free(b->built);

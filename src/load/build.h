@@ -87,6 +87,7 @@ typedef struct onv_builder {
     onv_ptr_map versions;  /* the model's opset imports, by domain */
     onv_ptr_map elsewhere; /* those of all functions */
     onv_ptr_map reported;  /* domains that nobody imports, already diagnosed */
+    onv_ptr_map signature; /* what calls name a parameter: its place in the model's list */
     ONV_VEC(char) text;    /* scratch for names under construction */
     ONV_VEC(char) notes;   /* of the node that is being built */
     onv_arena unpacked;    /* the message that protobuf-c made last */
@@ -163,6 +164,8 @@ onv_status onv_build_notes(onv_builder *b, const onv_scan_node *record, onv_node
 
 /* The parameters that a note of the main graph lists. */
 onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record);
+/* Those that the call of a node names; `args`: the text from its arguments on. */
+onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node);
 
 /* The call that the exporter merged with one that the node reads, if an argument tells. */
 onv_status onv_build_merged(onv_builder *b, const onv_scan_node *record, const char *call,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "load/build.h"
 #include "load/limits.h"
 
@@ -167,6 +168,7 @@ static onv_status build(onv_builder *b, const onv_scope *scope, const onv_scan_n
 onv_status onv_build_node(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                           size_t index)
 {
+    ONV_WORK(4);
     onv_status status = build(b, scope, record, index);
     if (status == ONV_OK || b->err == NULL) return status;
     char name[sizeof b->err->node];

@@ -1,4 +1,5 @@
 /* What PyTorch's exporter noted of a node. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "load/build.h"
@@ -88,12 +89,23 @@ static onv_status find_function(onv_builder *b, const char *trace, const char **
     return *function != NULL ? ONV_OK : onv_fail_memory(b->err);
 }
 
+/* The graph inside of the network's, as torch.no_grad() makes one, that the exporter joined with it. */
+static onv_status find_inner_graph(onv_builder *b, const char *trace, const char **graph)
+{
+    const char *at = strstr(trace, ONV_NOTE_INNER);
+    if (at == NULL) return ONV_OK;
+    at = strchr(at, '<');
+    *graph = onv_intern_n(&b->model->strings, at, strcspn(at, "\""));
+    return *graph != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const char *trace,
                              onv_node *node)
 {
     bool has_norm = record->n_inputs > 1 && strcmp(record->op_type, "BatchNormalization") != 0 &&
                     strstr(node->aten_op, "batch_norm") != NULL;
     ONV_TRY(find_function(b, trace, &node->function));
+    ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
     if (node->calls[0] == '\0') return ONV_OK;
     return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL,
                                 &node->statements, &node->overwrites);
@@ -157,6 +169,24 @@ static uint32_t clones(const onv_builder *b, const onv_scan_node *record, const 
     return n > count_clones(args) ? placed : found;
 }
 
+/* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
+static void read_dropout(const char *call, onv_node *node)
+{
+    static const char by_name[] = "dropout_p: ";
+    const char *at = strstr(call, ONV_NOTE_ATTENTION);
+    if (at == NULL) return;
+    const char *named = strstr(at, by_name);
+    at += sizeof ONV_NOTE_ATTENTION - 1;
+    for (uint32_t n = 0; n < 4 && at != NULL; n++) {
+        at += strcspn(at, ",)");
+        at = *at == ',' ? at + 1 : NULL;
+    }
+    if (named != NULL) at = named + sizeof by_name - 1;
+    float dropout = at != NULL ? strtof(at, NULL) : 0;
+    node->tells_dropout = dropout >= 0 && dropout <= 1;
+    node->dropout = node->tells_dropout ? dropout : 0;
+}
+
 static onv_status read_call(onv_builder *b, const onv_scan_node *record, const char *call,
                             onv_node *node)
 {
@@ -164,7 +194,9 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, const c
     node->has_bias = has_bias(call);
     node->asks_for_float32 =
         strstr(call, ONV_NOTE_SOFTMAX) != NULL && strstr(call, ONV_NOTE_FLOAT32) != NULL;
+    read_dropout(call, node);
     if (args != NULL) node->clones = clones(b, record, args);
+    if (args != NULL) ONV_TRY(onv_build_parameters(b, args, node));
     /* What a rule asks later: slices and quotients that are left out. */
     if (args != NULL &&
         (strstr(call, ONV_NOTE_SLICE) != NULL || strstr(call, ONV_NOTE_DIV) != NULL)) {

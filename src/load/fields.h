@@ -69,20 +69,25 @@ typedef enum onv_note {
 const char *onv_note_key(onv_note note);
 onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 
+/* A trace begins so in a graph of its own, of torch.no_grad() or torch.autocast(), whose modules have no notes. */
+#define ONV_NOTE_INNER "File \"<eval_with_key>"
+
 /* In a line of a trace: it calls a torch.autograd.Function. */
 #define ONV_NOTE_APPLY ".apply("
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
- * drops the type that they were asked for; arguments that are slices or quotients, which it drops where they
+ * drops the type that they were asked for; attention, of which it drops the dropout; arguments that are slices or quotients, which it drops where they
  * change nothing. Other calls are dropped. */
-#define ONV_NOTE_LINEAR  "aten.linear.default](args = ("
-#define ONV_NOTE_SOFTMAX "softmax.int](args = ("
-#define ONV_NOTE_FLOAT32 "torch.float32"
-#define ONV_NOTE_ARGS    "](args = ("
-#define ONV_NOTE_SLICE   "%slice_"
-#define ONV_NOTE_DIV     "%div"
-#define ONV_NOTE_CLONE   "%clone"
-#define ONV_NOTE_SUB     "%sub_"
+#define ONV_NOTE_LINEAR    "aten.linear.default](args = ("
+#define ONV_NOTE_SOFTMAX   "softmax.int](args = ("
+#define ONV_NOTE_ATTENTION "aten.scaled_dot_product_attention.default](args = ("
+#define ONV_NOTE_FLOAT32   "torch.float32"
+#define ONV_NOTE_ARGS      "](args = ("
+#define ONV_NOTE_SLICE     "%slice_"
+#define ONV_NOTE_DIV       "%div"
+#define ONV_NOTE_CLONE     "%clone"
+#define ONV_NOTE_PARAMETER "%p_"
+#define ONV_NOTE_SUB       "%sub_"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_PAD "FuseConvPad"

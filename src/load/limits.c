@@ -28,6 +28,7 @@ static const limit_row rows[] = {
     WIDE("attr-elems", attr_elems, ONV_DEFAULT_ATTR_ELEMS, "elements of one attribute"),
     WIDE("name-bytes", name_bytes, ONV_DEFAULT_NAME_BYTES, "length of a name"),
     WIDE("memory", arena_bytes, ONV_DEFAULT_ARENA_BYTES, "bytes that the analysis itself takes"),
+    WIDE("work", work, 0, "units of work of an analysis, which do not depend on the clock; 0: any"),
     WIDE("file-bytes", file_bytes, ONV_DEFAULT_FILE_BYTES, "bytes of the model's file"),
     WIDE("output", output_bytes, ONV_DEFAULT_OUTPUT_BYTES,
          "bytes of one report, beside 200 for each byte of the file"),
@@ -37,7 +38,7 @@ static const limit_row rows[] = {
            "parts of the expression of a size, at most 1048576"),
     WIDE("node-runs", node_runs, ONV_DEFAULT_NODE_RUNS,
          "nodes inferred, those of loops again, beside 64 for each node"),
-    WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of the searches of an analysis"),
+    WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of an analysis"),
 };
 
 const char *onv_limit_name(size_t index, const char **summary, uint64_t *fallback)

@@ -21,12 +21,12 @@ enum {
     ONV_DEFAULT_SECONDS = 600,
 };
 
-#define ONV_DEFAULT_ARENA_BYTES ((uint64_t)4 << 30)
+#define ONV_DEFAULT_ARENA_BYTES ((uint64_t)480 << 20)
 #define ONV_DEFAULT_FILE_BYTES  ((uint64_t)1 << 40)
 
 /* Beside so many bytes of a report, and so many for each byte of the file; beside so many nodes of
  * functions, and one for each byte: unless a limit is given. */
-#define ONV_DEFAULT_OUTPUT_BYTES ((uint64_t)64 << 20)
+#define ONV_DEFAULT_OUTPUT_BYTES ((uint64_t)1 << 20)
 enum { ONV_OUTPUT_PER_BYTE = 200, ONV_EXPANDED_NODES = 64 << 10 };
 
 /* What no option can raise: each level of nesting and each call takes stack, here and in

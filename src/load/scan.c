@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
 
@@ -118,6 +119,7 @@ static onv_status walk_field(onv_walk *w)
     onv_item it;
     const unsigned char *start, *p, *stop;
     const uint64_t end = onv_walk_top(w)->end;
+    ONV_WORK(1);
     ONV_TRY(onv_walk_head(w, w->at, end, &start, &stop));
     p = start;
     ONV_TRY(read_tag(w, &p, stop, &it));

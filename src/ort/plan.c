@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/quota.h"
 #include "graph/storage.h"
 #include "ort/planner.h"
 #include "ort/scratch.h"
@@ -149,7 +150,7 @@ static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
     if (!p->plan->settings->enable_mem_reuse) return NONE;
-    for (uint32_t i = p->n_freed; i-- > 0;) {
+    for (uint32_t i = p->n_freed; i-- > 0 && onv_work(1);) {
         uint32_t b = p->freed[i];
         if (p->plan->graph_of[b].index != value->graph.index ||
             !same_size(p, p->state[b].shape, row->value))
@@ -257,7 +258,7 @@ static void count_uses(onv_ort_planner *p)
 
 static onv_status prepare(onv_ort_planner *p, onv_error *err)
 {
-    onv_arena *arena = &p->model->arena;
+    onv_arena *arena = &p->scratch;
     size_t n_values = p->model->values.count, n_nodes = p->model->nodes.count;
     /* A value has a buffer at most, and two more where a Loop or Scan hands it on; a Loop has two. */
     size_t n_buffers = 3 * n_values + (2 + ONV_ORT_MOST_SCRATCH) * n_nodes;
@@ -305,6 +306,60 @@ static void add_scratch(onv_ort_planner *p, const onv_node *node, uint32_t step,
     }
 }
 
+static onv_status place_all(onv_ort_planner *p, onv_error *err)
+{
+    const onv_live *live = p->live;
+    onv_ort_plan *plan = p->plan;
+    ONV_TRY(prepare(p, err));
+    count_uses(p);
+    onv_ort_list_graphs(p);
+    uint32_t row = 0, region = 0;
+    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
+        const onv_node *node = onv_model_node(p->model, live->timeline.steps.at[s].node);
+        const onv_timeline *t = &live->timeline;
+        ONV_WORK(1 + node->n_inputs + node->n_outputs + p->n_waiting);
+        while (region < t->regions.count && t->regions.at[region].first <= s)
+            onv_ort_enter(p, &t->regions.at[region++]);
+        onv_ort_before_step(p, node, s);
+        onv_ort_scratch scratch = {0};
+        if (p->provider == ONV_ORT_CUDA)
+            onv_ort_find_scratch(p->model, node, p->is_host, p->session, &scratch);
+        plan->is_uncertain |= scratch.is_uncertain;
+        bool is_early = true;
+        for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
+             row++) {
+            const onv_buffer *at = &live->timeline.buffers.at[row];
+            const onv_value *value = onv_model_value(p->model, at->value);
+            if (!onv_is_node(value->producer)) {
+                place_input(p, at);
+                continue;
+            }
+            if (is_early) add_scratch(p, node, s, &scratch, true);
+            is_early = false;
+            onv_ort_place_output(p, onv_model_node(p->model, value->producer), at);
+        }
+        if (is_early) add_scratch(p, node, s, &scratch, true);
+        add_scratch(p, node, s, &scratch, false);
+        release_after(p, node, s);
+    }
+    keep_unread(p);
+    return ONV_OK;
+}
+
+/* The plan in the model's arena: there was room for as many buffers as there might have been. */
+static onv_status keep_plan(const onv_ort_planner *p, onv_error *err)
+{
+    onv_ort_plan *plan = p->plan;
+    onv_arena *arena = &p->model->arena;
+    size_t n = plan->count, n_values = p->model->values.count;
+    plan->graphs = onv_arena_copy(arena, plan->graphs, plan->n_graphs * sizeof *plan->graphs);
+    plan->of_value = onv_arena_copy(arena, plan->of_value, n_values * sizeof *plan->of_value);
+    plan->buffers = onv_arena_copy(arena, plan->buffers, n * sizeof *plan->buffers);
+    plan->is_fetched = onv_arena_copy(arena, plan->is_fetched, n * sizeof *plan->is_fetched);
+    plan->graph_of = onv_arena_copy(arena, plan->graph_of, n * sizeof *plan->graph_of);
+    return arena->failed ? onv_fail_memory(err) : ONV_OK;
+}
+
 onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                                 const onv_ort_session *session, onv_ort_plan *plan, onv_error *err)
 {
@@ -316,37 +371,9 @@ onv_status onv_ort_plan_compute(onv_model *model, const onv_live *live,
                          .session = session,
                          .provider = session->provider,
                          .plan = plan};
-    ONV_TRY(prepare(&p, err));
-    count_uses(&p);
-    onv_ort_list_graphs(&p);
-    uint32_t row = 0, region = 0;
-    for (uint32_t s = 0; s < live->timeline.steps.count; s++) {
-        const onv_node *node = onv_model_node(model, live->timeline.steps.at[s].node);
-        const onv_timeline *t = &live->timeline;
-        while (region < t->regions.count && t->regions.at[region].first <= s)
-            onv_ort_enter(&p, &t->regions.at[region++]);
-        onv_ort_before_step(&p, node, s);
-        onv_ort_scratch scratch = {0};
-        if (p.provider == ONV_ORT_CUDA)
-            onv_ort_find_scratch(model, node, p.is_host, session, &scratch);
-        plan->is_uncertain |= scratch.is_uncertain;
-        bool is_early = true;
-        for (; row < live->timeline.buffers.count && live->timeline.buffers.at[row].first == s;
-             row++) {
-            const onv_buffer *at = &live->timeline.buffers.at[row];
-            const onv_value *value = onv_model_value(model, at->value);
-            if (!onv_is_node(value->producer)) {
-                place_input(&p, at);
-                continue;
-            }
-            if (is_early) add_scratch(&p, node, s, &scratch, true);
-            is_early = false;
-            onv_ort_place_output(&p, onv_model_node(model, value->producer), at);
-        }
-        if (is_early) add_scratch(&p, node, s, &scratch, true);
-        add_scratch(&p, node, s, &scratch, false);
-        release_after(&p, node, s);
-    }
-    keep_unread(&p);
-    return ONV_OK;
+    onv_arena_init(&p.scratch, SIZE_MAX);
+    onv_status status = place_all(&p, err);
+    if (status == ONV_OK) status = keep_plan(&p, err);
+    onv_arena_cleanup(&p.scratch);
+    return status;
 }

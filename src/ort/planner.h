@@ -13,6 +13,7 @@ typedef struct onv_ort_buffer_state {
 } onv_ort_buffer_state;
 
 typedef struct onv_ort_planner {
+    onv_arena scratch; /* for what is only needed while it plans */
     onv_model *model;
     const onv_live *live;
     const onv_ort_session *session;

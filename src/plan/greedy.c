@@ -6,6 +6,9 @@
 #include "plan/part.h"
 #include "plan/shelf.h"
 
+/* Units that a placement in another order than that of time may take. */
+static const uint64_t MOST_WORK = 64000000, WORK_PER_ROW = 1000;
+
 typedef struct ranked {
     uint64_t key, tie; /* larger first */
     uint32_t row;
@@ -86,8 +89,28 @@ onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows,
     return enough ? ONV_OK : onv_fail_memory(err);
 }
 
+/* Rows in order of their ends, to take them off in order of time. NULL: memory is short. */
+static uint32_t *order_ends(const onv_part *part)
+{
+    uint32_t *rows = onv_heap_calloc(part->n, sizeof *rows);
+    uint32_t *from = onv_heap_calloc(part->sections + (size_t)1, sizeof *from);
+    bool enough = rows != NULL && from != NULL;
+    for (uint32_t row = 0; enough && row < part->n; row++) from[part->hi[row]]++;
+    for (uint32_t s = 0, sum = 0; enough && s <= part->sections; s++) {
+        uint32_t count = from[s];
+        from[s] = sum;
+        sum += count;
+    }
+    for (uint32_t row = 0; enough && row < part->n; row++) rows[from[part->hi[row]]++] = row;
+    onv_heap_free(from);
+    if (enough) return rows;
+    onv_heap_free(rows);
+    return NULL;
+}
+
 onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
-                            onv_shelf *shelf, uint64_t *offsets, uint64_t *height, onv_error *err)
+                            uint64_t most_work, onv_shelf *shelf, uint64_t *offsets,
+                            uint64_t *height, onv_error *err)
 {
     onv_shelf_clear(shelf);
     *height = 0;
@@ -98,25 +121,62 @@ onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit 
             return onv_fail_memory(err);
         uint64_t end = offsets[row] + part->size[row];
         if (end > *height) *height = end;
+        if (shelf->work <= most_work) continue;
+        *height = UINT64_MAX;
+        return ONV_OK;
     }
     return ONV_OK;
+}
+
+/* The same in order of time, with what has ended taken off: there all that is left shares a section with the next. */
+static onv_status place_by_time(const onv_part *part, const uint32_t *rows, onv_fit fit,
+                                onv_shelf *shelf, uint64_t *offsets, uint64_t *height,
+                                onv_error *err)
+{
+    uint32_t *ends = order_ends(part);
+    if (ends == NULL) return onv_fail_memory(err);
+    onv_status status = ONV_OK;
+    onv_shelf_clear(shelf);
+    *height = 0;
+    for (uint32_t i = 0, ended = 0; i < part->n && status == ONV_OK; i++) {
+        uint32_t row = rows[i];
+        for (; ended < part->n && part->hi[ends[ended]] <= part->lo[row]; ended++) {
+            uint32_t old = ends[ended];
+            onv_shelf_remove(shelf, part->lo[old], part->hi[old], offsets[old]);
+        }
+        if (!onv_shelf_place(shelf, part->lo[row], part->hi[row], part->size[row], fit,
+                             &offsets[row]))
+            status = onv_fail_memory(err);
+        else if (offsets[row] + part->size[row] > *height)
+            *height = offsets[row] + part->size[row];
+    }
+    onv_heap_free(ends);
+    return status;
 }
 
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err)
 {
-    /* The first plan is made whatever it costs. */
+    /* In order of time it never costs much, so there is always that plan. */
+    bool by_time = self->order == ONV_ORDER_TIME;
+    if (layout->heavy && !by_time) return ONV_OK;
     if (layout->height != UINT64_MAX && !onv_effort_spend(effort, part->n)) return ONV_OK;
-    onv_shelf shelf = {0};
+    uint64_t most_work = effort->unbounded ? UINT64_MAX : MOST_WORK + part->n * WORK_PER_ROW;
+    onv_shelf shelf = {0}; /* by time there is little on it, and no need for lanes */
     uint32_t *rows = onv_heap_calloc(part->n, sizeof *rows);
     uint64_t *offsets = onv_heap_calloc(part->n, sizeof *offsets);
     uint64_t height;
     onv_status status = ONV_OK;
-    if (rows == NULL || offsets == NULL || !onv_shelf_init(&shelf, part->n, part->sections))
+    if (rows == NULL || offsets == NULL ||
+        !onv_shelf_init(&shelf, by_time ? 0 : part->n, part->sections))
         status = onv_fail_memory(err);
     if (status == ONV_OK) status = onv_order_rows(part, (onv_order)self->order, rows, err);
-    if (status == ONV_OK)
-        status = onv_greedy_place(part, rows, (onv_fit)self->fit, &shelf, offsets, &height, err);
+    if (status == ONV_OK && by_time)
+        status = place_by_time(part, rows, (onv_fit)self->fit, &shelf, offsets, &height, err);
+    else if (status == ONV_OK)
+        status = onv_greedy_place(part, rows, (onv_fit)self->fit, most_work, &shelf, offsets,
+                                  &height, err);
+    if (status == ONV_OK && height == UINT64_MAX) layout->heavy = true;
     if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
     onv_effort_spend(effort, shelf.work);
     onv_shelf_cleanup(&shelf);

@@ -16,8 +16,9 @@ typedef enum onv_order {
 /* Writes the part's rows in that order; ties go by a second measure, then by row. */
 onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
 
-/* Places all rows in the order given. */
+/* Places all rows in the order given. Gives up after `most_work` units: the height is UINT64_MAX. */
 onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
-                            onv_shelf *shelf, uint64_t *offsets, uint64_t *height, onv_error *err);
+                            uint64_t most_work, onv_shelf *shelf, uint64_t *offsets,
+                            uint64_t *height, onv_error *err);
 
 #endif

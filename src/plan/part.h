@@ -46,6 +46,7 @@ typedef struct onv_effort {
     bool (*cancelled)(void *context);
     void *context;
     bool stopped;
+    bool unbounded; /* a single strategy was asked for, and takes what it takes */
 } onv_effort;
 
 /* Books `units`; false once nothing is left. */
@@ -58,6 +59,7 @@ typedef struct onv_layout {
     uint64_t target;   /* good enough */
     uint64_t lower;    /* proved */
     uint32_t runs;     /* of randomised planners, which go on with other numbers */
+    bool heavy;        /* so many rows that share sections that one placement takes too long */
     const char *strategy;
 } onv_layout;
 

@@ -5,18 +5,25 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/quota.h"
+#include "plan/beam.h"
 #include "plan/greedy.h"
 #include "plan/part.h"
 
 /* A unit of work is one step of an inner loop, 1 to 2 ns. By default at most about a second for up
- * to 2,000 buffers, but no longer than there is hope: until as much work as led to the last
- * improvement, and a third of the default more, brought none. 5 seconds for any more; there a plan
- * that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can take
- * most of the time. */
+ * to 2,000 buffers, four where they fill their time and height without a gap, for there it is worth it, and two for
+ * any more; there a plan that is within 1 / 4096 of the bound (0.024 %) is good enough, since the rest of the way can
+ * take most of the time. In any case no longer than there is hope: until twice the work that led to the last
+ * improvement, and a fixed part of the default more, brought none. */
 #define DEFAULT_EFFORT    ((uint64_t)600000000)
-#define EFFORT_PER_BUFFER ((uint64_t)250000) /* of those beyond 2,000 */
-#define MAX_EFFORT        ((uint64_t)4000000000)
-enum { SMALL_GRAPH = 2000, GOOD_ENOUGH_SHIFT = 12, UNITS_BETWEEN_POLLS = 2000000 };
+#define EFFORT_PER_BUFFER ((uint64_t)50000) /* of those beyond 2,000 */
+#define MAX_EFFORT        ((uint64_t)800000000)
+enum {
+    TIMES_FOR_FULL = 4,
+    SMALL_GRAPH = 2000,
+    GOOD_ENOUGH_SHIFT = 12,
+    UNITS_BETWEEN_POLLS = 2000000
+};
 
 /* --- Strategies -------------------------------------------------------------------------------- */
 
@@ -62,6 +69,8 @@ static bool out_of_patience(const onv_effort *effort)
 
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
+    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
+    onv_work(units / UNITS_OF_WORK);
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
     if (out_of_patience(effort)) effort->left = 0;
@@ -92,6 +101,7 @@ typedef struct run {
     onv_parts parts;
     onv_layout *layouts; /* by part */
     onv_effort effort;
+    bool good_enough; /* what there is; but more was asked for */
     onv_plan *plan;
     onv_error *err;
 } run;
@@ -108,9 +118,9 @@ static onv_status plan_part(run *r, size_t index, bool improve)
         if (only != NULL && strcmp(only, planner->name) != 0) continue;
         ONV_TRY(planner->run(planner, &r->parts.list.at[index], layout, &r->effort, r->err));
     }
-    /* Where only improvement was asked for, it starts from the first plan. */
+    /* Where only improvement was asked for, it starts from a plan that never costs much. */
     if (layout->height != UINT64_MAX) return ONV_OK;
-    return onv_greedy_run(onv_planners[0], &r->parts.list.at[index], layout, &r->effort, r->err);
+    return onv_greedy_run(&time_first, &r->parts.list.at[index], layout, &r->effort, r->err);
 }
 
 /* A part's heights in bytes of the whole. */
@@ -140,13 +150,13 @@ static size_t take_figures(run *r)
     return highest;
 }
 
-/* What no plan has to be lower than. */
+/* What no plan has to be lower than. With an effort of the user's, a large graph goes on from what is good enough
+ * to the bound; until then it does what it does without. */
 static uint64_t allowed_height(const run *r)
 {
     uint64_t lower = r->plan->lower_bound;
     if (r->options->capacity > lower) return r->options->capacity;
-    bool to_the_end =
-        r->options->effort != 0 || r->options->capacity != 0 || r->plan->count <= SMALL_GRAPH;
+    bool to_the_end = r->good_enough || r->options->capacity != 0 || r->plan->count <= SMALL_GRAPH;
     return to_the_end ? lower : lower + (lower >> GOOD_ENOUGH_SHIFT);
 }
 
@@ -164,6 +174,7 @@ static onv_status improve(run *r)
     enum { FIRST_SLICE = 20000000 };
     for (uint64_t slice = FIRST_SLICE;; slice += slice < UINT64_MAX / 2 ? slice : 0) {
         size_t highest = take_figures(r), too_high = 0;
+        if (r->plan->height <= allowed_height(r) && r->options->effort != 0) r->good_enough = true;
         if (r->plan->height <= allowed_height(r) || r->effort.left == 0) return ONV_OK;
         for (size_t i = 0; i < r->parts.list.count; i++)
             if (top_of(r, i) > allowed_height(r)) too_high++;
@@ -248,6 +259,18 @@ static onv_status round_sizes(const onv_plan_buffer *buffers, size_t count, uint
     return ONV_OK;
 }
 
+static void set_effort(run *r, size_t count)
+{
+    uint64_t beyond = count > SMALL_GRAPH ? count - SMALL_GRAPH : 0;
+    uint64_t usual = DEFAULT_EFFORT + beyond * EFFORT_PER_BUFFER;
+    bool full = false;
+    for (size_t i = 0; i < r->parts.list.count; i++)
+        full = full || onv_beam_takes(&r->parts.list.at[i]);
+    if (full) usual *= TIMES_FOR_FULL;
+    r->effort.left = usual < MAX_EFFORT ? usual : MAX_EFFORT;
+    r->effort.patience = r->effort.left / (full ? 2 : count > SMALL_GRAPH ? 4 : 3);
+}
+
 static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, onv_arena *arena)
 {
     uint64_t *sizes = ONV_ARENA_ARRAY(arena, uint64_t, count);
@@ -255,6 +278,7 @@ static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, 
     uint64_t alignment = r->options->alignment != 0 ? r->options->alignment : 1;
     ONV_TRY(round_sizes(buffers, count, alignment, sizes, r->err));
     ONV_TRY(onv_parts_split(buffers, sizes, count, r->plan->offsets, arena, &r->parts, r->err));
+    if (r->options->effort == 0) set_effort(r, count);
     onv_status status = plan_parts(r, arena);
     onv_vec_cleanup(&r->parts.list);
     onv_plan *plan = r->plan;
@@ -264,13 +288,6 @@ static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, 
     plan->nodes = r->effort.nodes;
     plan->work = r->effort.spent;
     return status;
-}
-
-static uint64_t default_effort(size_t count)
-{
-    uint64_t beyond = count > SMALL_GRAPH ? count - SMALL_GRAPH : 0;
-    uint64_t effort = DEFAULT_EFFORT + beyond * EFFORT_PER_BUFFER;
-    return effort < MAX_EFFORT ? effort : MAX_EFFORT;
 }
 
 onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
@@ -286,10 +303,9 @@ onv_status onv_plan_compute(const onv_plan_buffer *buffers, size_t count,
     plan->offsets = onv_heap_calloc(count, sizeof *plan->offsets);
     if (plan->offsets == NULL) return onv_fail_memory(err);
     plan->count = count;
-    uint64_t usual = default_effort(count);
     run r = {.options = options,
-             .effort = {.left = options->effort != 0 ? options->effort : usual,
-                        .patience = options->effort != 0 || count > SMALL_GRAPH ? 0 : usual / 3,
+             .effort = {.left = options->effort,
+                        .unbounded = options->strategy != NULL,
                         .cancelled = options->cancelled,
                         .context = options->cancel_context},
              .plan = plan,

@@ -9,13 +9,15 @@
  * How: buffers that live through the whole of their time span go to the bottom, which cuts the rest
  * into parts that share no step (split.c). Each part is planned alone: greedy placements in several
  * orders (greedy.c), then an exact search for a given capacity (search.c) under capacities between
- * what is proved and what is reached (tighten.c); parts too large for that are improved around
- * their highest buffers instead (repair.c). It stops as soon as every part fits under the bound.
+ * what is proved and what is reached (tighten.c), beside beams for parts that leave nothing free (beam.c);
+ * parts too large for that are improved around their highest buffers instead (repair.c). It stops as soon as every
+ * part fits under the bound, and by default when nothing improves any more.
  *
  * Results depend on the input and the options alone, never on time: effort is counted in units of
  * work. What is done, and in which order, does not depend on how much there is: a longer run goes on
  * where a shorter one ends, so more effort is never worse. Cost: a few milliseconds for graphs whose
- * bound a greedy placement meets; at most about a second for 2,000 buffers at the default effort.
+ * bound a greedy placement meets; at most about a second for 2,000 buffers at the default effort, four where they
+ * leave nothing free.
  */
 #ifndef ONV_PLAN_PLAN_H
 #define ONV_PLAN_PLAN_H

@@ -54,10 +54,11 @@ static onv_status repeat(repair *r, const char *name, onv_layout *layout, onv_ef
     r->random = layout->runs++;
     while (status == ONV_OK && layout->height > layout->target && effort->left > 0) {
         uint64_t height;
-        status =
-            onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, &shelf, r->offsets, &height, err);
+        status = onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, &shelf, r->offsets,
+                                  &height, err);
         if (status != ONV_OK) break;
         onv_effort_spend(effort, shelf.work + r->part->n);
+        if (height == UINT64_MAX) break;
         onv_layout_offer(layout, effort, r->offsets, r->part->n, height, name);
         move_forward(r, layout->target + (height - layout->target) / 2);
     }
@@ -68,6 +69,7 @@ static onv_status repeat(repair *r, const char *name, onv_layout *layout, onv_ef
 onv_status onv_repair_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err)
 {
+    if (layout->heavy) return ONV_OK;
     repair r = {.part = part,
                 .rows = onv_heap_calloc(part->n, sizeof *r.rows),
                 .places = onv_heap_calloc(part->n, sizeof *r.places),

@@ -51,6 +51,9 @@ bool onv_search_takes(const onv_part *part, uint64_t *pairs)
 {
     *pairs = 0;
     if (part->n > ONV_SEARCH_MAX_ROWS) return false;
+    uint64_t members = 0;
+    for (uint32_t a = 0; a < part->n; a++) members += part->hi[a] - part->lo[a];
+    if (members > ONV_SEARCH_MAX_PAIRS) return false;
     for (uint32_t a = 0; a < part->n && *pairs <= ONV_SEARCH_MAX_PAIRS; a++)
         for (uint32_t b = a + 1; b < part->n && part->lo[b] < part->hi[a]; b++) *pairs += 2;
     return *pairs <= ONV_SEARCH_MAX_PAIRS;
@@ -478,6 +481,7 @@ onv_status onv_search_run(onv_search *search, uint64_t capacity, const onv_searc
     search->style = *style;
     ONV_TRY(order_rows(search, style, err));
     state->work = 0;
+    state->learnt = style->learnt;
     onv_state_start(state, capacity, search->rows);
     search->frames.count = search->pieces.count = 0;
     bool open = push_piece(search, 0, state->sections, NONE, NONE);

@@ -25,8 +25,9 @@
 #include "plan/greedy.h"
 #include "plan/part.h"
 
-/* Conflicts are listed pair by pair, so a part with too many of them is not searched. */
-enum { ONV_SEARCH_MAX_ROWS = 30000, ONV_SEARCH_MAX_PAIRS = 32 << 20 };
+/* Conflicts are listed pair by pair, so a part with too many of them is not searched; nor is one whose
+ * buffers have too many sections. */
+enum { ONV_SEARCH_MAX_ROWS = 30000, ONV_SEARCH_MAX_PAIRS = 8 << 20 };
 
 typedef enum onv_search_result {
     ONV_SEARCH_FOUND,
@@ -48,6 +49,7 @@ typedef struct onv_search_style {
     bool smooth; /* before that, those that leave the fewest steps between floors */
     onv_choice choice;
     uint64_t seed;        /* 0: the order as it is, else shuffled a little */
+    bool learnt;          /* start with the weights of the runs before it that did */
     const uint64_t *plan; /* offsets by row, in whose order they are tried instead; NULL */
 } onv_search_style;
 

@@ -18,7 +18,8 @@ static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_membe
     state->cursor = ONV_ARENA_ARRAY(arena, uint32_t, m);
     state->rest = ONV_ARENA_ARRAY(arena, uint64_t, m);
     state->through = ONV_ARENA_ARRAY(arena, uint32_t, m);
-    state->weight = ONV_ARENA_ARRAY(arena, uint32_t, m);
+    state->weights[0] = ONV_ARENA_ARRAY(arena, uint32_t, m);
+    state->weights[1] = ONV_ARENA_ARRAY(arena, uint32_t, m);
     state->blocked = ONV_ARENA_ARRAY(arena, uint32_t, n);
     state->next_blocked = ONV_ARENA_ARRAY(arena, uint32_t, n);
     state->loose = ONV_ARENA_ARRAY(arena, uint32_t, n);
@@ -90,6 +91,7 @@ void onv_state_start(onv_search_state *state, uint64_t capacity, const uint32_t 
     const onv_part *part = state->part;
     uint32_t m = state->sections;
     state->capacity = capacity;
+    state->weight = state->weights[state->learnt];
     state->trail.count = 0;
     for (uint32_t i = 0; i < state->n_stale; i++) state->is_stale[state->stale[i]] = false;
     state->n_stale = 0;
@@ -112,7 +114,7 @@ void onv_state_start(onv_search_state *state, uint64_t capacity, const uint32_t 
         }
     }
     for (uint32_t s = 0; s < m; s++) {
-        state->weight[s] = 1;
+        if (!state->learnt || state->weight[s] == 0) state->weight[s] = 1;
         if (state->rest[s] > capacity) state->dead_at = s;
         if (state->rest[s] == 0) state->floor[s] = ONV_PLACED;
         state->member_from[s + 1] += state->member_from[s];

@@ -26,17 +26,19 @@ typedef struct onv_search_state {
     uint32_t *members;     /* in the order in which they are tried */
     uint32_t *near_from;   /* by row, and one more: where its conflicts begin in near */
     uint32_t *near;
-    uint32_t *row_from; /* by section, and one more: the first row whose lo is not below it */
-    uint64_t *least;    /* by row; ONV_PLACED */
-    uint64_t *offset;   /* by row, once placed */
-    uint64_t *floor;    /* by section; ONV_PLACED where nothing is left */
-    uint32_t *support;  /* by section: a row whose least is the floor */
-    uint32_t *supports; /* by row: how many sections it supports */
-    uint32_t *cursor;   /* by section: where in members a support was last found; a hint */
-    uint64_t *rest;     /* by section: units not placed yet */
-    uint32_t *through;  /* by section: unplaced rows that cover it and the next */
-    uint32_t *weight;   /* by section: how often it proved a state dead */
-    uint32_t *stale;    /* sections whose floor may have risen */
+    uint32_t *row_from;   /* by section, and one more: the first row whose lo is not below it */
+    uint64_t *least;      /* by row; ONV_PLACED */
+    uint64_t *offset;     /* by row, once placed */
+    uint64_t *floor;      /* by section; ONV_PLACED where nothing is left */
+    uint32_t *support;    /* by section: a row whose least is the floor */
+    uint32_t *supports;   /* by row: how many sections it supports */
+    uint32_t *cursor;     /* by section: where in members a support was last found; a hint */
+    uint64_t *rest;       /* by section: units not placed yet */
+    uint32_t *through;    /* by section: unplaced rows that cover it and the next */
+    uint32_t *weight;     /* by section: how often it proved a state dead */
+    uint32_t *weights[2]; /* of runs that start without, and of those that go on from each other */
+    bool learnt;
+    uint32_t *stale; /* sections whose floor may have risen */
     bool *is_stale;
     uint32_t n_stale;
     /* A row is blocked by another one that may come to lie beside it, or loose: its blocker

@@ -3,12 +3,16 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/quota.h"
 
 enum { BLOCK = 64 };
 
 typedef struct block {
     uint32_t count;
-    uint32_t min_lo, max_hi; /* of all buffers; may be wider than needed after a removal */
+    uint32_t min_lo, max_hi; /* of all buffers: outside of these none shares a section */
+    uint32_t max_lo, min_hi; /* of all buffers: who covers both shares a section with each */
+    uint64_t top;            /* the highest end */
+    uint64_t gap;            /* the largest gap between them */
     uint32_t lo[BLOCK], hi[BLOCK];
     uint64_t offset[BLOCK], end[BLOCK];
 } block;
@@ -68,19 +72,34 @@ static block *insert_block(onv_shelf_lane *lane, size_t index)
     lane->blocks[index] = b;
     lane->count++;
     b->count = 0;
-    b->min_lo = UINT32_MAX;
-    b->max_hi = 0;
     return b;
 }
 
-static void find_span(block *b)
+/* Brings up to date what is known of all its buffers. */
+static void summarize(block *b)
 {
-    b->min_lo = UINT32_MAX;
-    b->max_hi = 0;
+    b->min_lo = b->min_hi = UINT32_MAX;
+    b->max_lo = b->max_hi = 0;
+    b->gap = 0;
+    b->top = b->offset[0];
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->lo[i] < b->min_lo) b->min_lo = b->lo[i];
+        if (b->lo[i] > b->max_lo) b->max_lo = b->lo[i];
+        if (b->hi[i] < b->min_hi) b->min_hi = b->hi[i];
         if (b->hi[i] > b->max_hi) b->max_hi = b->hi[i];
+        if (b->offset[i] > b->top && b->offset[i] - b->top > b->gap) b->gap = b->offset[i] - b->top;
+        if (b->end[i] > b->top) b->top = b->end[i];
     }
+}
+
+/* Takes an empty block out of use. */
+static void drop_block(onv_shelf_lane *lane, size_t index)
+{
+    block *b = lane->blocks[index];
+    lane->count--;
+    memmove(&lane->blocks[index], &lane->blocks[index + 1],
+            (lane->count - index) * sizeof *lane->blocks);
+    lane->blocks[lane->count] = b;
 }
 
 /* Makes room for a row. */
@@ -105,8 +124,8 @@ static bool split_block(onv_shelf_lane *lane, size_t index)
     memcpy(upper->offset, &b->offset[HALF], HALF * sizeof b->offset[0]);
     memcpy(upper->end, &b->end[HALF], HALF * sizeof b->end[0]);
     upper->count = b->count = HALF;
-    find_span(upper);
-    find_span(b);
+    summarize(upper);
+    summarize(b);
     return true;
 }
 
@@ -142,9 +161,34 @@ static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t 
     b->offset[row] = offset;
     b->end[row] = end;
     b->count++;
-    if (lo < b->min_lo) b->min_lo = lo;
-    if (hi > b->max_hi) b->max_hi = hi;
+    summarize(b);
     return true;
+}
+
+/* The row at `offset` with that lo and hi; false if there is none. */
+static bool remove_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset)
+{
+    if (lane->count == 0) return false;
+    /* Equal offsets may go on in blocks before the last one that starts there. */
+    for (size_t index = block_at(lane, offset) + 1; index-- > 0;) {
+        block *b = lane->blocks[index];
+        for (uint32_t row = b->count; row-- > 0;) {
+            if (b->offset[row] < offset) return false;
+            if (b->offset[row] != offset || b->lo[row] != lo || b->hi[row] != hi) continue;
+            b->count--;
+            uint32_t rows = b->count - row;
+            memmove(&b->lo[row], &b->lo[row + 1], rows * sizeof b->lo[0]);
+            memmove(&b->hi[row], &b->hi[row + 1], rows * sizeof b->hi[0]);
+            memmove(&b->offset[row], &b->offset[row + 1], rows * sizeof b->offset[0]);
+            memmove(&b->end[row], &b->end[row + 1], rows * sizeof b->end[0]);
+            if (b->count > 0)
+                summarize(b);
+            else
+                drop_block(lane, index);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The scan for a gap: `top` is the highest end seen, below which everything is examined. */
@@ -186,16 +230,31 @@ static bool scan_block(gap_scan *scan, const block *b)
     return false;
 }
 
-static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+/* Each of its buffers shares a section with the one to be placed, and none leaves room for it. */
+static bool is_solid(const gap_scan *scan, const block *b)
 {
+    if (b->max_lo >= scan->hi || b->min_hi <= scan->lo || b->gap >= scan->size) return false;
+    return b->offset[0] <= scan->top || b->offset[0] - scan->top < scan->size;
+}
+
+/* False where there is no time left for it. */
+static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+{
+    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
+    const uint64_t before = shelf->work;
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
         if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
+        if (is_solid(scan, b)) {
+            if (b->top > scan->top) scan->top = b->top;
+            continue;
+        }
         shelf->work += BLOCK / 2;
         if (scan_block(scan, b)) break;
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
+    return onv_work((shelf->work - before) / UNITS_OF_WORK);
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
@@ -207,10 +266,19 @@ bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, 
         first = 1 + lo / shelf->stretch;
         last = 1 + (hi - 1) / shelf->stretch;
     }
-    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
+    if (!find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan)) return false;
     *offset = scan.offset;
+    shelf->work += (uint64_t)BLOCK * (last - first + 1);
     if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
     for (uint32_t i = first; i <= last && shelf->stretches > 0; i++)
         if (!insert_row(&shelf->lanes[i], lo, hi, scan.offset, scan.offset + size)) return false;
     return true;
+}
+
+void onv_shelf_remove(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset)
+{
+    remove_row(&shelf->lanes[0], lo, hi, offset);
+    if (shelf->stretches == 0) return;
+    for (uint32_t i = 1 + lo / shelf->stretch; i <= 1 + (hi - 1) / shelf->stretch; i++)
+        remove_row(&shelf->lanes[i], lo, hi, offset);
 }

@@ -1,11 +1,12 @@
 /* A shelf: placed buffers in order of offset, to find gaps among those that share a section.
  *
  * Buffers lie in blocks of up to 64, kept as columns so that the test for shared sections runs over
- * plain arrays; a lane lists its blocks in order. A block knows the span of its sections, and is
- * skipped when that does not touch the buffer in question. Large parts have, besides the lane of
+ * plain arrays; a lane lists its blocks in order. A block is skipped where it is known that none of its buffers shares
+ * a section with the one in question, or that all do and leave no gap that is large enough. Large parts have, besides the lane of
  * everything, a lane for each stretch of time with what is live in it, where the short-lived
  * buffers find their gaps.
- * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer.
+ * Cost of finding a place: linear in what lies below it in the lane, at about 1 ns a buffer, or a block where blocks are
+ * skipped.
  */
 #ifndef ONV_PLAN_SHELF_H
 #define ONV_PLAN_SHELF_H
@@ -37,5 +38,8 @@ void onv_shelf_clear(onv_shelf *shelf);
 /* Puts a buffer of `size` > 0 on the shelf, in a gap or on top; false when memory is short. */
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
                      uint64_t *offset);
+
+/* Takes a buffer off that was put there. */
+void onv_shelf_remove(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset);
 
 #endif

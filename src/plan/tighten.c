@@ -1,5 +1,6 @@
 /* Tightening: the exact search under one capacity after another, for the lowest plan. */
 #include "base/heap.h"
+#include "plan/beam.h"
 #include "plan/part.h"
 #include "plan/search.h"
 
@@ -12,6 +13,7 @@ typedef struct tightening {
     onv_layout *layout;
     onv_effort *effort;
     onv_search *search;
+    onv_beam *beam; /* NULL for parts that it does not take */
     uint64_t *offsets;
     bool large;
     uint64_t first_work; /* of a run: somewhat more than it takes to place all without a mistake */
@@ -68,64 +70,136 @@ static uint64_t length_of_run(uint32_t run)
     return ((uint64_t)k + 1) / 2;
 }
 
-/* One run under a capacity, of `length` times the work of the shortest. */
-static onv_status probe(tightening *t, uint64_t capacity, uint64_t length, bool guided,
-                        onv_search_result *result)
+/* The offsets are a plan: takes it over if it is lower. */
+static void offer(tightening *t)
 {
-    onv_search_style style = style_of_run(t->layout->runs++, t->large);
-    if (guided) {
-        style.plan = t->layout->offsets;
-        style.seed = t->layout->runs;
-    }
-    ONV_TRY(onv_search_run(t->search, capacity, &style, t->first_work * length, t->effort,
-                           t->offsets, result, t->err));
-    if (*result == ONV_SEARCH_NONE) t->layout->lower = capacity + 1;
-    if (*result != ONV_SEARCH_FOUND) return ONV_OK;
     uint64_t height = 0;
     for (uint32_t row = 0; row < t->part->n; row++) {
         uint64_t end = t->offsets[row] + t->part->size[row];
         if (end > height) height = end;
     }
     onv_layout_offer(t->layout, t->effort, t->offsets, t->part->n, height, t->name);
+}
+
+/* How a run starts. */
+typedef enum memory {
+    FRESH,
+    LEARNT, /* with what the runs before it learnt of which sections fail */
+    GUIDED, /* that, and in the order of the best plan */
+} memory;
+
+/* One run under a capacity, of `length` times the work of the shortest. */
+static onv_status probe(tightening *t, uint64_t capacity, uint64_t length, memory from,
+                        onv_search_result *result)
+{
+    onv_search_style style = style_of_run(t->layout->runs++, t->large);
+    style.learnt = from != FRESH;
+    if (from == GUIDED) {
+        style.plan = t->layout->offsets;
+        style.seed = t->layout->runs;
+    }
+    ONV_TRY(onv_search_run(t->search, capacity, &style, t->first_work * length, t->effort,
+                           t->offsets, result, t->err));
+    if (*result == ONV_SEARCH_NONE) t->layout->lower = capacity + 1;
+    if (*result == ONV_SEARCH_FOUND) offer(t);
     return ONV_OK;
 }
 
-/* Two lines of runs that take turns, so that neither uses more work than the other. One goes for
- * the target itself: mostly it is the load, and a plan of that height exists. The other goes down
- * in steps: of half the way to the bound at first, and of half of that after some runs that failed,
- * down to a unit; then from the start again with longer runs. What a run does never depends on
- * how much effort is left: more of it only adds runs. */
-static onv_status tighten(tightening *t)
+/* Lines of runs that take turns, each with its part of the work. */
+typedef enum line {
+    /* The target itself: mostly it is the load, and a plan of that height exists. */
+    LINE_DIRECT,
+    /* The same by ever wider beams, for parts that are full. */
+    LINE_BEAM,
+    /* A fixed share above the bound: 1/36 of it, once that is reached 1/72, and so on. */
+    LINE_SHARE,
+    /* Down in steps: half the way to the bound at first, and half of that after some runs that failed, down to a
+     * unit; then from the start again with longer runs. */
+    LINE_STEPS,
+    N_LINES
+} line;
+
+typedef struct schedule {
+    uint64_t goal;           /* no plan has to be lower */
+    const uint32_t *parts;   /* of the work, by line; 0: the line is not taken */
+    uint64_t spent[N_LINES]; /* for one part */
+    uint32_t runs[N_LINES];
+    uint64_t length; /* of runs in steps */
+    uint32_t tries, shift;
+} schedule;
+
+static onv_status run_beam(tightening *t, schedule *plan)
+{
+    enum { FIRST_WIDTH = 128, RUNS_OF_A_WIDTH = 2 };
+    uint32_t run = plan->runs[LINE_BEAM]++, doubled = run / RUNS_OF_A_WIDTH;
+    uint32_t width = ONV_BEAM_MAX_WIDTH;
+    if (doubled < 8 && (uint32_t)FIRST_WIDTH << doubled < width)
+        width = (uint32_t)FIRST_WIDTH << doubled;
+    bool found;
+    ONV_TRY(onv_beam_run(t->beam, plan->goal, width, run, t->effort, t->offsets, &found, t->err));
+    if (found) offer(t);
+    return ONV_OK;
+}
+
+static onv_status run_share(tightening *t, schedule *plan)
+{
+    enum { LARGEST_SHARE = 36 };
+    uint64_t share = plan->goal / LARGEST_SHARE;
+    while (plan->goal + share >= t->layout->height) share /= 2;
+    onv_search_result result;
+    return probe(t, plan->goal + share, length_of_run(plan->runs[LINE_SHARE]++), FRESH, &result);
+}
+
+static onv_status run_step(tightening *t, schedule *plan)
 {
     enum { TRIES = 3 };
     onv_layout *layout = t->layout;
-    uint64_t direct = 0, stepwise = 0, length = 1;
-    uint32_t n_direct = 0, tries = 0, shift = 1;
+    uint64_t step = (layout->height - plan->goal) >> plan->shift;
+    if (step == 0) step = 1;
+    bool guided = layout->strategy == t->name && layout->runs % 2 == 1;
+    onv_search_result result;
+    ONV_TRY(probe(t, layout->height - step, plan->length, guided ? GUIDED : LEARNT, &result));
+    if (result == ONV_SEARCH_FOUND) {
+        plan->tries = 0;
+        return ONV_OK;
+    }
+    if (++plan->tries < TRIES) return ONV_OK;
+    plan->tries = 0;
+    plan->shift++;
+    if (step > 1 && step > (layout->height >> 12)) return ONV_OK;
+    plan->shift = 1;
+    plan->length *= 2;
+    return ONV_OK;
+}
+
+static onv_status run_line(tightening *t, schedule *plan, line which)
+{
+    onv_search_result result;
+    switch (which) {
+    case LINE_BEAM: return run_beam(t, plan);
+    case LINE_SHARE: return run_share(t, plan);
+    case LINE_STEPS: return run_step(t, plan);
+    default: break;
+    }
+    return probe(t, plan->goal, length_of_run(plan->runs[LINE_DIRECT]++), FRESH, &result);
+}
+
+/* What a run does never depends on how much effort is left: more of it only adds runs. */
+static onv_status tighten(tightening *t)
+{
+    onv_layout *layout = t->layout;
+    static const uint32_t usual[N_LINES] = {[LINE_DIRECT] = 2, [LINE_STEPS] = 3, [LINE_SHARE] = 1};
+    static const uint32_t full[N_LINES] = {[LINE_DIRECT] = 1, [LINE_BEAM] = 8, [LINE_STEPS] = 1};
+    schedule plan = {.parts = t->beam != NULL ? full : usual, .length = 1, .shift = 1};
     while (t->effort->left > 0 && layout->height > layout->target &&
            layout->height > layout->lower) {
-        onv_search_result result;
+        plan.goal = layout->target > layout->lower ? layout->target : layout->lower;
+        line which = LINE_DIRECT;
+        for (line i = LINE_DIRECT; i < N_LINES; i++)
+            if (plan.parts[i] > 0 && plan.spent[i] < plan.spent[which]) which = i;
         uint64_t start = t->effort->spent;
-        uint64_t goal = layout->target > layout->lower ? layout->target : layout->lower;
-        if (direct <= stepwise) {
-            ONV_TRY(probe(t, goal, length_of_run(n_direct++), false, &result));
-            direct += t->effort->spent - start;
-            continue;
-        }
-        uint64_t step = (layout->height - goal) >> shift;
-        if (step == 0) step = 1;
-        bool guided = layout->strategy == t->name && layout->runs % 2 == 1;
-        ONV_TRY(probe(t, layout->height - step, length, guided, &result));
-        stepwise += t->effort->spent - start;
-        if (result == ONV_SEARCH_FOUND) {
-            tries = 0;
-            continue;
-        }
-        if (++tries < TRIES) continue;
-        tries = 0;
-        shift++;
-        if (step > 1 && step > (layout->height >> 12)) continue;
-        shift = 1;
-        length *= 2;
+        ONV_TRY(run_line(t, &plan, which));
+        plan.spent[which] += (t->effort->spent - start) / plan.parts[which];
     }
     return ONV_OK;
 }
@@ -144,7 +218,10 @@ onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_la
     t.first_work = FIRST_WORK + pairs * (t.large ? WORK_PER_PAIR_LARGE : WORK_PER_PAIR);
     ONV_TRY(onv_search_new(part, &t.search, err));
     t.offsets = onv_heap_calloc(part->n, sizeof *t.offsets);
-    onv_status status = t.offsets == NULL ? onv_fail_memory(err) : tighten(&t);
+    onv_status status = t.offsets == NULL ? onv_fail_memory(err) : ONV_OK;
+    if (status == ONV_OK && onv_beam_takes(part)) status = onv_beam_new(part, &t.beam, err);
+    if (status == ONV_OK) status = tighten(&t);
+    onv_beam_destroy(t.beam);
     onv_heap_free(t.offsets);
     onv_search_destroy(t.search);
     return status;

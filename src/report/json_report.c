@@ -245,7 +245,6 @@ void onv_json_write_peak(const onv_json_part *job)
     onv_json_close(json);
 }
 
-/* Another order than the file's. */
 /* A plain limit of an API is passed by one buffer alone. */
 static void write_largest_buffer(const onv_json_part *job)
 {
@@ -263,6 +262,22 @@ static void write_largest_buffer(const onv_json_part *job)
     onv_json_close(json);
 }
 
+/* What the best order would reach, where the file's was taken. */
+static void write_best_order(const onv_json_part *job)
+{
+    const onv_order_result *best = job->view->best_order;
+    onv_json *json = job->json;
+    if (best == NULL || best->name == NULL) return;
+    onv_json_key(json, "best_order");
+    onv_json_open(json, '{', ONV_JSON_INLINE);
+    onv_json_put_u64(json, "peak_bytes", best->peak_bytes);
+    onv_json_put_u64(json, "lower_bound_bytes", best->lower_bound_bytes);
+    onv_json_key(json, "proven");
+    onv_json_bool(json, best->proven);
+    onv_json_close(json);
+}
+
+/* Another order than the file's. */
 static void write_order(const onv_json_part *job)
 {
     const onv_order_result *order = job->view->order;
@@ -404,6 +419,7 @@ static void (*const parts[])(const onv_json_part *job) = {
     onv_json_write_kv_cache,
     onv_json_write_savings,
     write_order,
+    write_best_order,
     onv_json_write_runtimes,
     write_fit,
     write_gate,

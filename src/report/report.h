@@ -37,6 +37,7 @@ typedef struct onv_view {
     const onv_largest *largest;
     const onv_formula *formula;
     const onv_order_result *order;      /* that live is in; may be NULL: the file's */
+    const onv_order_result *best_order; /* NULL, or without a name: not looked for */
     const onv_runtime_result *runtimes; /* those asked for; none where a size is unknown */
     size_t n_runtimes;
     const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */

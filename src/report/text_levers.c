@@ -10,7 +10,7 @@ static const onv_column columns[] = {
 static const char *const names[ONV_N_LEVERS] = {
     [ONV_LEVER_VIEWS] = "views that share memory (Reshape and its like)",
     [ONV_LEVER_INPLACE] = "views, and elementwise operators in place",
-    [ONV_LEVER_ORDER] = "another order of execution (--order greedy)",
+    [ONV_LEVER_ORDER] = "another order of execution (--order optimal)",
     [ONV_LEVER_HALF] = "16-bit floats (--precision fp16 or bf16)",
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "load/limits.h"
 
 void onv_writer_init(onv_writer *writer, onv_write_fn write, void *context)
@@ -20,6 +21,7 @@ void onv_writer_flush(onv_writer *writer)
 {
     if (writer->most > 0 && writer->used > writer->most - writer->done)
         writer->is_over = writer->failed = true;
+    if (!onv_work(1 + writer->used / 16)) writer->failed = true;
     if (!writer->failed) writer->done += writer->used;
     if (writer->used > 0 && !writer->failed)
         writer->failed = !writer->write(writer->context, writer->buffer, writer->used);

@@ -1,7 +1,10 @@
 /* Gathers and Slices that share out a tensor; a Gather of a range. */
 #include "rewrite/fuse.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
 
 /* --- GatherSliceToSplitFusion ------------------------------------------------------------------ */
 
@@ -165,6 +168,45 @@ static bool share_out(onv_edit *e, onv_value_id value, onv_graph_id graph)
     return sort_parts(parts, n, size.raw) && replace_parts(e, value, parts, n, axis);
 }
 
+typedef ONV_VEC(uint32_t) weight_list;
+
+static int compare_weights(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The graph's initializers that some Gather or Slice of it reads, as they stand in the file. */
+static bool list_weights(const onv_edit *e, onv_graph_id graph, weight_list *weights)
+{
+    for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node);
+         node = onv_edit_next(e, node)) {
+        if (!onv_fuse_is(e, node, "Gather") && !onv_fuse_is(e, node, "Slice")) continue;
+        onv_value_id data = onv_edit_in(e, node, 0);
+        if (!onv_is_value(data)) continue;
+        const onv_value *v = onv_edit_value_at(e, data);
+        if (!onv_value_is_weight(v) || v->graph.index != graph.index) continue;
+        if (!onv_vec_push(weights, data.index)) return false;
+    }
+    if (weights->count > 1)
+        qsort(weights->at, weights->count, sizeof *weights->at, compare_weights);
+    return true;
+}
+
+static uint32_t share_out_weights(onv_edit *e, onv_graph_id graph)
+{
+    uint32_t n = 0;
+    weight_list weights = {0};
+    if (!list_weights(e, graph, &weights)) e->status = onv_fail_memory(e->err);
+    for (size_t i = 0; i < weights.count && e->status == ONV_OK; i++) {
+        onv_value_id value = {weights.at[i]};
+        bool is_again = i > 0 && weights.at[i - 1] == weights.at[i];
+        if (!is_again && onv_edit_n_uses(e, value) > 1) n += share_out(e, value, graph);
+    }
+    onv_vec_cleanup(&weights);
+    return n;
+}
+
 /* Inputs, then initializers, then what nodes with one output make, but for Shape. */
 uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
 {
@@ -174,13 +216,7 @@ uint32_t onv_fuse_gather_slice_to_split(onv_edit *e, onv_graph_id graph)
     if (!onv_is_node(first) || onv_edit_opset(e) < 13) return 0;
     for (uint32_t i = 0; i < at->n_inputs && e->status == ONV_OK; i++)
         if (onv_edit_n_uses(e, at->inputs[i]) > 1) n += share_out(e, at->inputs[i], graph);
-    for (uint32_t i = 0; i < e->model->values.count && e->status == ONV_OK; i++) {
-        onv_value_id value = {i};
-        const onv_value *v = onv_edit_value_at(e, value);
-        if (onv_value_is_weight(v) && v->graph.index == graph.index &&
-            onv_edit_n_uses(e, value) > 1)
-            n += share_out(e, value, graph);
-    }
+    n += share_out_weights(e, graph);
     for (onv_node_id node = onv_edit_first(e, graph); onv_is_node(node) && e->status == ONV_OK;
          node = onv_edit_next(e, node)) {
         if (!onv_edit_is_there(e, node) || onv_edit_node_at(e, node)->n_outputs != 1 ||

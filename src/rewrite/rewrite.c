@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/quota.h"
 #include "rewrite/rules.h"
 
 /* ONNX Runtime's GraphTransformerManager stops then, too. */
@@ -41,6 +42,7 @@ static void run_rules(rewriting *r, onv_graph_id graph, uint8_t level, uint32_t 
     onv_edit *e = &r->e;
     for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id) && e->status == ONV_OK;
          id = onv_edit_next(e, id)) {
+        if (!onv_work(4)) e->status = ONV_ERR_CANCELLED;
         for (size_t i = 0; i < onv_n_rewrite_rules && id.index < n_nodes; i++) {
             const onv_rewrite_rule *row = &onv_rewrite_rules[i];
             if (row->kind != ONV_RULE || row->level != level) continue;
@@ -54,6 +56,7 @@ static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint3
 {
     const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
     onv_edit *e = &r->e;
+    if (!onv_work(n_nodes)) e->status = ONV_ERR_CANCELLED;
     if (row->run != NULL) {
         r->counts[rule] += row->run(e, graph);
         return;

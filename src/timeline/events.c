@@ -1,5 +1,6 @@
 /* The order of allocations and frees. */
 #include "base/heap.h"
+#include "base/quota.h"
 #include "timeline/timeline.h"
 
 /* Buffers grouped by a step, in the order of the list: start[s] .. start[s + 1] of `at`. */
@@ -47,6 +48,7 @@ onv_status onv_timeline_list_events(const onv_timeline *t, onv_timeline_events *
                                     onv_error *err)
 {
     by_step begins = {0}, ends = {0};
+    ONV_WORK(t->steps.count + 2 * t->buffers.count);
     bool good = group(&begins, t, false) && group(&ends, t, true) &&
                 onv_vec_reserve(events, 2 * t->buffers.count);
     for (uint32_t s = 0; good && s < t->steps.count; s++) {

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/quota.h"
 
 const char *onv_buffer_kind_name(onv_buffer_kind kind)
 {
@@ -98,6 +99,7 @@ onv_status onv_timeline_check(const onv_timeline *t, onv_error *err)
 {
     uint32_t *end_of = onv_heap_alloc((t->steps.count + 1) * sizeof *end_of);
     if (end_of == NULL) return onv_fail_memory(err);
+    onv_work(t->steps.count + t->buffers.count);
     memset(end_of, 0xff, (t->steps.count + 1) * sizeof *end_of);
     onv_status status = ONV_OK;
     for (size_t i = 0; i < t->regions.count && status == ONV_OK; i++) {
@@ -148,6 +150,7 @@ onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, on
                                      uint64_t *live_bytes, onv_error *err)
 {
     size_t n = t->steps.count + 1;
+    ONV_WORK(n + t->buffers.count);
     uint64_t *room = onv_heap_calloc(3 * n, sizeof *room);
     *peak = (onv_peak){0};
     if (room == NULL) return onv_fail_memory(err);

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/analysis.h"
 #include "base/arena.h"
 #include "base/heap.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "onnxvram/onnxvram.h"
 
@@ -20,8 +22,8 @@
 static void everything_counts_and_goes(void **state)
 {
     (void)state;
-    onv_heap_budget budget = {.limit = 1 << 20};
-    onv_heap_budget *before = onv_heap_enter(&budget);
+    onv_quota budget = {.limit = 1 << 20};
+    onv_quota *before = onv_quota_enter(&budget);
     onv_arena arena;
     onv_arena_init(&arena, SIZE_MAX);
     ONV_VEC(uint64_t) list = {0};
@@ -39,7 +41,7 @@ static void everything_counts_and_goes(void **state)
     onv_vec_cleanup(&list);
     onv_arena_cleanup(&arena);
     assert_int_equal(budget.used, 0);
-    assert_ptr_equal(onv_heap_enter(before), &budget);
+    assert_ptr_equal(onv_quota_enter(before), &budget);
 }
 
 static onv_options training(unsigned accumulate, const char *checkpoint)
@@ -92,6 +94,83 @@ static void the_limit_binds_every_pass(void **state)
     assert_true(refused > 5);
 }
 
+/* An analysis with all plans and all reports. */
+static onv_status do_everything(const onv_options *options, uint64_t *work, onv_error *error)
+{
+    onv_analysis *analysis;
+    *error = (onv_error){0};
+    onv_status status = onv_analysis_new(MODEL, options, &analysis, error);
+    if (status != ONV_OK) return status;
+    *work = analysis->watch.quota.work;
+    for (int format = 0; status == ONV_OK && format <= ONV_FORMAT_CHECKPOINTS; format++) {
+        status = onv_report((const onv_analysis *const *)&analysis, 1, (onv_format)format, NULL,
+                            drop, NULL, error);
+        if (status == ONV_ERR_USAGE) status = ONV_OK; /* not of this analysis */
+    }
+    onv_analysis_destroy(analysis);
+    return status;
+}
+
+/* Work follows from the input; at every limit of it there is the error that names it, or everything. */
+static void a_limit_of_work_binds_every_pass(void **state)
+{
+    (void)state;
+    onv_options options = training(3, "all");
+    onv_limits limits = onv_limits_default();
+    onv_error error;
+    options.limits = &limits;
+    options.order = "greedy";
+    uint64_t whole, again;
+    assert_int_equal(do_everything(&options, &whole, &error), ONV_OK);
+    assert_int_equal(do_everything(&options, &again, &error), ONV_OK);
+    assert_int_equal(whole, again);
+    assert_true(whole > 100000);
+    size_t refused = 0;
+    onv_status status = ONV_ERR_LIMIT;
+    for (limits.work = 1; status != ONV_OK; limits.work += 1 + limits.work / 3) {
+        status = do_everything(&options, &again, &error);
+        if (status == ONV_OK) break;
+        refused++;
+        if (status != ONV_ERR_LIMIT ||
+            strstr(error.message, "units of work, the limit; --limit work=N raises it") == NULL)
+            fail_msg("%llu units: %s", (unsigned long long)limits.work, error.message);
+        assert_true(limits.work < 10 * whole);
+    }
+    assert_true(refused > 20 && limits.work >= whole);
+}
+
+typedef struct patience {
+    unsigned questions, most;
+} patience;
+
+static bool loses_patience(void *context)
+{
+    patience *p = context;
+    return ++p->questions > p->most;
+}
+
+/* The caller, and the clock beside it, are asked in all passes. */
+static void every_pass_can_be_cancelled(void **state)
+{
+    (void)state;
+    onv_options options = training(3, "all");
+    onv_error error;
+    uint64_t work;
+    patience p = {.most = UINT32_MAX};
+    options.order = "greedy";
+    options.cancelled = loses_patience;
+    options.cancel_context = &p;
+    assert_int_equal(do_everything(&options, &work, &error), ONV_OK);
+    unsigned all = p.questions;
+    assert_true(all > 20);
+    for (unsigned most = 0; most < all; most += 1 + all / 40) {
+        p = (patience){.most = most};
+        assert_int_equal(do_everything(&options, &work, &error), ONV_ERR_CANCELLED);
+        assert_non_null(strstr(error.message, "cancelled"));
+        assert_int_equal(p.questions, most + 1);
+    }
+}
+
 static onv_training_info figures(unsigned accumulate)
 {
     onv_options options = training(accumulate, NULL);
@@ -129,6 +208,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_counts_and_goes),
         cmocka_unit_test(the_limit_binds_every_pass),
+        cmocka_unit_test(a_limit_of_work_binds_every_pass),
+        cmocka_unit_test(every_pass_can_be_cancelled),
         cmocka_unit_test(passes_that_repeat_take_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

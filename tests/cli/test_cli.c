@@ -126,6 +126,7 @@ static void limits_can_be_raised(void **state)
         {"attr-elems", "3", "4", "samples/resnet18.onnx"},
         {"name-bytes", "8", "64", "samples/resnet18.onnx"},
         {"memory", "80000", "64MiB", "samples/resnet18.onnx"},
+        {"work", "1000", "99999999", "samples/resnet18.onnx"},
         {"file-bytes", "1000", "1MiB", "samples/resnet18.onnx"},
         {"output", "10", "1MiB", "samples/resnet18.onnx"},
     };

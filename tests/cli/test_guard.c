@@ -27,8 +27,15 @@ static int open_and_signal(const char *name, int flags, mode_t mode);
 
 static int signal_to_raise;
 
+static bool has_unnamed; /* as the file system does */
+
 static int open_and_signal(const char *name, int flags, mode_t mode)
 {
+    bool is_unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+    if (is_unnamed && !has_unnamed) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     int fd = open(name, flags, mode);
     raise(signal_to_raise);
     return fd;
@@ -119,8 +126,9 @@ static void other_faults_are_fatal(void **state)
 static void no_signal_is_too_early(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGHUP, SIGKILL};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        has_unnamed = i >= 3;
         char file[64], pattern[80];
         glob_t found;
         int status;
@@ -143,6 +151,42 @@ static void no_signal_is_too_early(void **state)
     }
 }
 
+/* A file system that has no files without a name. */
+static void a_file_has_a_name_from_the_start_or_at_the_end(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        char file[64], pattern[80], text[16] = "";
+        glob_t found;
+        onv_cli_sink sink;
+        bool replaces = way >= 2;
+        has_unnamed = way % 2 == 1;
+        signal_to_raise = 0;
+        snprintf(file, sizeof file, "%s.out", path);
+        snprintf(pattern, sizeof pattern, "%s*", file);
+        if (replaces) {
+            FILE *before = fopen(file, "w");
+            assert_non_null(before);
+            fclose(before);
+        }
+        assert_true(onv_cli_open(&sink, file));
+        assert_true(onv_cli_write(&sink, "new", 3));
+        assert_int_equal(glob(pattern, 0, NULL, &found),
+                         replaces || sink.temporary != NULL ? 0 : GLOB_NOMATCH);
+        assert_int_equal(sink.temporary == NULL, sink.is_unnamed);
+        assert_true(onv_cli_close(&sink, true));
+        FILE *after = fopen(file, "r");
+        assert_non_null(after);
+        assert_int_equal(fread(text, 1, sizeof text, after), 3);
+        fclose(after);
+        assert_string_equal(text, "new");
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        assert_int_equal(found.gl_pathc, 1);
+        globfree(&found);
+        unlink(file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +194,7 @@ int main(void)
         cmocka_unit_test(large_files_end_the_program),
         cmocka_unit_test(other_faults_are_fatal),
         cmocka_unit_test(no_signal_is_too_early),
+        cmocka_unit_test(a_file_has_a_name_from_the_start_or_at_the_end),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

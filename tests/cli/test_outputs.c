@@ -11,6 +11,7 @@
 #include <glob.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,19 +197,42 @@ static void a_file_that_cannot_grow(void **state)
     close(null);
 }
 
+/* Whether the process has a file open that is to become `name`: beside it, or without a name. */
+static bool writes(pid_t child, const char *name)
+{
+    char place[64], target[4096], beside[64];
+    bool found = false;
+    snprintf(beside, sizeof beside, "/%s.", name);
+    for (int fd = 3; fd < 16 && !found; fd++) {
+        snprintf(place, sizeof place, "/proc/%d/fd/%d", (int)child, fd);
+        ssize_t length = readlink(place, target, sizeof target - 1);
+        if (length < 0) continue;
+        target[length] = '\0';
+        found = strstr(target, "/#") != NULL || strstr(target, beside) != NULL;
+    }
+    return found;
+}
+
+static bool has_unnamed_files(void)
+{
+    int fd = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    return fd >= 0 && close(fd) == 0;
+}
+
 static void an_interrupt_leaves_no_half_file(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
+    size_t n_signals = has_unnamed_files() ? 4 : 3;
     int ends[2], input = dup(STDIN_FILENO);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* nobody writes: the program waits */
     assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < n_signals; i++) {
         int status;
         struct timespec pause = {.tv_nsec = 10000000};
         pid_t child = start("plan -o out.csv /dev/stdin", STDOUT_FILENO);
-        for (int n = 0; n < 1000 && matches("out.csv.*") == 0; n++) nanosleep(&pause, NULL);
-        assert_int_equal(matches("out.csv.*"), 1);
+        for (int n = 0; n < 1000 && !writes(child, "out.csv"); n++) nanosleep(&pause, NULL);
+        assert_true(writes(child, "out.csv"));
         assert_int_equal(kill(child, signals[i]), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         if (!WIFSIGNALED(status) || WTERMSIG(status) != signals[i])
@@ -226,8 +250,13 @@ static void a_fifo_is_refused(void **state)
 {
     (void)state;
     static const char *const commands[] = {
-        "plan in.fifo", "simulate --runtime torch in.fifo", "in.fifo",
-        "-b 1 --op-shapes in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx"};
+        "plan in.fifo",
+        "simulate --runtime torch in.fifo",
+        "in.fifo",
+        "-b 1 --op-shapes in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx",
+        "-b 1 --shape-trace in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx",
+        "-b 1 --baseline in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx",
+        "-i input=@in.fifo " ONV_SOURCE_DIR "/samples/resnet18.onnx"};
     assert_int_equal(mkfifo("in.fifo", 0600), 0);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         int status;

@@ -167,6 +167,236 @@ static void a_count_of_parameters_completes_them(void **state)
     }
 }
 
+/* What nothing reads has no tensor; parameters of like names tell its size. */
+static void parameters_that_nothing_reads_are_held(void **state)
+{
+    (void)state;
+#define SECOND                                                                                     \
+    {                                                                                              \
+        "MatMul", "h val_2", "y", "", "layers.1.self.q", "linear_1", LINEAR, "aten.linear.default" \
+    }
+#define FIRST                                                                                      \
+    {                                                                                              \
+        "MatMul", "x val_1", "h", "", "layers.0.self.q", "linear", LINEAR, "aten.linear.default"   \
+    }
+#define LIKE "layers.0.self.q.weight layers.1.self.q.weight "
+    static const struct {
+        const char *listed, *weights;
+        uint64_t unused;
+    } cases[] = {
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,8] val_2 f32[8,8]", W},
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,16] val_2 f32[16,8]", 2 * W},
+        {LIKE "layers.2.self.q.weight", "val_1 f32[8,16] val_2 f32[16,4]", 0}, /* which of them? */
+        {LIKE "layers.0.cross.q.weight layers.1.cross.q.weight", "val_1 f32[8,8] val_2 f32[8,8]",
+         2 * W},
+        {LIKE "layers.0.cross.k.weight", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+        {LIKE "layers.0.self.q.scale", "val_1 f32[8,8] val_2 f32[8,8]", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        network n = {cases[i].listed, cases[i].weights, {FIRST, SECOND}};
+        outcome o = run(&n);
+        assert_int_equal(o.figures.parameter_bytes - o.figures.gradient_bytes, cases[i].unused);
+        assert_int_equal(o.text[0] != '\0', cases[i].unused == 0);
+    }
+    network norms = {"layers.0.norm.weight layers.0.norm.bias layers.0.cross_norm.weight "
+                     "layers.0.cross_norm.bias",
+                     "layers.0.norm.weight f32[8] layers.0.norm.bias f32[8]",
+                     {{"LayerNormalization", "x layers.0.norm.weight layers.0.norm.bias", "y", "",
+                       "layers.0.norm", "layer_norm", "torch.nn.modules.normalization.LayerNorm",
+                       "aten.layer_norm.default"}}};
+    outcome o = run(&norms);
+    assert_int_equal(o.figures.parameter_bytes, 4 * 8 * 4);
+    assert_int_equal(o.figures.gradient_bytes, 2 * 8 * 4);
+}
+
+/* Norms of a network that was never trained share ones and zeros, with their running statistics too; each has
+ * its own, the statistics without gradients. */
+static void norms_that_share_all_have_their_own(void **state)
+{
+    (void)state;
+    enum { N = 8 * 4 };
+    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[8];
+    for (int n_norms = 1; n_norms <= 2; n_norms++) {
+        trainer t;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8,6]");
+        model_weight_data(m, "a.weight", "f32[8]", ones, sizeof ones);
+        model_weight_data(m, "a.bias", "f32[8]", zeros, sizeof zeros);
+        model_role(m, "a.weight", "PARAMETER");
+        model_role(m, "a.bias", "PARAMETER");
+        model_parameters(m, n_norms == 1 ? "a.weight a.bias" : "a.weight a.bias b.weight b.bias");
+        for (int i = 0; i < n_norms; i++) {
+            bool is_last = i == n_norms - 1;
+            model_source(m, i == 0 ? "a" : "b", i == 0 ? "norm" : "norm_1");
+            model_class(m, "torch.nn.modules.batchnorm.BatchNorm1d",
+                        "aten._native_batch_norm_legit_functional.default");
+            model_node(m, "BatchNormalization", i == 0 ? "n" : "o",
+                       i == 0 ? "x a.weight a.bias a.bias a.weight"
+                              : "h a.weight a.bias a.bias a.weight",
+                       is_last ? "y" : "h", "training_mode=0");
+        }
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, n_norms * 2 * N);
+        assert_int_equal(f.gradient_bytes, n_norms * 2 * N);
+        assert_int_equal(f.buffer_bytes, n_norms * (2 * N + 8));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A table that modules are given is no parameter of the one of them that has an unexplained one. */
+static void what_modules_share_is_no_parameter_of_one(void **state)
+{
+    (void)state;
+    static const float steps[4 * 8] = {0, 1, 2, 3};
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "val_1", "f32[8,8]");
+    model_weight_data(m, "unsqueeze", "f32[4,8]", steps, sizeof steps);
+    model_parameters(m, "fc.weight b.scale");
+    model_source(m, "fc", "linear");
+    model_class(m, LINEAR, "aten.linear.default");
+    model_node(m, "MatMul", "product", "x val_1", "h", "");
+    model_source(m, "a", "mul");
+    model_class(m, "zoo.Scale", "aten.mul.Tensor");
+    model_node(m, "Mul", "n", "h unsqueeze", "g", "");
+    model_source(m, "b", "mul_1");
+    model_class(m, "zoo.Scale", "aten.mul.Tensor");
+    model_node(m, "Mul", "o", "g unsqueeze", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE}};
+    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W);
+    trainer_close(&t);
+    model_free(m);
+}
+
+/* Which parameter a constant was computed from, its call may say. */
+static void constants_have_the_names_that_calls_give(void **state)
+{
+    (void)state;
+    enum { N = 4 * 8 };
+    static const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                       steps[N] = {0, 1, 2, 3};
+    static const struct {
+        const float *data;
+        const char *arguments[2]; /* of the two calls */
+        uint64_t trained;         /* of the constant */
+    } cases[] = {
+        {ones, {"%linear, %unsqueeze", "%mul, %unsqueeze_1"}, 2 * N * 4},
+        {steps,
+         {"%linear, %unsqueeze", "%mul, %unsqueeze_1"},
+         2 * N * 4}, /* alike, as layers begin */
+        {steps, {"%linear, %p_a_scale", "%mul, %p_b_scale"}, 2 * N * 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight_data(m, "unsqueeze", "f32[4,8]", cases[i].data, N * sizeof(float));
+        model_parameters(m, "fc.weight a.scale b.scale");
+        model_source(m, "fc", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "product", "x val_1", "h", "");
+        for (int k = 0; k < 2; k++) {
+            model_source(m, k == 0 ? "a" : "b", k == 0 ? "mul" : "mul_1");
+            model_class(m, "zoo.Scale", "aten.mul.Tensor");
+            model_call(m, "aten.mul.Tensor", cases[i].arguments[k]);
+            model_node(m, "Mul", k == 0 ? "n" : "o", k == 0 ? "h unsqueeze" : "g unsqueeze",
+                       k == 0 ? "g" : "y", "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, W + cases[i].trained);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A graph inside the network's, with parameters of two modules, was under torch.no_grad(). */
+static void graphs_inside_keep_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool is_inner = i > 0, is_of_two = i != 2;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        static const char *const weights[] = {"val_1", "val_2", "val_3"};
+        for (int k = 0; k < 3; k++) model_weight(m, weights[k], "f32[8,8]");
+        model_parameters(m, "net.a.weight net.b.weight head.weight");
+        static const char *const in[] = {"x val_1", "g val_2", "h val_3"}, *const out[] = {"g", "h",
+                                                                                           "y"};
+        for (int k = 0; k < 3; k++) {
+            bool is_inside = is_inner && (k == 0 || (k == 1 && is_of_two));
+            model_source(m,
+                         k == 2      ? "head"
+                         : is_inside ? "net"
+                         : k == 0    ? "net.a"
+                                     : "net.b",
+                         "linear");
+            model_class(m, is_inside ? "zoo.Net" : LINEAR, "aten.linear.default");
+            model_call(m, "aten.linear.default",
+                       k == 0   ? "%x, %p_net_a_weight"
+                       : k == 1 ? "%g, %p_net_b_weight"
+                                : "%h, %p_head_weight");
+            if (is_inside) model_inner_trace(m, i == 3 && k == 1 ? 8 : 7);
+            model_node(m, "MatMul", out[k], in[k], out[k], "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        bool is_no_grad = i == 1;
+        assert_int_equal(f.parameter_bytes, 3 * W);
+        assert_int_equal(f.gradient_bytes, is_no_grad ? W : 3 * W);
+        assert_int_equal(f.saved_activation_bytes, (is_no_grad ? 1 : 3) * 4 * 8 * 4);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* Positions that a layer projects: the file has the product alone. */
+static void projected_positions_have_the_weight_of_a_layer_beside(void **state)
+{
+    (void)state;
+    static const int64_t heads[] = {1, 4, 4, 2};
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "val_1", "f32[8,8]");
+    model_weight(m, "permute", "f32[1,4,2,6]");
+    model_ints(m, "heads", 4, heads);
+    model_parameters(m, "at.q_proj.weight at.relative_k_proj.weight");
+    model_source(m, "at.q_proj", "linear");
+    model_class(m, LINEAR, "aten.linear.default");
+    model_node(m, "MatMul", "product", "x val_1", "h", "");
+    model_source(m, "at", "view");
+    model_class(m, "zoo.Attention", "aten.view.default");
+    model_node(m, "Reshape", "view", "h heads", "v", "");
+    model_source(m, "at", "matmul");
+    model_class(m, "zoo.Attention", "aten.matmul.default");
+    model_node(m, "MatMul", "scores", "v permute", "y", "");
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE}};
+    assert_int_equal(trainer_run(&t, &how).figures.gradient_bytes, 2 * W);
+    trainer_close(&t);
+    model_free(m);
+}
+
 /* Inference holds them as well. */
 static void inference_tells_of_missing_parameters(void **state)
 {
@@ -425,6 +655,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_without_a_tensor_are_reported),
         cmocka_unit_test(a_count_of_parameters_completes_them),
+        cmocka_unit_test(parameters_that_nothing_reads_are_held),
+        cmocka_unit_test(norms_that_share_all_have_their_own),
+        cmocka_unit_test(what_modules_share_is_no_parameter_of_one),
+        cmocka_unit_test(constants_have_the_names_that_calls_give),
+        cmocka_unit_test(graphs_inside_keep_nothing),
+        cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(layers_compute_what_they_are_given_each),

@@ -148,6 +148,33 @@ static void a_bias_comes_last(void **state)
     clean(&b, m);
 }
 
+/* Of so many rows that blocks of threads share a sum: of a bias, of one that is added on its own, and of a factor. */
+static void a_sum_over_many_rows_has_a_buffer(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[25088,96]");
+    model_weight(m, "w", "f32[96,384]");
+    model_weight(m, "b", "f32[384]");
+    model_weight(m, "c", "f32[1,384]");
+    model_weight(m, "d", "f32[384]");
+    model_node(m, "Gemm", "gemm", "x w b", "a", "");
+    model_node(m, "Add", "add", "a c", "e", "");
+    model_node(m, "Mul", "mul", "e d", "y", "");
+    model_output(m, "y", "f32");
+    onv_train_options options = with(2015);
+    built b;
+    onv_buffer of[8];
+    build(&b, m, &options);
+    static const char *const names[] = {"addmm", "add", "mul"};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t n = allocated(&b.program.timeline, ONV_PHASE_BACKWARD, names[i], of), found = 0;
+        for (uint32_t k = 0; k < n; k++) found += of[k].bytes == 77070348;
+        assert_int_equal(found, 1);
+    }
+    clean(&b, m);
+}
+
 /* All layers of a module in one call: at the last one, beside the reserve that forward makes. */
 static void a_recurrent_module_has_one_workspace(void **state)
 {
@@ -246,6 +273,7 @@ int main(void)
         cmocka_unit_test(each_gradient_has_a_workspace_of_its_own),
         cmocka_unit_test(older_releases_keep_one_for_each_thread),
         cmocka_unit_test(a_bias_comes_last),
+        cmocka_unit_test(a_sum_over_many_rows_has_a_buffer),
         cmocka_unit_test(a_recurrent_module_has_one_workspace),
         cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),

@@ -9,6 +9,7 @@
 
 #include "kernels/cublas.h"
 #include "kernels/cudnn.h"
+#include "kernels/reduction.h"
 
 static onv_cuda_library_settings on(uint32_t capability, uint32_t pytorch)
 {
@@ -55,6 +56,32 @@ static void a_bias_is_added_by_cublaslt(void **state)
     assert_int_equal(onv_cublas_linear(128, 256, true, &before).kept_bytes, 8519680);
     onv_cuda_library_settings first = on(80, 1013);
     assert_int_equal(onv_cublas_linear(128, 256, true, &first).kept_bytes, 0);
+}
+
+/* x.sum(0) of [inputs, outputs], PyTorch 2.15 as on an H100. */
+static void sums_of_columns_share_a_buffer(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t inputs, outputs;
+        uint32_t elem;
+        uint64_t bytes;
+    } rows[] = {
+        {25088, 384, 4, 77070348},    {25088, 288, 2, 57802764}, {8192, 16384, 4, 142606848},
+        {1024, 1024, 4, 8388640},     {6272, 576, 4, 28901396},  {3000, 770, 4, 4730932},
+        {11094, 318, 4, 7082516},     {177021, 563, 4, 3170888}, {1000000, 10, 4, 168968},
+        {131072, 1, 4, 68},           {788, 3072, 4, 0},         {512, 512, 4, 0},
+        {232071, 3096, 2, 359829604}, {1024, 1023, 4, 0},        {0, 4, 4, 0},
+        {232071, 3096, 4, 180707428}};
+    onv_cuda_library_settings h100 = on(90, 2015), none = on(0, 2015);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(onv_column_sum_bytes(rows[i].inputs, rows[i].outputs, rows[i].elem, &h100),
+                         rows[i].bytes);
+        assert_int_equal(onv_column_sum_bytes(rows[i].inputs, rows[i].outputs, rows[i].elem, &none),
+                         0);
+    }
+    assert_int_equal(onv_column_sum_bytes(UINT64_MAX, UINT64_MAX, 4, &h100), 0);
+    assert_int_equal(onv_column_sum_bytes(UINT64_MAX, 1, UINT32_MAX, &h100), 0);
 }
 
 static void handles_stand_beside_the_allocator(void **state)
@@ -155,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_take_the_workspace_of_their_device),
         cmocka_unit_test(a_bias_is_added_by_cublaslt),
+        cmocka_unit_test(sums_of_columns_share_a_buffer),
         cmocka_unit_test(handles_stand_beside_the_allocator),
         cmocka_unit_test(recurrent_modules_take_what_was_measured),
         cmocka_unit_test(recurrent_dropout_takes_bits_and_states),

@@ -319,8 +319,11 @@ void model_parameters(model *m, const char *names)
     size_t n = strlen(text);
     for (size_t length; *names != '\0'; names += length + (names[length] == ' ')) {
         length = strcspn(names, " ");
-        n += (size_t)snprintf(text + n, sizeof text - n, "p_%zu: PARAMETER target='%.*s'\n", n,
-                              (int)length, names);
+        char placeholder[256] = "";
+        for (size_t i = 0; i < length && i + 1 < sizeof placeholder; i++)
+            placeholder[i] = names[i] == '.' ? '_' : names[i];
+        n += (size_t)snprintf(text + n, sizeof text - n, "p_%s: PARAMETER target='%.*s'\n",
+                              placeholder, (int)length, names);
         if (n >= sizeof text) fail_msg("too many names");
     }
     put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);
@@ -389,6 +392,12 @@ void model_class(model *m, const char *module_class, const char *aten)
 void model_trace(model *m, const char *line)
 {
     snprintf(m->trace, sizeof m->trace, "File \"net.py\", line 1, in forward\n    %s", line);
+}
+
+void model_inner_trace(model *m, unsigned graph)
+{
+    snprintf(m->trace, sizeof m->trace,
+             "File \"<eval_with_key>.%u\", line 1, in forward\n    x = y", graph);
 }
 
 void model_statement(model *m, unsigned number, const char *line)

@@ -74,6 +74,8 @@ void model_source(model *m, const char *module, const char *operation);
 void model_class(model *m, const char *module_class, const char *aten);
 /* The line of Python that called it. */
 void model_trace(model *m, const char *line);
+/* It stood in a graph of this number inside the network's. */
+void model_inner_trace(model *m, unsigned graph);
 /* The same with what called that: a line of the model's own forward, and of a helper between. */
 void model_statement(model *m, unsigned number, const char *line);
 /* PyTorch's call that it was, "aten.linear.default", with these arguments. */
@@ -83,7 +85,7 @@ void model_call(model *m, const char *operation, const char *arguments);
 void model_role(model *m, const char *name, const char *role);
 /* The next node came from these rules of the exporter's optimizer. */
 void model_rules(model *m, const char *rules);
-/* The graph's note of all parameters: names with a space between. */
+/* The graph's note of all parameters: names with a space between. Calls name "a.b" "%p_a_b". */
 void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */

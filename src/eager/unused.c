@@ -1,0 +1,160 @@
+/* Parameters that the exporter lists and that have no tensor in the file, as nothing reads what they give: a stage
+ * that the forward pass never runs. They lie in memory all the same, without gradient.
+ *
+ * Their sizes are those of parameters of like names, where all of these agree: of the same place in another layer
+ * ("blocks.3.back.weight", "blocks.0.back.weight"), else of modules that are called so ("cross.q_proj.weight",
+ * "self.q_proj.weight", at least two), else, for norms, of other norms beside it. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eager/lower.h"
+
+enum { MAX_KEY = 512, N_WAYS = 3 };
+
+typedef struct known_name {
+    const char *key; /* what is alike: the way, and a part of the name */
+    uint32_t storage;
+} known_name;
+
+typedef struct likes {
+    known_name *at;
+    size_t count;
+} likes;
+
+static int by_key(const void *left, const void *right)
+{
+    const known_name *a = left, *b = right;
+    int order = strcmp(a->key, b->key);
+    return order != 0 ? order : (a->storage > b->storage) - (a->storage < b->storage);
+}
+
+/* The part of the name that begins with its last `n` ones. */
+static const char *last_parts(const char *name, uint32_t n)
+{
+    const char *at = name + strlen(name);
+    while (at > name && (at[-1] != '.' || --n > 0)) at--;
+    return at;
+}
+
+/* All but numbers between points, which become "#". */
+static size_t put_without_numbers(char *key, size_t used, const char *name, size_t length)
+{
+    for (size_t i = 0; i < length && used < MAX_KEY - 2;) {
+        size_t part = 0, digits = 0;
+        for (; i + part < length && name[i + part] != '.'; part++)
+            digits += isdigit((unsigned char)name[i + part]) != 0;
+        if (digits == part && part > 0)
+            key[used++] = '#';
+        else
+            for (size_t k = 0; k < part && used < MAX_KEY - 2; k++) key[used++] = name[i + k];
+        i += part;
+        if (i < length) key[used++] = name[i++];
+    }
+    key[used] = '\0';
+    return used;
+}
+
+/* What a parameter of that name has in common with those like it. False: nothing. */
+static bool make_key(const char *name, uint32_t way, char key[MAX_KEY])
+{
+    const char *attribute = last_parts(name, 1), *both = last_parts(name, 2);
+    size_t used = 1, length = strlen(name);
+    key[0] = (char)('0' + way);
+    if (attribute == name || length >= MAX_KEY - 2) return false;
+    if (way == 0) return put_without_numbers(key, used, name, length) > 1;
+    if (way == 1) return put_without_numbers(key, used, both, strlen(both)) > 1;
+    size_t module = (size_t)(attribute - both);
+    if (memmem(both, module, "norm", 4) == NULL) return false;
+    used = put_without_numbers(key, used, name, (size_t)(both - name));
+    snprintf(key + used, MAX_KEY - used, "norm.%s", attribute);
+    return true;
+}
+
+static onv_status list_known(onv_lowering *l, likes *known)
+{
+    onv_arena *arena = &l->model->arena;
+    size_t n = l->eager->storages.count;
+    known->at = ONV_ARENA_ARRAY(arena, known_name, n * N_WAYS);
+    if (known->at == NULL) return onv_fail_memory(l->err);
+    for (uint32_t i = 0; i < n; i++) {
+        const onv_eager_storage *storage = &l->eager->storages.at[i];
+        char key[MAX_KEY];
+        if (storage->kind != ONV_STORAGE_PARAMETER || storage->label == NULL) continue;
+        for (uint32_t way = 0; way < N_WAYS; way++) {
+            if (!make_key(storage->label, way, key)) continue;
+            const char *copy = onv_arena_copy(arena, key, strlen(key) + 1);
+            if (copy == NULL) return onv_fail_memory(l->err);
+            known->at[known->count++] = (known_name){copy, i};
+        }
+    }
+    if (known->count > 0) qsort(known->at, known->count, sizeof *known->at, by_key);
+    return ONV_OK;
+}
+
+static size_t first_like(const likes *known, const char *key)
+{
+    size_t low = 0, high = known->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(known->at[middle].key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Sizes alone count: a weight may stand in the file the other way round. */
+static const onv_eager_storage *find_like(const onv_lowering *l, const likes *known,
+                                          const char *name)
+{
+    enum { MAX_LIKE = 1000 };
+    char key[MAX_KEY];
+    for (uint32_t way = 0; way < N_WAYS; way++) {
+        if (!make_key(name, way, key)) continue;
+        const onv_eager_storage *found = NULL;
+        bool agree = true;
+        uint32_t n = 0;
+        for (size_t i = first_like(known, key); i < known->count && agree && n < MAX_LIKE; i++) {
+            if (strcmp(known->at[i].key, key) != 0) break;
+            const onv_eager_storage *other = &l->eager->storages.at[known->at[i].storage];
+            agree = found == NULL || found->bytes == other->bytes;
+            found = other;
+            n++;
+        }
+        if (found != NULL) return agree && n > (way == 1) ? found : NULL;
+    }
+    return NULL;
+}
+
+static bool hold(onv_lowering *l, const char *name, const onv_eager_storage *like)
+{
+    onv_eager_storage copy = *like;
+    uint32_t storage = onv_storage_new(l, copy.bytes, ONV_STORAGE_PARAMETER, name);
+    if (storage == UINT32_MAX) return false;
+    onv_eager_storage *held = &l->eager->storages.at[storage];
+    held->elems = copy.elems;
+    held->dims = copy.dims;
+    held->rank = copy.rank;
+    return true;
+}
+
+void onv_unused_parameters(onv_lowering *l)
+{
+    likes known = {0};
+    if (l->n_listed == 0 || l->status != ONV_OK) return;
+    bool all = true;
+    for (size_t i = 0; i < l->n_listed && all; i++) all = l->explained[i];
+    if (all) return;
+    l->status = list_known(l, &known);
+    for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
+        if (l->explained[i]) continue;
+        const onv_eager_storage *like = find_like(l, &known, l->listed[i]);
+        if (like == NULL || !hold(l, l->listed[i], like)) continue;
+        l->explained[i] = true;
+        if (l->unused++ == 0) l->first_unused = l->listed[i];
+        l->unused_bytes += like->bytes; /* of storages, whose sum was checked */
+    }
+}

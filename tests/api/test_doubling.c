@@ -1,0 +1,143 @@
+/* Twice the model takes about twice the work and the memory: for each family of models, less than 2.5 times.
+ *
+ *     api.doubling [NODES]               nodes of the larger model of each family (4000)
+ *     api.doubling --write FAMILY NODES FILE
+ *     api.doubling --list
+ *
+ * No clock takes part. Work is what the quota counts; in a build that reports every basic block that runs
+ * (ONV_COUNT_BLOCKS; scripts/doubling makes one) it is their number, so that a loop
+ * that forgets to count is seen, too.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/analysis.h"
+#include "support/families.h"
+
+static uint64_t blocks;
+
+void __sanitizer_cov_trace_pc(void);
+
+#if defined __GNUC__ && !defined __clang__
+__attribute__((no_sanitize_coverage))
+#elif defined __clang__
+__attribute__((no_sanitize("coverage")))
+#endif
+void __sanitizer_cov_trace_pc(void)
+{
+    blocks++;
+}
+
+static unsigned most_nodes = 4000;
+
+typedef struct cost {
+    uint64_t work, memory, output;
+} cost;
+
+static bool count(void *context, const char *text, size_t bytes)
+{
+    (void)text;
+    *(uint64_t *)context += bytes;
+    return true;
+}
+
+/* The analysis with its reports. What a limit refuses costs what it cost until then. */
+static cost measure(const family *f, unsigned n, bool trains)
+{
+    cost c = {0};
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_options options = onv_options_default();
+    if (trains) {
+        options.batch = 2;
+        options.train = "adam";
+        options.checkpoint = "sqrt,blocks";
+    }
+    model *m = model_new(17);
+    f->make(m, n);
+    size_t size;
+    model_bytes(m, &size);
+    uint64_t before = blocks;
+    if (model_try(m, &options, &analysis, &error) != ONV_OK)
+        fail_msg("%s, %u nodes: %s", f->name, n, error.message);
+    static const onv_format formats[] = {ONV_FORMAT_TEXT, ONV_FORMAT_JSON, ONV_FORMAT_CSV,
+                                         ONV_FORMAT_LAYERS};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        uint64_t bytes = 0;
+        if (onv_report((const onv_analysis *const *)&analysis, 1, formats[i], NULL, count, &bytes,
+                       &error) != ONV_OK)
+            fail_msg("%s, %u nodes: %s", f->name, n, error.message);
+        assert_true(bytes <= 200 * size + (1 << 20));
+        c.output += bytes;
+    }
+    c.work = blocks > before ? blocks - before : analysis->watch.quota.work;
+    c.memory = analysis->watch.quota.most;
+    onv_analysis_destroy(analysis);
+    model_free(m);
+    return c;
+}
+
+static unsigned check(const char *name, const char *what, uint64_t one, uint64_t two)
+{
+    double ratio = (double)two / (double)one;
+    if (ratio < 2.5) return 0;
+    print_error("%s: %s grows from %llu to %llu, %.2f times\n", name, what, (unsigned long long)one,
+                (unsigned long long)two, ratio);
+    return 1;
+}
+
+static void twice_the_model_costs_about_twice(void **state)
+{
+    (void)state;
+    unsigned failures = 0;
+    for (unsigned i = 0; i < n_families; i++) {
+        const family *f = &families[i];
+        for (int trains = 0; trains <= f->is_trained; trains++) {
+            cost one = measure(f, most_nodes / 2, trains), two = measure(f, most_nodes, trains);
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", f->name, trains ? ", training" : "");
+            failures += check(name, "work", one.work, two.work);
+            failures += check(name, "memory", one.memory, two.memory);
+            failures += check(name, "output", one.output, two.output);
+        }
+    }
+    assert_int_equal(failures, 0);
+}
+
+static int write_model(const char *name, unsigned n, const char *path)
+{
+    for (unsigned i = 0; i < n_families; i++) {
+        if (strcmp(families[i].name, name) != 0) continue;
+        model *m = model_new(17);
+        size_t size;
+        families[i].make(m, n);
+        const unsigned char *data = model_bytes(m, &size);
+        FILE *file = fopen(path, "wb");
+        bool done = file != NULL && fwrite(data, 1, size, file) == size;
+        done = file != NULL && fclose(file) == 0 && done;
+        model_free(m);
+        return done ? 0 : 1;
+    }
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(twice_the_model_costs_about_twice)};
+    if (argc == 5 && strcmp(argv[1], "--write") == 0)
+        return write_model(argv[2], (unsigned)strtoul(argv[3], NULL, 10), argv[4]);
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (unsigned i = 0; i < n_families; i++) puts(families[i].name);
+        return 0;
+    }
+    if (argc == 2) most_nodes = (unsigned)strtoul(argv[1], NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* What the library says does not depend on the locale of the program that calls it: its numbers have a
+ * point, and no byte of a name is a letter because Latin-1 calls it one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnxvram/onnxvram.h"
+#include "support/folder.h"
+
+typedef struct text {
+    char *data;
+    size_t size;
+} text;
+
+static bool add(void *context, const char *data, size_t bytes)
+{
+    text *t = context;
+    t->data = realloc(t->data, t->size + bytes + 1);
+    assert_non_null(t->data);
+    memcpy(t->data + t->size, data, bytes);
+    t->size += bytes;
+    t->data[t->size] = '\0';
+    return true;
+}
+
+/* All formats there are, one after the other. */
+static text report_all(void)
+{
+    text all = {0};
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_options options = onv_options_default();
+    options.batch = 2;
+    options.train = "adam";
+    options.checkpoint = "all";
+    options.runtimes = "ideal,arena,torch,ort,async";
+    options.timelines = true;
+    if (onv_analysis_new(ONV_SOURCE_DIR "/samples/resnet18-train.onnx", &options, &analysis,
+                         &error) != ONV_OK)
+        fail_msg("%s", error.message);
+    for (int format = 0; format <= ONV_FORMAT_CHECKPOINTS; format++) {
+        onv_status status = onv_report((const onv_analysis *const *)&analysis, 1,
+                                       (onv_format)format, NULL, add, &all, &error);
+        assert_true(status == ONV_OK || status == ONV_ERR_USAGE);
+    }
+    onv_analysis_destroy(analysis);
+    return all;
+}
+
+static void reports_are_the_same_in_german(void **state)
+{
+    (void)state;
+    char number[16];
+    text plain = report_all();
+    assert_true(plain.size > 100000);
+    if (system("localedef -i de_DE -f ISO-8859-1 ./de_DE >/dev/null 2>&1") != 0 ||
+        setenv("LOCPATH", ".", 1) != 0 || setlocale(LC_ALL, "de_DE") == NULL) {
+        free(plain.data);
+        skip();
+    }
+    snprintf(number, sizeof number, "%.1f", 0.5);
+    assert_string_equal(number, "0,5");
+    text german = report_all();
+    snprintf(number, sizeof number, "%.1f", 0.5);
+    assert_string_equal(number, "0,5"); /* the caller's locale is as it was */
+    for (size_t i = 0; i < plain.size && i < german.size; i++)
+        if (plain.data[i] != german.data[i])
+            fail_msg("byte %zu: '%.60s' is '%.60s'", i, plain.data + i, german.data + i);
+    assert_int_equal(plain.size, german.size);
+    free(plain.data);
+    free(german.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reports_are_the_same_in_german)};
+    return cmocka_run_group_tests_name("locale", tests, folder_enter, folder_leave);
+}

@@ -1,0 +1,75 @@
+/* What the notes of calls say of attention. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "eager/trainer.h"
+
+/* A call of attention with these arguments. */
+static model *build_call(const char *arguments)
+{
+    static const char *const nodes[][4] = {
+        {"Mul", "h two", "q", ""},        {"Transpose", "h", "t", "perm=[1,0]"},
+        {"Mul", "t two", "k", ""},        {"MatMul", "q k", "s", ""},
+        {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p h", "y", ""}};
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_role(m, "w", "PARAMETER");
+    model_float(m, "two", 2);
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
+        model_source(m, "at", "sdpa");
+        model_class(m, "Attention", "aten.scaled_dot_product_attention.default");
+        model_call(m, "aten.scaled_dot_product_attention.default", arguments);
+        model_node(m, nodes[k][0], nodes[k][2], nodes[k][1], nodes[k][2], nodes[k][3]);
+    }
+    model_output(m, "y", "f32");
+    return m;
+}
+
+/* The note of the call says how many are dropped; the user may say otherwise. */
+static void dropout_inside_attention_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        double dropout; /* of the user */
+        bool drops;
+    } cases[] = {
+        {"%q, %k, %h, %mask", -1, false},
+        {"%q, %k, %h, None, 0.1", -1, true},
+        {"%q, %k, %h, None, 0.1", 0, false},
+        {"%q, %k, %h, None, 0.0, True", -1, false},
+        {"%q, %k, %h, None, 0.0", 0.1, true},
+        {"%q, %k, %h), kwargs = {dropout_p: 0.1}, (", -1, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
+        uint64_t without = trainer_kept(build_call(cases[i].arguments), &options);
+        options.attention_dropout = cases[i].dropout;
+        uint64_t kept = trainer_kept(build_call(cases[i].arguments), &options);
+        if (kept - without != (cases[i].drops ? 4 * 4 * (1 + sizeof(float)) : 0))
+            fail_msg("%s: %d more", cases[i].arguments, (int)(kept - without));
+        trainer t;
+        model *m = build_call(cases[i].arguments);
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"), .lower = options};
+        trainer_run(&t, &how);
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            assert_string_not_equal(t.model.diags.at[k].code, "attention-dropout");
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dropout_inside_attention_is_told),
+    };
+    return cmocka_run_group_tests_name("eager.calls", tests, NULL, NULL);
+}

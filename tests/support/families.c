@@ -1,0 +1,372 @@
+#include "support/families.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME = 48 };
+
+/* A name that is used before the next six are made. */
+static const char *name(const char *prefix, unsigned i)
+{
+    static char names[8][NAME];
+    static unsigned next;
+    char *text = names[next++ % 8];
+    snprintf(text, NAME, "%s%u", prefix, i);
+    return text;
+}
+
+/* Two names as a list. */
+static const char *both(const char *a, const char *b)
+{
+    static char lists[4][2 * NAME + 2];
+    static unsigned next;
+    char *text = lists[next++ % 4];
+    snprintf(text, sizeof lists[0], "%s %s", a, b);
+    return text;
+}
+
+/* "PREFIX0 PREFIX1 ... ", to be freed. */
+static char *list(const char *prefix, unsigned n)
+{
+    char *text = malloc((size_t)n * NAME), *at = text;
+    assert(text != NULL);
+    for (unsigned i = 0; i < n; i++) at += sprintf(at, "%s%u ", prefix, i);
+    return text;
+}
+
+/* The same numbers each time. */
+static unsigned drawn(unsigned *state, unsigned below)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (unsigned)((uint64_t)(*state >> 8) * below >> 24);
+}
+
+static void chain(model *m, unsigned n)
+{
+    model_input(m, "t0", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) model_node(m, "Relu", "", name("t", i), name("t", i + 1), "");
+    model_output(m, name("t", n), "f32");
+}
+
+static void linear_layers(model *m, unsigned n)
+{
+    model_input(m, "t0", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        char layer[NAME + 20];
+        snprintf(layer, sizeof layer, "/layers.%u/MatMul", i);
+        model_weight(m, name("w", i), "f32[16,16]");
+        model_node(m, "MatMul", layer, both(name("t", i), name("w", i)), name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+static void residual_blocks(model *m, unsigned n)
+{
+    model_input(m, "r0", "f32[N,8,8,8]");
+    for (unsigned i = 0; i < n; i++) {
+        model_weight(m, name("w", i), "f32[8,8,3,3]");
+        model_node(m, "Conv", name("/blocks.", i), both(name("r", i), name("w", i)), name("c", i),
+                   "pads=[1,1,1,1]");
+        model_node(m, "Relu", "", name("c", i), name("a", i), "");
+        model_node(m, "Add", "", both(name("a", i), name("r", i)), name("r", i + 1), "");
+    }
+    model_output(m, name("r", n), "f32");
+}
+
+/* All of one half live until the other half reads them, the last made first. */
+static void ladder(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    model_node(m, "Relu", "", "x", "d0", "");
+    for (unsigned i = 1; i < n; i++) model_node(m, "Relu", "", name("d", i - 1), name("d", i), "");
+    model_node(m, "Relu", "", name("d", n - 1), "u0", "");
+    for (unsigned i = 1; i < n; i++)
+        model_node(m, "Add", "", both(name("u", i - 1), name("d", n - 1 - i)), name("u", i), "");
+    model_output(m, name("u", n - 1), "f32");
+}
+
+static void readers_of_one(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) model_node(m, "Relu", "", "x", name("t", i), "");
+    model_output(m, name("t", n - 1), "f32");
+}
+
+static void results(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        model_node(m, "Relu", "", "x", name("t", i), "");
+        model_output(m, name("t", i), "f32");
+    }
+}
+
+/* Each reads two that were made some time before. */
+static void tangle(model *m, unsigned n)
+{
+    unsigned state = 1;
+    model_input(m, "t0", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++)
+        model_node(m, "Add", "", both(name("t", drawn(&state, i + 1)), name("t", i)),
+                   name("t", i + 1), "");
+    model_output(m, name("t", n), "f32");
+}
+
+/* Sizes that differ, and lives of up to some hundred steps. */
+static void sizes(model *m, unsigned n)
+{
+    enum { WINDOW = 200 };
+    unsigned state = 2;
+    for (unsigned i = 0; i < n / 2; i++) {
+        char type[NAME];
+        snprintf(type, sizeof type, "f32[%u]", 1 + drawn(&state, 100000));
+        model_input(m, name("x", i), type);
+        model_node(m, "Relu", "", name("x", i), name("t", i), "");
+        model_node(m, "ReduceSum", "", name("t", i - drawn(&state, i < WINDOW ? i + 1 : WINDOW)),
+                   name("s", i), "keepdims=0");
+    }
+    model_output(m, "s0", "f32");
+}
+
+static void unknown_operators(model *m, unsigned n)
+{
+    model_import(m, "z", 1);
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        char op[NAME + 4];
+        snprintf(op, sizeof op, "z::F%u", i);
+        model_node(m, op, name("n", i), "x", name("t", i), "");
+    }
+    model_output(m, name("t", n - 1), "f32");
+}
+
+static void domains(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        char op[NAME + 4];
+        snprintf(op, sizeof op, "d%u::F", n - 1 - i);
+        model_import(m, name("d", i), 1);
+        model_node(m, op, "", "x", name("t", i), "");
+    }
+    model_output(m, name("t", n - 1), "f32");
+}
+
+static void free_dims(model *m, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        char type[NAME + 12];
+        snprintf(type, sizeof type, "f32[dim%u,4]", i);
+        model_input(m, name("x", i), type);
+    }
+    model_node(m, "Relu", "", "x0", "y", "");
+    model_output(m, "y", "f32");
+}
+
+/* Sums of ever more symbols. */
+static void sums_of_dims(model *m, unsigned n)
+{
+    for (unsigned i = 0; i <= n; i++) {
+        char type[NAME + 12];
+        snprintf(type, sizeof type, "f32[dim%u,4]", i);
+        model_input(m, name("x", i), type);
+    }
+    model_node(m, "Identity", "", "x0", "t0", "");
+    for (unsigned i = 0; i < n; i++)
+        model_node(m, "Concat", "", both(name("t", i), name("x", i + 1)), name("t", i + 1),
+                   "axis=0");
+    model_output(m, name("t", n), "f32");
+}
+
+static void shape_arithmetic(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,M]");
+    model_int(m, "one", 1);
+    model_node(m, "Shape", "", "x", "s0", "");
+    for (unsigned i = 0; i < n; i++)
+        model_node(m, i % 2 ? "Mul" : "Add", "", both(name("s", i), i % 2 ? "one" : "s0"),
+                   name("s", i + 1), "");
+    model_node(m, "ConstantOfShape", "", name("s", n), "y", "");
+    model_output(m, "y", "f32");
+}
+
+/* Vectors whose contents are followed. */
+static void known_vectors(model *m, unsigned n)
+{
+    static int64_t values[256];
+    for (int i = 0; i < 256; i++) values[i] = i;
+    model_ints(m, "v0", 256, values);
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++)
+        model_node(m, "Add", "", both(name("v", i), "v0"), name("v", i + 1), "");
+    model_node(m, "Relu", "", "x", "y", "");
+    model_output(m, "y", "f32");
+}
+
+static void initializers(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) model_int(m, name("w", i), i);
+    model_node(m, "Relu", "", "x", "y", "");
+    model_output(m, "y", "f32");
+}
+
+static void inputs_of_a_node(model *m, unsigned n)
+{
+    enum { MOST = 30000 };
+    for (unsigned begin = 0; begin < n; begin += MOST) {
+        unsigned count = n - begin < MOST ? n - begin : MOST;
+        char *inputs = list("x", count);
+        if (begin == 0)
+            for (unsigned i = 0; i < count; i++) model_input(m, name("x", i), "f32[4,4]");
+        model_node(m, "Concat", "", inputs, name("y", begin), "axis=0");
+        free(inputs);
+    }
+    model_output(m, "y0", "f32");
+}
+
+static void outputs_of_a_node(model *m, unsigned n)
+{
+    char *outputs = list("t", n), type[NAME];
+    snprintf(type, sizeof type, "f32[%u,4]", n);
+    model_input(m, "x", type);
+    model_node(m, "Split", "", "x", outputs, "axis=0");
+    model_output(m, "t0", "f32");
+    free(outputs);
+}
+
+static void attributes(model *m, unsigned n)
+{
+    char *text = malloc((size_t)n * NAME), *at = text;
+    assert(text != NULL);
+    for (unsigned i = 0; i < n; i++) at += sprintf(at, "a%u=1 ", i);
+    model_input(m, "x", "f32[N,16]");
+    model_import(m, "z", 1);
+    model_node(m, "z::F", "", "x", "y", text);
+    model_output(m, "y", "f32");
+    free(text);
+}
+
+static void declared_types(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) model_value_info(m, name("v", i), "f32[N,3]");
+    model_node(m, "Relu", "", "x", "y", "");
+    model_output(m, "y", "f32");
+}
+
+static void branches(model *m, unsigned n)
+{
+    model_input(m, "c", "bool");
+    model_input(m, "t0", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        for (int k = 0; k < 2; k++) {
+            model_begin(m, k == 0 ? "then_branch" : "else_branch");
+            model_node(m, k == 0 ? "Relu" : "Abs", "", name("t", i), name("b", i), "");
+            model_output(m, name("b", i), "f32");
+            model_end(m);
+        }
+        model_node(m, "If", "", "c", name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+static void loops(model *m, unsigned n)
+{
+    model_input(m, "t0", "f32[N,16]");
+    model_int(m, "trips", 1000);
+    for (unsigned i = 0; i < n; i++) {
+        model_begin(m, "body");
+        model_input(m, name("i", i), "i64");
+        model_input(m, name("c", i), "bool");
+        model_input(m, name("s", i), "f32");
+        model_node(m, "Identity", "", name("c", i), name("g", i), "");
+        model_node(m, "Relu", "", name("s", i), name("r", i), "");
+        model_output(m, name("g", i), "bool");
+        model_output(m, name("r", i), "f32");
+        model_end(m);
+        model_node(m, "Loop", "", both("trips -", name("t", i)), name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+static void sequences(model *m, unsigned n)
+{
+    model_input(m, "x", "f32[N,16]");
+    model_node(m, "SequenceConstruct", "", "x", "s0", "");
+    for (unsigned i = 0; i < n; i++)
+        model_node(m, "SequenceInsert", "", both(name("s", i), "x"), name("s", i + 1), "");
+    model_node(m, "ConcatFromSequence", "", name("s", n), "y", "axis=0");
+    model_output(m, "y", "f32");
+}
+
+static void long_names(model *m, unsigned n)
+{
+    enum { LONG = 400 };
+    static char first[LONG + NAME], second[LONG + NAME];
+    memset(first, 'n', LONG);
+    memset(second, 'n', LONG);
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n / 10; i++) {
+        sprintf(second + LONG, "%u", i);
+        model_node(m, "Relu", second, i == 0 ? "x" : first, second, "");
+        memcpy(first, second, sizeof first);
+    }
+    model_output(m, first, "f32");
+}
+
+/* Modules in modules, no two alike. */
+static void modules(model *m, unsigned n)
+{
+    model_input(m, "t0", "f32[N,16]");
+    model_weight(m, "w", "f32[16,16]");
+    for (unsigned i = 0; i < n; i++) {
+        char path[100];
+        snprintf(path, sizeof path, "/a.%u/b.%u/c%u/MatMul", i % 7, i / 3, i);
+        model_node(m, "MatMul", path, both(name("t", i), "w"), name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+/* What ONNX Runtime folds, fuses and drops. */
+static void rewritten(model *m, unsigned n)
+{
+    model_input(m, "t0", "f32[N,16]");
+    model_float(m, "half", 0.5f);
+    for (unsigned i = 0; i < n; i++) {
+        static const char *const kinds[] = {"Identity", "Sigmoid", "Transpose", "Neg"};
+        model_node(m, kinds[i % 4], "", name("t", i), name("t", i + 1), "");
+    }
+    model_output(m, name("t", n), "f32");
+}
+
+const family families[] = {
+    {"chain", chain, true},
+    {"linear-layers", linear_layers, true},
+    {"residual-blocks", residual_blocks, true},
+    {"ladder", ladder, true},
+    {"readers-of-one", readers_of_one, false},
+    {"results", results, false},
+    {"tangle", tangle, true},
+    {"sizes", sizes, false},
+    {"unknown-operators", unknown_operators, false},
+    {"domains", domains, false},
+    {"free-dims", free_dims, false},
+    {"sums-of-dims", sums_of_dims, false},
+    {"shape-arithmetic", shape_arithmetic, false},
+    {"known-vectors", known_vectors, false},
+    {"initializers", initializers, false},
+    {"inputs-of-a-node", inputs_of_a_node, false},
+    {"outputs-of-a-node", outputs_of_a_node, false},
+    {"attributes", attributes, false},
+    {"declared-types", declared_types, false},
+    {"branches", branches, false},
+    {"loops", loops, false},
+    {"sequences", sequences, false},
+    {"long-names", long_names, false},
+    {"modules", modules, true},
+    {"rewritten", rewritten, false},
+};
+const unsigned n_families = sizeof families / sizeof families[0];
