@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <glob.h>
 
-#include "base/heap.h"
+#include "base/quota.h"
 #include "load/bytes.h"
 #include "load/limits.h"
 #include "load/load.h"
@@ -269,12 +269,12 @@ static void weights_are_not_read(void **state)
     assert_int_equal(ftruncate(copy.fd, (off_t)(file->count + weight)), 0);
     onv_model model;
     onv_error err = {0};
-    onv_heap_budget budget = {.limit = 1 << 20}, *before = onv_heap_enter(&budget);
+    onv_quota quota = {.limit = 1 << 20}, *before = onv_quota_enter(&quota);
     onv_status status = onv_load_from(copy.path, ONV_SOURCE_WINDOWS, NULL, &model, &err);
     if (status != ONV_OK) fail_msg("%s", err.message);
     assert_int_equal(model.values.at[0].tensor->payload.bytes, weight);
     onv_model_cleanup(&model);
-    onv_heap_enter(before);
+    onv_quota_enter(before);
     close(copy.fd);
     m_free(tensor);
     m_free(graph);
