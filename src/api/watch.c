@@ -17,7 +17,7 @@ static onv_quota *enter(onv_watch *watch)
 onv_quota *onv_watch_start(onv_watch *watch, const onv_options *options)
 {
     onv_limits limits = onv_limits_resolve(options->limits);
-    *watch = (onv_watch){.quota = {.limit = limits.arena_bytes, .most_work = limits.work},
+    *watch = (onv_watch){.quota = {.limit = (size_t)limits.arena_bytes, .most_work = limits.work},
                          .seconds = limits.seconds,
                          .cancelled = options->cancelled,
                          .cancel_context = options->cancel_context};

@@ -339,7 +339,7 @@ static bool may_be_uniform_elsewhere(onv_lowering *l, const onv_tensor *tensor)
     if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(l, tensor);
     if (tensor->elems < 2 || tensor->bytes > MOST || tensor->bytes % tensor->elems != 0)
         return true;
-    unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, tensor->bytes);
+    unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, (size_t)tensor->bytes);
     bool found = false;
     onv_error ignored = {0};
     if (data == NULL || l->model->no_external_data ||
