@@ -155,6 +155,22 @@ static inline bool onv_analysis_order(const onv_analysis *analysis, onv_order_in
     return onv_analysis_order_get(analysis, info, sizeof *info);
 }
 
+/* What the best order that a short search finds would reach, beside the file's own order. */
+typedef struct onv_best_order_info {
+    uint64_t peak_bytes;        /* of live memory */
+    uint64_t lower_bound_bytes; /* no order has a lower peak */
+    bool proven;                /* this one has no higher one */
+} onv_best_order_info;
+
+/* False where it was not looked for: sizes are unknown, or another order was asked for. */
+ONV_API bool onv_analysis_best_order_get(const onv_analysis *analysis, onv_best_order_info *info,
+                                         size_t size);
+
+static inline bool onv_analysis_best_order(const onv_analysis *analysis, onv_best_order_info *info)
+{
+    return onv_analysis_best_order_get(analysis, info, sizeof *info);
+}
+
 /* The largest tensor: some APIs bind no more than a limit at once. */
 typedef struct onv_largest_info {
     size_t tensor;

@@ -225,6 +225,19 @@ bool onv_analysis_order_get(const onv_analysis *analysis, onv_order_info *info, 
     return onv_give(info, size, &full, sizeof full);
 }
 
+bool onv_analysis_best_order_get(const onv_analysis *analysis, onv_best_order_info *info,
+                                 size_t size)
+{
+    const onv_order_result *best = &analysis->best_order;
+    if (best->name == NULL) return false;
+    onv_best_order_info full = {
+        .peak_bytes = best->peak_bytes,
+        .lower_bound_bytes = best->lower_bound_bytes,
+        .proven = best->proven,
+    };
+    return onv_give(info, size, &full, sizeof full);
+}
+
 bool onv_analysis_largest_get(const onv_analysis *analysis, onv_largest_info *info, size_t size)
 {
     const onv_largest *most = &analysis->largest;

@@ -186,6 +186,7 @@ static json_t *peak(const onv_analysis *a)
 static void add_graph(json_t *object, const onv_analysis *a)
 {
     onv_largest_info largest;
+    onv_best_order_info best;
     onv_order_info order;
     json_t *list = regions(a);
     put(object, "tensors", tensors(a));
@@ -200,6 +201,13 @@ static void add_graph(json_t *object, const onv_analysis *a)
         put_u64(row, "over_webgpu_binding", largest.over_webgpu_binding);
         put_u64(row, "over_tensorrt_volume", largest.over_tensorrt_volume);
         put(object, "largest_buffer", row);
+    }
+    if (onv_analysis_best_order(a, &best)) {
+        json_t *row = json_object();
+        put_u64(row, "peak_bytes", best.peak_bytes);
+        put_u64(row, "lower_bound_bytes", best.lower_bound_bytes);
+        put_bool(row, "proven", best.proven);
+        put(object, "best_order", row);
     }
     assert_true(onv_analysis_order(a, &order));
     if (strcmp(order.name, "model") == 0) return;
