@@ -30,7 +30,7 @@ typedef struct onv_quota {
 } onv_quota;
 
 /* From now on this thread's calls count to that quota; NULL: to none. Returns the one before. */
-onv_quota *onv_quota_enter(onv_quota *budget);
+onv_quota *onv_quota_enter(onv_quota *entered);
 onv_quota *onv_quota_now(void);
 
 /* Counts; false where the pass is to fail, as work or time are spent. */

@@ -154,32 +154,66 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
+/* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
+static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                            const onv_shape *whole, onv_shape *shape)
+{
+    const char *name = read != NULL && read->parameter != NULL ? read->parameter : "";
+    *shape = *whole;
+    switch (use) {
+    case ONV_WEIGHT_EXPANDED: {
+        uint32_t n = strstr(name, "bias") != NULL ? shape->rank - 1 : 1;
+        for (uint32_t i = 0; i < n && i < shape->rank; i++) shape->dims[i] = 1;
+        return true;
+    }
+    case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
+    case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
+        for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
+        if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
+        return true;
+    case ONV_WEIGHT_BIASES: make_table_shape(name, whole, shape); return true;
+    default: return true;
+    }
+}
+
+/* What the forward pass makes of the parameter `tensor`: what the file has. */
+static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
+                               const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
+{
+    const onv_eager_tensor from = onv_tensor_at(l, tensor);
+    if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole->rank, whole->dims);
+    uint32_t out = onv_tensor_new(l, (onv_dtype)file->type.dtype, whole->rank, whole->dims, NULL);
+    uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
+    switch (use) {
+    case ONV_WEIGHT_BIASES:
+        if (strstr(read->parameter, "table") != NULL) /* by indices that are a buffer */
+            return emit_source(l, "index", tensor, out, 0);
+        return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
+    case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
+    case ONV_WEIGHT_PROJECTED: {
+        bool is_first = !l->has_positions; /* of layers, which are all given one table */
+        l->has_positions = true;
+        uint64_t rows = file->elems / (uint64_t)from.dims[1];
+        return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)from.dims[0] / 2 : 0);
+    }
+    default: return emit_source(l, "parametrize", tensor, out, 0);
+    }
+}
+
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
     const onv_value *value = onv_model_value(l->model, id);
     onv_shape shape, whole;
-    if (is_host_weight(l, id) || !onv_value_shape(l, id, &shape)) return ONV_NO_TENSOR;
-    uint8_t dtype = value->tensor->type.dtype;
+    if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
     uint32_t again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
-        has_shape(&l->eager->tensors.at[again], &shape))
+        has_shape(&l->eager->tensors.at[again], &whole))
         return again;
-    whole = shape;
-    bool is_bias = use == ONV_WEIGHT_EXPANDED && read != NULL && read->parameter != NULL &&
-                   strstr(read->parameter, "bias") != NULL;
-    for (uint32_t i = 0; use == ONV_WEIGHT_EXPANDED && i < (is_bias ? shape.rank - 1 : 1); i++)
-        shape.dims[i] = 1;
-    if (use == ONV_WEIGHT_PROJECTED && !onv_weight_projects(l, read, &shape)) return ONV_NO_TENSOR;
-    /* Positions repeat along the batch. */
-    for (uint32_t i = 0; use == ONV_WEIGHT_LOOKED_UP && i + 2 < shape.rank; i++) shape.dims[i] = 1;
-    bool of_types = use == ONV_WEIGHT_LOOKED_UP && read != NULL && read->parameter != NULL &&
-                    strstr(read->parameter, "token_type") != NULL;
-    if (of_types && shape.rank > 1) shape.dims[shape.rank - 2] = 1; /* all tokens are of one type */
-    if (use == ONV_WEIGHT_BIASES) make_table_shape(read->parameter, &whole, &shape);
-    uint32_t tensor = onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+    if (!parameter_shape(l, use, read, &whole, &shape)) return ONV_NO_TENSOR;
+    uint32_t tensor = onv_tensor_new(l, value->tensor->type.dtype, shape.rank, shape.dims, NULL);
     if (tensor == ONV_NO_TENSOR) return tensor;
     onv_eager_storage *storage = &l->eager->storages.at[onv_tensor_at(l, tensor).storage];
     storage->label = value->name;
@@ -196,27 +230,10 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);
     if (onv_weight_is_table(l, read)) freeze(l, tensor);
-    if (use == ONV_WEIGHT_EXPANDED) return onv_emit_expand(l, tensor, whole.rank, whole.dims);
     if (layer != NULL && !onv_ptr_map_set(&l->layers, layer, tensor) && l->status == ONV_OK)
         l->status = onv_fail_memory(l->err);
     if (use == ONV_WEIGHT_TRAINED) return tensor;
-    uint32_t out = onv_tensor_new(l, dtype, whole.rank, whole.dims, NULL);
-    uint64_t row = whole.rank > 0 ? (uint64_t)whole.dims[whole.rank - 1] : 1;
-    bool is_embedding = use == ONV_WEIGHT_BIASES && strstr(read->parameter, "table") == NULL;
-    if (use == ONV_WEIGHT_BIASES && !is_embedding) /* by indices that are a buffer */
-        return emit_source(l, "index", tensor, out, 0);
-    if (is_embedding)
-        return emit_source(l, "embedding", tensor, out,
-                           value->tensor->elems / (uint64_t)shape.dims[1]);
-    if (use == ONV_WEIGHT_LOOKED_UP)
-        return emit_source(l, "embedding", tensor, out, value->tensor->elems / row);
-    if (use == ONV_WEIGHT_PROJECTED) {
-        bool is_first = !l->has_positions; /* of layers, which are all given one table */
-        l->has_positions = true;
-        uint64_t rows = value->tensor->elems / (uint64_t)shape.dims[1];
-        return emit_source(l, "mm", tensor, out, is_first ? rows * (uint64_t)shape.dims[0] / 2 : 0);
-    }
-    return emit_source(l, "parametrize", tensor, out, 0);
+    return compute_weight(l, use, read, value->tensor, &whole, tensor);
 }
 
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor)

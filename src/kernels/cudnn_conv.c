@@ -295,7 +295,7 @@ static uint64_t partial_bytes(const conv *c, const conv_tiles *t)
     uint64_t count = mul3(ceil_div(rows, t->down), ceil_div(columns, t->across), c->groups);
     uint64_t tail = count % clusters, area = (uint64_t)t->height * t->width;
     if (tail == 0) return 0;
-    uint64_t least = area >= 128 * 128 ? 16 : area > 64 * 64 ? 20 : 28;
+    uint64_t least = area >= UINT64_C(128) * 128 ? 16 : area > UINT64_C(64) * 64 ? 20 : 28;
     uint64_t splits = splits_of(tail, steps, count > clusters, clusters, least);
     return splits > 1 ? splits * tail * cluster * area * sizeof(float) : 0;
 }

@@ -26,11 +26,14 @@ awk 'BEGIN { print "id,lower,upper,size"
         print 2 * i + 1 "," i "," i + 2 + i % 3 "," 1024 * (i % 31 + 1) } }' >"$work/intervals.csv"
 cd "$source"
 names=(report quiet transformer training plan)
+# shellcheck disable=SC2034 # by their names, below
+{
 report=(samples/resnet50.onnx -b 256)
 quiet=(samples/resnet50.onnx -b 256 -q)
 transformer=(samples/vit_b_16-dynamo.onnx -b 8 -q --json="$work/report.json")
 training=(samples/resnet18-train.onnx -b 8 -q --train adamw)
 plan=(plan "$work/intervals.csv" -o "$work/planned.csv")
+}
 
 failed=0
 [ -z "$update" ] || { grep -vF "$key"$'\t' "$table" >"$work/table" || true; }
