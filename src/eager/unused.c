@@ -152,9 +152,11 @@ void onv_unused_parameters(onv_lowering *l)
     for (size_t i = 0; i < l->n_listed && l->status == ONV_OK; i++) {
         if (l->explained[i]) continue;
         const onv_eager_storage *like = find_like(l, &known, l->listed[i]);
-        if (like == NULL || !hold(l, l->listed[i], like)) continue;
+        if (like == NULL) continue;
+        const uint64_t bytes = like->bytes; /* the storages move when one is added */
+        if (!hold(l, l->listed[i], like)) continue;
         l->explained[i] = true;
         if (l->unused++ == 0) l->first_unused = l->listed[i];
-        l->unused_bytes += like->bytes; /* of storages, whose sum was checked */
+        l->unused_bytes += bytes; /* of storages, whose sum was checked */
     }
 }

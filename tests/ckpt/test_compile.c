@@ -151,7 +151,9 @@ static uint64_t kept_of_norms(int64_t rows)
     model_node(m, "MatMul", "", "e third", "y", "");
     model_output(m, "y", "f32");
     flow_open_model(&f, m, NULL);
-    return compile_flow(&f, "norms", 0.8).saved_activation_bytes;
+    uint64_t kept = compile_flow(&f, "norms", 0.8).saved_activation_bytes;
+    model_free(m);
+    return kept;
 }
 
 /* The batch, two results of products, two means and deviations for each row; and a wider tensor where one is made. */

@@ -173,6 +173,7 @@ static void a_file_has_a_name_from_the_start_or_at_the_end(void **state)
         assert_true(onv_cli_write(&sink, "new", 3));
         assert_int_equal(glob(pattern, 0, NULL, &found),
                          replaces || sink.temporary != NULL ? 0 : GLOB_NOMATCH);
+        globfree(&found);
         assert_int_equal(sink.temporary == NULL, sink.is_unnamed);
         assert_true(onv_cli_close(&sink, true));
         FILE *after = fopen(file, "r");
