@@ -530,9 +530,9 @@ static void scattered_rows_have_zeros_of_their_own(void **state)
     model_input(m, "at", "i64[6,8]");
     model_ints(m, "shape", 2, shape);
     model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
-    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction=add");
+    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction='add'");
     model_node(m, "Neg", "2", "x", "b", "");
-    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction=add");
+    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction='add'");
     model_node(m, "Add", "4", "a c", "y", "");
     model_output(m, "y", "f32");
     pass_run(&p, m, NULL);
