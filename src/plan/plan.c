@@ -69,8 +69,7 @@ static bool out_of_patience(const onv_effort *effort)
 
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
-    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
-    onv_work(units / UNITS_OF_WORK);
+    onv_work(units / ONV_PLAN_STEPS_OF_WORK);
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
     if (out_of_patience(effort)) effort->left = 0;

@@ -240,7 +240,6 @@ static bool is_solid(const gap_scan *scan, const block *b)
 /* False where there is no time left for it. */
 static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
 {
-    enum { UNITS_OF_WORK = 16 }; /* which are a nanosecond each */
     const uint64_t before = shelf->work;
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
@@ -254,7 +253,7 @@ static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
-    return onv_work((shelf->work - before) / UNITS_OF_WORK);
+    return onv_work((shelf->work - before) / ONV_PLAN_STEPS_OF_WORK);
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,

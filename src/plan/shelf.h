@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Steps of the planner, a nanosecond each, that count as a unit of a quota's work. */
+enum { ONV_PLAN_STEPS_OF_WORK = 16 };
+
 typedef enum onv_fit {
     ONV_FIT_FIRST, /* the lowest gap that is large enough */
     ONV_FIT_BEST,  /* the smallest gap that is large enough, the lowest of these */

@@ -1,6 +1,6 @@
 /* The model's own file once more, with what the analysis knows of its values.
  *
- * The file, all of which is written, is spliced, not decoded: a walk over the fields of the model and of its main graph copies
+ * The whole file is written by splicing, not by decoding: a walk over the fields of the model and of its main graph copies
  * their bytes, weights, functions and subgraphs among them, and writes anew what it adds to:
  *
  *     ModelProto      metadata_props "onnxvram.*": the figures and what they are of
