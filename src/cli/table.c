@@ -27,6 +27,8 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "order", "NAME", "order of execution; see below", AT(analysis.order)},
     {0, "runtime", "LIST", "runtimes to simulate; see below", AT(analysis.runtimes)},
     {0, "effort", "N", "units of work for searches", .read = onv_cli_set_effort},
+    {0, "jobs", "N", "models that are analysed at once; without it one for each core",
+     COUNT(jobs, 1024)},
     {0, "limit", "NAME=N", "safety limits; see below; repeatable", .read = onv_cli_set_limit},
     {0, "no-external-data", NULL, "open only the model file", AT(analysis.no_external_data)},
     {0, "untrusted", NULL,
