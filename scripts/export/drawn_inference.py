@@ -101,7 +101,7 @@ def first():
         ("ESM C", called(transformer("EsmcForMaskedLM", "EsmcConfig"), 0), tokens()),
         ("BigBird", called(transformer("BigBirdForMaskedLM", "BigBirdConfig"), 0), tokens()),
         ("Moonshine encoder", called(lambda: transformer(
-            "MoonshineForConditionalGeneration", "MoonshineConfig", hidden_size=256, encoder_num_hidden_layers=3,
+            "MoonshineForConditionalGeneration", "MoonshineConfig", encoder_num_hidden_layers=3,
             decoder_num_hidden_layers=1, encoder_num_attention_heads=4, decoder_num_attention_heads=4)().model.encoder, 0),
          values(16000)),
         ("MobileNetV2 for segmentation", called(transformer("MobileNetV2ForSemanticSegmentation", "MobileNetV2Config", {}), 0), image()),

@@ -100,11 +100,45 @@ static const char *statements_of(const naming *n, uint32_t op)
     return told != NULL ? told : "";
 }
 
-/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
- * is one before, which as a rule binds the same name. */
-static void find_own(const naming *n, uint32_t op, told_frame *f)
+static bool next_target(words *list, words *name)
 {
-    if (n->calls->is_other[op] && f->kind == ONV_STATEMENT_CALLS) f->line.length = 0;
+    if (list->length == 0) return false;
+    const char *comma = memchr(list->at, ',', list->length);
+    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
+    *name = (words){list->at, length};
+    size_t passed = length + (comma != NULL);
+    *list = (words){list->at + passed, list->length - passed};
+    return true;
+}
+
+static bool lists(words list, words wanted)
+{
+    words name;
+    while (next_target(&list, &name))
+        if (same(name, wanted)) return true;
+    return false;
+}
+
+static bool list_alike(words list, words other)
+{
+    words name;
+    while (next_target(&list, &name))
+        if (lists(other, name)) return true;
+    return false;
+}
+
+/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
+ * is one before, which as a rule binds the same name. Where the one before calls a function, and binds what the norm
+ * reads, the convolution stands in that function. */
+static void find_own(const naming *n, uint32_t op, uint32_t last, told_frame *f)
+{
+    if (!n->calls->is_other[op] || f->kind != ONV_STATEMENT_CALLS) return;
+    const statement *before = last != NO_STATEMENT ? &n->at.at[last] : NULL;
+    bool is_inside = before != NULL && before->kind == ONV_STATEMENT_HIDES &&
+                     list_alike(before->targets, f->reads);
+    f->line.length = 0;
+    if (is_inside)
+        *f = (told_frame){.line = before->line, .targets = before->targets, .kind = before->kind};
 }
 
 /* Of a member of a list: the length of its path up to its number. */
@@ -165,8 +199,8 @@ static bool find_statements(naming *n)
         uint32_t count = calls_around(n, i, around), parent = NO_STATEMENT;
         told_frame f;
         for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
-            if (level + 1 == count) find_own(n, i, &f);
             uint32_t last = n->current[around[level]];
+            if (level + 1 == count) find_own(n, i, last, &f);
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
             bool is_own = level + 1 == count;
             uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : NO_STATEMENT;
@@ -202,25 +236,6 @@ static bool find_statements(naming *n)
 }
 
 /* --- What is held ------------------------------------------------------------------------------ */
-
-static bool next_target(words *list, words *name)
-{
-    if (list->length == 0) return false;
-    const char *comma = memchr(list->at, ',', list->length);
-    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
-    *name = (words){list->at, length};
-    size_t passed = length + (comma != NULL);
-    *list = (words){list->at + passed, list->length - passed};
-    return true;
-}
-
-static bool lists(words list, words wanted)
-{
-    words name;
-    while (next_target(&list, &name))
-        if (same(name, wanted)) return true;
-    return false;
-}
 
 static bool binds(const statement *s, words wanted)
 {
