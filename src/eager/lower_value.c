@@ -208,7 +208,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
-    uint32_t again;
+    uint32_t again = use == ONV_WEIGHT_MADE ? onv_weight_given_before(l, id, read) : ONV_NO_TENSOR;
+    if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
         return again;
@@ -225,6 +226,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
+        onv_weight_note_given(l, id, read, tensor);
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
