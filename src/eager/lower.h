@@ -331,6 +331,9 @@ uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t
 uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
+/* The same for output 0, in the memory order of a tensor of its rank. */
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The memory order in which PyTorch makes a tensor like `in`. */

@@ -376,6 +376,20 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
     }
 }
 
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (dtype == ONV_UNDEFINED || !onv_value_shape(l, node->outputs[0], &shape) ||
+        shape.rank != in->rank)
+        return onv_node_new(l, node, 0, dtype);
+    onv_eager_tensor like = *in;
+    like.dims = shape.dims;
+    onv_strides_like(&like, strides);
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+}
+
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     onv_shape shape;
