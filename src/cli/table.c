@@ -53,7 +53,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "pool", "SIZE", "what PyTorch's allocator has cached before, in one segment",
      .read = onv_cli_set_pool},
     {0, "train", "OPTIMIZER", "what training would need; see below", AT(analysis.train)},
-    {0, "amp", "TYPE", "train with mixed precision: fp16, bf16", .read = onv_cli_set_amp},
+    {0, "amp", "TYPE", "PyTorch under autocast: fp16, bf16", .read = onv_cli_set_amp},
     {0, "loss", "NAME",
      "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
      "for some",

@@ -157,7 +157,7 @@ static const mistake mistakes[] = {
     {B1 "--baseline b.json --max-growth 5percent", 2, "'5percent'", "a percentage", "5% or 0.5%"},
     /* Options that would change nothing */
     {B1 "--attention-dropout 0.1", 2, "--attention-dropout", "needs training", TRAINING},
-    {B1 "--amp fp16", 2, "--amp", "needs training", TRAINING},
+    {B1 "--runtime ort --amp fp16", 2, "--amp", "needs PyTorch", "add torch to --runtime"},
     {B1 "--loss mse", 2, "--loss", "needs training", TRAINING},
     {B1 "--freeze fc", 2, "--freeze", "needs training", TRAINING},
     {B1 "--ema", 2, "--ema", "needs training", TRAINING},

@@ -70,6 +70,10 @@ static void options_of_training_change_what_they_name(void **state)
     json_int_t amp = figure(OF "--amp bf16", "training.saved_activation_bytes");
     assert_true(amp < saved && 2 * amp > saved);
     assert_int_equal(figure(OF "--amp fp16", "training.saved_activation_bytes"), amp);
+    /* Inference has autocast, too: its products are of 16 bits, and its weights are cast for them. */
+    assert_int_not_equal(
+        figure("-b 8 --runtime torch --amp fp16 " TRAINEE, "runtimes.torch.tensor_peak_bytes"),
+        figure("-b 8 --runtime torch " TRAINEE, "runtimes.torch.tensor_peak_bytes"));
     /* Shards of two devices, of what the stage names. */
     json_int_t shard = figure(OF "--zero 1 --world 2", "training.optimizer_bytes");
     assert_true(shard >= states / 2 && shard < states / 2 + 4096);
