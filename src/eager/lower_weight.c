@@ -176,7 +176,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
-        return ONV_WEIGHT_IS_TAKEN;
+        return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
+                                                           : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++) {
@@ -213,7 +214,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
-        if (p == ONV_PLACE_WEIGHT) return (verdict){ONV_WEIGHT_TRAINED, true, at};
+        bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        if (p == ONV_PLACE_WEIGHT)
+            return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
         made &= p == ONV_PLACE_MADE;
     }
     /* "conv1.weight_bias": derived from a parameter's name. */
