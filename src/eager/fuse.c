@@ -55,8 +55,11 @@ static onv_value_id vector(const onv_finder *s, onv_value_id value)
 {
     const onv_node *unsqueeze = onv_find_producer(s, value, "Unsqueeze");
     if (unsqueeze != NULL) value = unsqueeze->inputs[0];
-    if (!onv_is_value(value)) return ONV_NO_VALUE;
-    const onv_value *v = onv_model_value(s->model, value);
+    /* The older exporter keeps one copy of equal vectors, as those of networks that were never trained. */
+    const onv_node *twin = onv_find_producer(s, value, "Identity");
+    onv_value_id kept = twin != NULL ? twin->inputs[0] : value;
+    if (!onv_is_value(kept)) return ONV_NO_VALUE;
+    const onv_value *v = onv_model_value(s->model, kept);
     return onv_value_may_train(s->model, v) && v->type.rank >= 1 ? value : ONV_NO_VALUE;
 }
 

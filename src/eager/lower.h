@@ -319,6 +319,9 @@ uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
+/* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
+uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
+                            uint8_t dtype);
 /* The memory order in which PyTorch makes a tensor like `in`. */
 void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 /* The dtype that float operands of a pointwise operation are promoted to. */
@@ -361,6 +364,12 @@ typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
 onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
+
+/* --- lower_conv.c ------------------------------------------------------------------------------- */
+
+void onv_lower_conv(onv_lowering *l, const onv_node *node);
+bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
 /* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
  * did: the bias may become the norm's. */

@@ -289,6 +289,13 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
            onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
 }
 
+/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
+static bool is_looked_up(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "table") != NULL;
+}
+
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -306,7 +313,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
-    bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
+    bool of_distances = v.read->parameter != NULL &&
+                        (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
                         strstr(v.read->parameter, "relative") != NULL &&
                         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "eager/pass.h"
 #include "eager/trainer.h"
+#include "kernels/cudnn.h"
 
 #define LINEAR "torch.nn.modules.linear.Linear"
 
@@ -18,9 +18,7 @@ static void weights_that_are_buffers_are_not_trained(void **state)
     static const struct {
         const char *arguments;
         bool trains;
-    } cases[] = {{"%x, %p_dct_weights", true},
-                 {"%x, %b_dct_weights", false},
-                 {"%x, %b_dct_weights, %p_dct_bias", true}};
+    } cases[] = {{"%x, %p_dct_weights", true}, {"%x, %b_dct_weights", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         model *m = model_new(18);
         model_input(m, "x", "f32[4,8]");
@@ -30,7 +28,8 @@ static void weights_that_are_buffers_are_not_trained(void **state)
         for (int k = 0; k < 2; k++) {
             model_source(m, k == 0 ? "dct" : "head", k == 0 ? "linear" : "linear_1");
             model_class(m, k == 0 ? "zoo.Cosines" : LINEAR, "aten.linear.default");
-            model_call(m, "aten.linear.default", k == 0 ? cases[i].arguments : "%linear, %p_head_weight");
+            model_call(m, "aten.linear.default",
+                       k == 0 ? cases[i].arguments : "%linear, %p_head_weight");
             model_node(m, "MatMul", k == 0 ? "a" : "b", k == 0 ? "x val_1" : "h val_2",
                        k == 0 ? "h" : "y", "");
         }
@@ -43,7 +42,80 @@ static void weights_that_are_buffers_are_not_trained(void **state)
         enum { W = 8 * 8 * 4, H = 4 * 8 * 4 };
         assert_int_equal(f.gradient_bytes, cases[i].trains ? 2 * W : W);
         assert_int_equal(f.parameter_bytes, cases[i].trains ? 2 * W : W);
-        assert_int_equal(f.saved_activation_bytes, cases[i].trains ? H : H);
+        assert_int_equal(f.saved_activation_bytes, cases[i].trains ? 2 * H : H);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* An image whose channels come last is convolved so, and what follows keeps the order: then a flattened result is a view
+ * where channels still come last. Kernels for one channel each, and images in the usual order, give the usual one. */
+static void convolutions_answer_in_the_order_of_their_image(void **state)
+{
+    (void)state;
+    enum { PIXELS = 6 * 6, ALL = 8 * PIXELS * 4, KERNEL = 8 * 8 * 9 * 4 };
+    static const int64_t flat[] = {1, 8 * PIXELS};
+    static const struct {
+        const char *weight, *convolution, *between, *before;
+        bool is_view;
+    } cases[] = {
+        {"f32[8,8,3,3]", "pads=[1,1,1,1]", "Sigmoid", "perm=[0,3,1,2]", true},
+        {"f32[8,8,3,3]", "pads=[1,1,1,1]", "Sigmoid", NULL, false},
+        {"f32[8,1,3,3]", "pads=[1,1,1,1] group=8", "Sigmoid", "perm=[0,3,1,2]", false},
+        {"f32[8,8,2,2]", "pads=[0,0,1,1]", "Sigmoid", "perm=[0,3,1,2]", true}, /* padded before */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool is_last = cases[i].before != NULL;
+        model *m = model_new(18);
+        model_input(m, "x", is_last ? "f32[1,6,6,8]" : "f32[1,8,6,6]");
+        model_weight(m, "w", cases[i].weight);
+        model_ints(m, "flat", 2, flat);
+        if (is_last) model_node(m, "Transpose", "first", "x", "image", cases[i].before);
+        model_node(m, "Conv", "conv", is_last ? "image w" : "x w", "a", cases[i].convolution);
+        model_node(m, cases[i].between, "between", "a", "b", "");
+        model_node(m, "Transpose", "last", "b", "c", "perm=[0,2,3,1]");
+        model_node(m, "Reshape", "flatten", "c flat", "d", "");
+        model_node(m, "Sin", "sine", "d", "y", "");
+        model_output(m, "y", "f32");
+        onv_lower_options how = {.loss = ONV_LOSS_NONE, .cuda = onv_cuda_library_defaults()};
+        bool is_padded = i == 3;
+        uint64_t read = is_padded ? 8 * 7 * 7 * 4 : ALL;
+        assert_int_equal(trainer_kept(m, &how), read + (cases[i].is_view ? ALL : 2 * ALL));
+    }
+}
+
+/* Biases of a window of 3 by 3, of which the exporter folded the look-up, or that and the view. */
+static void tables_are_as_small_as_their_windows(void **state)
+{
+    (void)state;
+    enum { KEYS = 9, PAIRS = 81, ROWS = 25, HEADS = 2 };
+    static const int64_t pairs[] = {KEYS, KEYS, HEADS};
+    for (int folds_view = 0; folds_view < 2; folds_view++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[2,9,9]");
+        model_parameters(m, "net.relative_position_bias_table");
+        model_weight(m, folds_view ? "permute" : "index", folds_view ? "f32[2,9,9]" : "f32[81,2]");
+        model_ints(m, "pairs", 3, pairs);
+        if (!folds_view) {
+            model_source(m, "net", "view");
+            model_class(m, "zoo.Attention", "aten.view.default");
+            model_node(m, "Reshape", "view", "index pairs", "a", "");
+            model_source(m, "net", "permute");
+            model_class(m, "zoo.Attention", "aten.permute.default");
+            model_node(m, "Transpose", "permuted", "a", "b", "perm=[2,0,1]");
+        }
+        model_source(m, "net", "add");
+        model_class(m, "zoo.Attention", "aten.add.Tensor");
+        model_node(m, "Add", "add", folds_view ? "x permute" : "x b", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, ROWS * HEADS * 4);
+        assert_int_equal(f.gradient_bytes, ROWS * HEADS * 4);
+        assert_int_equal(f.buffer_bytes, PAIRS * 8); /* of indices */
         trainer_close(&t);
         model_free(m);
     }
@@ -53,6 +125,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_that_are_buffers_are_not_trained),
+        cmocka_unit_test(convolutions_answer_in_the_order_of_their_image),
+        cmocka_unit_test(tables_are_as_small_as_their_windows),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
