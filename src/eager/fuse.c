@@ -147,7 +147,9 @@ static void match_gelu(onv_finder *s, const onv_node *erf)
     if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
     onv_value_id x = beside_number(s, scale);
     const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
-    if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+    /* Written by hand it is as many operations in eager PyTorch, as the notes of the newer exporter tell. */
+    if (last != NULL && onv_find_same_call(s, &g))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
 }
 
 /* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
@@ -173,7 +175,8 @@ static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
             !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
             return;
         const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
-        if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+        if (last != NULL && onv_find_same_call(s, &g))
+            onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
         return;
     }
 }

@@ -523,6 +523,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.out);
     onv_vec_cleanup(&l.keep);
     onv_vec_cleanup(&l.extra);
+    onv_vec_cleanup(&l.to_clone);
     if (l.status != ONV_OK) onv_eager_cleanup(eager);
     return l.status;
 }

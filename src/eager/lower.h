@@ -104,6 +104,8 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
+    bool is_building;               /* between onv_emit_begin() and onv_emit_end() */
+    ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
@@ -311,6 +313,8 @@ uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const 
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
+/* Those results of the last operation that PyTorch clones. */
+void onv_clone_results(onv_lowering *l);
 /* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for any value; dtype as it comes. */

@@ -329,8 +329,22 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
 {
     if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
-    bool is_cloned = l->cloned_for[node->outputs[k].index] == ONV_CLONED_FOR_ALL;
-    onv_value_set(l, node->outputs[k], is_cloned ? onv_emit_contiguous(l, tensor) : tensor);
+    onv_value_id id = node->outputs[k];
+    if (l->cloned_for[id.index] != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
+        onv_value_set(l, id, tensor);
+        return;
+    }
+    l->tensor_of[id.index] = tensor;
+    if (!onv_vec_push(&l->to_clone, id)) l->status = onv_fail_memory(l->err);
+    if (!l->is_building) onv_clone_results(l);
+}
+
+void onv_clone_results(onv_lowering *l)
+{
+    while (l->to_clone.count > 0 && l->status == ONV_OK) {
+        onv_value_id id = l->to_clone.at[--l->to_clone.count];
+        onv_value_set(l, id, onv_emit_contiguous(l, l->tensor_of[id.index]));
+    }
 }
 
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node)

@@ -121,12 +121,77 @@ static void tables_are_as_small_as_their_windows(void **state)
     }
 }
 
+/* What contiguous() copies of a part leads to what the part was of. */
+static void parts_that_are_copied_lead_back(void **state)
+{
+    (void)state;
+    for (int is_cloned = 0; is_cloned < 2; is_cloned++) {
+        enum { FIRST = 8 * 8 * 4, SECOND = 4 * 4 * 4, X = 4 * 8 * 4, PART = 4 * 4 * 4 };
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "second.weight", "f32[4,4]");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Split", "split", "h", "part rest", "axis=1 num_outputs=2");
+        model_source(m, "second", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_call(m, "aten.linear.default",
+                   is_cloned ? "%clone, %p_second_weight" : "%part, %p_second_weight");
+        model_node(m, "MatMul", "linear", "part second.weight", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.gradient_bytes, FIRST + SECOND);
+        assert_int_equal(f.saved_activation_bytes, X + (is_cloned ? PART : 2 * PART));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* 0.5 x (1 + erf(x / sqrt(2))) in one call, or written in Python. */
+static void formulas_in_python_keep_their_parts(void **state)
+{
+    (void)state;
+    enum { X = 4 * 8 * 4 };
+    static const struct {
+        const char *op, *inputs, *output, *call, *aten;
+    } nodes[] = {{"Mul", "h half", "a", "mul", "aten.mul.Tensor"},
+                 {"Div", "h root", "b", "div", "aten.div.Tensor"},
+                 {"Erf", "b", "c", "erf", "aten.erf.default"},
+                 {"Add", "c one", "d", "add", "aten.add.Tensor"},
+                 {"Mul", "a d", "y", "mul_1", "aten.mul.Tensor"}};
+    for (int is_python = 0; is_python < 2; is_python++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "Constant", "c0", "", "half", "value_float=0.5");
+        model_node(m, "Constant", "c1", "", "root", "value_float=1.4142135");
+        model_node(m, "Constant", "c2", "", "one", "value_float=1.0");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+            model_source(m, "act", is_python ? nodes[i].call : "gelu");
+            model_class(m, "zoo.Activation", is_python ? nodes[i].aten : "aten.gelu.default");
+            model_node(m, nodes[i].op, nodes[i].output, nodes[i].inputs, nodes[i].output, "");
+        }
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, X + (is_python ? 3 * X : X));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_that_are_buffers_are_not_trained),
         cmocka_unit_test(convolutions_answer_in_the_order_of_their_image),
         cmocka_unit_test(tables_are_as_small_as_their_windows),
+        cmocka_unit_test(parts_that_are_copied_lead_back),
+        cmocka_unit_test(formulas_in_python_keep_their_parts),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
