@@ -56,7 +56,7 @@ onv_cli_baseline *onv_cli_open_baseline(const char *file)
         snprintf(error.message, sizeof error.message, "a baseline has at most %d bytes",
                  MOST_BYTES);
     else if (from.file != NULL)
-        snprintf(error.message, sizeof error.message, "is no report that --json wrote: line %d: %s",
+        snprintf(error.message, sizeof error.message, "is not a report of --json: line %d: %s",
                  why.line, why.text);
     else
         snprintf(error.message, sizeof error.message, "the baseline cannot be opened");

@@ -30,8 +30,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "jobs", "N", "models that are analysed at once; without it one for each core",
      COUNT(jobs, 1024)},
     {0, "limit", "NAME=N", "safety limits; see below; repeatable", .read = onv_cli_set_limit},
-    {0, "no-external-data", NULL, "open no file beside the model's own",
-     AT(analysis.no_external_data)},
+    {0, "no-external-data", NULL, "open only the model file", AT(analysis.no_external_data)},
     {0, "untrusted", NULL,
      "for untrusted files: small limits, no external data, a confined process", AT(untrusted)},
     {0, "ort", "KEY=VALUE", "a setting of ONNX Runtime, by its own name; see below; repeatable",
@@ -54,7 +53,7 @@ const onv_cli_row onv_cli_rows[] = {
     {0, "pool", "SIZE", "what PyTorch's allocator has cached before, in one segment",
      .read = onv_cli_set_pool},
     {0, "train", "OPTIMIZER", "what training would need; see below", AT(analysis.train)},
-    {0, "amp", "TYPE", "train with mixed precision: fp16, bf16", .read = onv_cli_set_amp},
+    {0, "amp", "TYPE", "PyTorch under autocast: fp16, bf16", .read = onv_cli_set_amp},
     {0, "loss", "NAME",
      "cross-entropy, fused-cross-entropy, chunked-cross-entropy[=N], mse or none; OUTPUT=NAME,... "
      "for some",
