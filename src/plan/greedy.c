@@ -10,6 +10,7 @@
 
 /* Units that a placement in another order than that of time may take. */
 static const uint64_t MOST_WORK = 64000000, WORK_PER_ROW = 1000;
+static const double SPARE_WORK = 8000000;
 
 typedef struct ranked {
     uint64_t key, tie; /* larger first */
@@ -151,7 +152,8 @@ onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit 
             return onv_fail_memory(err);
         uint64_t end = offsets[row] + part->size[row];
         if (end > *height) *height = end;
-        if (shelf->work <= most_work) continue;
+        /* Later rows find more before them: what is above its share of the work by now stays so. */
+        if ((double)shelf->work <= SPARE_WORK + (double)most_work * (i + 1) / part->n) continue;
         *height = UINT64_MAX;
         return ONV_OK;
     }

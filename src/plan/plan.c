@@ -268,9 +268,10 @@ static void set_effort(run *r, size_t count)
     bool full = false;
     for (size_t i = 0; i < r->parts.list.count; i++)
         full = full || onv_beam_takes(&r->parts.list.at[i]);
-    if (full) usual *= TIMES_FOR_FULL;
-    r->effort.left = usual < MAX_EFFORT ? usual : MAX_EFFORT;
-    r->effort.patience = r->effort.left / (full ? 2 : count > SMALL_GRAPH ? 4 : 3);
+    if (usual > MAX_EFFORT) usual = MAX_EFFORT;
+    if (full && beyond == 0) usual *= TIMES_FOR_FULL;
+    r->effort.left = usual;
+    r->effort.patience = usual / (full ? 2 : count > SMALL_GRAPH ? 4 : 3);
 }
 
 static onv_status compute(run *r, const onv_plan_buffer *buffers, size_t count, onv_arena *arena)

@@ -70,7 +70,7 @@ static void many_that_overlap_take_bounded_work(void **state)
     uint64_t work;
     make_uniform(&made, 5, 31000, 31000, 31000, 1000);
     height_with(&made, 0, &work);
-    assert_true(work < 300000000);
+    assert_true(work < 150000000);
     onv_vec_cleanup(&made);
 }
 

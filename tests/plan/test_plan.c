@@ -293,6 +293,22 @@ static void large_graphs_are_near_the_bound(void **state)
     onv_vec_cleanup(&made);
 }
 
+/* More conflicts than the exact search takes: placements alone, in orders that weigh size, pressure and width. */
+static void large_graphs_of_long_lives_are_near_the_bound(void **state)
+{
+    (void)state;
+    for (int convnet = 0; convnet < 2; convnet++) {
+        instance made = {0};
+        make_training(&made, 1, 20000, 100, convnet != 0);
+        onv_plan plan = plan_with(made.at, made.count, NULL);
+        assert_int_equal(plan.nodes, 0);
+        assert_true(plan.height - plan.max_load <= plan.max_load / 10000 * (convnet ? 6 : 51));
+        assert_true(plan.work < 400000000);
+        onv_plan_cleanup(&plan);
+        onv_vec_cleanup(&made);
+    }
+}
+
 /* Beyond the limits of the exact search, and large enough for the stretches of the shelf. */
 static void larger_graphs_are_planned_without_search(void **state)
 {
@@ -514,6 +530,7 @@ int main(void)
         cmocka_unit_test(jigsaws_are_solved),
         cmocka_unit_test(cancelling_keeps_the_best_plan),
         cmocka_unit_test(large_graphs_are_near_the_bound),
+        cmocka_unit_test(large_graphs_of_long_lives_are_near_the_bound),
         cmocka_unit_test(larger_graphs_are_planned_without_search),
         cmocka_unit_test(chains_have_one_place),
         cmocka_unit_test(last_steps_are_included),
