@@ -57,7 +57,8 @@ static onv_status repeat(repair *r, const char *name, onv_layout *layout, onv_ef
         status = onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, &shelf, r->offsets,
                                   &height, err);
         if (status != ONV_OK) break;
-        onv_effort_spend(effort, shelf.work + r->part->n);
+        onv_effort_book(effort, shelf.work);
+        onv_effort_spend(effort, r->part->n);
         if (height == UINT64_MAX) break;
         onv_layout_offer(layout, effort, r->offsets, r->part->n, height, name);
         move_forward(r, layout->target + (height - layout->target) / 2);
