@@ -116,11 +116,11 @@ static bool same_attr(const onv_attr *a, const onv_attr *b)
     case ONV_ATTR_FLOAT: return same_bits(a->f, b->f);
     case ONV_ATTR_STRING: return strcmp(a->s, b->s) == 0;
     case ONV_ATTR_INTS:
-        return a->count == b->count &&
-               (a->count == 0 || memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0);
+        return a->count == b->count && a->ints != NULL && b->ints != NULL &&
+               memcmp(a->ints, b->ints, a->count * sizeof *a->ints) == 0;
     case ONV_ATTR_FLOATS:
-        return a->count == b->count &&
-               (a->count == 0 || memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0);
+        return a->count == b->count && a->floats != NULL && b->floats != NULL &&
+               memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
     case ONV_ATTR_TENSOR: return same_tensor(a->tensor, b->tensor);
     default: return false;
     }

@@ -291,15 +291,6 @@ static void transposes_in_branches(model *m, unsigned n)
     model_output(m, name("t", n - 1), "f32");
 }
 
-/* Nodes that compute the same, told apart by nothing. */
-static void equal_nodes(model *m, unsigned n)
-{
-    model_input(m, "x", "f32[N,16]");
-    for (unsigned i = 0; i < n; i++)
-        model_node(m, "Relu", "", "x", name("t", i), "consumed_inputs=[]");
-    model_output(m, name("t", n - 1), "f32");
-}
-
 static void loops(model *m, unsigned n)
 {
     model_input(m, "t0", "f32[N,16]");
@@ -391,7 +382,6 @@ const family families[] = {
     {"declared-types", declared_types, false},
     {"branches", branches, false},
     {"transposes-in-branches", transposes_in_branches, false},
-    {"equal-nodes", equal_nodes, false},
     {"loops", loops, false},
     {"sequences", sequences, false},
     {"long-names", long_names, false},
