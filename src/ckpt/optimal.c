@@ -191,7 +191,7 @@ static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint
                             onv_error *err)
 {
     onv_tape_chain tape;
-    onv_chain_solution solution;
+    onv_chain_solution solution = {0};
     onv_chain_ranges ranges = {0};
     onv_arena arena;
     uint32_t n = 0, n_points = 0;
