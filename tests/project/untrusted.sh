@@ -18,6 +18,9 @@ for model in samples/resnet18.onnx samples/functions.onnx; do
     diff "$scratch/plain" "$scratch/cleaned" || fail "$model: another report"
     "$program" -b 2 --no-external-data --json "$model" | cmp - "$scratch/json"
 done
+# Several models: threads that are started before system calls are filtered.
+"$program" -b 2 --no-external-data --json samples/{resnet18,functions,scan}.onnx >"$scratch/plain"
+"$program" -b 2 --untrusted --jobs 3 --json samples/{resnet18,functions,scan}.onnx | cmp - "$scratch/plain"
 "$program" -q -b 1 --untrusted - <samples/resnet18.onnx >"$scratch/piped"
 grep -q "^-: 50.7 MiB" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
 "$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
@@ -41,7 +44,7 @@ looks_at() {
     mkdir "$scratch/out"
     strace -f -o "$scratch/trace" "$program" --untrusted -q "$@" "$model" >/dev/null 2>"$scratch/errors" ||
         fail "$model $*: $(cat "$scratch/errors")"
-    awk '/landlock_restrict_self|PR_SET_SECCOMP/ { confined = 1; next } confined' "$scratch/trace" |
+    awk '/landlock_restrict_self|SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' "$scratch/trace" |
         grep -E "(open|creat|link|rename|symlink|exec|mknod)[a-z0-9]*\(|connect|socket|fork|clone" >"$scratch/opened" || true
     grep -q "open.*\"$model\"" "$scratch/opened" || fail "the trace lacks the model"
     # An output has no name while it is written, where the file system can do that.
@@ -58,6 +61,16 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
         --onnx-out "$out/model.onnx" --perfetto "$out/perfetto" --memory-viz "$out/viz" --model-explorer "$out/explorer"
     looks_at samples/resnet18-train.onnx -b 2 --train adam --checkpoint all --plan-out "$out/plans"
     looks_at samples/llama.onnx -b 1 --json="$out/json" --html="$out/html"
+    # No thread opens anything else, either, and none is started then.
+    strace -f -o "$scratch/trace" "$program" --untrusted -q --jobs 2 samples/resnet18.onnx \
+        samples/functions.onnx >/dev/null
+    awk '/SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' "$scratch/trace" |
+        grep -E "open(at)?\(|connect|socket|execve|fork|clone" >"$scratch/opened" || true
+    grep -q "samples/functions.onnx" "$scratch/opened" || fail "the trace lacks the second model"
+    # The allocator of threads asks for a setting of the kernel, in vain.
+    if grep -v "samples/resnet18.onnx\|samples/functions.onnx\|overcommit_memory.*EACCES" "$scratch/opened"; then
+        fail "something else was done"
+    fi
     # Nor do contents that a model says lie beside it, where they do.
     cp samples/llama.onnx "$scratch/llama.onnx"
     head -c 30000000 /dev/zero >"$scratch/weights.bin"
