@@ -162,7 +162,7 @@ static void find_around(finder *f, uint32_t index, around *a)
 static uint32_t *counter(finder *f, const char *path, const char *kind)
 {
     uint32_t mask = f->n_slots - 1;
-    uint64_t hash = onv_hash_word((uint64_t)(uintptr_t)path ^ (uint64_t)(uintptr_t)kind << 1);
+    uint64_t hash = onv_hash_word(onv_hash_word((uintptr_t)path) + (uintptr_t)kind);
     uint32_t slot = (uint32_t)hash & mask;
     while (f->counts[slot].path != NULL &&
            (f->counts[slot].path != path || f->counts[slot].kind != kind))

@@ -1,6 +1,7 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
 #include <langinfo.h>
 #include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,8 +289,20 @@ static int analyse_models(int argc, char **argv)
     return status;
 }
 
+/* What is freed goes back to the system, so that the process holds little more than what --limit memory counts: the C
+ * library raises its threshold for that by itself otherwise. */
+static void return_memory(void)
+{
+#ifdef __GLIBC__
+    enum { LEAST_MAPPED = 256 << 10, MOST_SPARE = 1 << 20 };
+    mallopt(M_MMAP_THRESHOLD, LEAST_MAPPED);
+    mallopt(M_TRIM_THRESHOLD, MOST_SPARE);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    return_memory();
     setlocale(LC_CTYPE, "");
     /* A closed pipe and a file that may not grow are write errors. */
     signal(SIGPIPE, SIG_IGN);

@@ -235,7 +235,7 @@ typedef struct seen {
 
 static bool is_new(seen *set, onv_dim sum)
 {
-    uint32_t slot = (uint32_t)((uint64_t)sum.raw * UINT64_C(0x9E3779B97F4A7C15) >> 32) & set->mask;
+    uint32_t slot = (uint32_t)onv_hash_word((uint64_t)sum.raw) & set->mask;
     while (set->slots[slot] != 0 && set->slots[slot] != sum.raw) slot = (slot + 1) & set->mask;
     if (set->slots[slot] == sum.raw) return false;
     set->slots[slot] = sum.raw;

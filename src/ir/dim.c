@@ -1,5 +1,6 @@
 #include "ir/dim.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,15 +65,12 @@ int64_t onv_sat_mul(int64_t a, int64_t b)
 
 /* --- Interning --------------------------------------------------------------------------------- */
 
+/* Every part goes through the keyed hash: parts that were only added or xor-ed could make up for each other. */
 static uint64_t hash_expr(onv_dim_kind kind, int64_t c, const onv_dim_term *terms, uint32_t n)
 {
-    uint64_t hash = onv_hash_word((uint64_t)kind + 1) ^ (uint64_t)c;
-    for (uint32_t i = 0; i < n; i++) {
-        /* cppcheck-suppress uninitvar ; all n terms are set */
-        hash = onv_hash_word(hash + (uint64_t)terms[i].coef);
-        hash = onv_hash_word(hash + (uint64_t)terms[i].d.raw);
-    }
-    return onv_hash_word(hash);
+    static_assert(sizeof *terms == sizeof terms->coef + sizeof terms->d, "terms have no padding");
+    uint64_t head = onv_hash_word(onv_hash_word((uint64_t)kind + 1) + (uint64_t)c);
+    return onv_hash_bytes(terms, n * sizeof *terms, head);
 }
 
 static bool same_expr(const onv_dim_expr *e, onv_dim_kind kind, int64_t c,

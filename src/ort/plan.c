@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/quota.h"
+#include "base/strings.h"
 #include "graph/storage.h"
 #include "ort/planner.h"
 #include "ort/scratch.h"
@@ -93,6 +94,57 @@ static bool same_size(const onv_ort_planner *p, onv_value_id a, onv_value_id b)
     return true;
 }
 
+/* --- What may be used again -------------------------------------------------------------------- */
+
+static uint32_t hash_of(const onv_ort_planner *p, onv_value_id id, onv_graph_id graph)
+{
+    const onv_type *type = known_type(p, id);
+    uint64_t kind = (uint64_t)type->rank << 8 | (uint64_t)onv_dtype_bits((onv_dtype)type->dtype);
+    uint64_t seed = onv_hash_word((uint64_t)graph.index << 32 | kind);
+    return (uint32_t)onv_hash_bytes(type->dims, (size_t)type->rank * sizeof *type->dims, seed);
+}
+
+static bool grow_freed(onv_ort_planner *p)
+{
+    uint32_t n_slots = p->n_freed_slots == 0 ? 64 : p->n_freed_slots * 2;
+    onv_ort_freed *slots = ONV_ARENA_ARRAY(&p->scratch, onv_ort_freed, n_slots);
+    if (slots == NULL) return false;
+    for (uint32_t i = 0; i < n_slots; i++) slots[i].shape = ONV_NO_VALUE;
+    for (uint32_t i = 0; i < p->n_freed_slots; i++) {
+        uint32_t at = p->freed[i].hash & (n_slots - 1);
+        if (!onv_is_value(p->freed[i].shape)) continue;
+        while (onv_is_value(slots[at].shape)) at = (at + 1) & (n_slots - 1);
+        slots[at] = p->freed[i];
+    }
+    p->freed = slots;
+    p->n_freed_slots = n_slots;
+    return true;
+}
+
+/* Those that fit the value's shape in that graph. NULL: none ever do, or memory is short. */
+static onv_ort_freed *find_freed(onv_ort_planner *p, onv_value_id id, onv_graph_id graph)
+{
+    if (known_type(p, id)->rank < 0 || !same_size(p, id, id)) return NULL;
+    if (2 * p->n_freed >= p->n_freed_slots && !grow_freed(p)) return NULL;
+    uint32_t hash = hash_of(p, id, graph), at = hash & (p->n_freed_slots - 1);
+    for (; onv_is_value(p->freed[at].shape); at = (at + 1) & (p->n_freed_slots - 1)) {
+        onv_ort_freed *slot = &p->freed[at];
+        if (slot->hash == hash && slot->graph.index == graph.index && same_size(p, slot->shape, id))
+            return slot;
+    }
+    p->freed[at] = (onv_ort_freed){id, graph, hash, NONE};
+    p->n_freed++;
+    return &p->freed[at];
+}
+
+static void free_buffer(onv_ort_planner *p, uint32_t b)
+{
+    onv_ort_freed *slot = find_freed(p, p->state[b].shape, p->plan->graph_of[b]);
+    if (slot == NULL) return;
+    p->freed_before[b] = slot->newest;
+    slot->newest = b;
+}
+
 /* --- Buffers ----------------------------------------------------------------------------------- */
 
 void onv_ort_take(onv_ort_planner *p, const onv_buffer *row, uint32_t b)
@@ -150,16 +202,10 @@ static uint32_t reuse_freed(onv_ort_planner *p, const onv_buffer *row)
     const onv_value *value = onv_model_value(p->model, row->value);
     if (value->type.rank == 0 || !onv_ort_is_known(p, row->value)) return NONE;
     if (!p->plan->settings->enable_mem_reuse) return NONE;
-    for (uint32_t i = p->n_freed; i-- > 0 && onv_work(1);) {
-        uint32_t b = p->freed[i];
-        if (p->plan->graph_of[b].index != value->graph.index ||
-            !same_size(p, p->state[b].shape, row->value))
-            continue;
-        memmove(p->freed + i, p->freed + i + 1, (p->n_freed - i - 1) * sizeof *p->freed);
-        p->n_freed--;
-        return b;
-    }
-    return NONE;
+    onv_ort_freed *slot = find_freed(p, row->value, value->graph);
+    uint32_t b = slot != NULL ? slot->newest : NONE;
+    if (b != NONE) slot->newest = p->freed_before[b];
+    return b;
 }
 
 void onv_ort_place_output(onv_ort_planner *p, const onv_node *node, const onv_buffer *row)
@@ -205,7 +251,7 @@ static void release(onv_ort_planner *p, uint32_t b, uint32_t step)
     if (p->plan->buffers[b].last > step)
         p->waiting[p->n_waiting++] = b;
     else
-        p->freed[p->n_freed++] = b;
+        free_buffer(p, b);
 }
 
 static void release_after(onv_ort_planner *p, const onv_node *node, uint32_t step)
@@ -215,7 +261,7 @@ static void release_after(onv_ort_planner *p, const onv_node *node, uint32_t ste
         if (p->plan->buffers[p->waiting[i]].last > step)
             p->waiting[kept++] = p->waiting[i];
         else
-            p->freed[p->n_freed++] = p->waiting[i];
+            free_buffer(p, p->waiting[i]);
     }
     p->n_waiting = kept;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
@@ -276,7 +322,7 @@ static onv_status prepare(onv_ort_planner *p, onv_error *err)
     p->plan->is_fetched = ONV_ARENA_ARRAY(arena, bool, n_buffers);
     p->plan->graph_of = ONV_ARENA_ARRAY(arena, onv_graph_id, n_buffers);
     p->state = ONV_ARENA_ARRAY(arena, onv_ort_buffer_state, n_buffers);
-    p->freed = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
+    p->freed_before = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
     p->waiting = ONV_ARENA_ARRAY(arena, uint32_t, n_buffers);
     if (arena->failed) return onv_fail_memory(err);
     memset(p->plan->of_value, 0xff, n_values * sizeof *p->plan->of_value);
@@ -341,6 +387,7 @@ static onv_status place_all(onv_ort_planner *p, onv_error *err)
         if (is_early) add_scratch(p, node, s, &scratch, true);
         add_scratch(p, node, s, &scratch, false);
         release_after(p, node, s);
+        if (p->scratch.failed) return onv_fail_memory(err);
     }
     keep_unread(p);
     return ONV_OK;

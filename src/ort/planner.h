@@ -12,6 +12,14 @@ typedef struct onv_ort_buffer_state {
     bool is_free, is_read;
 } onv_ort_buffer_state;
 
+/* Buffers of a graph that may be used again for one shape and element size. */
+typedef struct onv_ort_freed {
+    onv_value_id shape; /* of the first of them; none: an empty slot */
+    onv_graph_id graph;
+    uint32_t hash;
+    uint32_t newest; /* the one freed last; NONE */
+} onv_ort_freed;
+
 typedef struct onv_ort_planner {
     onv_arena scratch; /* for what is only needed while it plans */
     onv_model *model;
@@ -29,9 +37,10 @@ typedef struct onv_ort_planner {
     uint32_t *step_of;   /* by node */
     bool *is_entered;    /* by node: its outputs are placed */
     onv_ort_buffer_state *state;
-    uint32_t *freed; /* buffers that may be used again; the last one freed comes last */
-    uint32_t n_freed;
-    uint32_t *waiting; /* no reads left, but an outer node still runs */
+    onv_ort_freed *freed; /* a hash table */
+    uint32_t n_freed, n_freed_slots;
+    uint32_t *freed_before; /* by buffer: the one of its kind that was freed before it; NONE */
+    uint32_t *waiting;      /* no reads left, but an outer node still runs */
     uint32_t n_waiting;
 } onv_ort_planner;
 

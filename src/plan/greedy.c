@@ -210,7 +210,7 @@ onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_lay
                                   &height, err);
     if (status == ONV_OK && height == UINT64_MAX) layout->heavy = true;
     if (status == ONV_OK) onv_layout_offer(layout, effort, offsets, part->n, height, self->name);
-    onv_effort_spend(effort, shelf.work);
+    onv_effort_book(effort, shelf.work);
     onv_shelf_cleanup(&shelf);
     onv_heap_free(offsets);
     onv_heap_free(rows);

@@ -49,8 +49,9 @@ typedef struct onv_effort {
     bool unbounded; /* a single strategy was asked for, and takes what it takes */
 } onv_effort;
 
-/* Books `units`; false once nothing is left. */
+/* Books `units`; false once nothing is left. What has counted to the quota is only booked. */
 bool onv_effort_spend(onv_effort *effort, uint64_t units);
+bool onv_effort_book(onv_effort *effort, uint64_t units);
 
 /* The best plan of a part so far. */
 typedef struct onv_layout {

@@ -73,6 +73,11 @@ static bool out_of_patience(const onv_effort *effort)
 bool onv_effort_spend(onv_effort *effort, uint64_t units)
 {
     onv_work(units / ONV_PLAN_STEPS_OF_WORK);
+    return onv_effort_book(effort, units);
+}
+
+bool onv_effort_book(onv_effort *effort, uint64_t units)
+{
     effort->spent += units;
     effort->left -= units < effort->left ? units : effort->left;
     if (out_of_patience(effort)) effort->left = 0;

@@ -57,7 +57,8 @@ static onv_status place_rows(repair *r, onv_shelf *shelf, const char *name, onv_
 {
     ONV_TRY(onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, shelf, r->offsets,
                              height, err));
-    onv_effort_spend(effort, shelf->work + r->part->n);
+    onv_effort_book(effort, shelf->work);
+    onv_effort_spend(effort, r->part->n);
     if (*height != UINT64_MAX)
         onv_layout_offer(layout, effort, r->offsets, r->part->n, *height, name);
     return ONV_OK;

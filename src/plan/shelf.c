@@ -48,7 +48,7 @@ void onv_shelf_cleanup(onv_shelf *shelf)
 void onv_shelf_clear(onv_shelf *shelf)
 {
     for (uint32_t i = 0; i <= shelf->stretches; i++) shelf->lanes[i].count = 0;
-    shelf->work = 0;
+    shelf->work = shelf->counted = 0;
 }
 
 /* Makes an empty block at `index` of the directory. */
@@ -237,10 +237,16 @@ static bool is_solid(const gap_scan *scan, const block *b)
     return b->offset[0] <= scan->top || b->offset[0] - scan->top < scan->size;
 }
 
-/* False where there is no time left for it. */
-static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+/* Counts what was not counted yet to the quota; false where there is no time left. */
+static bool count_work(onv_shelf *shelf)
 {
-    const uint64_t before = shelf->work;
+    uint64_t units = (shelf->work - shelf->counted) / ONV_PLAN_STEPS_OF_WORK;
+    shelf->counted += units * ONV_PLAN_STEPS_OF_WORK;
+    return onv_work(units);
+}
+
+static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+{
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
         if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
@@ -253,7 +259,6 @@ static bool find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
     }
     shelf->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
-    return onv_work((shelf->work - before) / ONV_PLAN_STEPS_OF_WORK);
 }
 
 bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
@@ -265,9 +270,10 @@ bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, 
         first = 1 + lo / shelf->stretch;
         last = 1 + (hi - 1) / shelf->stretch;
     }
-    if (!find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan)) return false;
+    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
     *offset = scan.offset;
     shelf->work += (uint64_t)BLOCK * (last - first + 1);
+    if (!count_work(shelf)) return false;
     if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
     for (uint32_t i = first; i <= last && shelf->stretches > 0; i++)
         if (!insert_row(&shelf->lanes[i], lo, hi, scan.offset, scan.offset + size)) return false;

@@ -30,6 +30,7 @@ typedef struct onv_shelf {
     uint32_t stretches;    /* 0, or more than 1 */
     uint32_t stretch;      /* sections of one */
     uint64_t work;         /* units spent since it was started, see onv_effort */
+    uint64_t counted;      /* of them, to the quota */
 } onv_shelf;
 
 /* Makes an empty shelf for about `rows` buffers; a zeroed one can be cleaned up. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/quota.h"
 #include "load/load.h"
 #include "rewrite/seen.h"
 
@@ -105,6 +106,13 @@ onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node)
     do node = e->nodes.at[node.index].next;
     while (onv_is_node(node) && e->nodes.at[node.index].is_removed);
     return node;
+}
+
+uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph)
+{
+    uint32_t n = 0;
+    for (onv_node_id id = onv_edit_first(e, graph); onv_is_node(id); id = onv_edit_next(e, id)) n++;
+    return n;
 }
 
 bool onv_edit_is(const onv_edit *e, onv_node_id node, const char *op_type, int32_t most_version)
@@ -560,8 +568,9 @@ void onv_edit_move(onv_edit *e, onv_node_id node, onv_node_id at)
 {
     if (e->status != ONV_OK) return;
     onv_node_id next = onv_edit_next(e, at);
-    while (onv_is_node(next) && next.index != node.index) next = onv_edit_next(e, next);
-    if (!onv_is_node(next)) return;
+    for (; onv_is_node(next) && next.index != node.index; next = onv_edit_next(e, next))
+        if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
+    if (!onv_is_node(next) || e->status != ONV_OK) return;
     unlink_node(e, node);
     link_node(e, node, at);
     changed(e);

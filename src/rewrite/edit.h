@@ -32,6 +32,7 @@ typedef struct onv_use {
 
 typedef struct onv_edit_value {
     uint32_t first_use, n_uses; /* by inputs of nodes; results of graphs are not among them */
+    uint32_t leads; /* the last walk (transpose.c) that found it on the way to a Transpose */
     onv_type seen;
     const onv_known
         *seen_known; /* contents that the runtime follows; of weights: onv_edit_constant */
@@ -56,6 +57,7 @@ typedef struct onv_edit {
     ONV_VEC(onv_edit_graph) graphs;
     ONV_VEC(onv_use) uses;
     uint64_t n_edits; /* so far */
+    uint32_t n_walks; /* of transpose.c */
     bool is_seen;     /* nothing changed since the whole graph was looked at (seen.h) */
     onv_status status;
     onv_error *err;
@@ -88,6 +90,7 @@ static inline bool onv_edit_is_there(const onv_edit *e, onv_node_id id)
 /* The nodes of a graph in order; a node that was removed still leads on. */
 onv_node_id onv_edit_first(const onv_edit *e, onv_graph_id graph);
 onv_node_id onv_edit_next(const onv_edit *e, onv_node_id node);
+uint32_t onv_edit_n_nodes(const onv_edit *e, onv_graph_id graph);
 
 /* Whether it is there and that operator: of ai.onnx, at most of that opset (0: any), or of another domain. */
 bool onv_edit_is(const onv_edit *e, onv_node_id node, const char *op_type, int32_t most_version);

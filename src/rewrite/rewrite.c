@@ -56,7 +56,7 @@ static void run_transformer(rewriting *r, size_t rule, onv_graph_id graph, uint3
 {
     const onv_rewrite_rule *row = &onv_rewrite_rules[rule];
     onv_edit *e = &r->e;
-    if (!onv_work(n_nodes)) e->status = ONV_ERR_CANCELLED;
+    if (!onv_work(1 + onv_edit_n_nodes(e, graph))) e->status = ONV_ERR_CANCELLED;
     if (row->run != NULL) {
         r->counts[rule] += row->run(e, graph);
         return;

@@ -196,7 +196,7 @@ uint32_t onv_rule_common_subexpressions(onv_edit *e, onv_graph_id graph)
 {
     table t;
     uint32_t n_merged = 0;
-    if (!open_table(&t, e->nodes.count)) {
+    if (!open_table(&t, onv_edit_n_nodes(e, graph))) {
         onv_edit_fail(e, ONV_ERR_MEMORY);
         return 0;
     }

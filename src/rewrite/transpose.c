@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/quota.h"
 #include "rewrite/fuse.h"
 
 /* --- Permutations ------------------------------------------------------------------------------ */
@@ -260,6 +261,8 @@ static bool share_transpose(onv_edit *e, onv_node_id node, uint32_t k, const onv
          use = onv_edit_next_use(e, use)) {
         onv_perm own;
         onv_node_id other = use->node;
+        if (!onv_work(1)) onv_edit_fail(e, ONV_ERR_CANCELLED);
+        if (e->status != ONV_OK) return true;
         if (!onv_fuse_is(e, other, "Transpose") || !onv_perm_of(e, other, &own) ||
             !onv_perm_same(&own, perm) ||
             onv_edit_node_at(e, other)->graph.index != onv_edit_node_at(e, node)->graph.index)
@@ -467,10 +470,19 @@ static int cost_of_input(const onv_edit *e, onv_value_id in, const onv_perm *per
 
 typedef struct walk {
     onv_edit *e;
-    bool *
-        leads; /* by value of before the walk: what reads it may pass a Transpose on to another one */
-    uint32_t n_values;
+    uint32_t
+        number; /* values with it in `leads`: what reads them may pass a Transpose on to another one */
 } walk;
+
+static bool leads(const walk *w, onv_value_id value)
+{
+    return onv_is_value(value) && w->e->values.at[value.index].leads == w->number;
+}
+
+static void mark(walk *w, onv_value_id value)
+{
+    if (onv_is_value(value)) w->e->values.at[value.index].leads = w->number;
+}
 
 static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher *how, onv_push *p)
 {
@@ -489,16 +501,14 @@ static bool pushed_inputs(const onv_edit *e, onv_node_id node, const onv_pusher 
 static bool leads_everywhere(const walk *w, onv_value_id value)
 {
     const onv_edit *e = w->e;
-    if (value.index >= w->n_values || !w->leads[value.index] || !onv_push_is_inner(e, value))
-        return false;
+    if (!leads(w, value) || !onv_push_is_inner(e, value)) return false;
     for (const onv_use *use = onv_edit_first_use(e, value); use != NULL;
          use = onv_edit_next_use(e, use)) {
         const onv_node *reader = onv_edit_node_at(e, use->node);
-        bool leads = onv_fuse_is(e, use->node, "Transpose");
-        for (uint32_t k = 0; k < reader->n_outputs && !leads; k++)
-            leads = onv_is_value(reader->outputs[k]) && reader->outputs[k].index < w->n_values &&
-                    w->leads[reader->outputs[k].index];
-        if (!leads) return false;
+        bool leads_on = onv_fuse_is(e, use->node, "Transpose");
+        for (uint32_t k = 0; k < reader->n_outputs && !leads_on; k++)
+            leads_on = leads(w, reader->outputs[k]);
+        if (!leads_on) return false;
     }
     return true;
 }
@@ -546,25 +556,21 @@ static void mark_leads(walk *w, const onv_node_id *nodes, uint32_t n)
     for (uint32_t i = n; i-- > 0;) {
         const onv_node *node = onv_edit_node_at(e, nodes[i]);
         if (onv_fuse_is(e, nodes[i], "Transpose")) {
-            if (onv_is_value(node->inputs[0])) w->leads[node->inputs[0].index] = true;
+            mark(w, node->inputs[0]);
             continue;
         }
-        bool leads = false;
-        for (uint32_t k = 0; k < node->n_outputs; k++)
-            leads |= onv_is_value(node->outputs[k]) && w->leads[node->outputs[k].index];
-        const onv_pusher *how = leads ? onv_pusher_find(e, nodes[i]) : NULL;
+        bool leads_on = false;
+        for (uint32_t k = 0; k < node->n_outputs; k++) leads_on |= leads(w, node->outputs[k]);
+        const onv_pusher *how = leads_on ? onv_pusher_find(e, nodes[i]) : NULL;
         if (how == NULL || !how->moves_on || !pushed_inputs(e, nodes[i], how, &p)) continue;
-        for (uint32_t k = 0; k < p.n_inputs; k++) {
-            onv_value_id in = onv_edit_in(e, nodes[i], p.inputs[k]);
-            if (onv_is_value(in)) w->leads[in.index] = true;
-        }
+        for (uint32_t k = 0; k < p.n_inputs; k++) mark(w, onv_edit_in(e, nodes[i], p.inputs[k]));
     }
 }
 
 static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider provider)
 {
     uint32_t n = 0, done = 0;
-    walk w = {.e = e, .n_values = (uint32_t)e->model->values.count};
+    walk w = {.e = e, .number = ++e->n_walks};
     bool is_there = false;
     for (onv_node_id at = onv_edit_first(e, graph); onv_is_node(at); at = onv_edit_next(e, at)) {
         is_there |= onv_fuse_is(e, at, "Transpose");
@@ -572,8 +578,7 @@ static uint32_t move_transposes(onv_edit *e, onv_graph_id graph, onv_provider pr
     }
     if (!is_there || e->status != ONV_OK) return 0;
     onv_node_id *nodes = ONV_ARENA_ARRAY(&e->model->arena, onv_node_id, n);
-    w.leads = ONV_ARENA_ARRAY(&e->model->arena, bool, w.n_values);
-    if (nodes == NULL || w.leads == NULL) {
+    if (nodes == NULL) {
         onv_edit_fail(e, ONV_ERR_MEMORY);
         return 0;
     }

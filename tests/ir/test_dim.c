@@ -263,6 +263,20 @@ static int64_t run_ops(const fixture *f, onv_dim form, const onv_dim *values)
     return m.stack[0];
 }
 
+/* Parts of a sum that make up for each other do not make up for each other in its hash. */
+static void sums_alike_are_no_chain(void **state)
+{
+    fixture *f = *state;
+    uint32_t run = 0, longest = 0;
+    for (int64_t i = 1; i <= 1 << 16; i++)
+        assert_true(onv_dim_is_known(ADD(MUL(f->a, num(64 * i)), num(64 * i))));
+    for (uint32_t i = 0; i < f->pool.n_slots; i++) {
+        run = f->pool.slots[i] != 0 ? run + 1 : 0;
+        if (run > longest) longest = run;
+    }
+    assert_in_range(longest, 1, 100); /* by chance about 25: the table is less than half full */
+}
+
 static void evaluation_agrees_with_arithmetic(void **state)
 {
     fixture *f = *state;
@@ -342,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(growth_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(data_symbols_count_their_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_names_are_no_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(sums_alike_are_no_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(evaluation_agrees_with_arithmetic, setup, teardown),
         cmocka_unit_test_setup_teardown(strides_of_one_size_compare, setup, teardown),
         cmocka_unit_test_setup_teardown(a_size_overtakes_from_somewhere_on, setup, teardown),

@@ -273,6 +273,24 @@ static void branches(model *m, unsigned n)
     model_output(m, name("t", n), "f32");
 }
 
+/* What is moved and merged in one graph costs nothing in the others. */
+static void transposes_in_branches(model *m, unsigned n)
+{
+    model_input(m, "c", "bool");
+    model_input(m, "x", "f32[N,16]");
+    for (unsigned i = 0; i < n; i++) {
+        for (int k = 0; k < 2; k++) {
+            model_begin(m, k == 0 ? "then_branch" : "else_branch");
+            model_node(m, "Transpose", "", "x", name("a", i), "perm=[1,0]");
+            model_node(m, k == 0 ? "Relu" : "Abs", "", name("a", i), name("b", i), "");
+            model_output(m, name("b", i), "f32");
+            model_end(m);
+        }
+        model_node(m, "If", "", "c", name("t", i), "");
+    }
+    model_output(m, name("t", n - 1), "f32");
+}
+
 static void loops(model *m, unsigned n)
 {
     model_input(m, "t0", "f32[N,16]");
@@ -363,6 +381,7 @@ const family families[] = {
     {"attributes", attributes, false},
     {"declared-types", declared_types, false},
     {"branches", branches, false},
+    {"transposes-in-branches", transposes_in_branches, false},
     {"loops", loops, false},
     {"sequences", sequences, false},
     {"long-names", long_names, false},
