@@ -38,7 +38,8 @@ TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7:
          ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
-# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: twice the root of 10,000s.
+# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: twice the
+# root of 10,000s.
 WORTH = {"90-tf32": (1.0, 1.0), "80-tf32": (4.0, 2.0)}
 
 
@@ -235,7 +236,7 @@ class Fit:
         for part, (tree, those) in enumerate(zip(trees, (use & ~patches, use & patches))):
             worth = WORTH[setting][part] if setting in WORTH else 2 * max(1, math.sqrt(those.sum() / 10000))
             first = len(self.nodes)
-            self.nodes += [(left + first if left >= 0 else -1, right + first if left >= 0 else -1, *rest) for left, right, *rest in tree]
+            self.nodes += [(left + first, right + first, *rest) if left >= 0 else (-1, -1, *rest) for left, right, *rest in tree]
             price += [worth * self.weights[those].mean() if those.any() else 0] * len(tree)
         self.prune(self.parted(np.where(use)[0]), price)
         at = np.zeros(len(rows), int)

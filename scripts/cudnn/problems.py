@@ -146,7 +146,8 @@ def design():
     return [False, 2, c, k, 1, [side] * 2, out, *rest] if min(out) > 0 else None
 
 
-IMAGES = [32, 64, 96, 112, 128, 144, 160, 192, 192, 224, 224, 224, 224, 224, 240, 256, 256, 256, 288, 320, 336, 384, 384, 392, 448, 448, 512, 518]
+IMAGES = [32, 64, 96, 112, 128, 144, 160, 192, 192, 224, 224, 224, 224, 224, 240, 256, 256, 256, 288,
+          320, 336, 384, 384, 392, 448, 448, 512, 518]
 WIDTHS = [32, 48, 64, 64, 96, 96, 128, 128, 160, 192, 192, 224, 256, 256, 320, 384, 384, 432, 448, 512, 512, 576, 640, 768, 768, 768, 896,
           1024, 1024, 1152, 1280]
 STAGES = [32, 40, 48, 64, 64, 80, 96, 96, 96, 112, 128, 128, 160, 192, 192, 224, 256, 256, 320, 352, 384, 384, 512, 512, 640, 704, 768, 1024]
@@ -162,9 +163,11 @@ def patch():
     kind = random.random()
     if kind < .6:
         size, channels, width = random.choice([2, 4, 4, 4, 7, 8, 8, 12, 14, 14, 16, 16, 16, 16, 32, 32]), 3, random.choice(WIDTHS)
-        cells = max(1, random.choice(IMAGES) // size) if random.random() < .75 else random.choice([4, 5, 6, 8, 10, 14, 16, 20, 24, 28, 32, 48, 64])
+        cells = max(1, random.choice(IMAGES) // size) if random.random() < .75 else random.choice(
+            [4, 5, 6, 8, 10, 14, 16, 20, 24, 28, 32, 48, 64])
     elif kind < .8:
-        size, channels, cells = random.choice([2, 2, 2, 2, 4, 8]), random.choice(STAGES), random.choice([3, 4, 6, 7, 7, 8, 10, 12, 14, 14, 16, 20, 24, 28, 28, 32, 48, 56])
+        size, channels = random.choice([2, 2, 2, 2, 4, 8]), random.choice(STAGES)
+        cells = random.choice([3, 4, 6, 7, 7, 8, 10, 12, 14, 14, 16, 20, 24, 28, 28, 32, 48, 56])
         width = random.choice([channels, 2 * channels, 2 * channels, random.choice(STAGES)])
     else:
         size, channels = random.choice([2, 4, 4, 8, 8, 14, 16, 16, 16, 32]), random.choice([1, 1, 2, 4, 4, 6, 8, 12, 16, 16, 64, 96])
