@@ -10,7 +10,8 @@ workspace counts.  Needs numpy and scikit-learn.
 A workspace is a form (which copies of the tensors it has), splits (copies of the weights in float32 for a divided sum), what
 kernels that divide the sums of their last tiles leave (`partial_bytes`, exact, by the kernel that cuDNN names), and a rest.  A tree
 asks for sizes (`features`) and ends at the likeliest of these, and the second likeliest.  It is grown to a
-number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Held-out rows are never looked at but in the report.
+number of leaves, then pruned: what meets no more of the fitted rows is taken back.  Layers whose kernel is their stride (patch
+embeddings) have a tree of their own under a common top.  Held-out rows are never looked at but in the report.
 """
 import collections
 import json
@@ -23,19 +24,23 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 MIB = 1 << 20
+PATCHES = 32  # the feature that tells them
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
          "winograd", "fft", "2N*w", "winograd's weights"]
 NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
-LEAVES = {"90-tf32": 5000, "80-tf32": 1000, "86-tf32": 1000, "89-tf32": 1000, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
+LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 1000, "89-tf32": 1000, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
           "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before pruning
 # Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
          ("d", 71): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64)},
          ("w", 68): {0: (128, 128), 1: (128, 64), 4: (256, 64), 5: (64, 64), 7: (64, 128)},
          ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
+PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
-WORTH = {"90-tf32": 1.0}  # rows of mean weight that a leaf has to meet more than its neighbour would; others: twice the root of 10,000s
+# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: twice the
+# root of 10,000s.
+WORTH = {"90-tf32": (1.0, 1.0), "80-tf32": (4.0, 2.0)}
 
 
 class Row:
@@ -193,7 +198,8 @@ def features(r):
             r.k * reach, pixels, reach, align(r.cg), align(r.kg), align(r.o), max(r.kernel), pixels * r.k * reach,
             blocks(pixels, 128) * blocks(r.kg, 128), align(r.i), r.in_dims[-1], max(r.pad),
             blocks(r.n * r.i, 128) * blocks(r.cg, 128), blocks(reach, 64) * blocks(r.kg, 64), 16 * r.kg // r.cg,
-            16 * pixels // reach, 16 * pixels // r.kg, r.out_dims[-1], r.n * r.i, r.kernel[-1]]
+            16 * pixels // reach, 16 * pixels // r.kg, r.out_dims[-1], r.n * r.i, r.kernel[-1],
+            int(r.kernel == r.stride and r.taps > 1 and not any(r.pad))]
 
 
 def read(name, which):
@@ -223,14 +229,16 @@ class Fit:
         self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
         use = fitted & np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
-        if not os.path.exists(kept):
-            with open(kept, "w") as out:
-                json.dump(self.grown(use, LEAVES.get(setting, 60)), out)
-        with open(kept) as file:
-            self.nodes = json.load(file)
-        self.leaves = {}
-        worth = WORTH.get(setting, 2 * max(1, math.sqrt(use.sum() / 10000)))
-        self.prune(self.parted(np.where(use)[0]), worth * self.weights[use].mean())
+        patches = self.table[:, PATCHES] > 0
+        few = f"{kept[:-5]}.patches.tree"
+        trees = [self.kept(kept, use & ~patches, LEAVES.get(setting, 60)), self.kept(few, use & patches, PATCH_LEAVES.get(setting, 250))]
+        self.nodes, self.leaves, price = [(1, 1 + len(trees[0]), PATCHES, 0)], {}, [0]
+        for part, (tree, those) in enumerate(zip(trees, (use & ~patches, use & patches))):
+            worth = WORTH[setting][part] if setting in WORTH else 2 * max(1, math.sqrt(those.sum() / 10000))
+            first = len(self.nodes)
+            self.nodes += [(left + first, right + first, *rest) if left >= 0 else (-1, -1, *rest) for left, right, *rest in tree]
+            price += [worth * self.weights[those].mean() if those.any() else 0] * len(tree)
+        self.prune(self.parted(np.where(use)[0]), price)
         at = np.zeros(len(rows), int)
         for leaf, indices in self.parted(np.arange(len(rows))).items():
             if self.nodes[leaf][0] < 0:
@@ -239,6 +247,13 @@ class Fit:
         self.most = max([-(-r.bytes // MIB) for r, most, use_it in zip(rows, copied, fitted) if use_it and r.bytes > most], default=0)
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
+
+    def kept(self, name, use, leaves):
+        if not os.path.exists(name):
+            with open(name, "w") as out:
+                json.dump(self.grown(use, leaves) if use.sum() >= 100 else [(-1, -1, 0, 0)], out)
+        with open(name) as file:
+            return json.load(file)
 
     def grown(self, use, leaves):
         """Nodes: left, right (-1: a leaf), feature, limit."""
@@ -269,7 +284,7 @@ class Fit:
             left, right, feature, limit = self.nodes[node]
             children = [child for child in (left, right) if left >= 0 and len(parts[child])]
             self.leaves[node] = self.leaf_of(indices)
-            alone, worth[node] = self.met(node, indices) - price, sum(worth[child] for child in children)
+            alone, worth[node] = self.met(node, indices) - price[node], sum(worth[child] for child in children)
             if not children or worth[node] <= alone:
                 self.nodes[node], worth[node] = (-1, -1, feature, limit), alone
             elif len(children) == 2:
@@ -416,6 +431,28 @@ def number(limit):
     return f"{text[:-zeros]}e{zeros}f" if zeros > 3 else text + ".f" if limit > 1 << 24 else text
 
 
+def write(out, nodes, kinds, parts, leaves, roots, most):
+    out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
+    out.write("static const conv_tiles shared_tiles[] = {\n")
+    out.writelines(lines_of("{%d,%d,%d,%d}," % kind for kind in kinds))
+    out.write("};\n\nstatic const conv_part parts[] = {\n")
+    out.writelines(lines_of("{%d,%d,%d,%d}," % part for part in parts))
+    out.write("};\n\nstatic const conv_leaf leaves[] = {\n")
+    out.writelines(lines_of("{%d,%d,%d}," % leaf for leaf in leaves))
+    out.write("};\n\nstatic const conv_node nodes[] = {\n")
+    out.writelines(lines_of(f"E({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
+    out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
+    for a in ARCHS:
+        rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
+        out.write("    {" + ", ".join(rows) + "},\n")
+    out.write("};\n\n/* MiB: the largest answer that was more than twice the copies. */\n"
+              "static const uint32_t limits_mib[CONV_ARCHS][CONV_MODES][3] = {\n")
+    for a in ARCHS:
+        rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
+        out.write("    {" + ", ".join(rows) + "},\n")
+    out.write("};\n/* clang-format on */\n")
+
+
 def main(folder):
     os.chdir(folder)
     sys.setrecursionlimit(10000)
@@ -425,25 +462,7 @@ def main(folder):
             if made:
                 roots[job], most[job] = emit(made, nodes, kinds, parts, leaves), made.most
     with open("rules.h", "w") as out:
-        out.write("/* Made by scripts/cudnn/fit.py: which form a workspace takes, by the size of the problem. */\n/* clang-format off */\n")
-        out.write("static const conv_tiles shared_tiles[] = {\n")
-        out.writelines(lines_of("{%d,%d,%d,%d}," % kind for kind in kinds))
-        out.write("};\n\nstatic const conv_part parts[] = {\n")
-        out.writelines(lines_of("{%d,%d,%d,%d}," % part for part in parts))
-        out.write("};\n\nstatic const conv_leaf leaves[] = {\n")
-        out.writelines(lines_of("{%d,%d,%d}," % leaf for leaf in leaves))
-        out.write("};\n\nstatic const conv_node nodes[] = {\n")
-        out.writelines(lines_of(f"E({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
-        out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
-        for a in ARCHS:
-            rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
-            out.write("    {" + ", ".join(rows) + "},\n")
-        out.write("};\n\n/* MiB: the largest answer that was more than twice the copies. */\n"
-                  "static const uint32_t limits_mib[CONV_ARCHS][CONV_MODES][3] = {\n")
-        for a in ARCHS:
-            rows = ("{" + ", ".join(str(most.get((a, m, p), 0)) for p in "fdw") + "}" for m in MODES)
-            out.write("    {" + ", ".join(rows) + "},\n")
-        out.write("};\n/* clang-format on */\n")
+        write(out, nodes, kinds, parts, leaves, roots, most)
     print(len(nodes), "nodes,", len(leaves), "different leaves of", len(parts), "parts")
 
 

@@ -146,16 +146,32 @@ def design():
     return [False, 2, c, k, 1, [side] * 2, out, *rest] if min(out) > 0 else None
 
 
-def batch_of():
-    batch = min(128, max(1, round(2 ** random.uniform(0, 7))))
+IMAGES = [32, 64, 96, 112, 128, 144, 160, 192, 192, 224, 224, 224, 224, 224, 240, 256, 256, 256, 288,
+          320, 336, 384, 384, 392, 448, 448, 512, 518]
+WIDTHS = [32, 48, 64, 64, 96, 96, 128, 128, 160, 192, 192, 224, 256, 256, 320, 384, 384, 432, 448, 512, 512, 576, 640, 768, 768, 768, 896,
+          1024, 1024, 1152, 1280]
+STAGES = [32, 40, 48, 64, 64, 80, 96, 96, 96, 112, 128, 128, 160, 192, 192, 224, 256, 256, 320, 352, 384, 384, 512, 512, 640, 704, 768, 1024]
+
+
+def batch_of(most=7):
+    batch = min(2 ** most, max(1, round(2 ** random.uniform(0, most))))
     return 2 ** round(math.log2(batch)) if random.random() < .6 else batch
 
 
 def patch():
-    size = random.choice([2, 4, 4, 8, 8, 14, 16, 16, 16, 32])
-    cells = random.choice([4, 6, 7, 8, 12, 14, 14, 16, 16, 24, 27, 28, 32, 37, 48, 56, 64])
-    channels = random.choice([1, 3, 3, 3, 3, 4, 16, 96])
-    width = random.choice([32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 768, 768, 1024, 1280])
+    """Kernel = stride: patch embeddings of images, what comes between the stages of ConvNeXt and Swin, reductions of attention."""
+    kind = random.random()
+    if kind < .6:
+        size, channels, width = random.choice([2, 4, 4, 4, 7, 8, 8, 12, 14, 14, 16, 16, 16, 16, 32, 32]), 3, random.choice(WIDTHS)
+        cells = max(1, random.choice(IMAGES) // size) if random.random() < .75 else random.choice(
+            [4, 5, 6, 8, 10, 14, 16, 20, 24, 28, 32, 48, 64])
+    elif kind < .8:
+        size, channels = random.choice([2, 2, 2, 2, 4, 8]), random.choice(STAGES)
+        cells = random.choice([3, 4, 6, 7, 7, 8, 10, 12, 14, 14, 16, 20, 24, 28, 28, 32, 48, 56])
+        width = random.choice([channels, 2 * channels, 2 * channels, random.choice(STAGES)])
+    else:
+        size, channels = random.choice([2, 4, 4, 8, 8, 14, 16, 16, 16, 32]), random.choice([1, 1, 2, 4, 4, 6, 8, 12, 16, 16, 64, 96])
+        cells, width = random.choice([4, 6, 7, 8, 12, 14, 14, 16, 16, 24, 27, 28, 32, 37, 48, 56, 64]), random.choice(WIDTHS)
     return [False, 2, channels, width, 1, [size * cells] * 2, [cells] * 2, [size] * 2, [size] * 2, [0, 0], [1, 1]]
 
 
@@ -193,7 +209,7 @@ def main():
             layer = makers[name]()
             letter = "pq"[rows % 2] if name in ("patches", "stems") else "v"
             if layer is not None and json.dumps(layer[1:]) not in others:
-                rows += write(f"{letter}{name[0]}{rows}", layer, batch_of())
+                rows += write(f"{letter}{name[0]}{options.seed}.{rows}", layer, batch_of(8 if name == "patches" else 7))
         for number, (layer, half) in enumerate(layers if name == "layers" else []):
             for batch in sorted(set(random.sample(BATCHES, int(count)))):
                 write(f"{half}{number}.{batch}", layer, batch)

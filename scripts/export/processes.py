@@ -23,8 +23,6 @@ from fresh_networks import picked
 FLAGS = {"no-tf32": ["--no-tf32"], "channels-last": ["--channels-last"], "fp16": ["--amp", "fp16"], "bf16": ["--amp", "bf16"]}
 
 
-
-
 def timm(name, **options):
     def make():
         import timm as library
@@ -106,6 +104,19 @@ ROWS = {
     "hardcorenas_e": (timm("hardcorenas_e"), (3, 224, 224), 8, "momentum", ""),
     "convnext_atto": (timm("convnext_atto"), (3, 224, 224), 4, "adamw", ""),
     "resnet10t": (timm("resnet10t"), (3, 176, 176), 4, "adamw", "channels-last"),
+    # Drawn likewise by random.Random(2612), after the rules were mended with some of the rows above.
+    "fbnetv3_b": (timm("fbnetv3_b"), (3, 224, 224), 4, "adamw", ""),
+    "iformer_m": (timm("iformer_m"), (3, 224, 224), 4, "momentum", ""),
+    "swinv2_tiny_window8_256": (timm("swinv2_tiny_window8_256"), (3, 256, 256), 8, "adamw", ""),
+    "vit_small_r26_s32_224": (timm("vit_small_r26_s32_224"), (3, 224, 224), 4, "momentum", ""),
+    "fastvit_t12": (timm("fastvit_t12"), (3, 256, 256), 8, "adamw", "no-tf32"),
+    "mobilenetv4_conv_medium": (timm("mobilenetv4_conv_medium"), (3, 256, 256), 16, "momentum", "no-tf32"),
+    "tf_efficientnetv2_b2": (timm("tf_efficientnetv2_b2"), (3, 208, 208), 4, "momentum", "channels-last"),
+    "cspdarknet53": (timm("cspdarknet53"), (3, 256, 256), 4, "adamw", "fp16"),
+    "efficientnet_em": (timm("efficientnet_em"), (3, 240, 240), 16, "adamw", ""),
+    "resnest50d_1s4x24d": (timm("resnest50d_1s4x24d"), (3, 224, 224), 4, "adamw", "no-tf32"),
+    "repvgg_a2": (timm("repvgg_a2"), (3, 224, 224), 8, "momentum", ""),
+    "regnetz_d32": (timm("regnetz_d32"), (3, 256, 256), 4, "adamw", ""),
 }
 
 

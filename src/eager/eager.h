@@ -71,6 +71,7 @@ typedef enum onv_grad {
 typedef struct onv_eager_workspace {
     const char *library; /* static */
     uint64_t bytes;
+    uint64_t beside_bytes; /* of a second block, made after it and gone before it */
     uint64_t state_bytes; /* of random numbers, made before it in the first pass of all, and kept */
     uint64_t first_bytes; /* in the first pass of all, where that tries kernels; else 0 */
     bool stands_long;     /* what backward alone reads is made beside it */

@@ -202,8 +202,11 @@ void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out)
         if (x.dims[i] != y.dims[y.rank - x.rank + i]) return;
     const onv_cuda_library_settings *cuda = &l->options->cuda;
     uint32_t elem = (uint32_t)(x.bytes / x.elems);
-    uint64_t bytes = onv_column_sum_bytes(y.elems / x.elems, x.elems, elem, cuda);
-    onv_emit_grad_workspace(l, in, (onv_eager_workspace){.library = "sum", .bytes = bytes});
+    onv_column_sum sum = onv_column_sum_of(y.elems / x.elems, x.elems, elem, cuda);
+    onv_emit_grad_workspace(l, in,
+                            (onv_eager_workspace){.library = "sum",
+                                                  .bytes = sum.part_bytes,
+                                                  .beside_bytes = sum.counter_bytes});
 }
 
 static bool copy_lists(onv_lowering *l)

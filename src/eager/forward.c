@@ -25,7 +25,7 @@ static void drop_lingering(onv_simulation *s)
 static uint64_t dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
 {
     if (s->quantized_rows == NULL || op->n_in < 2 || op->n_out != 1) return 0;
-    uint32_t weight = onv_sim_storage(s, op->in[op->n_in - 1].tensor);
+    uint32_t weight = onv_sim_storage(s, op->in[ONV_PRODUCT_WEIGHT].tensor);
     if (s->quantized_rows[weight] == 0 || onv_sim_storage(s, op->out[0]) == weight) return 0;
     const onv_weight_format *format = s->options->weights;
     uint64_t bytes =
@@ -44,8 +44,8 @@ void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward
 static void keep_input(onv_simulation *s, const onv_eager_op *op)
 {
     if (s->quantized_rows == NULL || !s->options->weights->keeps_input || op->n_in < 2) return;
-    uint32_t in = onv_sim_storage(s, op->in[op->n_in - 2].tensor);
-    if (s->quantized_rows[onv_sim_storage(s, op->in[op->n_in - 1].tensor)] == 0 ||
+    uint32_t in = onv_sim_storage(s, op->in[ONV_PRODUCT_INPUT].tensor);
+    if (s->quantized_rows[onv_sim_storage(s, op->in[ONV_PRODUCT_WEIGHT].tensor)] == 0 ||
         !op->has_backward || onv_sim_is_permanent(s, in) || s->row_of[in] == ONV_NO_ROW)
         return;
     onv_sim_hold(s, s->row_of[in]);

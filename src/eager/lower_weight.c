@@ -186,7 +186,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         made &= p == ONV_PLACE_MADE;
     }
     if (made || is_made_in_forward(name) || strchr(name, '.') != NULL) return ONV_WEIGHT_IS_OTHER;
-    if (value->tensor->elems > 1) return ONV_WEIGHT_IS_UNSURE;
+    if (value->tensor->elems > 1)
+        return onv_is_call_of(name, "expand") ? ONV_WEIGHT_IS_SPREAD : ONV_WEIGHT_IS_UNSURE;
     bool is_literal = onv_has_made_up_name(name) || strncmp(name, "scalar_tensor", 13) == 0;
     return is_literal ? ONV_WEIGHT_IS_OTHER : ONV_WEIGHT_IS_NUMBER;
 }

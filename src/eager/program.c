@@ -85,6 +85,13 @@ void onv_sim_workspace(onv_simulation *s, const onv_eager_workspace *workspace)
         bytes > 0 ? onv_sim_alloc(s, bytes, ONV_BUFFER_WORKSPACE, workspace->library) : ONV_NO_ROW;
     if (row == ONV_NO_ROW) return;
     s->timeline->buffers.at[row].is_transient = true;
+    if (workspace->beside_bytes > 0) {
+        uint32_t beside =
+            onv_sim_alloc(s, workspace->beside_bytes, ONV_BUFFER_WORKSPACE, workspace->library);
+        if (beside == ONV_NO_ROW) return;
+        s->timeline->buffers.at[beside].is_transient = true;
+        onv_sim_release(s, beside);
+    }
     onv_sim_release(s, row);
 }
 

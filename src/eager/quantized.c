@@ -20,7 +20,7 @@ static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uin
 static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64_t elems,
                           uint64_t elem_bytes, bool backward)
 {
-    const onv_eager_tensor *in = &eager->tensors.at[op->in[op->n_in - 2].tensor];
+    const onv_eager_tensor *in = &eager->tensors.at[op->in[ONV_PRODUCT_INPUT].tensor];
     const onv_eager_tensor *out = &eager->tensors.at[op->out[0]];
     if (backward) return elems * elem_bytes;
     uint64_t width =
@@ -77,8 +77,8 @@ onv_status onv_weight_find(const onv_eager *eager, onv_arena *arena, uint64_t **
             if (at->kind != ONV_STORAGE_PARAMETER || at->trained) continue;
             const onv_eager_tensor *out = op->n_out == 1 ? &eager->tensors.at[op->out[0]] : NULL;
             if (out != NULL && out->storage == storage) continue; /* a view of it */
-            if (i != head && out != NULL && is_product(op) && k == 1 && at->rank == 2 &&
-                out->rank > 0)
+            if (i != head && out != NULL && is_product(op) && k == ONV_PRODUCT_WEIGHT &&
+                at->rank == 2 && out->rank > 0)
                 (*rows)[storage] = (uint64_t)out->dims[out->rank - 1];
             else
                 other[storage] = true; /* biases, too, are none */

@@ -9,6 +9,9 @@
 #include "eager/eager.h"
 #include "ir/weight_format.h"
 
+/* Operands of a product; a bias comes behind them. */
+enum { ONV_PRODUCT_INPUT, ONV_PRODUCT_WEIGHT };
+
 /* What a product with the matrix has beside its operands and its result: the matrix in the product's type
  * of so many bytes an element, and what it is made with. */
 uint64_t onv_weight_temps(const onv_weight_format *format, const onv_eager_op *op,

@@ -228,6 +228,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
     name_exactly(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);
+    name_the_rest(l, ONV_WEIGHT_IS_SPREAD); /* before tables of positions, say, that are none */
     name_the_rest(l, ONV_WEIGHT_IS_UNSURE);
     name_the_rest(l, ONV_WEIGHT_IS_NUMBER);
     return ONV_OK;

@@ -324,6 +324,15 @@ static int64_t largest(const int64_t *dims, uint32_t rank)
     return most;
 }
 
+/* Kernels side by side, as a patch embedding has them. */
+static bool is_patches(const conv *c)
+{
+    const onv_conv_problem *p = c->problem;
+    for (uint32_t i = 0; i < c->rank; i++)
+        if (p->kernel[i] != p->stride[i] || p->pad_begin[i] != 0) return false;
+    return c->kernel > 1;
+}
+
 /* What the trees ask, by number. */
 static uint64_t feature(const conv *c, uint32_t which)
 {
@@ -362,7 +371,8 @@ static uint64_t feature(const conv *c, uint32_t which)
     case 28: return mul(16, pixels) / c->k;
     case 29: return (uint64_t)c->out_dims[c->rank - 1];
     case 30: return mul(c->n, c->in);
-    default: return (uint64_t)p->kernel[c->rank - 1];
+    case 31: return (uint64_t)p->kernel[c->rank - 1];
+    default: return is_patches(c);
     }
 }
 

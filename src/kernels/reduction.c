@@ -36,10 +36,12 @@ static uint64_t resident_blocks(uint32_t capability, uint64_t threads)
     return devices[i].processors * (devices[i].threads / threads);
 }
 
-uint64_t onv_column_sum_bytes(uint64_t inputs, uint64_t outputs, uint32_t elem,
-                              const onv_cuda_library_settings *settings)
+onv_column_sum onv_column_sum_of(uint64_t inputs, uint64_t outputs, uint32_t elem,
+                                 const onv_cuda_library_settings *settings)
 {
-    if (settings->compute_capability == 0 || inputs == 0 || outputs == 0 || elem == 0) return 0;
+    static const onv_column_sum nothing = {0, 0};
+    if (settings->compute_capability == 0 || inputs == 0 || outputs == 0 || elem == 0)
+        return nothing;
     /* More than an int can address is summed in parts, one after the other. */
     while (inputs > 1 && inputs > INT32_MAX / elem / outputs) inputs = ceil_div(inputs, 2);
     uint64_t vector = outputs % 4 == 0 ? 4 : outputs % 2 == 0 ? 2 : 1;
@@ -47,17 +49,17 @@ uint64_t onv_column_sum_bytes(uint64_t inputs, uint64_t outputs, uint32_t elem,
     uint64_t high = power_of_two(least(inputs, BLOCK / vector));
     uint64_t height = least(high, BLOCK / vector / least(wide, WARP));
     uint64_t width = least(wide, BLOCK / vector / height);
-    if (inputs < height * FEW && inputs < MANY) return 0;
+    if (inputs < height * FEW && inputs < MANY) return nothing;
     uint64_t each = ceil_div(inputs, height);
     uint64_t grid = ceil_div(ceil_div(outputs, vector), width);
     uint64_t resident = resident_blocks(settings->compute_capability, width * height);
-    if (each < MANY || grid > resident) return 0;
+    if (each < MANY || grid > resident) return nothing;
     uint64_t shares = least(ceil_div(resident, grid), ceil_div(each, FEW));
     if (shares < ceil_div(each, MANY)) shares = ceil_div(each, MANY);
-    if (shares < 2) return 0;
-    uint64_t parts;
-    if (!onv_u64_mul(outputs, sizeof(float) * width * vector, &parts) ||
-        !onv_u64_mul(parts, shares, &parts) || !onv_u64_add(parts, grid * sizeof(int), &parts))
-        return UINT64_MAX;
-    return parts;
+    if (shares < 2) return nothing;
+    onv_column_sum sum = {.counter_bytes = grid * sizeof(int)};
+    if (!onv_u64_mul(outputs, sizeof(float) * width * vector, &sum.part_bytes) ||
+        !onv_u64_mul(sum.part_bytes, shares, &sum.part_bytes))
+        sum.part_bytes = UINT64_MAX;
+    return sum;
 }

@@ -94,6 +94,38 @@ static void frozen_layers_are_quantized(void **state)
     trainer_close(&t);
 }
 
+/* A bias is an operand behind the matrix. */
+static void a_bias_does_not_hide_a_quantized_matrix(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"nf4", "int8"}, *const frozen[] = {"blocks.0"};
+    uint64_t bytes[2];
+    for (uint32_t f = 0; f < 2; f++) {
+        for (uint32_t biased = 0; biased < 2; biased++) {
+            trainer t;
+            model *m = model_new(17);
+            model_input(m, "x", "f32[16,256]");
+            model_weight(m, "blocks.0.weight", "f32[256,256]");
+            model_weight(m, "blocks.0.bias", "f32[256]");
+            model_weight(m, "blocks.1.weight", "f32[256,256]");
+            model_node(m, "Gemm", "/blocks.0/Gemm",
+                       biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
+            model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
+            model_output(m, "y", "f32");
+            trainer_open_model(&t, m);
+            model_free(m);
+            onv_train_options options = with("sgd");
+            options.weights = onv_weight_format_find(formats[f]);
+            options.lower.freeze = frozen;
+            options.lower.n_freeze = 1;
+            bytes[biased] = trainer_run(&t, &options).figures.parts.dequantized_bytes;
+            trainer_close(&t);
+        }
+        assert_int_not_equal(bytes[0], 0);
+        assert_int_equal(bytes[1], bytes[0]);
+    }
+}
+
 /* --- Copies ------------------------------------------------------------------------------------ */
 
 static void averages_and_masters_stand_beside(void **state)
@@ -483,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_have_scales),
         cmocka_unit_test(frozen_layers_are_quantized),
+        cmocka_unit_test(a_bias_does_not_hide_a_quantized_matrix),
         cmocka_unit_test(averages_and_masters_stand_beside),
         cmocka_unit_test(the_host_takes_what_is_offloaded),
         cmocka_unit_test(gradients_stand_in_buckets),

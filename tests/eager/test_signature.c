@@ -446,6 +446,30 @@ static void constants_computed_from_parameters_are_trained(void **state)
     }
 }
 
+/* What was expanded is a parameter's before what else the export computed, wherever both stand in the file: a class token,
+ * and a table of positions. */
+static void an_expanded_constant_has_its_name_first(void **state)
+{
+    (void)state;
+    static const char *const weights[] = {"val_1 f32[8,8] expand f32[4,8] cat f32[4,8]",
+                                          "val_1 f32[8,8] cat f32[4,8] expand f32[4,8]"};
+    onv_training_figures figures[2];
+    for (size_t i = 0; i < 2; i++) {
+        network n = {
+            "fc.weight token",
+            weights[i],
+            {FC,
+             {"Mul", "h cat", "a", "", "", "mul", "zoo.Net", "aten.mul.Tensor"},
+             {"Concat", "expand a", "y", "axis=0", "", "cat_1", "zoo.Net", "aten.cat.default"}}};
+        outcome o = run(&n);
+        assert_int_equal(o.text[0], '\0');
+        figures[i] = o.figures;
+    }
+    assert_int_equal(figures[1].parameter_bytes, figures[0].parameter_bytes);
+    assert_int_equal(figures[1].saved_activation_bytes, figures[0].saved_activation_bytes);
+    assert_in_range(figures[0].parameter_bytes, W + 1, W + 4 * 8 * 4 - 1);
+}
+
 /* Two layers compute a table of what both are given; the exporter merged the calls. */
 static void layers_compute_what_they_are_given_each(void **state)
 {
@@ -663,6 +687,7 @@ int main(void)
         cmocka_unit_test(projected_positions_have_the_weight_of_a_layer_beside),
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
+        cmocka_unit_test(an_expanded_constant_has_its_name_first),
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(what_arguments_name_is_computed_again),
