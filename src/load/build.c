@@ -152,13 +152,8 @@ onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *f
     *found = false;
     if (b->built == NULL) b->built = onv_heap_calloc(ONV_BUILT_LATELY, sizeof *b->built);
     if (b->built == NULL) return NULL;
-    const unsigned char *skeleton = b->scan->skeleton.at;
-    if (span.bytes == 0) span.at = 0;
-    uint64_t hash = onv_hash_bytes(skeleton != NULL ? skeleton + span.at : NULL, span.bytes, kind);
-    onv_built *built = &b->built[hash % ONV_BUILT_LATELY];
-    *found =
-        built->kind == kind && built->span.bytes == span.bytes &&
-        (span.bytes == 0 || memcmp(skeleton + built->span.at, skeleton + span.at, span.bytes) == 0);
+    onv_built *built = &b->built[onv_hash_u64((uint64_t)span.at << 8 | kind) % ONV_BUILT_LATELY];
+    *found = built->kind == kind && built->span.at == span.at && built->span.bytes == span.bytes;
     return built;
 }
 

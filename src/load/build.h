@@ -42,8 +42,7 @@ typedef struct onv_bindings {
     ONV_VEC(onv_binding) list;
 } onv_bindings;
 
-/* What was made of a message lately. Equal bytes make equal attributes and types, which share what they
- * point to. */
+/* What was made of a message lately. Owners of one message share what attributes and types point to. */
 enum { ONV_BUILT_LATELY = 256 };
 
 typedef struct onv_built {
@@ -91,7 +90,7 @@ typedef struct onv_builder {
     ONV_VEC(char) text;    /* scratch for names under construction */
     ONV_VEC(char) notes;   /* of the node that is being built */
     onv_arena unpacked;    /* the message that protobuf-c made last */
-    onv_built *built;      /* by a hash of the message's bytes */
+    onv_built *built;      /* by a mix of the message's place */
     const char *empty;     /* "", interned */
     uint32_t place;        /* of the main graph's node that is being built */
     uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
@@ -110,7 +109,7 @@ void onv_builder_cleanup(onv_builder *b);
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
 
-/* The place of what was made of such bytes: *found says whether it was. */
+/* The place of what was made of the message: *found says whether it was. */
 onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found);
 
 /* Interns `text` (NULL: ""), behind a prefix where there is one. */

@@ -273,9 +273,8 @@ onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_sca
     onv_attr *attrs = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, record->attrs.count);
     if (attrs == NULL) return onv_fail_memory(b->err);
     uint32_t n = 0;
-    ONV_EACH_RECORD(attr, b->scan->attrs, record->attrs)
-    {
-        const onv_scan_attr *value = attr;
+    for (uint32_t k = 0; k < record->attrs.count; k++) {
+        const onv_scan_attr *attr = onv_scan_attr_of(b->scan, record->attrs, k), *value = attr;
         attr_site site = {.b = b, .scope = scope, .closure = scope, .path = path, .node = id};
         ONV_TRY(resolve(b, &value, &site.closure));
         if (value != NULL) ONV_TRY(build_attr(&site, value, attr->name, &attrs[n++]));

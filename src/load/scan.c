@@ -191,7 +191,9 @@ onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
     onv_heap_free(w.stack);
     onv_vec_cleanup(&w.inputs);
     onv_vec_cleanup(&w.outputs);
+    onv_vec_cleanup(&w.attrs);
     onv_vec_cleanup(&w.put_off);
+    onv_heap_free(w.walked);
     if (status != ONV_OK) onv_scan_cleanup(scan);
     return status;
 }
@@ -205,6 +207,7 @@ void onv_scan_cleanup(onv_scan *scan)
     onv_vec_cleanup(&scan->graphs);
     onv_vec_cleanup(&scan->nodes);
     onv_vec_cleanup(&scan->attrs);
+    onv_vec_cleanup(&scan->attr_lists);
     onv_vec_cleanup(&scan->notes);
     onv_vec_cleanup(&scan->values);
     onv_vec_cleanup(&scan->parts);
