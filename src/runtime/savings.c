@@ -181,7 +181,6 @@ static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error
 static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_error *err)
 {
     const onv_value *value = onv_model_value(k->model, id);
-    trial t;
     onv_saving saving = {.kind = ONV_SAVING_INPLACE,
                          .value = id,
                          .node = value->producer,
@@ -189,16 +188,14 @@ static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_er
     if (!onv_is_node(value->producer) || value->output_index != 0) return ONV_OK;
     const onv_node *node = onv_model_node(k->model, value->producer);
     if ((node->traits.inplace == 0 && node->traits.view_of == 0) || !may_try(k)) return ONV_OK;
-    ONV_TRY(begin(k, &t, err));
+    onv_arena arena;
     onv_storages storages;
-    onv_storage_rules rules = {.views = true,
-                               .inplace = true,
-                               .only =
-                                   op == NULL ? onv_model_node(&t.model, value->producer) : NULL,
-                               .only_op = op};
-    onv_status status = onv_storages_compute(&t.model, k->live, &rules, &storages, err);
+    onv_storage_rules rules = {
+        .views = true, .inplace = true, .only = op == NULL ? node : NULL, .only_op = op};
+    onv_arena_init(&arena, k->model->arena.limit_bytes);
+    onv_status status = onv_storages_compute(&arena, k->model, k->live, &rules, &storages, err);
     saving.peak_bytes = status == ONV_OK ? storages.peak.bytes : 0;
-    onv_model_cleanup(&t.model);
+    onv_arena_cleanup(&arena);
     if (status == ONV_OK) onv_savings_add(k->savings, k->live, &saving);
     return status;
 }
