@@ -19,11 +19,12 @@
 #endif
 #ifdef HAS_ASAN
 #include <sanitizer/asan_interface.h>
-enum { GAP = 16 };
+/* What begins in the middle of eight bytes cannot be told from what is before it. */
+enum { GAP = 16, LEAST_ALIGN = 8 };
 #define close_memory(at, bytes) __asan_poison_memory_region((at), (bytes))
 #define open_memory(at, bytes)  __asan_unpoison_memory_region((at), (bytes))
 #else
-enum { GAP = 0 };
+enum { GAP = 0, LEAST_ALIGN = 1 };
 #define close_memory(at, bytes) ((void)(at), (void)(bytes))
 #define open_memory(at, bytes)  ((void)(at), (void)(bytes))
 #endif
@@ -93,35 +94,43 @@ static bool add_chunk(onv_arena *arena, size_t bytes)
     return true;
 }
 
-void *onv_arena_alloc(onv_arena *arena, size_t bytes)
+/* `align` is a power of two. Where an object ends the next one may begin, if that has less alignment. */
+static void *take(onv_arena *arena, size_t bytes, size_t align)
 {
+    if (align < LEAST_ALIGN) align = LEAST_ALIGN;
+    size_t skipped = arena->chunk != NULL ? -arena->chunk->used & (align - 1) : 0;
     if (bytes > SIZE_MAX - ALIGN - GAP) {
         arena->failed = true;
         return NULL;
     }
-    size_t rounded = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
-    if (rounded == 0) rounded = ALIGN;
-    if (arena->chunk == NULL || arena->chunk->size - arena->chunk->used < rounded) {
-        if (!add_chunk(arena, rounded)) {
+    if (bytes == 0) bytes = 1;
+    if (arena->chunk == NULL || arena->chunk->size - arena->chunk->used < skipped + bytes + GAP) {
+        skipped = 0;
+        if (!add_chunk(arena, bytes + GAP)) {
             arena->failed = true;
             return NULL;
         }
     }
-    void *result = arena->chunk->data + arena->chunk->used;
-    arena->chunk->used += rounded;
-    arena->used_bytes += rounded;
+    void *result = arena->chunk->data + arena->chunk->used + skipped;
+    arena->chunk->used += skipped + bytes + GAP;
+    arena->used_bytes += skipped + bytes + GAP;
     open_memory(result, bytes);
     return result;
 }
 
-void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size)
+void *onv_arena_alloc(onv_arena *arena, size_t bytes)
+{
+    return take(arena, bytes, ALIGN);
+}
+
+void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size, size_t align)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
         arena->failed = true;
         return NULL;
     }
-    void *result = onv_arena_alloc(arena, bytes);
+    void *result = take(arena, bytes, align);
     if (result != NULL) memset(result, 0, bytes);
     return result;
 }
@@ -139,7 +148,7 @@ char *onv_arena_strndup(onv_arena *arena, const char *text, size_t length)
         arena->failed = true;
         return NULL;
     }
-    char *result = onv_arena_alloc(arena, length + 1);
+    char *result = take(arena, length + 1, 1);
     if (result == NULL) return NULL;
     if (length > 0) memcpy(result, text, length);
     result[length] = '\0';
@@ -153,7 +162,7 @@ char *onv_arena_printf(onv_arena *arena, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (length < 0) return NULL;
-    char *result = onv_arena_alloc(arena, (size_t)length + 1);
+    char *result = take(arena, (size_t)length + 1, 1);
     if (result == NULL) return NULL;
     va_start(args, format);
     vsnprintf(result, (size_t)length + 1, format, args);

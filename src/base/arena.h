@@ -35,7 +35,7 @@ void onv_arena_reset(onv_arena *arena);
 void *onv_arena_alloc(onv_arena *arena, size_t bytes);
 
 /* `count` objects of `size` bytes, zeroed; NULL also when the product overflows. */
-void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size);
+void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size, size_t align);
 
 /* A copy of `bytes` bytes at `data` / of a string of `length` bytes, NUL added. */
 void *onv_arena_copy(onv_arena *arena, const void *data, size_t bytes);
@@ -47,6 +47,6 @@ char *onv_arena_printf(onv_arena *arena, const char *format, ...)
 
 /* A zeroed array of `count` objects of `type`, or NULL. */
 #define ONV_ARENA_ARRAY(arena, type, count)                                                        \
-    ((type *)onv_arena_calloc((arena), (count), sizeof(type)))
+    ((type *)onv_arena_calloc((arena), (count), sizeof(type), _Alignof(type)))
 
 #endif

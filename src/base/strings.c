@@ -192,7 +192,7 @@ static size_t recent_place(const char *text, size_t length)
 static const char *intern(onv_strings *table, const char *text, size_t length)
 {
     onv_work(1 + length / 16);
-    if (table->count * 2 >= table->capacity && !grow(table)) return NULL;
+    if (table->count >= table->capacity / 4 * 3 && !grow(table)) return NULL;
     uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
     size_t slot = find_slot(table, text, length, hash);
     if (table->slots[slot] != NULL) return table->slots[slot];

@@ -17,6 +17,16 @@ bool onv_vec_grow(void **data, size_t *capacity, size_t count, size_t extra, siz
     return true;
 }
 
+bool onv_vec_shrink(void **data, size_t *capacity, size_t count, size_t size)
+{
+    if (count == *capacity) return true;
+    void *fitted = onv_heap_realloc(*data, count * size);
+    if (fitted == NULL) return false;
+    *data = fitted;
+    *capacity = count;
+    return true;
+}
+
 void onv_vec_free(void *data)
 {
     onv_heap_free(data);

@@ -11,6 +11,8 @@
 /* Working state of one computation. */
 typedef struct builder {
     onv_model *model;
+    onv_arena *arena;  /* of what stays */
+    onv_arena scratch; /* of what does not */
     onv_live *live;
     onv_graph_steps steps;
     onv_buffer *rows; /* in order of definition */
@@ -233,10 +235,10 @@ static void share_inputs(builder *b)
 static onv_status sort_rows(builder *b)
 {
     onv_live *live = b->live;
-    onv_arena *arena = &b->model->arena;
-    uint32_t *start = ONV_ARENA_ARRAY(arena, uint32_t, (size_t)live->timeline.steps.count + 2);
-    uint32_t *place = ONV_ARENA_ARRAY(arena, uint32_t, b->n_rows);
-    onv_buffer *sorted = ONV_ARENA_ARRAY(arena, onv_buffer, b->n_rows);
+    uint32_t *start =
+        ONV_ARENA_ARRAY(&b->scratch, uint32_t, (size_t)live->timeline.steps.count + 2);
+    uint32_t *place = ONV_ARENA_ARRAY(&b->scratch, uint32_t, b->n_rows);
+    onv_buffer *sorted = ONV_ARENA_ARRAY(b->arena, onv_buffer, b->n_rows);
     if (start == NULL || place == NULL || sorted == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < b->n_rows; i++) start[b->rows[i].first + 1]++;
     for (uint32_t s = 0; s < live->timeline.steps.count; s++) start[s + 1] += start[s];
@@ -261,7 +263,7 @@ static onv_status find_peak(builder *b)
 {
     onv_live *live = b->live;
     onv_peak peak;
-    live->live_bytes = ONV_ARENA_ARRAY(&b->model->arena, uint64_t, live->timeline.steps.count);
+    live->live_bytes = ONV_ARENA_ARRAY(b->arena, uint64_t, live->timeline.steps.count);
     if (live->live_bytes == NULL) return onv_fail_memory(b->err);
     ONV_TRY(onv_timeline_peak(&live->timeline, &peak, live->live_bytes, b->err));
     live->peak_bytes = peak.bytes;
@@ -291,8 +293,8 @@ static onv_status find_peak_set(builder *b)
     uint32_t n = 0;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++)
         n += onv_buffer_is_live(&live->timeline.buffers.at[i], live->peak_step);
-    ranked *set = ONV_ARENA_ARRAY(&b->model->arena, ranked, n);
-    live->peak_set = ONV_ARENA_ARRAY(&b->model->arena, uint32_t, n);
+    ranked *set = ONV_ARENA_ARRAY(&b->scratch, ranked, n);
+    live->peak_set = ONV_ARENA_ARRAY(b->arena, uint32_t, n);
     if (set == NULL || live->peak_set == NULL) return onv_fail_memory(b->err);
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
         const onv_buffer *row = &live->timeline.buffers.at[i];
@@ -309,12 +311,11 @@ static onv_status find_peak_set(builder *b)
 static onv_status compute(builder *b, const onv_node_id *order)
 {
     onv_model *model = b->model;
-    onv_arena *arena = &model->arena;
-    b->live->of_value = ONV_ARENA_ARRAY(arena, uint32_t, model->values.count);
-    b->rows = ONV_ARENA_ARRAY(arena, onv_buffer, model->values.count);
+    b->live->of_value = ONV_ARENA_ARRAY(b->arena, uint32_t, model->values.count);
+    b->rows = ONV_ARENA_ARRAY(&b->scratch, onv_buffer, model->values.count);
     if (b->live->of_value == NULL || b->rows == NULL) return onv_fail_memory(b->err);
     memset(b->live->of_value, 0xff, model->values.count * sizeof *b->live->of_value);
-    ONV_TRY(onv_graph_list_steps(model, order, b->live, &b->steps, b->err));
+    ONV_TRY(onv_graph_list_steps(model, order, b->arena, &b->scratch, b->live, &b->steps, b->err));
     ONV_TRY(add_rows(b));
     add_uses(b);
     share(b);
@@ -329,10 +330,19 @@ static onv_status compute(builder *b, const onv_node_id *order)
     return onv_graph_sum(model, b->live, b->err);
 }
 
+onv_status onv_live_compute_in(onv_arena *arena, onv_model *model, const onv_node_id *order,
+                               onv_live *live, onv_error *err)
+{
+    *live = (onv_live){0};
+    builder b = {.model = model, .arena = arena, .live = live, .err = err};
+    onv_arena_init(&b.scratch, model->arena.limit_bytes);
+    onv_status status = compute(&b, order);
+    onv_arena_cleanup(&b.scratch);
+    return status;
+}
+
 onv_status onv_live_compute(onv_model *model, const onv_node_id *order, onv_live *live,
                             onv_error *err)
 {
-    *live = (onv_live){0};
-    builder b = {.model = model, .live = live, .err = err};
-    return compute(&b, order);
+    return onv_live_compute_in(&model->arena, model, order, live, err);
 }

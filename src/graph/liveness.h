@@ -51,6 +51,10 @@ typedef struct onv_live {
 onv_status onv_live_compute(onv_model *model, const onv_node_id *order, onv_live *live,
                             onv_error *err);
 
+/* The same for a while: the result lives in `arena`. */
+onv_status onv_live_compute_in(onv_arena *arena, onv_model *model, const onv_node_id *order,
+                               onv_live *live, onv_error *err);
+
 /* `one`, which a node needs each time it runs, over all its runs: times the trips of the bodies
  * around it. Unknown where one of them is. */
 onv_dim onv_graph_all_runs(onv_model *model, const onv_node *node, onv_dim one);

@@ -137,20 +137,20 @@ static void list_graph(lister *l, onv_graph_id id, uint32_t parent)
     }
 }
 
-onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_live *live,
-                                onv_graph_steps *steps, onv_error *err)
+onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_arena *arena,
+                                onv_arena *scratch, onv_live *live, onv_graph_steps *steps,
+                                onv_error *err)
 {
-    onv_arena *arena = &model->arena;
     size_t n_nodes = model->nodes.count, n_graphs = model->graphs.count;
     lister l = {.model = model, .live = live, .out = steps, .order = order};
-    *steps = (onv_graph_steps){.of_node = ONV_ARENA_ARRAY(arena, uint32_t, n_nodes),
-                               .graph_first = ONV_ARENA_ARRAY(arena, uint32_t, n_graphs),
-                               .graph_region = ONV_ARENA_ARRAY(arena, uint32_t, n_graphs),
-                               .innermost = ONV_ARENA_ARRAY(arena, uint32_t, n_nodes)};
+    *steps = (onv_graph_steps){.of_node = ONV_ARENA_ARRAY(scratch, uint32_t, n_nodes),
+                               .graph_first = ONV_ARENA_ARRAY(scratch, uint32_t, n_graphs),
+                               .graph_region = ONV_ARENA_ARRAY(scratch, uint32_t, n_graphs),
+                               .innermost = ONV_ARENA_ARRAY(scratch, uint32_t, n_nodes)};
     live->macs_of = ONV_ARENA_ARRAY(arena, onv_dim, n_nodes);
     live->timeline.steps.at = ONV_ARENA_ARRAY(arena, onv_step, n_nodes);
     live->timeline.regions.at = ONV_ARENA_ARRAY(arena, onv_region, 2 * n_graphs);
-    if (arena->failed) return onv_fail_memory(err);
+    if (arena->failed || scratch->failed) return onv_fail_memory(err);
     if (n_nodes > 0) memset(steps->of_node, 0xff, n_nodes * sizeof *steps->of_node);
     memset(steps->graph_region, 0xff, n_graphs * sizeof *steps->graph_region);
     list_graph(&l, (onv_graph_id){0}, ONV_NO_REGION);

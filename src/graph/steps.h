@@ -12,10 +12,11 @@ typedef struct onv_graph_steps {
     uint32_t *innermost;    /* by step: the innermost region around it, or ONV_NO_REGION */
 } onv_graph_steps;
 
-/* Fills steps and regions of `live` and the tables; everything in the model's arena. Fails with
- * ONV_ERR_MODEL where the model has no node. */
-onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_live *live,
-                                onv_graph_steps *steps, onv_error *err);
+/* Fills steps and regions of `live`, in `arena`, and the tables, in `scratch`. Fails with ONV_ERR_MODEL
+ * where the model has no node. */
+onv_status onv_graph_list_steps(onv_model *model, const onv_node_id *order, onv_arena *arena,
+                                onv_arena *scratch, onv_live *live, onv_graph_steps *steps,
+                                onv_error *err);
 
 /* The subgraph in a node's attribute `name`; ONV_NO_GRAPH where there is none that runs. */
 onv_graph_id onv_graph_body(const onv_model *model, const onv_node *node, const char *name);

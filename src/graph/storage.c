@@ -9,7 +9,7 @@
 enum { MAX_HOST_ELEMS = 64 };
 
 typedef struct sharing {
-    onv_model *model;
+    const onv_model *model;
     const onv_live *live;
     const onv_storage_rules *rules;
     onv_storages *out;
@@ -145,7 +145,7 @@ static void place(sharing *s, uint32_t row_index)
         add_storage(s, row_index);
 }
 
-onv_status onv_storages_compute(onv_model *model, const onv_live *live,
+onv_status onv_storages_compute(onv_arena *arena, const onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err)
 {
@@ -153,8 +153,8 @@ onv_status onv_storages_compute(onv_model *model, const onv_live *live,
                                .timeline.regions = live->timeline.regions};
     sharing s = {.model = model, .live = live, .rules = rules, .out = storages};
     storages->timeline.buffers.at =
-        ONV_ARENA_ARRAY(&model->arena, onv_buffer, live->timeline.buffers.count);
-    storages->of_row = ONV_ARENA_ARRAY(&model->arena, uint32_t, live->timeline.buffers.count);
+        ONV_ARENA_ARRAY(arena, onv_buffer, live->timeline.buffers.count);
+    storages->of_row = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.buffers.count);
     if (storages->timeline.buffers.at == NULL || storages->of_row == NULL)
         return onv_fail_memory(err);
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) place(&s, i);

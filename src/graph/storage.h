@@ -26,8 +26,8 @@ typedef struct onv_storages {
     onv_peak peak;
 } onv_storages;
 
-/* The result lives in the model's arena, its timeline too, which is not to be cleaned up. */
-onv_status onv_storages_compute(onv_model *model, const onv_live *live,
+/* The result lives in `arena`, its timeline too, which is not to be cleaned up. */
+onv_status onv_storages_compute(onv_arena *arena, const onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err);
 

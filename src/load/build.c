@@ -126,6 +126,10 @@ onv_status onv_build_model(onv_builder *b)
     const onv_scan *scan = b->scan;
     const ProtobufCMessage *header;
     onv_graph_id main_graph;
+    b->built = onv_heap_calloc(1, sizeof *b->built);
+    if (b->built == NULL || !onv_vec_reserve(&b->model->nodes, scan->nodes.count) ||
+        !onv_vec_reserve(&b->model->values, (size_t)scan->n_values))
+        return onv_fail_memory(b->err);
     ONV_TRY(onv_build_intern(b, "", &b->empty));
     ONV_TRY(onv_unpack(scan->header.at, scan->header.count, &onnx__model_proto__descriptor,
                        &b->unpacked, &header, b->err));
@@ -145,21 +149,6 @@ onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessag
     const unsigned char *at = span.bytes > 0 ? b->scan->skeleton.at + span.at : nothing;
     onv_arena_reset(&b->unpacked);
     return onv_unpack(at, span.bytes, type, &b->unpacked, message, b->err);
-}
-
-onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found)
-{
-    *found = false;
-    if (b->built == NULL) b->built = onv_heap_calloc(ONV_BUILT_LATELY, sizeof *b->built);
-    if (b->built == NULL) return NULL;
-    const unsigned char *skeleton = b->scan->skeleton.at;
-    if (span.bytes == 0) span.at = 0;
-    uint64_t hash = onv_hash_bytes(skeleton != NULL ? skeleton + span.at : NULL, span.bytes, kind);
-    onv_built *built = &b->built[hash % ONV_BUILT_LATELY];
-    *found =
-        built->kind == kind && built->span.bytes == span.bytes &&
-        (span.bytes == 0 || memcmp(skeleton + built->span.at, skeleton + span.at, span.bytes) == 0);
-    return built;
 }
 
 void onv_builder_init(onv_builder *b, onv_model *model, const onv_scan *scan,

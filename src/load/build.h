@@ -42,21 +42,25 @@ typedef struct onv_bindings {
     ONV_VEC(onv_binding) list;
 } onv_bindings;
 
-/* What was made of a message lately. Equal bytes make equal attributes and types, which share what they
- * point to. */
+/* What was made lately. Nodes whose attributes are the same share a list of them; values declared alike
+ * share dims. */
 enum { ONV_BUILT_LATELY = 256 };
 
-typedef struct onv_built {
-    onv_span span;
-    uint8_t kind; /* onv_built_kind; 0: empty */
-    union {
-        onv_attr attr;
-        onv_type type;
-    };
-} onv_built;
+typedef struct onv_built_attrs {
+    onv_range attrs; /* of the scan; none: empty */
+    onv_attr *list;
+} onv_built_attrs;
 
-/* Types are told apart by what a dim without a value means: ONV_BUILT_TYPE + onv_free_dims. */
-typedef enum onv_built_kind { ONV_BUILT_ATTR = 1, ONV_BUILT_TYPE } onv_built_kind;
+typedef struct onv_built_type {
+    onv_span span;
+    uint8_t means; /* 1 + onv_free_dims; 0: empty */
+    onv_type type;
+} onv_built_type;
+
+typedef struct onv_built {
+    onv_built_attrs attrs[ONV_BUILT_LATELY]; /* by a mix of their numbers */
+    onv_built_type types[ONV_BUILT_LATELY];  /* by a mix of their place */
+} onv_built;
 
 typedef struct onv_node_list {
     onv_node_id *at;
@@ -91,10 +95,10 @@ typedef struct onv_builder {
     ONV_VEC(char) text;    /* scratch for names under construction */
     ONV_VEC(char) notes;   /* of the node that is being built */
     onv_arena unpacked;    /* the message that protobuf-c made last */
-    onv_built *built;      /* by a hash of the message's bytes */
-    const char *empty;     /* "", interned */
-    uint32_t place;        /* of the main graph's node that is being built */
-    uint64_t work;         /* nodes and calls so far: bounds what expansion can do */
+    onv_built *built;
+    const char *empty; /* "", interned */
+    uint32_t place;    /* of the main graph's node that is being built */
+    uint64_t work;     /* nodes and calls so far: bounds what expansion can do */
     onv_error *err;
 } onv_builder;
 
@@ -109,9 +113,6 @@ void onv_builder_cleanup(onv_builder *b);
 /* A message of the skeleton, as it lies there, until the next one is unpacked. */
 onv_status onv_build_unpack(onv_builder *b, onv_span span, const ProtobufCMessageDescriptor *type,
                             const ProtobufCMessage **message);
-
-/* The place of what was made of such bytes: *found says whether it was. */
-onv_built *onv_build_recent(onv_builder *b, onv_span span, uint8_t kind, bool *found);
 
 /* Interns `text` (NULL: ""), behind a prefix where there is one. */
 onv_status onv_build_intern(onv_builder *b, const char *text, const char **name);

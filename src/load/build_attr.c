@@ -232,9 +232,11 @@ static onv_status unpack_attr(const attr_site *site, const onv_scan_attr *record
     return build_value(site, record, pb, attr);
 }
 
-/* A node's attributes are as a rule those of many others. Tensors and graphs are made each time, and what
- * the limit on classical models' lists says depends on the node. */
-static bool is_shared(const onv_attr *attr)
+/* --- The list of a node ------------------------------------------------------------------------ */
+
+/* Tensors and graphs are made each time, and what the limit on classical models' lists says depends on the
+ * node. */
+static bool may_be_shared(const onv_attr *attr)
 {
     switch ((onv_attr_kind)attr->kind) {
     case ONV_ATTR_FLOAT:
@@ -247,41 +249,53 @@ static bool is_shared(const onv_attr *attr)
     }
 }
 
-static onv_status build_attr(const attr_site *site, const onv_scan_attr *record, const char *name,
-                             onv_attr *attr)
+/* *built is the place of what was made of such a list lately. */
+static bool find_built(const onv_builder *b, onv_range attrs, onv_built_attrs **built)
 {
-    *attr = (onv_attr){.name = name};
-    if (record->graph.count > 0 || record->graphs.count > 0) return unpack_attr(site, record, attr);
-    bool found;
-    onv_built *built = onv_build_recent(site->b, record->value, ONV_BUILT_ATTR, &found);
-    if (built == NULL) return onv_fail_memory(site->b->err);
-    if (found) {
-        *attr = built->attr;
-        attr->name = name;
-        return ONV_OK;
+    const onv_record *all = b->scan->attr_lists.at;
+    uint64_t mixed = 0;
+    for (uint32_t k = 0; k < attrs.count; k++) mixed = onv_hash_u64(mixed + all[attrs.first + k]);
+    *built = &b->built->attrs[mixed % ONV_BUILT_LATELY];
+    return (*built)->attrs.count == attrs.count &&
+           memcmp(all + (*built)->attrs.first, all + attrs.first, attrs.count * sizeof *all) == 0;
+}
+
+static onv_status build_list(onv_builder *b, const onv_scope *scope, onv_range attrs,
+                             const char *path, onv_node_id id, onv_attr *list, bool *shared)
+{
+    uint32_t n = 0;
+    *shared = true;
+    for (uint32_t k = 0; k < attrs.count; k++) {
+        const onv_scan_attr *attr = onv_scan_attr_of(b->scan, attrs, k), *value = attr;
+        attr_site site = {.b = b, .scope = scope, .closure = scope, .path = path, .node = id};
+        ONV_TRY(resolve(b, &value, &site.closure));
+        *shared = *shared && value == attr;
+        if (value == NULL) continue;
+        list[n].name = attr->name;
+        ONV_TRY(unpack_attr(&site, value, &list[n]));
+        *shared = *shared && may_be_shared(&list[n]);
+        n++;
     }
-    ONV_TRY(unpack_attr(site, record, attr));
-    if (is_shared(attr))
-        *built = (onv_built){.span = record->value, .kind = ONV_BUILT_ATTR, .attr = *attr};
+    onv_model_node(b->model, id)->n_attrs = n;
     return ONV_OK;
 }
 
 onv_status onv_build_attrs(onv_builder *b, const onv_scope *scope, const onv_scan_node *record,
                            const char *path, onv_node_id id)
 {
-    if (record->attrs.count == 0) return ONV_OK;
-    onv_attr *attrs = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, record->attrs.count);
-    if (attrs == NULL) return onv_fail_memory(b->err);
-    uint32_t n = 0;
-    ONV_EACH_RECORD(attr, b->scan->attrs, record->attrs)
-    {
-        const onv_scan_attr *value = attr;
-        attr_site site = {.b = b, .scope = scope, .closure = scope, .path = path, .node = id};
-        ONV_TRY(resolve(b, &value, &site.closure));
-        if (value != NULL) ONV_TRY(build_attr(&site, value, attr->name, &attrs[n++]));
+    const onv_range attrs = record->attrs;
+    onv_built_attrs *built;
+    if (attrs.count == 0) return ONV_OK;
+    if (find_built(b, attrs, &built)) {
+        onv_model_node(b->model, id)->attrs = built->list;
+        onv_model_node(b->model, id)->n_attrs = attrs.count;
+        return ONV_OK;
     }
-    onv_node *node = onv_model_node(b->model, id);
-    node->attrs = attrs;
-    node->n_attrs = n;
+    bool shared;
+    onv_attr *list = ONV_ARENA_ARRAY(&b->model->arena, onv_attr, attrs.count);
+    if (list == NULL) return onv_fail_memory(b->err);
+    ONV_TRY(build_list(b, scope, attrs, path, id, list, &shared));
+    onv_model_node(b->model, id)->attrs = list;
+    if (shared) *built = (onv_built_attrs){attrs, list};
     return ONV_OK;
 }

@@ -51,11 +51,11 @@ static onv_status add_function(onv_builder *b, const onv_scan_function *record)
         ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &function->versions));
         ONV_TRY(onv_build_import(b, (const Onnx__OperatorSetIdProto *)pb, &b->elsewhere));
     }
-    ONV_EACH_RECORD(attr, b->scan->attrs, record->attrs)
-    if (attr->reference[0] != '\0')
-        return onv_fail(b->err, ONV_ERR_MODEL,
-                        "function '%s': the default of an attribute refers to another",
-                        record->name);
+    for (uint32_t k = 0; k < record->attrs.count; k++)
+        if (onv_scan_attr_of(b->scan, record->attrs, k)->reference[0] != '\0')
+            return onv_fail(b->err, ONV_ERR_MODEL,
+                            "function '%s': the default of an attribute refers to another",
+                            record->name);
     return ONV_OK;
 }
 
@@ -134,8 +134,8 @@ static onv_status cost_of_nodes(onv_builder *b, onv_record_list nodes, uint32_t 
         uint64_t items = (uint64_t)node->n_inputs + node->n_outputs + node->attrs.count;
         add_cost(sum, 1 + onv_build_cost(items, depth > 0));
         ONV_TRY(cost_of_call(b, node, depth, sum));
-        ONV_EACH_RECORD(attr, b->scan->attrs, node->attrs)
-        {
+        for (uint32_t k = 0; k < node->attrs.count; k++) {
+            const onv_scan_attr *attr = onv_scan_attr_of(b->scan, node->attrs, k);
             ONV_TRY(cost_of_graphs(b, attr->graph, depth, sum));
             ONV_TRY(cost_of_graphs(b, attr->graphs, depth, sum));
         }
@@ -229,10 +229,10 @@ static onv_status bind_outputs(call *c)
     return ONV_OK;
 }
 
-static onv_status bind_attrs(call *c, onv_record_list attrs, const onv_scope *scope)
+static onv_status bind_attrs(call *c, onv_range attrs, const onv_scope *scope)
 {
-    ONV_EACH_RECORD(attr, c->b->scan->attrs, attrs)
-    {
+    for (uint32_t k = 0; k < attrs.count; k++) {
+        const onv_scan_attr *attr = onv_scan_attr_of(c->b->scan, attrs, k);
         onv_binding binding = {.attr = attr, .scope = scope};
         if (onv_ptr_map_get(&c->bindings.index, attr->name, NULL)) continue; /* given: no default */
         if (!onv_ptr_map_set(&c->bindings.index, attr->name, (uint32_t)c->bindings.list.count) ||

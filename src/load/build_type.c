@@ -112,17 +112,18 @@ onv_status onv_build_value_type(onv_builder *b, const onv_scan_value *value, con
 {
     /* Symbols may have the value's own name. */
     if (free_dims == ONV_FREE_SYMBOL) return unpack_type(b, value, name, free_dims, type);
-    const uint8_t kind = (uint8_t)(ONV_BUILT_TYPE + free_dims);
-    const size_t n_diags = b->model->diags.count;
-    bool found;
-    onv_built *built = onv_build_recent(b, value->type, kind, &found);
-    if (built == NULL) return onv_fail_memory(b->err);
-    if (found) {
+    const onv_built_type wanted = {.span = value->type, .means = (uint8_t)(1 + free_dims)};
+    const uint64_t place = onv_hash_u64((uint64_t)wanted.span.at << 8 | wanted.means);
+    onv_built_type *built = &b->built->types[place % ONV_BUILT_LATELY];
+    if (built->means == wanted.means && built->span.at == wanted.span.at &&
+        built->span.bytes == wanted.span.bytes) {
         *type = built->type;
         return ONV_OK;
     }
+    const size_t n_diags = b->model->diags.count;
     ONV_TRY(unpack_type(b, value, name, free_dims, type));
-    if (b->model->diags.count == n_diags) /* what is said of a value names it */
-        *built = (onv_built){.span = value->type, .kind = kind, .type = *type};
+    if (b->model->diags.count > n_diags) return ONV_OK; /* what is said of a value names it */
+    *built = wanted;
+    built->type = *type;
     return ONV_OK;
 }

@@ -43,6 +43,7 @@ static onv_status load_source(const onv_limits *given, onv_model *model, onv_err
     model->most_output = onv_limits_output(given, source->bytes);
     onv_scan scan;
     onv_status status = onv_scan_run(&scan, ONV_SCAN_MODEL, source, limits, &model->strings, err);
+    onv_source_forget(source);
     if (status == ONV_OK)
         status = build(&scan, limits, onv_limits_expanded(given, source->bytes), model, err);
     if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&model->arena, err);

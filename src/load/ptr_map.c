@@ -20,7 +20,7 @@ bool onv_ptr_map_reserve(onv_ptr_map *map, size_t extra)
 {
     if (extra > SIZE_MAX / 4 - map->count) return false;
     size_t capacity = map->capacity == 0 ? 8 : map->capacity;
-    while ((map->count + extra) * 2 > capacity) capacity *= 2;
+    while (map->count + extra > capacity / 4 * 3) capacity *= 2;
     if (capacity == map->capacity) return true;
     onv_ptr_map grown = {.capacity = capacity, .count = map->count};
     grown.slots = onv_heap_calloc(capacity, sizeof *grown.slots);

@@ -174,6 +174,16 @@ static onv_status walk_all(onv_walk *w, onv_scan_root root)
     return ONV_OK;
 }
 
+/* What the scan holds stays until the model is built. */
+static onv_status fit(onv_scan *scan, onv_error *err)
+{
+    bool fits =
+        onv_vec_fit(&scan->skeleton) && onv_vec_fit(&scan->chunks) && onv_vec_fit(&scan->names) &&
+        onv_vec_fit(&scan->nodes) && onv_vec_fit(&scan->attrs) && onv_vec_fit(&scan->attr_lists) &&
+        onv_vec_fit(&scan->notes) && onv_vec_fit(&scan->values) && onv_vec_fit(&scan->parts);
+    return fits ? ONV_OK : onv_fail_memory(err);
+}
+
 onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
                         const onv_limits *limits, onv_strings *strings, onv_error *err)
 {
@@ -188,10 +198,13 @@ onv_status onv_scan_run(onv_scan *scan, onv_scan_root root, onv_source *source,
     };
     if (w.stack == NULL) return onv_fail_memory(err);
     onv_status status = walk_all(&w, root);
+    if (status == ONV_OK) status = fit(scan, err);
     onv_heap_free(w.stack);
     onv_vec_cleanup(&w.inputs);
     onv_vec_cleanup(&w.outputs);
+    onv_vec_cleanup(&w.attrs);
     onv_vec_cleanup(&w.put_off);
+    onv_heap_free(w.walked);
     if (status != ONV_OK) onv_scan_cleanup(scan);
     return status;
 }
@@ -205,6 +218,7 @@ void onv_scan_cleanup(onv_scan *scan)
     onv_vec_cleanup(&scan->graphs);
     onv_vec_cleanup(&scan->nodes);
     onv_vec_cleanup(&scan->attrs);
+    onv_vec_cleanup(&scan->attr_lists);
     onv_vec_cleanup(&scan->notes);
     onv_vec_cleanup(&scan->values);
     onv_vec_cleanup(&scan->parts);

@@ -22,6 +22,9 @@
  * them. No rule reads it, so of the lists of a node of ai.onnx.ml only the first elements are kept. All
  * lists are counted, those of other nodes against their limit, before anything is made of them.
  *
+ * Attributes and types recur from node to node and from value to value. A message whose bytes were walked
+ * lately is not walked again: its owner gets the number or the span of what was kept then.
+ *
  * Every payload field of every tensor is moved to `chunks`, whatever its size, and raw_data in the
  * skeleton is written by the scan alone: a file cannot forge a mark. Lengths are 64 bits, so files
  * beyond protobuf's own 2 GiB work as long as their skeleton stays below it.
@@ -89,7 +92,12 @@ typedef struct onv_span {
     uint32_t at, bytes;
 } onv_span;
 
-/* Strings are interned; "" where the file has none. */
+/* A stretch of a vector. */
+typedef struct onv_range {
+    uint32_t first, count;
+} onv_range;
+
+/* Strings are interned; "" where the file has none. Owners share an attribute without payloads and graphs. */
 typedef struct onv_scan_attr {
     const char *name;
     const char *reference;  /* to an attribute of the function around */
@@ -98,7 +106,6 @@ typedef struct onv_scan_attr {
     bool is_learnt;         /* of which only the first ones are in the value */
     onv_record_list graph;  /* of the field g: at most one */
     onv_record_list graphs; /* of the field graphs */
-    onv_record next;
 } onv_scan_attr;
 
 /* A note that PyTorch's exporter left (fields.h); its text lies in the source. */
@@ -113,7 +120,8 @@ typedef struct onv_scan_node {
     const char *name, *op_type, *domain, *overload;
     uint32_t names; /* of its inputs, behind them of its outputs, in onv_scan.names */
     uint32_t n_inputs, n_outputs;
-    onv_record_list attrs, notes;
+    onv_range attrs; /* in onv_scan.attr_lists */
+    onv_record_list notes;
     onv_record next;
 } onv_scan_node;
 
@@ -142,13 +150,15 @@ typedef struct onv_scan_function {
     const char *name, *domain, *overload;
     uint32_t names; /* as of a node */
     uint32_t n_inputs, n_outputs;
-    onv_record_list nodes, attrs;
+    onv_range attrs; /* as of a node */
+    onv_record_list nodes;
     onv_record_list opsets;   /* parts */
     onv_record_list declared; /* values */
 } onv_scan_function;
 
 typedef ONV_VEC(unsigned char) onv_bytes;
 typedef ONV_VEC(const char *) onv_names;
+typedef ONV_VEC(onv_record) onv_records;
 
 typedef struct onv_scan {
     onv_source *source; /* that chunks and notes lie in */
@@ -159,6 +169,7 @@ typedef struct onv_scan {
     ONV_VEC(onv_scan_graph) graphs;
     ONV_VEC(onv_scan_node) nodes;
     ONV_VEC(onv_scan_attr) attrs;
+    onv_records attr_lists; /* of nodes and functions */
     ONV_VEC(onv_scan_note) notes;
     ONV_VEC(onv_scan_value) values;
     ONV_VEC(onv_scan_part) parts;
@@ -166,6 +177,12 @@ typedef struct onv_scan {
     onv_record main_graph; /* 0: the file has none */
     uint64_t n_values;     /* inputs, initializers and node outputs */
 } onv_scan;
+
+static inline const onv_scan_attr *onv_scan_attr_of(const onv_scan *scan, onv_range attrs,
+                                                    uint32_t k)
+{
+    return ONV_RECORD(scan->attrs, scan->attr_lists.at[attrs.first + k]);
+}
 
 typedef enum onv_scan_root {
     ONV_SCAN_MODEL,

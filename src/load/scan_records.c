@@ -82,15 +82,18 @@ static onv_status add_graph(onv_walk *w, const onv_frame *parent, uint32_t numbe
     return ONV_OK;
 }
 
-static onv_status add_attr(onv_walk *w, const onv_frame *parent)
+onv_status onv_walk_list_attr(onv_walk *w, onv_record attr)
+{
+    return onv_vec_push(&w->attrs, attr) ? ONV_OK : onv_fail_memory(w->err);
+}
+
+static onv_status add_attr(onv_walk *w)
 {
     onv_scan *scan = w->scan;
     const onv_scan_attr attr = {.name = w->empty, .reference = w->empty};
-    onv_record_list *list = parent->message == ONV_MSG_NODE
-                                ? &scan->nodes.at[parent->record].attrs
-                                : &scan->functions.at[parent->record].attrs;
-    ADD(w, &scan->attrs, attr, list, "attributes");
-    return ONV_OK;
+    if (scan->attrs.count >= ONV_RECORDS_MOST) return too_many(w, "attributes");
+    if (!onv_vec_push(&scan->attrs, attr)) return onv_fail_memory(w->err);
+    return onv_walk_list_attr(w, (onv_record)scan->attrs.count);
 }
 
 static onv_status add_value(onv_walk *w, const onv_frame *parent, uint32_t number)
@@ -142,7 +145,7 @@ static onv_status add_record(onv_walk *w, const onv_frame *parent, const onv_ite
         *record = (uint32_t)(scan->nodes.count - 1);
         break;
     case ONV_MSG_ATTRIBUTE:
-        ONV_TRY(add_attr(w, parent));
+        ONV_TRY(add_attr(w));
         *record = (uint32_t)(scan->attrs.count - 1);
         break;
     case ONV_MSG_VALUE_INFO:
@@ -237,6 +240,19 @@ static onv_status close_names(onv_walk *w, const onv_frame *top, uint32_t *names
     return ONV_OK;
 }
 
+/* The same of its attributes. */
+static onv_status close_attrs(onv_walk *w, const onv_frame *top, onv_range *attrs)
+{
+    onv_records *all = &w->scan->attr_lists;
+    const size_t count = w->attrs.count - top->n_attrs;
+    if (count > ONV_RECORDS_MOST - all->count) return too_many(w, "attributes");
+    if (!onv_vec_reserve(all, count)) return onv_fail_memory(w->err);
+    *attrs = (onv_range){(uint32_t)all->count, (uint32_t)count};
+    for (size_t i = 0; i < count; i++) all->at[all->count++] = w->attrs.at[top->n_attrs + i];
+    w->attrs.count = top->n_attrs;
+    return ONV_OK;
+}
+
 static bool is_text(const unsigned char *text, uint64_t bytes, const char *expected)
 {
     return bytes == strlen(expected) && memcmp(text, expected, (size_t)bytes) == 0;
@@ -283,6 +299,8 @@ static onv_status step_into(onv_walk *w, const onv_item *it, uint64_t bytes)
         .graph = w->put_off.count,
         .n_inputs = w->inputs.count,
         .n_outputs = w->outputs.count,
+        .n_attrs = w->attrs.count,
+        .n_chunks = w->scan->chunks.count,
     };
     if (!is_record(message)) {
         static const unsigned char room[LENGTH_BYTES];
@@ -312,6 +330,11 @@ onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes)
                         " deep, the limit (%s.%s at byte %" PRIu64 ")" ONV_RAISE("nesting"),
                         w->limits->nesting, onv_message_name(top->message), onv_walk_field_name(it),
                         it->tag);
+    if (top->out == NULL && bytes <= ONV_WALKED_BYTES) {
+        bool known;
+        ONV_TRY(onv_walk_recall(w, (onv_message)it->field->message, bytes, &known));
+        if (known) return ONV_OK;
+    }
     if (top->message != ONV_MSG_ATTRIBUTE || it->field->message != ONV_MSG_GRAPH)
         return step_into(w, it, bytes);
     onv_put_off graph = {.offset = w->at, .bytes = bytes, .number = it->number};
@@ -381,11 +404,13 @@ onv_status onv_walk_leave(onv_walk *w)
     case ONV_MSG_NODE: {
         onv_scan_node *node = &scan->nodes.at[top->record];
         ONV_TRY(close_names(w, top, &node->names, &node->n_inputs, &node->n_outputs));
+        ONV_TRY(close_attrs(w, top, &node->attrs));
         break;
     }
     case ONV_MSG_FUNCTION: {
         onv_scan_function *function = &scan->functions.at[top->record];
         ONV_TRY(close_names(w, top, &function->names, &function->n_inputs, &function->n_outputs));
+        ONV_TRY(close_attrs(w, top, &function->attrs));
         break;
     }
     case ONV_MSG_GRAPH:
@@ -394,6 +419,11 @@ onv_status onv_walk_leave(onv_walk *w)
         if (top->graph == top->first) ONV_TRY(finish(w, top)); /* before the first graph */
         ONV_TRY(enter_graph(w, &entered));
         if (entered) return ONV_OK;
+        if (top->graph == top->first) ONV_TRY(onv_walk_remember(w));
+        break;
+    case ONV_MSG_TYPE:
+        ONV_TRY(finish(w, top));
+        ONV_TRY(onv_walk_remember(w));
         break;
     default: ONV_TRY(finish(w, top));
     }

@@ -1,5 +1,5 @@
 /* The scan at work: what its parts share. scan.c walks from field to field; scan_keep.c writes what is
- * kept of a field; scan_records.c opens and closes messages and makes the records of them. */
+ * kept of a field; scan_walked.c knows the messages walked lately; scan_records.c opens and closes messages and makes the records of them. */
 #ifndef ONV_LOAD_SCAN_WALK_H
 #define ONV_LOAD_SCAN_WALK_H
 
@@ -18,7 +18,8 @@ typedef struct onv_frame {
     uint32_t record; /* its index among those of its kind */
     size_t first;    /* of a tensor: its chunks; of an attribute: its graphs among those put off */
     size_t graph;    /* of an attribute: the next of them */
-    size_t n_inputs, n_outputs; /* of a node or function: names gathered before it */
+    size_t n_inputs, n_outputs, n_attrs; /* of a node or function: what was gathered before it */
+    size_t n_chunks;                     /* of an attribute: found before it */
     enum { ONV_LEARNT_UNKNOWN, ONV_LEARNT, ONV_NOT_LEARNT } learnt; /* of a node: by its domain */
 } onv_frame;
 
@@ -27,6 +28,19 @@ typedef struct onv_put_off {
     uint64_t offset, bytes;
     uint32_t number; /* of its field */
 } onv_put_off;
+
+/* A message that was walked lately, and what was kept of it. */
+enum { ONV_WALKED_LATELY = 256, ONV_WALKED_BYTES = 160 };
+
+typedef struct onv_walked {
+    unsigned char bytes[ONV_WALKED_BYTES];
+    uint8_t count;   /* of the bytes; 0: none */
+    uint8_t message; /* ONV_MSG_ATTRIBUTE: `attr`; ONV_MSG_TYPE: `type` */
+    union {
+        onv_record attr;
+        onv_span type;
+    };
+} onv_walked;
 
 typedef struct onv_walk {
     onv_scan *scan;
@@ -37,6 +51,8 @@ typedef struct onv_walk {
     onv_frame *stack;
     uint32_t depth;
     onv_names inputs, outputs; /* of the nodes and functions around, inner ones last */
+    onv_records attrs;
+    onv_walked *walked; /* by a mix of the bytes */
     ONV_VEC(onv_put_off) put_off;
     const char *empty; /* "", interned */
     onv_error *err;
@@ -97,12 +113,21 @@ onv_status onv_walk_count_list(onv_walk *w, const onv_item *it, uint64_t more, u
 onv_status onv_walk_chunk(onv_walk *w, const onv_item *it, uint64_t offset, uint64_t bytes,
                           bool tagged);
 
+/* --- scan_walked.c ----------------------------------------------------------------------------- */
+
+/* Whether a message of such bytes, at w->at, was walked lately; then its owner has what was kept of that. */
+onv_status onv_walk_recall(onv_walk *w, onv_message message, uint64_t bytes, bool *known);
+/* The message on top is walked. */
+onv_status onv_walk_remember(onv_walk *w);
+
 /* --- scan_records.c ---------------------------------------------------------------------------- */
 
 /* A name of a record. */
 onv_status onv_walk_name(onv_walk *w, const onv_item *it, const char *name);
 onv_status onv_walk_add_note(onv_walk *w, onv_note note, uint64_t offset, const unsigned char *text,
                              uint64_t bytes);
+
+onv_status onv_walk_list_attr(onv_walk *w, onv_record attr);
 
 /* Steps into the submessage at w->at, or puts it off. */
 onv_status onv_walk_enter(onv_walk *w, const onv_item *it, uint64_t bytes);

@@ -147,6 +147,18 @@ void onv_source_memory(onv_source *source, const void *data, size_t bytes)
     *source = (onv_source){.bytes = bytes, .window = data, .window_bytes = bytes, .fd = -1};
 }
 
+/* Its pages are clean, and the system's cache may still have them. */
+void onv_source_forget(onv_source *source)
+{
+#ifndef ONV_NO_MMAP
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the way to shed a const */
+    void *data = (void *)(uintptr_t)source->window;
+    if (source->is_mapped) (void)madvise(data, source->window_bytes, MADV_DONTNEED);
+#else
+    (void)source;
+#endif
+}
+
 void onv_source_close(onv_source *source)
 {
 #ifndef ONV_NO_MMAP

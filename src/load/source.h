@@ -44,6 +44,9 @@ void onv_source_memory(onv_source *source, const void *data, size_t bytes);
 
 void onv_source_close(onv_source *source);
 
+/* What was read of a mapped file may leave memory until it is read again. */
+void onv_source_forget(onv_source *source);
+
 /* Moves the window to that range. ONV_ERR_IO: it cannot be read. */
 onv_status onv_source_move(onv_source *source, uint64_t offset, uint64_t bytes, onv_error *err);
 

@@ -26,10 +26,13 @@ onv_status onv_order_by_dag(onv_dag_strategy strategy, onv_model *model,
                             onv_error *err)
 {
     onv_live live;
-    onv_dag dag;
-    ONV_TRY(onv_live_compute(model, NULL, &live, err));
-    ONV_TRY(onv_dag_init_model(&dag, model, &live, err));
-    onv_status status = apply(strategy, &dag, model, options, result, err);
+    onv_dag dag = {0};
+    onv_arena arena;
+    onv_arena_init(&arena, model->arena.limit_bytes);
+    onv_status status = onv_live_compute_in(&arena, model, NULL, &live, err);
+    if (status == ONV_OK) status = onv_dag_init_model(&dag, model, &live, err);
+    onv_arena_cleanup(&arena);
+    if (status == ONV_OK) status = apply(strategy, &dag, model, options, result, err);
     onv_dag_cleanup(&dag);
     return status;
 }

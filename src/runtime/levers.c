@@ -11,11 +11,12 @@ static void set(onv_lever *lever, const onv_live *live, uint64_t weights, uint64
     lever->saved_bytes = weights + peak < before ? before - weights - peak : 0;
 }
 
-static onv_status share(onv_model *model, const onv_live *live, const onv_storage_rules *rules,
-                        onv_lever *lever, onv_error *err)
+static onv_status share(onv_arena *arena, const onv_model *model, const onv_live *live,
+                        const onv_storage_rules *rules, onv_lever *lever, onv_error *err)
 {
     onv_storages storages;
-    ONV_TRY(onv_storages_compute(model, live, rules, &storages, err));
+    onv_arena_reset(arena);
+    ONV_TRY(onv_storages_compute(arena, model, live, rules, &storages, err));
     set(lever, live, live->weight_bytes, storages.peak.bytes);
     return ONV_OK;
 }
@@ -26,11 +27,13 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
     return dtype == ONV_FLOAT ? bytes / 2 : dtype == ONV_DOUBLE ? bytes / 4 : bytes;
 }
 
-static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever, onv_error *err)
+static onv_status halve(onv_arena *arena, const onv_model *model, const onv_live *live,
+                        onv_lever *lever, onv_error *err)
 {
     onv_timeline smaller = live->timeline;
+    onv_arena_reset(arena);
     onv_buffer *rows = smaller.buffers.at =
-        onv_arena_copy(&model->arena, live->timeline.buffers.at,
+        onv_arena_copy(arena, live->timeline.buffers.at,
                        live->timeline.buffers.count * sizeof *live->timeline.buffers.at);
     uint64_t weights = 0;
     onv_peak peak;
@@ -52,15 +55,25 @@ static onv_status halve(onv_model *model, const onv_live *live, onv_lever *lever
     return ONV_OK;
 }
 
-onv_status onv_levers_compute(onv_model *model, const onv_live *live, uint64_t order_peak,
-                              onv_levers *levers, onv_error *err)
+static onv_status compute(onv_arena *arena, const onv_model *model, const onv_live *live,
+                          onv_levers *levers, onv_error *err)
 {
     static const onv_storage_rules views = {.views = true};
     static const onv_storage_rules inplace = {.views = true, .inplace = true};
+    ONV_TRY(share(arena, model, live, &views, &levers->of[ONV_LEVER_VIEWS], err));
+    ONV_TRY(share(arena, model, live, &inplace, &levers->of[ONV_LEVER_INPLACE], err));
+    return halve(arena, model, live, &levers->of[ONV_LEVER_HALF], err);
+}
+
+onv_status onv_levers_compute(const onv_model *model, const onv_live *live, uint64_t order_peak,
+                              onv_levers *levers, onv_error *err)
+{
+    onv_arena arena;
+    onv_arena_init(&arena, model->arena.limit_bytes);
     *levers = (onv_levers){0};
-    ONV_TRY(share(model, live, &views, &levers->of[ONV_LEVER_VIEWS], err));
-    ONV_TRY(share(model, live, &inplace, &levers->of[ONV_LEVER_INPLACE], err));
     if (order_peak != UINT64_MAX)
         set(&levers->of[ONV_LEVER_ORDER], live, live->weight_bytes, order_peak);
-    return halve(model, live, &levers->of[ONV_LEVER_HALF], err);
+    onv_status status = compute(&arena, model, live, levers, err);
+    onv_arena_cleanup(&arena);
+    return status;
 }

@@ -26,7 +26,7 @@ typedef struct onv_levers {
 
 /* Requires that every value is sized. `order_peak` is the peak of a better order, if one was looked
  * for; UINT64_MAX: none. */
-onv_status onv_levers_compute(onv_model *model, const onv_live *live, uint64_t order_peak,
+onv_status onv_levers_compute(const onv_model *model, const onv_live *live, uint64_t order_peak,
                               onv_levers *levers, onv_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/heap.h"
 #include "graph/storage.h"
 
 enum {
@@ -13,16 +14,16 @@ enum {
 };
 
 typedef struct seeker {
-    const onv_model *model;
+    onv_model *model; /* as it was behind every trial */
     const onv_node_id *order;
     const onv_live *live;
     onv_savings *savings;
     uint64_t work_left;
 } seeker;
 
-/* A change to try: a copy of the model, its order. */
+/* An order to try, and what is needed for it. */
 typedef struct trial {
-    onv_model model;
+    onv_arena arena;
     onv_node_id *order;
     uint32_t n_order;
 } trial;
@@ -62,27 +63,28 @@ static bool may_try(seeker *k)
     return true;
 }
 
+/* With room for one node more. */
 static onv_status begin(const seeker *k, trial *t, onv_error *err)
 {
     const onv_graph *graph = onv_model_graph(k->model, (onv_graph_id){0});
-    ONV_TRY(onv_model_copy(k->model, &t->model, err));
+    onv_arena_init(&t->arena, k->model->arena.limit_bytes);
     t->n_order = graph->n_nodes;
-    t->order = ONV_ARENA_ARRAY(&t->model.arena, onv_node_id, (size_t)graph->n_nodes + 1);
+    t->order = ONV_ARENA_ARRAY(&t->arena, onv_node_id, (size_t)graph->n_nodes + 1);
     if (t->order == NULL) {
-        onv_model_cleanup(&t->model);
+        onv_arena_cleanup(&t->arena);
         return onv_fail_memory(err);
     }
     memcpy(t->order, k->order != NULL ? k->order : graph->nodes, graph->n_nodes * sizeof *t->order);
     return ONV_OK;
 }
 
-/* The lifetimes of the changed graph, and the peak of them. */
-static onv_status finish(seeker *k, trial *t, onv_saving *saving, onv_error *err)
+/* The lifetimes of the model in that order, and the peak of them. */
+static onv_status finish(seeker *k, onv_model *model, trial *t, onv_saving *saving, onv_error *err)
 {
     onv_live live;
-    onv_status status = onv_live_compute(&t->model, t->order, &live, err);
+    onv_status status = onv_live_compute_in(&t->arena, model, t->order, &live, err);
     if (status == ONV_OK) saving->peak_bytes = live.peak_bytes;
-    onv_model_cleanup(&t->model);
+    onv_arena_cleanup(&t->arena);
     if (status == ONV_OK) onv_savings_add(k->savings, k->live, saving);
     return status;
 }
@@ -159,29 +161,40 @@ static bool is_wide(const onv_value *value)
            (value->type.dtype == ONV_FLOAT || value->type.dtype == ONV_DOUBLE);
 }
 
+static bool is_made_by(const onv_model *model, const onv_value *value, const char *op)
+{
+    return onv_is_node(value->producer) && !onv_value_is_weight(value) &&
+           strcmp(onv_model_node(model, value->producer)->op_type, op) == 0;
+}
+
+/* The types of values are others for the time of the trial. */
 static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error *err)
 {
-    const onv_value *value = onv_model_value(k->model, id);
+    onv_model *model = k->model;
+    const onv_value *value = onv_model_value(model, id);
     trial t;
     onv_saving saving = {
         .kind = ONV_SAVING_HALF, .value = id, .node = value->producer, .is_everywhere = op != NULL};
     if (!is_wide(value) || !may_try(k)) return ONV_OK;
-    ONV_TRY(begin(k, &t, err));
-    onv_model_value(&t.model, id)->type.dtype = ONV_FLOAT16;
-    for (size_t i = 0; op != NULL && i < t.model.values.count; i++) {
-        onv_value *other = &t.model.values.at[i];
-        if (onv_is_node(other->producer) && is_wide(other) && !onv_value_is_weight(other) &&
-            strcmp(onv_model_node(&t.model, other->producer)->op_type, op) == 0)
+    uint8_t *before = onv_heap_alloc(model->values.count);
+    if (before == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < model->values.count; i++) {
+        onv_value *other = &model->values.at[i];
+        before[i] = other->type.dtype;
+        if (i == id.index || (op != NULL && is_wide(other) && is_made_by(model, other, op)))
             other->type.dtype = ONV_FLOAT16;
     }
-    return finish(k, &t, &saving, err);
+    onv_status status = begin(k, &t, err);
+    if (status == ONV_OK) status = finish(k, model, &t, &saving, err);
+    for (size_t i = 0; i < model->values.count; i++) model->values.at[i].type.dtype = before[i];
+    onv_heap_free(before);
+    return status;
 }
 
 /* The same lifetimes with this node, or all like it, sharing what they may. */
 static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_error *err)
 {
     const onv_value *value = onv_model_value(k->model, id);
-    trial t;
     onv_saving saving = {.kind = ONV_SAVING_INPLACE,
                          .value = id,
                          .node = value->producer,
@@ -189,60 +202,73 @@ static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_er
     if (!onv_is_node(value->producer) || value->output_index != 0) return ONV_OK;
     const onv_node *node = onv_model_node(k->model, value->producer);
     if ((node->traits.inplace == 0 && node->traits.view_of == 0) || !may_try(k)) return ONV_OK;
-    ONV_TRY(begin(k, &t, err));
+    onv_arena arena;
     onv_storages storages;
-    onv_storage_rules rules = {.views = true,
-                               .inplace = true,
-                               .only =
-                                   op == NULL ? onv_model_node(&t.model, value->producer) : NULL,
-                               .only_op = op};
-    onv_status status = onv_storages_compute(&t.model, k->live, &rules, &storages, err);
+    onv_storage_rules rules = {
+        .views = true, .inplace = true, .only = op == NULL ? node : NULL, .only_op = op};
+    onv_arena_init(&arena, k->model->arena.limit_bytes);
+    onv_status status = onv_storages_compute(&arena, k->model, k->live, &rules, &storages, err);
     saving.peak_bytes = status == ONV_OK ? storages.peak.bytes : 0;
-    onv_model_cleanup(&t.model);
+    onv_arena_cleanup(&arena);
     if (status == ONV_OK) onv_savings_add(k->savings, k->live, &saving);
     return status;
 }
 
-/* A second node makes it once more just before it is read behind the peak. */
+/* A second node makes the value once more, for the readers behind the peak; *node is that. */
+static onv_status make_again(const seeker *k, onv_model *model, onv_value_id id,
+                             const later_uses *uses, onv_node_id *node, onv_error *err)
+{
+    onv_value again = *onv_model_value(model, id);
+    onv_node made = *onv_model_node(model, again.producer);
+    const onv_value_id value = {(uint32_t)model->values.count};
+    *node = (onv_node_id){(uint32_t)model->nodes.count};
+    again.producer = *node;
+    made.outputs = onv_arena_copy(&model->arena, &value, sizeof value);
+    if (made.outputs == NULL || !onv_vec_push(&model->values, again) ||
+        !onv_vec_push(&model->nodes, made))
+        return onv_fail_memory(err);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        onv_node *reader = onv_model_node(model, k->live->timeline.steps.at[uses->steps[i]].node);
+        for (uint32_t j = 0; j < reader->n_inputs; j++)
+            if (reader->inputs[j].index == id.index) reader->inputs[j] = value;
+    }
+    return ONV_OK;
+}
+
+/* It is freed at the peak, and made once more just before it is read. */
+static onv_status recompute(seeker *k, onv_value_id id, const later_uses *uses, onv_model *model,
+                            onv_saving *saving, onv_error *err)
+{
+    trial t;
+    onv_node_id node;
+    onv_graph *graph = onv_model_graph(model, (onv_graph_id){0});
+    ONV_TRY(make_again(k, model, id, uses, &node, err));
+    ONV_TRY(begin(k, &t, err));
+    uint32_t at = place_of(&t, k->live->timeline.steps.at[uses->steps[0]].node);
+    t.order[t.n_order++] = node;
+    graph->nodes = t.order;
+    graph->n_nodes = t.n_order;
+    move(&t, t.n_order - 1, at);
+    return finish(k, model, &t, saving, err);
+}
+
 static onv_status try_recompute(seeker *k, onv_value_id id, const later_uses *uses, onv_error *err)
 {
     const onv_value *value = onv_model_value(k->model, id);
     const onv_node *node = onv_model_node(k->model, value->producer);
-    trial t;
+    const onv_timeline *timeline = &k->live->timeline;
+    const uint32_t first = timeline->buffers.at[k->live->of_value[id.index]].first;
+    onv_saving saving = {.kind = ONV_SAVING_RECOMPUTE,
+                         .value = id,
+                         .node = value->producer,
+                         .more_macs = timeline->steps.at[first].macs,
+                         .more_nodes = 1};
+    onv_model model;
     if (node->n_outputs != 1 || has_inner_graph(node) || !may_try(k)) return ONV_OK;
-    ONV_TRY(begin(k, &t, err));
-    onv_saving saving = {
-        .kind = ONV_SAVING_RECOMPUTE,
-        .value = id,
-        .node = value->producer,
-        .more_macs = k->live->timeline.steps
-                         .at[k->live->timeline.buffers.at[k->live->of_value[id.index]].first]
-                         .macs,
-        .more_nodes = 1};
-    onv_value again = *onv_model_value(&t.model, id);
-    onv_node made = *onv_model_node(&t.model, value->producer);
-    onv_value_id new_value = {(uint32_t)t.model.values.count};
-    onv_node_id new_node = {(uint32_t)t.model.nodes.count};
-    again.producer = new_node;
-    made.outputs = onv_arena_copy(&t.model.arena, &new_value, sizeof new_value);
-    onv_graph *graph = onv_model_graph(&t.model, (onv_graph_id){0});
-    graph->nodes = t.order;
-    if (made.outputs == NULL || !onv_vec_push(&t.model.values, again) ||
-        !onv_vec_push(&t.model.nodes, made)) {
-        onv_model_cleanup(&t.model);
-        return onv_fail_memory(err);
-    }
-    for (uint32_t i = 0; i < uses->count; i++) {
-        onv_node *reader =
-            onv_model_node(&t.model, k->live->timeline.steps.at[uses->steps[i]].node);
-        for (uint32_t j = 0; j < reader->n_inputs; j++)
-            if (reader->inputs[j].index == id.index) reader->inputs[j] = new_value;
-    }
-    uint32_t at = place_of(&t, k->live->timeline.steps.at[uses->steps[0]].node);
-    t.order[t.n_order++] = new_node;
-    graph->n_nodes = t.n_order;
-    move(&t, t.n_order - 1, at);
-    return finish(k, &t, &saving, err);
+    ONV_TRY(onv_model_copy(k->model, &model, err));
+    onv_status status = recompute(k, id, uses, &model, &saving, err);
+    onv_model_cleanup(&model);
+    return status;
 }
 
 /* Its node runs just before the first reader; nobody reads it before the peak. */
@@ -265,7 +291,7 @@ static onv_status try_later(seeker *k, onv_value_id id, const later_uses *uses, 
     ONV_TRY(begin(k, &t, err));
     move(&t, place_of(&t, value->producer),
          place_of(&t, k->live->timeline.steps.at[uses->steps[0]].node));
-    return finish(k, &t, &saving, err);
+    return finish(k, k->model, &t, &saving, err);
 }
 
 /* The step behind which all that a node reads is there. */
@@ -301,7 +327,7 @@ static onv_status try_earlier(seeker *k, onv_value_id id, const later_uses *uses
     if (ready >= uses->steps[0]) return ONV_OK;
     ONV_TRY(begin(k, &t, err));
     move(&t, place_of(&t, reader), place_of(&t, timeline->steps.at[ready].node));
-    return finish(k, &t, &saving, err);
+    return finish(k, k->model, &t, &saving, err);
 }
 
 /* The first of the peak set that its operator made. */

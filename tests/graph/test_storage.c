@@ -24,7 +24,8 @@ typedef struct shared {
 static void share_again(shared *s, const onv_storage_rules *rules)
 {
     onv_error err = {0};
-    if (onv_storages_compute(&s->f.model, &s->f.live, rules, &s->s, &err) != ONV_OK)
+    if (onv_storages_compute(&s->f.model.arena, &s->f.model, &s->f.live, rules, &s->s, &err) !=
+        ONV_OK)
         fail_msg("%s", err.message);
 }
 

@@ -413,6 +413,43 @@ static void the_skeleton_leaves_out_what_is_not_used(void **state)
     m_free(file);
 }
 
+/* Equal attributes and types are kept once; one with a payload or with graphs belongs to one node. */
+static void equal_messages_are_walked_once(void **state)
+{
+    (void)state;
+    const float zero = 0;
+    msg *graph = m_graph("x:f32[batch,3] y:f32[batch,3]", "z:f32[batch,4]");
+    for (int i = 0; i < 6; i++) {
+        msg *node = m_node("Op", "", "x", "");
+        m_put(node, N_ATTR, m_attr_int(i == 5 ? "other" : "axis", i == 4 ? 2 : 1));
+        m_put(node, N_ATTR, m_attr_tensor("value", m_raw("", ONV_FLOAT, 1, &zero, sizeof zero)));
+        m_put(node, N_ATTR, m_attr_graph("body", m_graph("", "")));
+        m_put(graph, G_NODE, node);
+    }
+    msg *file = m_model(graph);
+    onv_scan result;
+    onv_arena arena;
+    scan(file, &arena, &result);
+    assert_int_equal(result.attrs.count, 3 + 6 + 6);
+    assert_int_equal(result.attr_lists.count, 18);
+    for (uint32_t i = 0; i < 6; i++) {
+        const onv_range attrs = result.nodes.at[i].attrs;
+        assert_int_equal(attrs.count, 3);
+        const onv_scan_attr *first = onv_scan_attr_of(&result, result.nodes.at[0].attrs, 0);
+        assert_int_equal(onv_scan_attr_of(&result, attrs, 0) == first, i < 4);
+        assert_string_equal(onv_scan_attr_of(&result, attrs, 0)->name, i == 5 ? "other" : "axis");
+        assert_int_equal(onv_scan_attr_of(&result, attrs, 2)->graph.count, 1);
+    }
+    assert_int_equal(result.chunks.count, 6);
+    const onv_scan_value *values = result.values.at;
+    assert_true(values[0].type.bytes > 0);
+    assert_memory_equal(&values[0].type, &values[1].type, sizeof values[0].type);
+    assert_int_not_equal(values[0].type.at, values[2].type.at);
+    onv_scan_cleanup(&result);
+    onv_arena_cleanup(&arena);
+    m_free(file);
+}
+
 static void a_row_of_tagged_elements_is_one_chunk(void **state)
 {
     (void)state;
@@ -526,6 +563,7 @@ int main(void)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(long_lists_of_classical_models_are_only_counted),
         cmocka_unit_test(the_skeleton_leaves_out_what_is_not_used),
+        cmocka_unit_test(equal_messages_are_walked_once),
         cmocka_unit_test(a_row_of_tagged_elements_is_one_chunk),
         cmocka_unit_test(a_mark_cannot_be_forged),
         cmocka_unit_test(weights_stay_on_disk),
