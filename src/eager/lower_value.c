@@ -413,6 +413,7 @@ uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
         return onv_node_new(l, node, 0, dtype);
     onv_eager_tensor like = *in;
     like.dims = shape.dims;
+    like.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&like, strides);
     return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
 }
@@ -438,8 +439,9 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype)
 {
-    bool last = !onv_tensor_is_contiguous(like) && onv_tensor_is_channels_last(like);
-    return last ? onv_node_new_like(l, node, dtype, like) : onv_node_new(l, node, 0, dtype);
+    if (onv_tensor_is_contiguous(like) || !onv_tensor_is_channels_last(like))
+        return onv_node_new(l, node, 0, dtype);
+    return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
 }
 
 /* The contents of a small constant operand, or NULL. */
