@@ -97,9 +97,10 @@ static bool find_pad(const onv_node *node, uint32_t i, const onv_conv_problem *p
 
 /* Of the tensors that cuDNN sees. */
 static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                          onv_eager_tensor y, onv_conv_problem *p)
+                          uint32_t out, onv_conv_problem *p)
 {
     onv_eager_tensor in = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w);
+    onv_eager_tensor y = onv_tensor_at(l, out);
     if (l->status != ONV_OK || in.rank < 3 || in.rank > 5 || kernel.rank != in.rank ||
         y.rank != in.rank || in.elems == 0 || y.elems == 0 || kernel.elems == 0)
         return false;
@@ -123,14 +124,12 @@ static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uin
 }
 
 static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                                 uint32_t out)
+                                 uint32_t out, bool is_last)
 {
     onv_cuda_library_settings settings = l->options->cuda, *cuda = &settings;
-    onv_eager_tensor t = onv_tensor_at(l, x);
     onv_conv_problem p;
-    cuda->channels_last |= !onv_tensor_is_contiguous(&t) && onv_tensor_is_channels_last(&t);
-    if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, onv_tensor_at(l, out), &p))
-        return;
+    if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
+    cuda->channels_last |= is_last;
     l->eager->uses_cudnn = true;
     l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
@@ -157,34 +156,21 @@ typedef struct copied {
     uint64_t forward, backward;
 } copied;
 
-/* Images whose channels come last: cuDNN takes them as they are and answers in their order, with a copy of the
- * weight in it. The gradient of the weight comes in that order, too, and is copied once the node has returned. Kernels
- * for one channel each copy the image, backward before its gradient is made. Everything else that is not contiguous
- * is copied. */
+/* Images whose channels come last: cuDNN takes them as they are, those of one channel a kernel too, and answers in their
+ * order, with a copy of the weight in it. The gradient of the weight comes in that order, too, and is copied once
+ * the node has returned. Everything else that is not contiguous is copied. */
 static uint32_t new_convolved(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                              copied *bytes)
+                              bool is_last, copied *bytes)
 {
-    onv_eager_tensor t = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w), y = {0};
-    onv_shape shape = {0};
-    onv_conv_problem p;
-    bool last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
+    onv_eager_tensor t = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w);
     *bytes = (copied){0};
-    if (x == ONV_NO_TENSOR || onv_tensor_is_contiguous(&t))
-        return onv_node_new(l, node, 0, t.dtype);
-    *bytes = (copied){t.bytes, last ? 0 : t.bytes};
-    if (!last || l->options->on_cpu || kernel.rank != t.rank ||
-        !onv_value_shape(l, node->outputs[0], &shape) || shape.rank != t.rank)
-        return onv_node_new(l, node, 0, t.dtype);
-    y.rank = shape.rank;
-    y.dims = shape.dims;
-    y.elems = 1; /* not empty: that is all that is asked for */
-    if (!describe_conv(l, node, x, w, y, &p) || onv_is_native_depthwise(&p, &l->options->cuda))
-        return onv_node_new(l, node, 0, t.dtype);
+    if (x == ONV_NO_TENSOR) return onv_node_new(l, node, 0, t.dtype);
     uint32_t out = onv_node_new_image(l, node, &t, t.dtype);
-    uint64_t beside = onv_tensor_at(l, out).bytes, weight = kernel.bytes;
-    if (is_in_both_orders(&kernel)) weight = 0;
-    if (!onv_u64_add(beside, t.bytes, &beside)) beside = UINT64_MAX;
-    *bytes = (copied){weight, weight > beside ? weight - beside : 0};
+    if (!is_last && !onv_tensor_is_contiguous(&t)) *bytes = (copied){t.bytes, t.bytes};
+    if (!is_last || kernel.rank != t.rank || is_in_both_orders(&kernel)) return out;
+    uint64_t beside;
+    if (!onv_u64_add(onv_tensor_at(l, out).bytes, t.bytes, &beside)) beside = UINT64_MAX;
+    *bytes = (copied){kernel.bytes, kernel.bytes > beside ? kernel.bytes - beside : 0};
     return out;
 }
 
@@ -194,8 +180,11 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    bool is_last =
+        x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && onv_tensor_is_channels_last(&t);
     copied bytes;
-    uint32_t out = new_convolved(l, node, x, w, &bytes);
+    uint32_t out = new_convolved(l, node, x, w, is_last, &bytes);
     if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
         bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
     bias = onv_amp_low(l, bias);
@@ -205,7 +194,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
-    emit_conv_workspaces(l, node, x, w, out);
+    emit_conv_workspaces(l, node, x, w, out, is_last);
     onv_emit_temps(l, bytes.forward, bytes.backward);
     l->op.copies_first = true;
     onv_emit_out(l, out);
