@@ -5,6 +5,7 @@
 
     front        the least peak of the plans of `optimal` whose overhead is at most 0, 5, 10, 20 %
     sequential   the same of segments=K, K from 1 to 32: checkpoint_sequential
+    compiled     the same of --compile=BUDGET, from 1 to 0 in steps of 0.05: torch.compile
 
 Training is with SGD.  Prints CSV: network,batch,way,0,5,10,20 (bytes; empty: none is so cheap)
 """
@@ -42,6 +43,11 @@ def sequential(program, model, batch, dims):
     return points
 
 
+def compiled(program, model, batch, dims):
+    found = [run(program, model, batch, dims, f"--compile={k / 20}")["compile"] for k in range(21)]
+    return [(compile["peak_bytes"], compile["overhead"]) for compile in found]
+
+
 def plans(training):
     return [(plan["peak_bytes"], plan["overhead"]) for plan in training["plans"]]
 
@@ -52,7 +58,8 @@ def main():
         model, batch, *dims = text.split(":")
         name = model.split("/")[-1].removesuffix(".onnx")
         for way, points in (("front", plans(run(program, model, batch, dims, "--checkpoint", "none,optimal"))),
-                            ("sequential", sequential(program, model, batch, dims))):
+                            ("sequential", sequential(program, model, batch, dims)),
+                            ("compiled", compiled(program, model, batch, dims))):
             print(f"{name},{batch},{way},{row(points)}", flush=True)
 
 

@@ -3,8 +3,8 @@
 
     python scripts/export/plans_applied.py [--plans N] [--cuda] build/release/onnxvram [NAME...]
 
-For each network: an export, the plans of `--checkpoint all` (of `optimal` at most N, both ends and evenly between), and for
-each plan the plan file's own lines of Python executed on the network as it is written.  Then
+For each network: an export, the plans of `--checkpoint all` (with --plans of `optimal` at most N, both ends and evenly between), and
+for each plan the plan file's own lines of Python executed on the network as it is written.  Then
 
     peak       of three iterations with momentum as PyTorch's memory tracker counts it on fake tensors; with --cuda as
                the CUDA build's allocator does on the device (offloaded.py)
@@ -101,16 +101,13 @@ NETWORKS = {
     **{name: (make, tokens, 4) if size is None else (make, image(size), 8) for name, (make, size) in drawn().items()},
 }
 
-# What the export leaves out, as a note of onnxvram says.
-OPTIONS = {"BertGenerationDecoder": ("--attention-dropout", "0.1")}
 
-
-def plans_of(program, make, inputs, batch, folder, options=()):
+def plans_of(program, make, inputs, batch, folder):
     model, plans = str(Path(folder) / "network.onnx"), str(Path(folder) / "plans.txt")
     torch.manual_seed(0)
     torch.onnx.export(make().train(), (inputs(batch),), model, dynamo=True, verbose=False, external_data=False,
                       input_names=["x"])
-    subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math", "--inplace", *options,
+    subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math", "--inplace",
                     "--checkpoint", "all", "--plan-out", plans, "-q"], check=True, capture_output=True)
     return read_plans(plans)
 
@@ -178,16 +175,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--plans", type=int, default=7)
+    parser.add_argument("--plans", type=int)
     parser.add_argument("--cuda", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)  # the networks are small: more wait for each other
+    if options.cuda:
+        torch.cuda.init()
     for name in options.names or NETWORKS:
         make, inputs, batch = NETWORKS[name]
         with tempfile.TemporaryDirectory() as folder:
-            plans = plans_of(options.program, make, inputs, batch, folder, OPTIONS.get(name, ()))
+            plans = plans_of(options.program, make, inputs, batch, folder)
         front = [plan for plan in plans if plan.name == "optimal"]
-        n = min(options.plans, len(front))
+        n = min(options.plans or len(front), len(front))
         front = [front[i * (len(front) - 1) // max(1, n - 1)] for i in range(n)]
         for plan in [plan for plan in plans if plan.name != "optimal"] + front:
             kept = sum(line.startswith('    "op ') for line in plan.code)

@@ -135,12 +135,22 @@ static bool is_beside(const char *a, const char *b)
     return n == m && memcmp(a, b, n) == 0;
 }
 
+/* What pads the images of a convolution stands in its node, and runs in its module. */
+static uint32_t owner_of(const onv_eager *eager, uint32_t index)
+{
+    const onv_eager_op *op = &eager->ops.at[index], *next = op + 1;
+    bool is_part = strcmp(op->name, "pad") == 0 && index + 1 < eager->first_loss_op &&
+                   next->node.index == op->node.index && strcmp(next->name, "conv") == 0;
+    return index + is_part;
+}
+
 /* A node of two modules that an export folded (a convolution and its norm) notes one of them; the
  * operation's own path tells. Of others it does not: a weight may stand for equal ones of other modules. */
 static void find_around(finder *f, uint32_t index, around *a)
 {
-    const onv_eager_op *op = &f->eager->ops.at[index];
-    const char *path = f->scopes->path_of[index];
+    uint32_t owner = owner_of(f->eager, index);
+    const onv_eager_op *op = &f->eager->ops.at[owner];
+    const char *path = f->scopes->path_of[owner];
     a->n = 0;
     a->is_known = false;
     if (!onv_is_node(op->node)) return;

@@ -202,6 +202,36 @@ static void notes_tell_modules(void **state)
     model_free(m);
 }
 
+/* Padding that the export put into a convolution, which has the norm's note: no call of the norm goes before it. */
+static void padding_is_of_the_convolution(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,8,4,4]");
+    model_weight(m, "first.weight", "f32[8,8,1,1]");
+    model_weight(m, "conv.weight", "f32[8,8,3,3]");
+    model_source(m, "first", "conv2d");
+    model_node(m, "Conv", "node_1", "x first.weight", "a", "");
+    model_source(m, "bn", "_native_batch_norm_legit_functional");
+    model_node(m, "Conv", "node_2", "a conv.weight", "y", "pads=[0,0,2,2]");
+    model_output(m, "y", "f32");
+    named n;
+    taped_open_model(&n.t, m);
+    named_init(&n);
+    bool is_padded = false;
+    for (uint32_t i = 0; i < n.t.eager.first_loss_op; i++) {
+        const char *text = "";
+        onv_error err = {0};
+        assert_int_equal(onv_place_name(&n.namer, i, &text, &err), ONV_OK);
+        if (strcmp(n.t.eager.ops.at[i].name, "pad") != 0) continue;
+        assert_string_equal(text, "enter conv 1");
+        is_padded = true;
+    }
+    assert_true(is_padded);
+    named_close(&n);
+    model_free(m);
+}
+
 /* A checkpoint can begin and end between nodes, not between a cast and the product it is for. */
 static void segments_are_of_whole_nodes(void **state)
 {
@@ -245,6 +275,7 @@ int main(void)
         cmocka_unit_test(what_stands_between_modules),
         cmocka_unit_test(what_goes_around_modules),
         cmocka_unit_test(notes_tell_modules),
+        cmocka_unit_test(padding_is_of_the_convolution),
         cmocka_unit_test(segments_are_of_whole_nodes),
     };
     return cmocka_run_group_tests_name("ckpt.names", tests, NULL, NULL);
