@@ -32,9 +32,8 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         return true;
     }
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
-        l->status =
-            onv_fail(l->err, ONV_ERR_USAGE,
-                     "'%s' is no tensor: training with such values is not sized", value->name);
+        l->status = onv_fail(l->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
+                             value->name);
         return false;
     }
     bool known = onv_type_has_rank(&value->type);
@@ -49,9 +48,9 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         return true;
     }
     if (!known)
-        l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                             "the size of '%s' is no number; bind its dims to see PyTorch's memory",
-                             value->name);
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "the size of '%s' is not a number; bind its dims to see PyTorch's memory", value->name);
     return known;
 }
 

@@ -211,7 +211,7 @@ static const mistake mistakes[] = {
     {TRAIN "--kv-cache copies", 2, "--kv-cache", "of inference", "leave --train or --kv-cache out"},
     /* Reports of before, and diff */
     {B1 "--baseline absent.json", 1, "absent.json", "cannot be opened", NULL},
-    {B1 "--baseline broken.json", 1, "broken.json", "no report that --json wrote", NULL},
+    {B1 "--baseline broken.json", 1, "broken.json", "not a report of --json", NULL},
     {B1 "--baseline other.json", 1, "'resnet18-train.onnx'", "has no model", "--json=FILE"},
     {"diff " MODEL, 2, "not 1", "two models", "onnxvram diff OLD.onnx NEW.onnx"},
     {"diff --csv " MODEL " " OTHER, 2, "other outputs", "--json", "leave other outputs out"},

@@ -252,7 +252,7 @@ static void colours_are_there_when_asked_for(void **state)
     assert_null(strchr(text, '\x1b'));
 }
 
-static void operators_are_taught(void **state)
+static void operators_are_declared(void **state)
 {
     (void)state;
     model *m = model_new(17);
@@ -334,7 +334,7 @@ int main(void)
         cmocka_unit_test(options_of_inference_change_what_they_name),
         cmocka_unit_test(input_values_decide_shapes),
         cmocka_unit_test(colours_are_there_when_asked_for),
-        cmocka_unit_test(operators_are_taught),
+        cmocka_unit_test(operators_are_declared),
         cmocka_unit_test(the_model_stays_beside_its_weights),
         cmocka_unit_test(options_of_plan),
         cmocka_unit_test(options_of_simulate),
