@@ -195,9 +195,8 @@ typedef struct onv_options {
     bool savings;   /* find changes that make the peak smaller, each analysed; for the reports */
     bool timelines; /* keep what each runtime executes, for reports that draw it: from
                        ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
-    uint64_t
-        parameters; /* elements of all parameters of the network, as PyTorch counts them: it holds those
-                            too that the file lacks; 0: not told */
+    /* Elements of all parameters of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
+    uint64_t parameters;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

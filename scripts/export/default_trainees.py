@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import drawn_families
 import drawn_networks
 import drawn_parts
+import drawn_pictures
 import fresh_networks
 
 BATCH = 4
@@ -212,7 +213,8 @@ def export(folder, name, network):
     torch.manual_seed(0)
     model = make().train()
     result = {"parameters": sum(p.numel() for p in model.parameters())}
-    torch.onnx.export(model, (inputs("cpu"),), os.path.join(folder, slug(name) + ".onnx"), dynamo=True)
+    torch.onnx.export(model, (inputs("cpu"),), os.path.join(folder, slug(name) + ".onnx"),
+                      dynamo=not name.endswith(drawn_pictures.OLDER))
     saved_trainees.targets_of = lambda output: losses(output)
     saved_trainees.loss_of = lambda output, loss: loss(output)
     try:
@@ -354,7 +356,8 @@ def main():
     context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
-             **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later()}
+             **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
+             **drawn_pictures.pictures(), **drawn_pictures.pictures_later()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

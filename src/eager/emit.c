@@ -138,6 +138,7 @@ bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
 void onv_emit_begin(onv_lowering *l, const char *name)
 {
     l->op = (onv_eager_op){.name = name, .node = l->node, .part = l->part};
+    l->is_building = true;
     l->in.count = l->out.count = l->keep.count = l->extra.count = 0;
 }
 
@@ -221,6 +222,7 @@ static bool copy_lists(onv_lowering *l)
 
 void onv_emit_end(onv_lowering *l)
 {
+    l->is_building = false;
     if (l->status != ONV_OK) return;
     if (l->in.count > 0 && onv_pytorch_keeps_input(l->options, &l->op))
         onv_emit_save(l, l->in.at[0].tensor);
@@ -243,6 +245,7 @@ void onv_emit_end(onv_lowering *l)
         onv_eager_tensor *out = &l->eager->tensors.at[l->op.out[i]];
         out->needs_grad = l->op.has_backward && onv_dtype_is_float((onv_dtype)out->dtype);
     }
+    onv_clone_results(l);
 }
 
 /* --- Views and copies -------------------------------------------------------------------------- */

@@ -55,8 +55,11 @@ static onv_value_id vector(const onv_finder *s, onv_value_id value)
 {
     const onv_node *unsqueeze = onv_find_producer(s, value, "Unsqueeze");
     if (unsqueeze != NULL) value = unsqueeze->inputs[0];
-    if (!onv_is_value(value)) return ONV_NO_VALUE;
-    const onv_value *v = onv_model_value(s->model, value);
+    /* The older exporter keeps one copy of equal vectors, as those of networks that were never trained. */
+    const onv_node *twin = onv_find_producer(s, value, "Identity");
+    onv_value_id kept = twin != NULL ? twin->inputs[0] : value;
+    if (!onv_is_value(kept)) return ONV_NO_VALUE;
+    const onv_value *v = onv_model_value(s->model, kept);
     return onv_value_may_train(s->model, v) && v->type.rank >= 1 ? value : ONV_NO_VALUE;
 }
 
@@ -144,7 +147,9 @@ static void match_gelu(onv_finder *s, const onv_node *erf)
     if (scale == NULL || !onv_find_take(s, &g, erf) || !onv_find_take(s, &g, scale)) return;
     onv_value_id x = beside_number(s, scale);
     const onv_node *last = match_half_product(s, &g, erf->outputs[0], x);
-    if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+    /* Written by hand it is as many operations in eager PyTorch, as the notes of the newer exporter tell. */
+    if (last != NULL && onv_find_same_call(s, &g))
+        onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
 }
 
 /* Tanh(b (x + k x (x x))): F.gelu(approximate="tanh"). With Pow it is a formula in Python, which
@@ -170,7 +175,8 @@ static void match_tanh_gelu(onv_finder *s, const onv_node *tanh)
             !onv_find_take(s, &g, cube) || !onv_find_take(s, &g, square))
             return;
         const onv_node *last = match_half_product(s, &g, tanh->outputs[0], x);
-        if (last != NULL) onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
+        if (last != NULL && onv_find_same_call(s, &g))
+            onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_GELU, x, last));
         return;
     }
 }

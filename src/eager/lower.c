@@ -122,8 +122,12 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "PRelu") == 0) dtype = onv_tensor_at(l, in[0]).dtype;
     bool in_place = pointwise && is_activation(node->op_type) && dtype != ONV_UNDEFINED &&
                     onv_overwrites(l, node, node->inputs[0], 1);
+    onv_eager_tensor first = onv_tensor_at(l, n_in > 0 ? in[0] : ONV_NO_TENSOR);
+    bool is_image =
+        strcmp(node->op_type, "Resize") == 0 || strcmp(node->op_type, "AveragePool") == 0;
     uint32_t out = in_place    ? in[0]
                    : pointwise ? onv_node_new_pointwise(l, node, dtype)
+                   : is_image  ? onv_node_new_image(l, node, &first, dtype)
                                : onv_node_new(l, node, 0, dtype);
     bool clones = !in_place && overwrites_clone(l, node, dtype);
     if (clones) {
@@ -520,6 +524,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_vec_cleanup(&l.out);
     onv_vec_cleanup(&l.keep);
     onv_vec_cleanup(&l.extra);
+    onv_vec_cleanup(&l.to_clone);
     if (l.status != ONV_OK) onv_eager_cleanup(eager);
     return l.status;
 }

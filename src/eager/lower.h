@@ -112,6 +112,8 @@ typedef struct onv_lowering {
     ONV_VEC(uint32_t) out;
     ONV_VEC(uint32_t) keep; /* storages */
     ONV_VEC(onv_extra) extra;
+    bool is_building;               /* between onv_emit_begin() and onv_emit_end() */
+    ONV_VEC(onv_value_id) to_clone; /* its results that PyTorch clones: once it is complete */
     /* By value; see merged.c: readers without a copy, the last node and the last reader so far, 1 + the
      * next copy. */
     uint32_t *n_readers, *last_read, *last_reader, *first_copy;
@@ -325,6 +327,8 @@ uint32_t onv_lost_parameter(onv_lowering *l, uint8_t dtype, int64_t size, const 
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k);
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor);
 void onv_value_set(onv_lowering *l, onv_value_id id, uint32_t tensor);
+/* Those results of the last operation that PyTorch clones. */
+void onv_clone_results(onv_lowering *l);
 /* A new tensor with the shape of output k, in `dtype` (ONV_UNDEFINED: that of the graph). */
 uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t dtype);
 /* The same for any value; dtype as it comes. */
@@ -336,6 +340,9 @@ uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
                            const onv_eager_tensor *in);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
+/* The same for output 0 of an operation of images, whose channels come last where those of `like` do. */
+uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
+                            uint8_t dtype);
 /* The memory order in which PyTorch makes a tensor like `in`. */
 void onv_strides_like(const onv_eager_tensor *in, int64_t *strides);
 /* The dtype that float operands of a pointwise operation are promoted to. */
@@ -378,6 +385,12 @@ typedef void (*onv_lower_fn)(onv_lowering *l, const onv_node *node);
 onv_lower_fn onv_lower_view(const char *op_type);
 onv_lower_fn onv_lower_math(const char *op_type);
 onv_lower_fn onv_lower_nn(const char *op_type);
+
+/* --- lower_conv.c ------------------------------------------------------------------------------- */
+
+void onv_lower_conv(onv_lowering *l, const onv_node *node);
+bool onv_is_computed_conv(const onv_lowering *l, onv_value_id id);
+
 void onv_lower_by_traits(onv_lowering *l, const onv_node *node);
 /* A batch norm that the exporter put into a convolution or a product, as its notes say. True where it
  * did: the bias may become the norm's. */

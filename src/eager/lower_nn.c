@@ -46,19 +46,10 @@ static void lower_batch_norm(onv_lowering *l, const onv_node *node)
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, node->name);
 }
 
-/* The older exporter names what it computed itself: weight and bias where it folded a batch norm into a
- * convolution, which had no bias before, as usual. Constant folding alone computes a weight. */
-static bool is_computed(const onv_lowering *l, onv_value_id id)
-{
-    static const char prefix[] = "onnx::Conv_";
-    return onv_is_value(id) &&
-           strncmp(onv_model_value(l->model, id)->name, prefix, strlen(prefix)) == 0;
-}
-
 static bool has_folded_norm(const onv_lowering *l, const onv_node *node)
 {
     return strcmp(node->op_type, "Conv") == 0 && node->n_inputs > 2 &&
-           is_computed(l, node->inputs[1]) && is_computed(l, node->inputs[2]);
+           onv_is_computed_conv(l, node->inputs[1]) && onv_is_computed_conv(l, node->inputs[2]);
 }
 
 /* Where an operation had no bias, the bias of what was folded is called after its weight, and stands
@@ -95,7 +86,7 @@ uint32_t onv_emit_unfolded_norm(onv_lowering *l, const onv_node *node, uint32_t 
     uint32_t w = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "weight");
     if (bias == ONV_NO_TENSOR) bias = onv_lost_parameter(l, ONV_FLOAT, t.dims[1], module, "bias");
     uint64_t channels = (uint64_t)t.dims[1];
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, t.strides);
     for (uint32_t i = 0; i < 2; i++) /* running mean and variance */
         onv_storage_new(l, channels * sizeof(float), ONV_STORAGE_BUFFER, module);
     onv_storage_new(l, sizeof(int64_t), ONV_STORAGE_BUFFER, module);
@@ -129,7 +120,8 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     x = onv_amp_fp32(l, x);
     t = onv_tensor_at(l, x);
     if (x == ONV_NO_TENSOR || t.rank == 0) return;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, NULL);
+    bool last = onv_tensor_is_channels_last(&t); /* a layout that the kernel knows */
+    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, t.dims, last ? t.strides : NULL);
     uint64_t all;
     if (!onv_u64_mul((uint64_t)groups, (uint64_t)t.dims[0], &all)) all = UINT64_MAX; /* refused */
     onv_value_set(l, result, emit_norm(l, "group_norm", x, w, b, all, true, out));
@@ -141,7 +133,7 @@ static void emit_group_norm(onv_lowering *l, uint32_t x, uint32_t w, uint32_t b,
     op->forward_temp_bytes = 2 * channels;
     op->backward_temp_bytes = 3 * channels + 2 * all * sizeof(float);
     /* The kernel works on a copy of another layout, which is not what autograd keeps. */
-    if (onv_tensor_is_contiguous(&t)) return;
+    if (last || onv_tensor_is_contiguous(&t)) return;
     if (!onv_u64_add(op->forward_temp_bytes, t.bytes, &op->forward_temp_bytes) ||
         !onv_u64_add(op->backward_temp_bytes, t.bytes, &op->backward_temp_bytes))
         op->forward_temp_bytes = op->backward_temp_bytes = UINT64_MAX; /* refused */
@@ -192,169 +184,13 @@ static void lower_rms_norm(onv_lowering *l, const onv_node *node)
                    onv_node_int(node, "axis", -1), false, node->outputs[0]);
 }
 
-/* --- Convolution ------------------------------------------------------------------------------- */
-
-/* The result of a Pad of the same tensor to the same size: the convolution reads it, too. */
-static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, const int64_t *dims)
-{
-    uint32_t pad = l->pad_of[id.index];
-    if (pad == 0) return ONV_NO_TENSOR;
-    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
-    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
-    onv_eager_tensor t = onv_tensor_at(l, tensor);
-    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
-    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
-    return same ? tensor : ONV_NO_TENSOR;
-}
-
-/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
-static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
-{
-    const onv_attr *pads = onv_node_attr(node, "pads");
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
-    uint32_t n = t.rank - 2;
-    int64_t dims[ONV_MAX_RANK];
-    bool uneven = false;
-    if (pads->count != 2 * n || strcmp(node->op_type, "Conv") != 0) return x;
-    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
-    for (uint32_t i = 0; i < n; i++) {
-        uneven |= pads->ints[i] != pads->ints[n + i];
-        if (__builtin_add_overflow(dims[2 + i], pads->ints[i], &dims[2 + i]) ||
-            __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
-            return x;
-    }
-    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
-    uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
-    if (again != ONV_NO_TENSOR) return again;
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, NULL);
-    onv_emit_begin(l, "pad");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
-/* Element i of an attribute with one number for each spatial dim. */
-static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
-    return good ? attr->ints[i] : fallback;
-}
-
-/* What a convolution reaches beyond its first and last place of the kernel; negative: within it. */
-static bool find_pad(const onv_node *node, uint32_t i, const onv_conv_problem *p, int64_t *pad)
-{
-    int64_t places = p->transposed ? p->in[i] : p->out[i];
-    int64_t covered = p->transposed ? p->out[i] : p->in[i];
-    int64_t reach, steps;
-    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
-        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
-        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
-        !onv_i64_add(reach, 2, &reach))
-        return false;
-    /* Uneven pads were added by an operation of their own. */
-    int64_t least = reach > covered ? (reach - covered) / 2 : 0;
-    *pad = spatial(node, "pads", i, least);
-    if (!p->transposed && *pad < least) *pad = least;
-    if (!p->transposed && *pad > least + p->stride[i]) *pad = least;
-    return true;
-}
-
-/* Of the tensors that cuDNN sees. */
-static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                          uint32_t out, onv_conv_problem *p)
-{
-    onv_eager_tensor in = onv_tensor_at(l, x), kernel = onv_tensor_at(l, w);
-    onv_eager_tensor y = onv_tensor_at(l, out);
-    if (l->status != ONV_OK || in.rank < 3 || in.rank > 5 || kernel.rank != in.rank ||
-        y.rank != in.rank || in.elems == 0 || y.elems == 0 || kernel.elems == 0)
-        return false;
-    *p = (onv_conv_problem){.dtype = (onv_dtype)in.dtype,
-                            .spatial_rank = in.rank - 2,
-                            .batch = in.dims[0],
-                            .in_channels = in.dims[1],
-                            .out_channels = y.dims[1],
-                            .groups = onv_node_int(node, "group", 1),
-                            .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
-    for (uint32_t i = 0; i < p->spatial_rank; i++) {
-        p->in[i] = in.dims[2 + i];
-        p->out[i] = y.dims[2 + i];
-        p->kernel[i] = kernel.dims[2 + i];
-        p->stride[i] = spatial(node, "strides", i, 1);
-        p->dilation[i] = spatial(node, "dilations", i, 1);
-        if (!find_pad(node, i, p, &p->pad_begin[i])) return false;
-        p->pad_end[i] = p->pad_begin[i];
-    }
-    return p->groups > 0;
-}
-
-static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                                 uint32_t out, bool is_last)
-{
-    onv_cuda_library_settings settings = l->options->cuda, *cuda = &settings;
-    onv_conv_problem p;
-    if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
-    cuda->channels_last |= is_last;
-    l->eager->uses_cudnn = true;
-    l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
-    onv_cuda_library_settings first = *cuda;
-    first.first = true;
-    onv_eager_workspace of[3] = {0};
-    for (uint32_t pass = 0; pass < 3; pass++) {
-        of[pass].library = "cuDNN";
-        bool runs = pass == ONV_CONV_FORWARD || !l->options->inference;
-        onv_conv_workspace chosen =
-            onv_cudnn_conv_workspace_range(&p, (onv_conv_pass)pass, ONV_CUDNN_HEURISTICS_A, cuda);
-        of[pass].bytes = chosen.bytes;
-        if (cuda->benchmark && runs && chosen.high > l->benchmark_high)
-            l->benchmark_high = chosen.high;
-        if (cuda->benchmark)
-            of[pass].first_bytes = onv_cudnn_conv_workspace(&p, (onv_conv_pass)pass, &first);
-    }
-    onv_emit_workspace(l, of[ONV_CONV_FORWARD]);
-    onv_emit_grad_workspace(l, x, of[ONV_CONV_BACKWARD_DATA]);
-    onv_emit_grad_workspace(l, w, of[ONV_CONV_BACKWARD_WEIGHT]);
-}
-
-static void lower_conv(onv_lowering *l, const onv_node *node)
-{
-    uint32_t x = onv_amp_low(l, emit_padded(l, node, onv_node_in(l, node, 0)));
-    uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
-    uint32_t bias = onv_node_in(l, node, 2), norm_bias;
-    bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    /* Images whose channels come last are taken as they are, and so is the result. */
-    bool is_last =
-        x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && onv_tensor_is_channels_last(&t);
-    uint32_t out =
-        is_last ? onv_node_new_like(l, node, t.dtype, &t) : onv_node_new(l, node, 0, t.dtype);
-    if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
-        bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
-    bias = onv_amp_low(l, bias);
-    onv_emit_begin(l, "conv");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_in(l, w, ONV_GRAD_NEW);
-    onv_emit_in(l, bias, ONV_GRAD_NEW);
-    onv_emit_save(l, x);
-    onv_emit_save(l, w);
-    emit_conv_workspaces(l, node, x, w, out, is_last);
-    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && !is_last)
-        onv_emit_temps(l, t.bytes, t.bytes);
-    l->op.copies_first = true;
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    onv_node_set(l, node, 0, unfolds ? onv_emit_unfolded_norm(l, node, out, norm_bias) : out);
-    l->eager->folded_norms += is_computed(l, node->inputs[1]);
-}
-
 /* --- Pooling, dropout -------------------------------------------------------------------------- */
 
 static void lower_max_pool(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
-    uint32_t out = onv_node_new(l, node, 0, onv_tensor_at(l, x).dtype);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    uint32_t out = onv_node_new_image(l, node, &t, t.dtype);
     onv_emit_begin(l, "max_pool");
     onv_emit_in(l, x, ONV_GRAD_NEW);
     onv_emit_save(l, x);
@@ -412,8 +248,8 @@ onv_lower_fn onv_lower_nn(const char *op_type)
         const char *name;
         onv_lower_fn rule;
     } rules[] = {
-        {"Conv", lower_conv},
-        {"ConvTranspose", lower_conv},
+        {"Conv", onv_lower_conv},
+        {"ConvTranspose", onv_lower_conv},
         {"BatchNormalization", lower_batch_norm},
         {"InstanceNormalization", lower_instance_norm},
         {"LayerNormalization", lower_layer_norm},

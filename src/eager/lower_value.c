@@ -134,13 +134,15 @@ static int64_t square_root(int64_t n)
 static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
 {
     enum { BUCKETS = 32, CLASS_TOKEN = 3 };
-    int64_t keys = whole->dims[whole->rank - 1], rows = BUCKETS;
+    bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
+    int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
+    int64_t rows = BUCKETS;
     int64_t window = square_root(keys), with_class = square_root(keys - 1);
     if (strstr(name, "table") != NULL && window > 0)
         rows = (2 * window - 1) * (2 * window - 1);
     else if (strstr(name, "table") != NULL && with_class > 0)
         rows = (2 * with_class - 1) * (2 * with_class - 1) + CLASS_TOKEN;
-    *table = (onv_shape){2, {rows, whole->dims[whole->rank - 3]}};
+    *table = (onv_shape){2, {rows, whole->dims[is_row ? 1 : whole->rank - 3]}};
 }
 
 /* Of equal vectors that the exporter keeps once, those of statistics are not trained. */
@@ -175,6 +177,16 @@ static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weigh
     }
 }
 
+/* By these indices, a buffer of the module, the biases of all pairs in a window were looked up. Where a class has
+ * a token, some libraries make them anew. */
+static void hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t pairs)
+{
+    int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
+    uint64_t bytes;
+    if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
+    onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
+}
+
 /* What the forward pass makes of the parameter `tensor`: what the file has. */
 static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                                const onv_tensor *file, const onv_shape *whole, uint32_t tensor)
@@ -185,8 +197,10 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
-        if (strstr(read->parameter, "table") != NULL) /* by indices that are a buffer */
+        if (strstr(read->parameter, "table") != NULL) {
+            hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);
+        }
         return emit_source(l, "embedding", tensor, out, file->elems / (uint64_t)from.dims[1]);
     case ONV_WEIGHT_LOOKED_UP: return emit_source(l, "embedding", tensor, out, file->elems / row);
     case ONV_WEIGHT_PROJECTED: {
@@ -316,8 +330,22 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)
 {
     if (k >= node->n_outputs || !onv_is_value(node->outputs[k])) return;
-    bool is_cloned = l->cloned_for[node->outputs[k].index] == ONV_CLONED_FOR_ALL;
-    onv_value_set(l, node->outputs[k], is_cloned ? onv_emit_contiguous(l, tensor) : tensor);
+    onv_value_id id = node->outputs[k];
+    if (l->cloned_for[id.index] != ONV_CLONED_FOR_ALL || tensor == ONV_NO_TENSOR) {
+        onv_value_set(l, id, tensor);
+        return;
+    }
+    l->tensor_of[id.index] = tensor;
+    if (!onv_vec_push(&l->to_clone, id)) l->status = onv_fail_memory(l->err);
+    if (!l->is_building) onv_clone_results(l);
+}
+
+void onv_clone_results(onv_lowering *l)
+{
+    while (l->to_clone.count > 0 && l->status == ONV_OK) {
+        onv_value_id id = l->to_clone.at[--l->to_clone.count];
+        onv_value_set(l, id, onv_emit_contiguous(l, l->tensor_of[id.index]));
+    }
 }
 
 uint8_t onv_promoted(onv_lowering *l, const onv_node *node)
@@ -385,6 +413,7 @@ uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
         return onv_node_new(l, node, 0, dtype);
     onv_eager_tensor like = *in;
     like.dims = shape.dims;
+    like.elems = 1; /* strides of an empty tensor would say nothing */
     onv_strides_like(&like, strides);
     return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
 }
@@ -405,6 +434,14 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
         return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
     }
     return onv_tensor_new(l, dtype, shape.rank, shape.dims, NULL);
+}
+
+uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
+                            uint8_t dtype)
+{
+    if (onv_tensor_is_contiguous(like) || !onv_tensor_is_channels_last(like))
+        return onv_node_new(l, node, 0, dtype);
+    return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
 }
 
 /* The contents of a small constant operand, or NULL. */

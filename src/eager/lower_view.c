@@ -151,8 +151,26 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
 
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
+/* All of a tensor in other strides, as pooling to one place leaves it: a view, which the exporter writes with
+ * indices. */
+static bool is_restrided(onv_lowering *l, const onv_node *node)
+{
+    onv_shape from, to;
+    uint64_t elems = 1;
+    if (!onv_node_is_aten(node, "as_strided") || !onv_value_shape(l, node->inputs[0], &from) ||
+        !onv_value_shape(l, node->outputs[0], &to) || from.rank != 1)
+        return false;
+    for (uint32_t i = 0; i < to.rank; i++)
+        if (!onv_u64_mul(elems, (uint64_t)to.dims[i], &elems)) return false;
+    return elems == (uint64_t)from.dims[0];
+}
+
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
+    if (is_restrided(l, node)) {
+        lower_reshape(l, node);
+        return;
+    }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
     onv_eager_tensor t = onv_tensor_at(l, x);
     const onv_type *index = &onv_model_value(l->model, node->inputs[1])->type;

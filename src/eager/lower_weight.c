@@ -176,7 +176,8 @@ onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read 
         l->is_statistic[read->value] || !onv_dtype_is_float((onv_dtype)value->tensor->type.dtype))
         return ONV_WEIGHT_IS_OTHER;
     if (onv_weight_place_of(&l->model->nodes.at[read->node], read->k) == ONV_PLACE_WEIGHT)
-        return ONV_WEIGHT_IS_TAKEN;
+        return l->model->nodes.at[read->node].takes_buffer ? ONV_WEIGHT_IS_OTHER
+                                                           : ONV_WEIGHT_IS_TAKEN;
     bool made = true;
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++) {
@@ -213,7 +214,9 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     bool made = true;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == index; at++) {
         onv_weight_place p = onv_weight_place_of(&l->model->nodes.at[at->node], at->k);
-        if (p == ONV_PLACE_WEIGHT) return (verdict){ONV_WEIGHT_TRAINED, true, at};
+        bool is_buffer = l->model->nodes.at[at->node].takes_buffer;
+        if (p == ONV_PLACE_WEIGHT)
+            return (verdict){is_buffer ? ONV_WEIGHT_BUFFER : ONV_WEIGHT_TRAINED, true, at};
         made &= p == ONV_PLACE_MADE;
     }
     /* "conv1.weight_bias": derived from a parameter's name. */
@@ -286,6 +289,13 @@ static bool is_derived(const onv_lowering *l, const onv_value *value, const onv_
            onv_node_is_any_aten(node, layers, sizeof layers / sizeof layers[0]);
 }
 
+/* Rows of a table, one for each pair of places in a window: the exporter folded the look-up, and no more. */
+static bool is_looked_up(const onv_value *value, const char *parameter)
+{
+    return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
+           strstr(parameter, "table") != NULL;
+}
+
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -303,7 +313,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     verdict v = judge_folded(l, id.index);
     if (v.use != ONV_WEIGHT_TRAINED || v.read == NULL || l->options->as_exported) return v.use;
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
-    bool of_distances = v.read->parameter != NULL && value->type.rank >= 3 &&
+    bool of_distances = v.read->parameter != NULL &&
+                        (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
                         strstr(v.read->parameter, "relative") != NULL &&
                         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&

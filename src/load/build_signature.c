@@ -86,6 +86,8 @@ onv_status onv_build_parameters(onv_builder *b, const char *args, onv_node *node
         if (onv_ptr_map_get(&b->signature, called, &place))
             names[n++] = b->model->parameters[place];
     }
+    const char *buffer = strstr(args, ONV_NOTE_BUFFER);
+    node->takes_buffer = n == 0 && buffer != NULL && (end == NULL || buffer < end);
     if (n == 0) return ONV_OK;
     node->parameters = onv_arena_copy(&b->model->arena, names, n * sizeof *names);
     node->n_parameters = n;

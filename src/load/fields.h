@@ -87,6 +87,7 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_DIV       "%div"
 #define ONV_NOTE_CLONE     "%clone"
 #define ONV_NOTE_PARAMETER "%p_"
+#define ONV_NOTE_BUFFER    "%b_"
 #define ONV_NOTE_SUB       "%sub_"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */

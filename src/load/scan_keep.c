@@ -144,6 +144,7 @@ static bool tells_of_call(const unsigned char *text, size_t bytes)
            memmem(text, bytes, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_SUB, sizeof ONV_NOTE_SUB - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_PARAMETER, sizeof ONV_NOTE_PARAMETER - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_BUFFER, sizeof ONV_NOTE_BUFFER - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_ATTENTION, sizeof ONV_NOTE_ATTENTION - 1) != NULL ||
            (memmem(text, bytes, ONV_NOTE_SOFTMAX, sizeof ONV_NOTE_SOFTMAX - 1) != NULL &&
             memmem(text, bytes, ONV_NOTE_FLOAT32, sizeof ONV_NOTE_FLOAT32 - 1) != NULL);

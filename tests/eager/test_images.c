@@ -1,0 +1,197 @@
+/* What networks of images, videos and diffusion do: layouts of memory, buffers that layers read, calls that were folded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "eager/trainer.h"
+#include "kernels/cudnn.h"
+
+#define LINEAR "torch.nn.modules.linear.Linear"
+
+/* A layer of fixed weights, as of a cosine transform, whose transpose the exporter computed. */
+static void weights_that_are_buffers_are_not_trained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments;
+        bool trains;
+    } cases[] = {{"%x, %p_dct_weights", true}, {"%x, %b_dct_weights", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "val_1", "f32[8,8]");
+        model_weight(m, "val_2", "f32[8,8]");
+        model_parameters(m, "dct.weights head.weight");
+        for (int k = 0; k < 2; k++) {
+            model_source(m, k == 0 ? "dct" : "head", k == 0 ? "linear" : "linear_1");
+            model_class(m, k == 0 ? "zoo.Cosines" : LINEAR, "aten.linear.default");
+            model_call(m, "aten.linear.default",
+                       k == 0 ? cases[i].arguments : "%linear, %p_head_weight");
+            model_node(m, "MatMul", k == 0 ? "a" : "b", k == 0 ? "x val_1" : "h val_2",
+                       k == 0 ? "h" : "y", "");
+        }
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        enum { W = 8 * 8 * 4, H = 4 * 8 * 4 };
+        assert_int_equal(f.gradient_bytes, cases[i].trains ? 2 * W : W);
+        assert_int_equal(f.parameter_bytes, cases[i].trains ? 2 * W : W);
+        assert_int_equal(f.saved_activation_bytes, cases[i].trains ? 2 * H : H);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* An image whose channels come last is convolved so, and what follows keeps the order: then a flattened result is a view
+ * where channels still come last. Kernels for one channel each, and images in the usual order, give the usual one. */
+static void convolutions_answer_in_the_order_of_their_image(void **state)
+{
+    (void)state;
+    enum { PIXELS = 6 * 6, ALL = 8 * PIXELS * 4, KERNEL = 8 * 8 * 9 * 4 };
+    static const int64_t flat[] = {1, 8 * PIXELS};
+    static const struct {
+        const char *weight, *convolution, *between, *before;
+        bool is_view;
+    } cases[] = {
+        {"f32[8,8,3,3]", "pads=[1,1,1,1]", "Sigmoid", "perm=[0,3,1,2]", true},
+        {"f32[8,8,3,3]", "pads=[1,1,1,1]", "Sigmoid", NULL, false},
+        {"f32[8,1,3,3]", "pads=[1,1,1,1] group=8", "Sigmoid", "perm=[0,3,1,2]", false},
+        {"f32[8,8,2,2]", "pads=[0,0,1,1]", "Sigmoid", "perm=[0,3,1,2]", true}, /* padded before */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool is_last = cases[i].before != NULL;
+        model *m = model_new(18);
+        model_input(m, "x", is_last ? "f32[1,6,6,8]" : "f32[1,8,6,6]");
+        model_weight(m, "w", cases[i].weight);
+        model_ints(m, "flat", 2, flat);
+        if (is_last) model_node(m, "Transpose", "first", "x", "image", cases[i].before);
+        model_node(m, "Conv", "conv", is_last ? "image w" : "x w", "a", cases[i].convolution);
+        model_node(m, cases[i].between, "between", "a", "b", "");
+        model_node(m, "Transpose", "last", "b", "c", "perm=[0,2,3,1]");
+        model_node(m, "Reshape", "flatten", "c flat", "d", "");
+        model_node(m, "Sin", "sine", "d", "y", "");
+        model_output(m, "y", "f32");
+        onv_lower_options how = {.loss = ONV_LOSS_NONE, .cuda = onv_cuda_library_defaults()};
+        bool is_padded = i == 3;
+        uint64_t read = is_padded ? 8 * 7 * 7 * 4 : ALL;
+        assert_int_equal(trainer_kept(m, &how), read + (cases[i].is_view ? ALL : 2 * ALL));
+    }
+}
+
+/* Biases of a window of 3 by 3, of which the exporter folded the look-up, or that and the view. */
+static void tables_are_as_small_as_their_windows(void **state)
+{
+    (void)state;
+    enum { KEYS = 9, PAIRS = 81, ROWS = 25, HEADS = 2 };
+    static const int64_t pairs[] = {KEYS, KEYS, HEADS};
+    for (int folds_view = 0; folds_view < 2; folds_view++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[2,9,9]");
+        model_parameters(m, "net.relative_position_bias_table");
+        model_weight(m, folds_view ? "permute" : "index", folds_view ? "f32[2,9,9]" : "f32[81,2]");
+        model_ints(m, "pairs", 3, pairs);
+        if (!folds_view) {
+            model_source(m, "net", "view");
+            model_class(m, "zoo.Attention", "aten.view.default");
+            model_node(m, "Reshape", "view", "index pairs", "a", "");
+            model_source(m, "net", "permute");
+            model_class(m, "zoo.Attention", "aten.permute.default");
+            model_node(m, "Transpose", "permuted", "a", "b", "perm=[2,0,1]");
+        }
+        model_source(m, "net", "add");
+        model_class(m, "zoo.Attention", "aten.add.Tensor");
+        model_node(m, "Add", "add", folds_view ? "x permute" : "x b", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, ROWS * HEADS * 4);
+        assert_int_equal(f.gradient_bytes, ROWS * HEADS * 4);
+        assert_int_equal(f.buffer_bytes, PAIRS * 8); /* of indices */
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* What contiguous() copies of a part leads to what the part was of. */
+static void parts_that_are_copied_lead_back(void **state)
+{
+    (void)state;
+    for (int is_cloned = 0; is_cloned < 2; is_cloned++) {
+        enum { FIRST = 8 * 8 * 4, SECOND = 4 * 4 * 4, X = 4 * 8 * 4, PART = 4 * 4 * 4 };
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "second.weight", "f32[4,4]");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Split", "split", "h", "part rest", "axis=1 num_outputs=2");
+        model_source(m, "second", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_call(m, "aten.linear.default",
+                   is_cloned ? "%clone, %p_second_weight" : "%part, %p_second_weight");
+        model_node(m, "MatMul", "linear", "part second.weight", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.gradient_bytes, FIRST + SECOND);
+        assert_int_equal(f.saved_activation_bytes, X + (is_cloned ? PART : 2 * PART));
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* 0.5 x (1 + erf(x / sqrt(2))) in one call, or written in Python. */
+static void formulas_in_python_keep_their_parts(void **state)
+{
+    (void)state;
+    enum { X = 4 * 8 * 4 };
+    static const struct {
+        const char *op, *inputs, *output, *call, *aten;
+    } nodes[] = {{"Mul", "h half", "a", "mul", "aten.mul.Tensor"},
+                 {"Div", "h root", "b", "div", "aten.div.Tensor"},
+                 {"Erf", "b", "c", "erf", "aten.erf.default"},
+                 {"Add", "c one", "d", "add", "aten.add.Tensor"},
+                 {"Mul", "a d", "y", "mul_1", "aten.mul.Tensor"}};
+    for (int is_python = 0; is_python < 2; is_python++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "Constant", "c0", "", "half", "value_float=0.5");
+        model_node(m, "Constant", "c1", "", "root", "value_float=1.4142135");
+        model_node(m, "Constant", "c2", "", "one", "value_float=1.0");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+            model_source(m, "act", is_python ? nodes[i].call : "gelu");
+            model_class(m, "zoo.Activation", is_python ? nodes[i].aten : "aten.gelu.default");
+            model_node(m, nodes[i].op, nodes[i].output, nodes[i].inputs, nodes[i].output, "");
+        }
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, X + (is_python ? 3 * X : X));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_that_are_buffers_are_not_trained),
+        cmocka_unit_test(convolutions_answer_in_the_order_of_their_image),
+        cmocka_unit_test(tables_are_as_small_as_their_windows),
+        cmocka_unit_test(parts_that_are_copied_lead_back),
+        cmocka_unit_test(formulas_in_python_keep_their_parts),
+    };
+    return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
+}
