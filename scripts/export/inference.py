@@ -5,10 +5,11 @@
     python scripts/export/inference.py measure DIR [NAME...]           NAME.json
     python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy.md
 
-`--amp fp16` and `--amp bf16` measure and compare under autocast: NAME.fp16.json.
+`--amp fp16` and `--amp bf16` measure and compare under autocast (NAME.fp16.json), `--setting` without TF32 or with channels
+last; `--gpu` names the device that was measured.
 
 `measure` needs the CUDA build of PyTorch and a device: what tensors take at most in the fourth forward pass under
-no_grad(), workspaces left out, and what the allocator held; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
+no_grad(), workspaces left out, what the allocator held and had from the device in the third; the caller holds the input and the result. The network runs as its library makes it: activations in place where their modules say so, attention and
 nn.MultiheadAttention as PyTorch chooses. `table` needs nothing but the files; it passes --inplace where a module other
 than ReLU is in place, which its user knows.
 """
@@ -235,16 +236,20 @@ def export(base, network):
                 os.remove(path)
 
 
-def measure(network, batch, amp):
+def measure(network, batch, amp, setting):
     import torch
     make, inputs, how = network[0], network[1], network[4]
     gc.collect()  # the network before is part of cycles
+    torch.cuda.empty_cache()
+    torch.backends.cudnn.allow_tf32 = setting != "no-tf32"
     torch.manual_seed(0)
     model = in_half(how, make().eval())
     in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
     model = model.cuda()
     x, state = in_half(how, inputs("cuda", batch)), {}
     amp = "fp16" if how == "amp" else amp
+    if setting == "channels-last":
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
 
     def run():
         state.clear()
@@ -282,21 +287,23 @@ def predicted(exe, path, options):
     return {**model["runtimes"]["torch"], "codes": sorted({d.get("code", "?") for d in model["diagnostics"]})}
 
 
-def result_of(base, batch, amp):
-    return f"{base}.{batch}{'.' + amp if amp else ''}.json"
+def result_of(base, batch, *settings):
+    return ".".join([base, str(batch), *(s for s in settings if s), "json"])
 
 
-def rows(exe, base, name, network, amp):
+def rows(exe, base, name, network, amp, setting, gpu):
     for batch in network[2] or (BATCH,):
-        found = read(result_of(base, batch, amp))
+        found = read(result_of(base, batch, amp, setting))
         if found is None:
             print(f"| {name} | {batch} | not measured |")
             continue
         for exporter in network[3]:
             path = f"{base}.{exporter}.onnx"
             cells = [name, str(batch), exporter, f"{found['tensors']:,}"]
-            options = (["--inplace"] if found["inplace"] else []) + (["-b", str(batch)] if batch != BATCH else [])
-            options += ["--amp", amp] if amp else []
+            options = (["--inplace"] if found["inplace"] else []) + ["--gpu", gpu]
+            options += ["-b", str(batch)] if batch != BATCH and len(network[2]) != 1 else []
+            options += ["--amp", amp or "fp16"] if amp or network[4] == "amp" else []
+            options += ["--" + setting] if setting else []
             result = predicted(exe, path, options) if os.path.exists(path) else "not exported"
             if isinstance(result, str):
                 print("| " + " | ".join([*cells, result]) + " |", flush=True)
@@ -306,6 +313,7 @@ def rows(exe, base, name, network, amp):
             print("| " + " | ".join([*cells, f"{tensors:,}", difference(tensors, found["tensors"]),
                                      difference(low, found["allocated"]),
                                      "" if high == low else difference(high, found["allocated"]),
+                                     difference(result["reserved_peak_bytes"], found["reserved"]) if "reserved" in found else "",
                                      ", ".join(result["codes"])]) + " |", flush=True)
 
 
@@ -316,24 +324,26 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--exe", default="onnxvram")
     parser.add_argument("--amp", default="", choices=("", "fp16", "bf16"))
+    parser.add_argument("--setting", default="", choices=("", "no-tf32", "channels-last"))
+    parser.add_argument("--gpu", default="H100")
     arguments = parser.parse_args()
     table = networks()
     if arguments.what == "table":
         print("| network | batch | export | tensors: measured | predicted | difference | allocated | with `--locals` | "
-              "diagnostics |\n|---|--:|---|--:|--:|--:|--:|--:|---|")
+              "reserved | diagnostics |\n|---|--:|---|--:|--:|--:|--:|--:|--:|---|")
     for name in arguments.names or table:
         base = os.path.join(arguments.folder, slug(name))
         if arguments.what == "table":
-            rows(arguments.exe, base, name, table[name], arguments.amp)
+            rows(arguments.exe, base, name, table[name], arguments.amp, arguments.setting, arguments.gpu)
         elif arguments.what == "export":
             export(base, table[name])
             print(name, flush=True)
         for batch in table[name][2] or (BATCH,) if arguments.what == "measure" else ():
-            path = result_of(base, batch, arguments.amp)
+            path = result_of(base, batch, arguments.amp, arguments.setting)
             if os.path.exists(path):
                 continue
             try:
-                result = measure(table[name], batch, arguments.amp)
+                result = measure(table[name], batch, arguments.amp, arguments.setting)
             except Exception as error:  # noqa: BLE001: one network keeps no other from being measured
                 print(name, batch, "failed:", error, flush=True)
                 continue

@@ -242,8 +242,11 @@ onv_status onv_calls_hold(const onv_model *model, const onv_calls *calls, const 
         for (uint32_t k = 0; k < eager->ops.at[i].n_in; k++)
             hold_argument(&h, eager->tensors.at[eager->ops.at[i].in[k].tensor].storage, i);
     ONV_TRY(onv_names_hold(model, calls, eager, upper_end, arena, h.held, told, err));
-    for (uint32_t i = 0; i < n && upper_end; i++)
-        if (h.made_by[i] != NOT_MADE && !told[h.made_by[i]]) hold_name(&h, i);
+    for (uint32_t i = 0; i < n; i++) {
+        if (h.made_by[i] == NOT_MADE) continue;
+        bool has_name = eager->storages.at[i].is_given || (upper_end && !told[h.made_by[i]]);
+        if (has_name) hold_name(&h, i);
+    }
     *held = h.held;
     return ONV_OK;
 }

@@ -38,6 +38,7 @@ typedef struct onv_eager_storage {
     bool is_output; /* the caller holds it: the network's outputs, the loss */
     bool is_cached; /* autocast holds it until it ends: after the loss */
     bool is_bound;  /* `bytes` is an upper bound */
+    bool is_given;  /* the call around those that read it has a name for it */
     /* What a branch or a body gives: it is there until the operation before this one is over (0: until
      * its last use), and then is the memory of another storage (UINT32_MAX: of none). */
     uint32_t stays_until, becomes;

@@ -109,6 +109,7 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
             !is_alike(l, id, at->value))
             continue;
         at->last_scope = read->scope;
+        l->eager->storages.at[l->eager->tensors.at[at->tensor].storage].is_given = true;
         return at->tensor;
     }
     return ONV_NO_TENSOR;
