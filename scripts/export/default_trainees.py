@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import drawn_families
 import drawn_networks
 import drawn_parts
+import drawn_sequences
 import fresh_networks
 
 BATCH = 4
@@ -354,7 +355,8 @@ def main():
     context = contextlib.nullcontext() if is_chosen else None
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
-             **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later()}
+             **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
+             **drawn_sequences.first()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

@@ -466,10 +466,12 @@ static onv_status prepare(onv_lowering *l)
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->padded = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->padded_name = ONV_ARENA_ARRAY(&l->model->arena, const char *, n);
     l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->widened == NULL ||
-        l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL ||
+        l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL || l->padded == NULL || l->padded_name == NULL ||
         l->cloned_for == NULL || l->clone_of == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);

@@ -128,6 +128,8 @@ typedef struct onv_lowering {
     bool has_positions;  /* a table that is projected was counted */
     const char *table;   /* one of them */
     uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
+    uint32_t *padded;    /* by value: 1 + the tensor that a convolution padded last, 0: none */
+    const char **padded_name; /* by value: of that, as its note tells; NULL: not told */
     uint8_t *cloned_for; /* by value: onv_cloned_for */
     uint32_t *clone_of;  /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
     uint32_t unreached;  /* trained parameters that no gradient reaches */
@@ -373,6 +375,10 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
+void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
+/* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
+uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Inference: is the node's module one that works in place, and may the operation that reads `value`

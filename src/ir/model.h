@@ -157,6 +157,9 @@ typedef struct onv_node {
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
     uint8_t provider;     /* onv_provider; set by rewriting */
     bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
+    bool pads_same; /* likewise: by the difference of both ends, as padding="same" does */
+    const char *padded; /* likewise: what the convolution was given, "pad_2"; NULL: not told */
+    const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
     bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
     bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
     bool tells_dropout;    /* likewise: of attention, in `dropout` */

@@ -187,6 +187,25 @@ static void read_dropout(const char *call, onv_node *node)
     node->dropout = node->tells_dropout ? dropout : 0;
 }
 
+/* Of a convolution of what was padded before: the name of that, "pad_2", and how much it pads itself, "[1, 1]", the second
+ * list of its arguments. Where a batch norm took its place, it was one with padding="same", which the exporter takes apart
+ * and calls so. */
+static onv_status read_padding(onv_builder *b, const char *call, const char *args, onv_node *node)
+{
+    const char *name = args + sizeof ONV_NOTE_ARGS, *list = "";
+    size_t length = 0;
+    node->pads_same = strstr(call, ONV_NOTE_SAME) != NULL;
+    if (strncmp(args, ONV_NOTE_PADDED, sizeof ONV_NOTE_PADDED - 1) != 0 &&
+        strncmp(args, ONV_NOTE_PADS, sizeof ONV_NOTE_PADS - 1) != 0)
+        return ONV_OK;
+    while (is_word(name[length])) length++;
+    node->padded = onv_intern_n(&b->model->strings, name, length);
+    const char *strides = strchr(name, '['), *next = strides != NULL ? strchr(strides + 1, '[') : NULL;
+    if (next != NULL) list = next;
+    node->padding = onv_intern_n(&b->model->strings, list, strcspn(list, "]"));
+    return node->padded != NULL && node->padding != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 static onv_status read_call(onv_builder *b, const onv_scan_node *record, const char *call,
                             onv_node *node)
 {
@@ -197,6 +216,7 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, const c
     read_dropout(call, node);
     if (args != NULL) node->clones = clones(b, record, args);
     if (args != NULL) ONV_TRY(onv_build_parameters(b, args, node));
+    if (args != NULL) ONV_TRY(read_padding(b, call, args, node));
     /* What a rule asks later: slices and quotients that are left out. */
     if (args != NULL &&
         (strstr(call, ONV_NOTE_SLICE) != NULL || strstr(call, ONV_NOTE_DIV) != NULL)) {
