@@ -341,14 +341,24 @@ static void repeat_fill(onv_lowering *l, onv_value_id id)
     for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
 }
 
-/* What is scattered into is a tensor of the call's own. */
+void onv_fill_again(onv_lowering *l, onv_value_id id)
+{
+    if (is_fill(l, id) && !l->options->as_exported) repeat_fill(l, id);
+}
+
+/* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
 static void repeat_base(onv_lowering *l, const onv_node *node)
 {
-    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0 && node->n_inputs > 0;
-    if (!scatters || node->graph.index != 0 || l->options->as_exported) return;
-    onv_value_id base = node->inputs[0];
-    if (is_fill(l, base) && l->fusions.user[base.index].index != l->node.index)
-        repeat_fill(l, base);
+    static const char *const recurrent[] = {"LSTM", "GRU", "RNN"};
+    uint32_t base = 0;
+    bool is_read = strncmp(node->op_type, "Scatter", 7) == 0;
+    for (size_t i = 0; i < 3 && !is_read; i++) {
+        base = 5;
+        is_read = strcmp(node->op_type, recurrent[i]) == 0;
+    }
+    if (!is_read || node->n_inputs <= base || node->graph.index != 0) return;
+    onv_value_id id = node->inputs[base];
+    if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
 }
 
 /* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */

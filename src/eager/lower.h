@@ -385,6 +385,8 @@ bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
  * `n_reads` times overwrite it? */
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+/* Makes zeros and the like once more, for a reader that has its own. */
+void onv_fill_again(onv_lowering *l, onv_value_id id);
 /* Of all operations, when they are there. */
 void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);

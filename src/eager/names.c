@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "eager/fuse.h"
 #include "load/statements.h"
 
 #define NO_STATEMENT UINT32_MAX
@@ -24,6 +25,7 @@ typedef struct statement {
     words line, targets;
     uint32_t n_bound;
     bool has_called; /* what its first line calls, whose arguments later lines may make */
+    bool has_sent;   /* propagate() has computed messages */
 } statement;
 
 typedef struct naming {
@@ -37,6 +39,7 @@ typedef struct naming {
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
     uint32_t *leaving;  /* by call: named results that are read after it */
+    bool *is_collected; /* by operation */
 } naming;
 
 /* --- What is told ------------------------------------------------------------------------------ */
@@ -150,6 +153,25 @@ static uint32_t find_moved(const naming *n, uint32_t op, uint32_t call, words li
     return NO_STATEMENT;
 }
 
+static bool hides(char kind)
+{
+    return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS;
+}
+
+/* propagate() of PyTorch Geometric first collects what messages are made of, rows of the nodes' tensors, into a tuple that
+ * it holds until it returns. */
+static void collect(naming *n, uint32_t op, statement *s)
+{
+    const onv_eager_op *at = &n->eager->ops.at[op];
+    bool is_view = at->n_in > 0 && at->n_out > 0 &&
+                   n->eager->tensors.at[at->in[0].tensor].storage ==
+                       n->eager->tensors.at[at->out[0]].storage;
+    bool selects = onv_is_node(at->node) &&
+                   onv_node_is_aten(onv_model_node(n->model, at->node), "index_select");
+    n->is_collected[op] = selects && !s->has_sent;
+    s->has_sent |= !selects && !is_view;
+}
+
 static bool find_statements(naming *n)
 {
     uint32_t around[ONV_MAX_CALLS];
@@ -184,7 +206,8 @@ static bool find_statements(naming *n)
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
-            n->at.at[last].has_called |= f.kind != ONV_STATEMENT_HIDES;
+            n->at.at[last].has_called |= !hides(f.kind);
+            if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
             parent = last;
         }
         n->of_op[i] = parent;
@@ -327,8 +350,9 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
         level--;
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
-            bool is_hidden = kind_of(n, op, level) == ONV_STATEMENT_HIDES;
+            bool is_hidden = hides(kind_of(n, op, level));
             if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
+            if (n->is_collected[op]) hold(n, tensor, s->last_op);
             break;
         }
         hold(n, tensor, bound_until(n, s, tensor));
@@ -370,7 +394,8 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                 .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                 .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
+                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
     find_uses(&n);

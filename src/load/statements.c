@@ -188,7 +188,7 @@ static char kind_of(text code, text callee)
     bool is_named = calls(code, callee);
     uint32_t n_calls = count(code, '(');
     if (n_calls == 0) return ONV_STATEMENT_SHOWS;
-    if (!is_named) return ONV_STATEMENT_HIDES;
+    if (!is_named) return has(code, ".propagate(") ? ONV_STATEMENT_SENDS : ONV_STATEMENT_HIDES;
     return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
 }
 

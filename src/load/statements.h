@@ -19,6 +19,7 @@ enum {
     ONV_STATEMENT_SHOWS = 's', /* it stands in the line, too */
     ONV_STATEMENT_HIDES =
         'h', /* it does not: another function may stand between, with its own names */
+    ONV_STATEMENT_SENDS = 'p', /* likewise; the function is PyTorch Geometric's propagate() */
 };
 
 /* In place of a name: what a dictionary has. */

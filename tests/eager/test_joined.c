@@ -129,12 +129,40 @@ static void scatters_to_extremes_keep_their_operands(void **state)
     }
 }
 
+/* nn.LSTM begins with two states of zeros, of which exporters write one for all layers. */
+static void recurrent_layers_have_zeros_of_their_own(void **state)
+{
+    (void)state;
+    enum { X = 5 * 2 * 4 * 4, STATE = 2 * 4 * 4, OUT = 5 * STATE, RESERVE = 5 * OUT + 256 };
+    static const int64_t dims[] = {1, 2, 4};
+    for (unsigned layers = 1; layers <= 2; layers++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[5,2,4]");
+        model_weight(m, "W", "f32[1,16,4]");
+        model_weight(m, "R", "f32[1,16,4]");
+        model_ints(m, "dims", 3, dims);
+        model_node(m, "ConstantOfShape", "zeros", "dims", "zeros", "");
+        model_ints(m, "axis", 1, (const int64_t[]){1});
+        model_source(m, "first", "lstm");
+        model_node(m, "LSTM", "first", "x W R - - zeros zeros", layers > 1 ? "all" : "y", "hidden_size=4");
+        if (layers > 1) {
+            model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
+            model_source(m, "second", "lstm");
+            model_node(m, "LSTM", "second", "h W R - - zeros zeros", "y", "hidden_size=4");
+        }
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         X + layers * (OUT + 2 * STATE + RESERVE));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padding_that_two_read_is_one),
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
+        cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
     };
     return cmocka_run_group_tests_name("eager.joined", tests, NULL, NULL);
 }

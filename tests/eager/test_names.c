@@ -388,9 +388,45 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
     }
 }
 
+/* What propagate() of PyTorch Geometric selects for messages stays until it returns; what it selects later does not. */
+static void collected_rows_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        unsigned first, second; /* the last steps of both selections */
+    } cases[] = {{"h = self.propagate(at, x=x)", 4, 3}, {"h = self.sends(at, x=x)", 1, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const struct {
+            const char *op, *inputs, *output, *aten;
+        } nodes[] = {{"Gather", "x at", "a", "aten.index_select.default"},
+                     {"Neg", "a", "b", "aten.neg.default"},
+                     {"Gather", "b at", "c", "aten.index_select.default"},
+                     {"Neg", "c", "d", "aten.neg.default"},
+                     {"Neg", "d", "e", "aten.neg.default"},
+                     {"Neg", "e", "y", "aten.neg.default"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "at", "i64[4]");
+        for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
+            model_source(m, "net", "call");
+            model_class(m, "Net", nodes[k].aten);
+            model_statement(m, k == 5 ? 11 : 10, k == 5 ? "return neg(h)" : cases[i].line);
+            model_node(m, nodes[k].op, "", nodes[k].inputs, nodes[k].output, "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].first || pass_find(&p, "c")->last != cases[i].second)
+            fail_msg("%s: a %u, c %u", cases[i].line, pass_find(&p, "a")->last, pass_find(&p, "c")->last);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collected_rows_stay),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
