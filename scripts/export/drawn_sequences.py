@@ -390,3 +390,163 @@ def first():
         "GRU-D": (decaying, together(values(20, 12), values(20, 12), values(20, 12)), ()),
         "xLSTM (sLSTM)": (exponential, words(24), ()),
     }
+
+
+def pooled_forecaster():
+    """Challu et al. 2023: blocks see the series pooled at several rates, and interpolate what they forecast."""
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Block(nn.Module):
+        def __init__(self, rate, given=96, ahead=24, width=64):
+            super().__init__()
+            self.pool, self.given, self.ahead = nn.MaxPool1d(rate, rate, ceil_mode=True), given, ahead
+            self.body = nn.Sequential(nn.Linear(given // rate, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+            self.knots, self.back = nn.Linear(width, ahead // rate), nn.Linear(width, given)
+
+        def forward(self, x):
+            y = self.body(self.pool(x.unsqueeze(1)).squeeze(1))
+            return self.back(y), F.interpolate(self.knots(y).unsqueeze(1), size=self.ahead, mode="linear").squeeze(1)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(Block(rate) for rate in (8, 4, 2))
+
+        def forward(self, x):
+            forecast = x[:, -1:]
+            for block in self.blocks:
+                back, ahead = block(x)
+                x, forecast = x - back, forecast + ahead
+            return forecast
+    return Network()
+
+
+def minimal_gates():
+    """Feng et al. 2024: a GRU whose gates see no state, as sums along time in logarithms."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Layer(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.norm, self.gate, self.new = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
+            self.down = nn.Linear(width, width)
+
+        def forward(self, x):
+            y = self.norm(x)
+            k, new = self.gate(y), self.new(y)
+            keep, value = -F.softplus(k), -F.softplus(-k) + torch.where(new >= 0, (F.relu(new) + 0.5).log(), -F.softplus(-new))
+            total = torch.cumsum(keep, 1)
+            return x + self.down((total + torch.logcumsumexp(value - total, 1)).exp())
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(500, 64)
+            self.layers, self.head = nn.Sequential(Layer(64), Layer(64)), nn.Linear(64, 500)
+
+        def forward(self, x):
+            return self.head(self.layers(self.words(x)))
+    return Network()
+
+
+def deep_speech():
+    """Amodei et al. 2016: convolutions over time and frequency, GRUs with batch norms between, a lookahead convolution."""
+    import torch
+    from torch import nn
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.front = nn.Sequential(nn.Conv2d(1, 8, (11, 5), (2, 2), (5, 2), bias=False), nn.BatchNorm2d(8), nn.Hardtanh(0, 20),
+                                       nn.Conv2d(8, 8, (11, 5), (2, 1), (5, 2), bias=False), nn.BatchNorm2d(8), nn.Hardtanh(0, 20))
+            self.layers = nn.ModuleList((nn.GRU(80, 64, bidirectional=True), nn.GRU(64, 64, bidirectional=True)))
+            self.norm, self.head = nn.BatchNorm1d(64), nn.Linear(64, 30)
+
+        def forward(self, x):
+            y = self.front(x.unsqueeze(1))
+            b, c, f, t = y.shape
+            y = y.view(b, c * f, t).permute(2, 0, 1)
+            for i, layer in enumerate(self.layers):
+                if i > 0:
+                    y = self.norm(y.reshape(t * b, -1)).view(t, b, -1)
+                y, _ = layer(y)
+                y = y.view(t, b, 2, -1).sum(2)
+            return self.head(y)
+    return Network()
+
+
+def characters():
+    """Shen et al. 2018: the encoder of a synthesizer, convolutions and an LSTM in both directions."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.letters = nn.Embedding(80, 64)
+            self.convs = nn.ModuleList(nn.Sequential(nn.Conv1d(64, 64, 5, padding=2), nn.BatchNorm1d(64)) for _ in range(3))
+            self.lstm, self.head = nn.LSTM(64, 32, batch_first=True, bidirectional=True), nn.Linear(64, 40)
+
+        def forward(self, x):
+            y = self.letters(x).transpose(1, 2)
+            for conv in self.convs:
+                y = F.dropout(F.relu(conv(y)), 0.5, self.training)
+            y, _ = self.lstm(y.transpose(1, 2))
+            return self.head(torch.tanh(y))
+    return Network()
+
+
+def both_times():
+    """Lai et al. 2018: a convolution, a GRU, a GRU over every sixth step, and a linear part."""
+    import torch
+    from torch import nn
+
+    class Network(nn.Module):
+        def __init__(self, series=8, length=48, kernel=7, skip=6):
+            super().__init__()
+            self.conv, self.drop, self.skip = nn.Conv2d(1, 32, (kernel, series)), nn.Dropout(0.2), skip
+            self.long, self.short = nn.GRU(32, 32), nn.GRU(32, 5)
+            self.steps = (length - kernel) // skip
+            self.mix, self.linear = nn.Linear(32 + skip * 5, series), nn.Linear(12, 1)
+
+        def forward(self, x):
+            b, _, series = x.shape
+            c = self.drop(torch.relu(self.conv(x.unsqueeze(1)))).squeeze(3)
+            r = self.drop(self.long(c.permute(2, 0, 1))[1].squeeze(0))
+            s = c[:, :, -self.steps * self.skip:].reshape(b, 32, self.steps, self.skip).permute(2, 0, 3, 1)
+            s = self.short(s.reshape(self.steps, b * self.skip, 32))[1].view(b, -1)
+            y = self.mix(torch.cat((r, self.drop(s)), 1))
+            return torch.sigmoid(y + self.linear(x[:, -12:].permute(0, 2, 1).reshape(-1, 12)).view(-1, series))
+    return Network()
+
+
+def second():
+    """By seed 20261126, without what the first draw had: written down before any was exported, as the first."""
+    def hops(name, **options):
+        def make(width):
+            import torch_geometric.nn
+            return getattr(torch_geometric.nn, name)(width, **options)
+        return make
+
+    return {
+        **languages("MarkupLMForSequenceClassification MarkupLMConfig", "CTRLLMHeadModel CTRLConfig",
+                    "LayoutLMForMaskedLM LayoutLMConfig", "MoshiForCausalLM MoshiConfig"),
+        "SuperGATConv": (graph(layer("SuperGATConv", heads=2, concat=False, add_self_loops=False, attention_type="SD",
+                                     is_undirected=True)), together(*GRAPH), ()),
+        "ChebConv": (graph(layer("ChebConv", K=3)), together(*GRAPH), ()),
+        "GeneralConv": (graph(layer("GeneralConv")), together(*GRAPH), ()),
+        "AGNNConv": (graph(lambda width: hops("AGNNConv", add_self_loops=False)(True)), together(*GRAPH), ()),
+        "DenseGINConv": (graph(lambda width: hops("DenseGINConv")(__import__("torch").nn.Linear(width, 32))),
+                         together(given(BATCH, 50, 32), given(BATCH, 50, 50)), ()),
+        "SGConv": (graph(layer("SGConv", K=2, add_self_loops=False)), together(*GRAPH), ()),
+        "FiLMConv": (graph(layer("FiLMConv")), together(*GRAPH), ()),
+        "N-HiTS": (pooled_forecaster, values(96), ()),
+        "minGRU": (minimal_gates, words(32), ()),
+        "DeepSpeech 2": (deep_speech, values(40, 64), ()),
+        "Tacotron 2 encoder": (characters, words(40, 80), ()),
+        "LSTNet": (both_times, values(48, 8), ()),
+    }

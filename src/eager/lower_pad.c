@@ -51,7 +51,8 @@ static bool find_padded(const onv_node *node, const onv_attr *pads, onv_shape *s
         int64_t own = own_padding(node, i, begin, end);
         *uneven |= begin != end;
         if (!onv_i64_add(shape->dims[2 + i], begin - own, &shape->dims[2 + i]) ||
-            !onv_i64_add(shape->dims[2 + i], end - own, &shape->dims[2 + i]) || shape->dims[2 + i] < 0)
+            !onv_i64_add(shape->dims[2 + i], end - own, &shape->dims[2 + i]) ||
+            shape->dims[2 + i] < 0)
             return false;
     }
     return true;

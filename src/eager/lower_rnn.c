@@ -157,7 +157,8 @@ static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
     uint32_t x = onv_amp_low(l, onv_node_in(l, node, X));
     uint32_t h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
     /* Both states are zeros of their own, which exporters write once. */
-    if (node->n_inputs > INITIAL_C && node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
+    if (node->n_inputs > INITIAL_C &&
+        node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
         onv_fill_again(l, node->inputs[INITIAL_C]);
     uint32_t c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
     onv_eager_tensor t = onv_tensor_at(l, x);

@@ -45,9 +45,46 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
     onv_emit_end(l);
 }
 
+bool onv_node_is_geometric(const onv_node *node)
+{
+    static const char library[] = "torch_geometric.";
+    return node->module_class != NULL &&
+           strncmp(node->module_class, library, sizeof library - 1) == 0;
+}
+
+/* zeros.scatter_add_(...): what is added to has no other reader, and becomes the result. PyTorch Geometric's scatter() does
+ * so, which is no forward. */
+static bool adds_in_place(onv_lowering *l, const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    bool adds =
+        reduction != NULL && reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "add") == 0;
+    bool may = node->in_place == ONV_IN_PLACE_YES ||
+               (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
+    if (!adds || !may || node->n_inputs < 3 || l->options->no_inplace) return false;
+    return onv_value_is_fill(l, node->inputs[0]);
+}
+
+static void add_in_place(onv_lowering *l, const onv_node *node)
+{
+    uint32_t base = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, base);
+    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    onv_emit_begin(l, node->op_type);
+    l->op.in_place = true;
+    onv_emit_in(l, base, ONV_GRAD_ALIAS);
+    onv_emit_in(l, onv_node_in(l, node, 1), ONV_GRAD_NONE);
+    onv_emit_in(l, onv_node_in(l, node, 2), ONV_GRAD_NEW);
+    onv_emit_save(l, onv_node_in(l, node, 1));
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
-    if (onv_scatter_reduces(node) && node->n_inputs >= 3)
+    if (adds_in_place(l, node))
+        add_in_place(l, node);
+    else if (onv_scatter_reduces(node) && node->n_inputs >= 3)
         lower(l, node->inputs[0], node, false);
     else
         onv_lower_by_traits(l, node);

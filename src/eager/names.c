@@ -26,6 +26,7 @@ typedef struct statement {
     uint32_t n_bound;
     bool has_called; /* what its first line calls, whose arguments later lines may make */
     bool has_sent;   /* propagate() has computed messages */
+    bool has_joined; /* and a module has joined them */
 } statement;
 
 typedef struct naming {
@@ -158,16 +159,28 @@ static bool hides(char kind)
     return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS;
 }
 
+static bool selects_rows(const naming *n, uint32_t op)
+{
+    onv_node_id node = n->eager->ops.at[op].node;
+    return onv_is_node(node) && onv_node_is_aten(onv_model_node(n->model, node), "index_select");
+}
+
+/* A loop around propagate(): behind what joined messages it collects anew. */
+static bool sends_again(const naming *n, uint32_t call, uint32_t op, bool is_own)
+{
+    const statement *s = n->current[call] != NO_STATEMENT ? &n->at.at[n->current[call]] : NULL;
+    return s != NULL && is_own && s->has_joined && selects_rows(n, op);
+}
+
 /* propagate() of PyTorch Geometric first collects what messages are made of, rows of the nodes' tensors, into a tuple that
  * it holds until it returns. */
 static void collect(naming *n, uint32_t op, statement *s)
 {
     const onv_eager_op *at = &n->eager->ops.at[op];
-    bool is_view = at->n_in > 0 && at->n_out > 0 &&
-                   n->eager->tensors.at[at->in[0].tensor].storage ==
-                       n->eager->tensors.at[at->out[0]].storage;
-    bool selects = onv_is_node(at->node) &&
-                   onv_node_is_aten(onv_model_node(n->model, at->node), "index_select");
+    bool is_view =
+        at->n_in > 0 && at->n_out > 0 &&
+        n->eager->tensors.at[at->in[0].tensor].storage == n->eager->tensors.at[at->out[0]].storage;
+    bool selects = selects_rows(n, op);
     n->is_collected[op] = selects && !s->has_sent;
     s->has_sent |= !selects && !is_view;
 }
@@ -189,7 +202,7 @@ static bool find_statements(naming *n)
                 parent = moved;
                 break;
             }
-            if (!runs_on(n, around[level], inner, &f)) {
+            if (!runs_on(n, around[level], inner, &f) || sends_again(n, around[level], i, is_own)) {
                 statement s = {.call = around[level],
                                .parent = parent,
                                .before = last,
@@ -208,6 +221,7 @@ static bool find_statements(naming *n)
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
             n->at.at[last].has_called |= !hides(f.kind);
             if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
+            n->at.at[last].has_joined |= f.kind == ONV_STATEMENT_SENDS && !is_own;
             parent = last;
         }
         n->of_op[i] = parent;

@@ -86,6 +86,7 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_SLICE     "%slice_"
 #define ONV_NOTE_DIV       "%div"
 #define ONV_NOTE_CLONE     "%clone"
+#define ONV_NOTE_DETACH    "%detach"
 #define ONV_NOTE_PARAMETER "%p_"
 #define ONV_NOTE_SUB       "%sub_"
 #define ONV_NOTE_PADDED    "](args = (%pad"

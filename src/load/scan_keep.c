@@ -142,6 +142,7 @@ static bool tells_of_call(const unsigned char *text, size_t bytes)
            memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_DETACH, sizeof ONV_NOTE_DETACH - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_SUB, sizeof ONV_NOTE_SUB - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_PADDED, sizeof ONV_NOTE_PADDED - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_PADS, sizeof ONV_NOTE_PADS - 1) != NULL ||

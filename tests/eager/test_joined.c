@@ -50,12 +50,14 @@ static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
         const char *attributes, *aten, *arguments;
         int64_t length;
     } cases[] = {
-        {"pads=[2,3]", "aten.convolution.default", "%constant_pad_nd, %p_w, None, [1], [2], [1]", 11},
+        {"pads=[2,3]", "aten.convolution.default", "%constant_pad_nd, %p_w, None, [1], [2], [1]",
+         11},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w, None, [1], [1]", 13},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w, None, [1]", 15},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w", 15},
         {"pads=[2,3]", "aten.conv1d.default", "%pad, %p_w, None, [1], [9]", 15},
-        {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%convolution_1, %p_v", 11},
+        {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%convolution_1, %p_v",
+         11},
         {"pads=[3,2]", "aten._native_batch_norm_legit_functional.default", "%conv1d_1, %p_v", 15},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -68,7 +70,8 @@ static void what_a_convolution_pads_itself_is_in_no_copy(void **state)
         model_output(m, "y", "f32");
         uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
         if (kept != (uint64_t)(2 * 4 * cases[i].length * 4))
-            fail_msg("%s %s: %llu bytes", cases[i].aten, cases[i].arguments, (unsigned long long)kept);
+            fail_msg("%s %s: %llu bytes", cases[i].aten, cases[i].arguments,
+                     (unsigned long long)kept);
     }
 }
 
@@ -93,10 +96,8 @@ static void scatters_to_extremes_keep_their_operands(void **state)
 {
     (void)state;
     enum { ALL = ROWS * (4 + 8) + 2 * SUMS * 4 }; /* h, the indices, the zeros and the result */
-    static const scatter cases[] = {{"add", false, ROWS * 8},
-                                    {"min", false, ALL},
-                                    {"max", true, ALL},
-                                    {"mul", false, ALL}};
+    static const scatter cases[] = {
+        {"add", false, ROWS * 8}, {"min", false, ALL}, {"max", true, ALL}, {"mul", false, ALL}};
     static const int64_t shape[] = {3, 8}, all[] = {4, 8};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char attributes[64];
@@ -144,7 +145,8 @@ static void recurrent_layers_have_zeros_of_their_own(void **state)
         model_node(m, "ConstantOfShape", "zeros", "dims", "zeros", "");
         model_ints(m, "axis", 1, (const int64_t[]){1});
         model_source(m, "first", "lstm");
-        model_node(m, "LSTM", "first", "x W R - - zeros zeros", layers > 1 ? "all" : "y", "hidden_size=4");
+        model_node(m, "LSTM", "first", "x W R - - zeros zeros", layers > 1 ? "all" : "y",
+                   "hidden_size=4");
         if (layers > 1) {
             model_node(m, "Squeeze", "squeeze", "all axis", "h", "");
             model_source(m, "second", "lstm");
@@ -156,6 +158,56 @@ static void recurrent_layers_have_zeros_of_their_own(void **state)
     }
 }
 
+/* PyTorch's einsum takes the labels that the result lacks in the order of letters: reshaped so, both operands of the first
+ * equation are copied, none of the second. */
+static void contracted_labels_are_in_the_order_of_letters(void **state)
+{
+    (void)state;
+    enum { X = 2 * 4 * 8 * 4, V = 8 * 4 * 5 * 4 };
+    static const struct {
+        const char *equation, *v;
+        uint64_t bytes;
+    } cases[] = {{"equation='bkc,kco->bo'", "f32[4,8,5]", 2 * X + V},
+                 {"equation='bck,cko->bo'", "f32[4,8,5]", 2 * X},
+                 {"equation='bkc,cko->bo'", "f32[8,4,5]", 2 * X}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "v", cases[i].v);
+        model_node(m, "MatMul", "product", "x w", "a", "");
+        model_node(m, "Einsum", "sum", "a v", "y", cases[i].equation);
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         cases[i].bytes);
+    }
+}
+
+/* detach() is left out of exports, but the arguments of a call name it: no gradient, so nothing is kept for one. */
+static void what_was_detached_has_no_gradient(void **state)
+{
+    (void)state;
+    enum { X = 4 * 8 * 4 };
+    static const struct {
+        const char *arguments;
+        uint64_t
+            bytes; /* the input, h for the sine and the product, s; without the gradient of s only s */
+    } cases[] = {{"%h", 3 * X}, {"%detach", 2 * X}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_call(m, "aten.sin.default", cases[i].arguments);
+        model_node(m, "Sin", "sin", "h", "s", "");
+        model_node(m, "Mul", "mul", "h s", "y", "");
+        model_output(m, "y", "f32");
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         cases[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +215,8 @@ int main(void)
         cmocka_unit_test(what_a_convolution_pads_itself_is_in_no_copy),
         cmocka_unit_test(scatters_to_extremes_keep_their_operands),
         cmocka_unit_test(recurrent_layers_have_zeros_of_their_own),
+        cmocka_unit_test(what_was_detached_has_no_gradient),
+        cmocka_unit_test(contracted_labels_are_in_the_order_of_letters),
     };
     return cmocka_run_group_tests_name("eager.joined", tests, NULL, NULL);
 }
