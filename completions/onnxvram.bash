@@ -16,7 +16,7 @@ _onnxvram_list() {
 _onnxvram() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local options='-b --batch -d --dim -s --shape -i --input-value --op-shapes --precision --order
-        --runtime --effort --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
+        --runtime --effort --jobs --limit --no-external-data --untrusted --expandable-segments --pytorch --gpu --channels-last --no-tf32 --cudnn-benchmark --ort --ort-advise --ort-partition --shape-trace --together --budget --margin --max-batch --list-gpus --replay
         --train --amp --loss --freeze --train-only --inplace --parameters --attention-dropout --accumulate --zero --world --ddp --fsdp --master-weights
         --offload --ema --weights --kv-cache --pool --as-exported --folded-norms --graph-module --no-fast-path --attention --locals --zero-grad
         --optimizer-impl --checkpoint --plan-out --compile --json --html --svg --memory-viz --perfetto --model-explorer --timelines --csv
@@ -92,7 +92,7 @@ _onnxvram() {
                 memory file-bytes output known-elems expression node-runs seconds' -- "$cur"
         )
         ;;
-    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | \
+    -b | --batch | -d | --dim | -s | --shape | -i | --input-value | --effort | --jobs | \
         --margin | --top | --capacity | --align)
         COMPREPLY=()
         ;;

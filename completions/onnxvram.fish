@@ -41,6 +41,7 @@ complete -c onnxvram -n $analyse -l shape-trace -r -d 'Requests to one session o
 complete -c onnxvram -n $analyse -l together -d 'Sessions of ONNX Runtime in one process'
 complete -c onnxvram -n $analyse -l untrusted -d 'for untrusted files'
 complete -c onnxvram -n $analyse -l no-external-data -d 'Open no file beside that of the model'
+complete -c onnxvram -n $analyse -l jobs -x -d 'Models that are analysed at once'
 complete -c onnxvram -n $analyse -l limit -x -d 'safety limits: NAME=N' -a 'nodes= values= nesting= function-depth= attr-elems= name-bytes= memory= file-bytes= known-elems= expression= node-runs= output= seconds= work='
 complete -c onnxvram -n $analyse -l pytorch -x -a '2.15 2.14 2.13 2.12 2.11 2.10 2.9 2.8 2.7 2.6 2.5 2.4 2.3 2.2 2.1 2.0 1.13 1.12 1.11 1.10 1.9' -d 'The release whose rules apply'
 complete -c onnxvram -n $analyse -l gpu -x -a '(__onnxvram_gpus)' -d 'Whose libraries take workspaces'

@@ -88,7 +88,7 @@ class Page {
     const model = this.state.model, json = model.json, sized = model.sized;
     replace(this.title, nameSpan(fileName(model.path), 60));
     const rows = [["parameters", scaledText(json.parameters.count)], ["weights", bytesText(json.parameters.bytes)],
-                  ["peak beside them", bytesText(sized.peak?.bytes ?? null)], ["multiply-accumulates", scaledText(sized.macs ?? json.macs)],
+                  ["peak without weights", bytesText(sized.peak?.bytes ?? null)], ["multiply-accumulates", scaledText(sized.macs ?? json.macs)],
                   ["nodes", countText(json.nodes.length)]];
     const bindings = Object.entries(sized.bindings ?? {}).map(([k, v]) => clean(k, 24) + "=" + (Array.isArray(v) ? v.join("\u00d7") : v)).join(", ");
     if (bindings !== "") rows.push([model.isExample ? "sizes, as an example" : "sizes", clean(bindings, 120)]);

@@ -86,7 +86,7 @@ class Verdict {
     const weights = r.weight_bytes ?? 0, held = r.total_bytes, driver = r.driver_bytes ?? 0;
     const context = r.context_bytes ?? [0, 0];
     const isChosen = name !== "train" || e.plan === null || model.json.training.plans[e.plan].chosen === true;
-    return { judged: isChosen ? name : null, parts: [["weights", weights, "weights"], ["beside the weights", held - weights, "activations"],
+    return { judged: isChosen ? name : null, parts: [["weights", weights, "weights"], ["in addition to weights", held - weights, "activations"],
                      ["handles of libraries", driver, "temporary"], ["context, at least", context[0], "rest"]],
              range: context[1] - context[0], low: held + driver + context[0], high: held + driver + context[1],
              what: name === "train" ? "training, as PyTorch's allocator reserves it" : name + ", with its context" };
@@ -203,7 +203,7 @@ class PeakSet {
       return;
     }
     const most = savings[0].saved_bytes, peak = model.json.peak.bytes;
-    replace(this.help, make("h3", {}, "What would help, each by itself, of the graph's own peak"), make("table.small", {}, make("tbody", {}, savings.map((s) => {
+    replace(this.help, make("h3", {}, "Possible savings, each by itself, of the graph's own peak"), make("table.small", {}, make("tbody", {}, savings.map((s) => {
       const bar = make("i.bar.less");
       bar.style.width = (100 * s.saved_bytes) / most + "%";
       return make("tr", {}, make("td.right", {}, "\u2212" + bytesText(s.saved_bytes)), make("td.right", {}, percentText(s.saved_bytes, peak)),

@@ -267,7 +267,7 @@ class Timeline {
     context.lineWidth = 1.5;
     context.stroke();
     const base = this.base(step);
-    const text = "peak " + bytesText(e.live[step]) + (base > 0 ? ", " + bytesText(e.live[step] - base) + " beside the weights" : "");
+    const text = "peak " + bytesText(e.live[step]) + (base > 0 ? ", " + bytesText(e.live[step] - base) + " without the weights" : "");
     context.font = "600 12px system-ui, sans-serif";
     const room = context.measureText(text).width, isLeft = x + room + 14 > width;
     context.textAlign = isLeft ? "right" : "left";
@@ -383,7 +383,7 @@ class Timeline {
         make("div", {}, make("dt", {}, "allocated"), make("dd", {}, bytesText(e.allocated[step]))),
         make("div", {}, make("dt", {}, "reserved"), make("dd", {}, bytesText(e.reserved[step])))),
       make("p.note", {}, rows.length.toLocaleString("en-US") + " buffers" +
-        (this.state.weights ? "" : " beside the weights") + ", largest first"),
+        (this.state.weights ? "" : " without the weights") + ", largest first"),
       make("ol.bars", {}, rows.slice(0, 14).map((i) => bufferBar(this.state, i, most))));
   }
 

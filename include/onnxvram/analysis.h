@@ -49,7 +49,7 @@ static inline void onv_analysis_summary(const onv_analysis *analysis, onv_summar
     onv_analysis_summary_get(analysis, summary, sizeof *summary);
 }
 
-/* A file beside the model's own that holds weights, as the model names it; NULL: all are in the model. */
+/* An external file that holds weights, as the model names it; NULL: all are in the model. */
 ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
 
 typedef enum onv_tensor_kind {
@@ -155,7 +155,7 @@ static inline bool onv_analysis_order(const onv_analysis *analysis, onv_order_in
     return onv_analysis_order_get(analysis, info, sizeof *info);
 }
 
-/* What the best order that a short search finds would reach, beside the file's own order. */
+/* The peak of the best order that a short search finds, to compare with the file's own order. */
 typedef struct onv_best_order_info {
     uint64_t peak_bytes;        /* of live memory */
     uint64_t lower_bound_bytes; /* no order has a lower peak */

@@ -22,7 +22,7 @@ extern "C" {
 
 #ifdef __cplusplus
 static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
-#elif !defined(__wasm__) /* the page of docs/packaging.md, where nobody else calls the library */
+#elif !defined(__wasm__) /* the page of docs/packaging.md, where the program is the only caller */
 _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
 #endif
 

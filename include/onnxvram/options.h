@@ -12,7 +12,7 @@ extern "C" {
 typedef struct onv_limits {
     size_t struct_size; /* sizeof(onv_limits), set by onv_limits_default() or onv_limits_init() */
     uint64_t nodes;     /* nodes after expansion of functions; default 4 Mi, of functions one for
-                                each byte of the file beside 65536 */
+                                each byte of the file, plus 65536 */
     uint64_t values;    /* default 16 Mi */
     uint32_t nesting;   /* depth of messages in the file; default 200 */
     uint32_t function_depth; /* functions calling functions; default 64 */
@@ -22,9 +22,9 @@ typedef struct onv_limits {
     uint64_t file_bytes;     /* of the model's file; default 1 TiB */
     uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
     uint32_t expression;     /* parts of the expression of a size; default 4096 */
-    uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
+    uint64_t node_runs;      /* of inference, plus 64 for each node; default 1 Mi */
     uint64_t seconds;        /* of an analysis with one of its reports; default 600 */
-    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file beside 1 MiB */
+    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file plus 1 MiB */
     uint64_t work; /* units of all passes, which follow from the input alone; default 0: any */
 } onv_limits;
 
@@ -134,7 +134,7 @@ typedef struct onv_options {
     const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
     bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
     const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;            /* a moving average of the parameters beside them */
+    bool ema;            /* a moving average of the parameters */
     uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
     const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
                                with `train` */
@@ -148,8 +148,7 @@ typedef struct onv_options {
      * ONV_ERR_CANCELLED. */
     bool (*cancelled)(void *context);
     void *cancel_context;
-    bool
-        no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
+    bool no_external_data; /* only the model file is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
     const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
@@ -196,9 +195,8 @@ typedef struct onv_options {
     bool savings;   /* find changes that make the peak smaller, each analysed; for the reports */
     bool timelines; /* keep what each runtime executes, for reports that draw it: from
                        ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
-    uint64_t
-        parameters; /* elements of all parameters of the network, as PyTorch counts them: it holds those
-                            too that the file lacks; 0: not told */
+    /* Elements of all parameters of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
+    uint64_t parameters;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */

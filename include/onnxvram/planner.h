@@ -161,7 +161,7 @@ typedef struct onv_simulate_options {
 
 /* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
  * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
- * segments. Beside the runtimes of an analysis, allocators by their own names: see
+ * segments. In addition to the runtimes of an analysis, allocators by their own names: see
  * onv_allocator_name(). `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
  * found no room in the capacity; its figures are those up to there. */
 ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,

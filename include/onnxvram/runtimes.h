@@ -16,7 +16,7 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;          /* the most beyond the weights */
     uint64_t held_bytes;                /* both together, as taken from the device */
-    uint64_t driver_bytes;              /* handles of libraries, beside the allocator */
+    uint64_t driver_bytes;              /* handles of libraries, outside the allocator */
     uint64_t context_low, context_high; /* of the driver */
     uint64_t total_low, total_high;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
@@ -119,7 +119,7 @@ static inline bool onv_analysis_growth_verdict(const onv_analysis *analysis,
     return onv_analysis_growth_verdict_get(analysis, info, sizeof *info);
 }
 
-/* The figures beside those of onv_options.baseline. */
+/* The figures to compare with those of onv_options.baseline. */
 typedef struct onv_growth_info {
     const char *what; /* "weights", "peak", "total", a runtime, "train" */
     uint64_t before, after;

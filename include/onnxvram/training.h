@@ -24,7 +24,7 @@ typedef struct onv_training_info {
      * it need not. */
     uint64_t released_bytes, unbounded_reserved_bytes;
     uint64_t forward_macs;
-    /* What was asked for beside the usual; 0: not. */
+    /* Optional costs that were asked for; 0: not. */
     uint64_t bucket_bytes, gathered_bytes, reduce_bytes; /* ddp, fsdp */
     uint64_t master_bytes, ema_bytes, host_bytes;
     uint64_t quantized_bytes, dequantized_bytes;
@@ -143,7 +143,7 @@ typedef struct onv_chain_unit_info {
     uint64_t forward_bytes;  /* while it runs, and keeps what its backward needs */
     uint64_t passing_bytes;  /* while it runs, and keeps nothing */
     uint64_t own_bytes;      /* what it alone keeps */
-    uint64_t backward_bytes; /* in its backward, beside what is held before it */
+    uint64_t backward_bytes; /* in its backward, in addition to what is held before it */
     uint64_t beside_bytes;   /* while units up to it run, and it is the next one to go backward */
 } onv_chain_unit_info;
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawn_inference  # noqa: E402
 import drawn_parts  # noqa: E402
 from default_trainees import difference, is_tensor, read, slug  # noqa: E402
 
@@ -201,19 +202,33 @@ def networks():
         "nn.TransformerEncoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(256, 4, 512, batch_first=True),
                                                                 3), values(128, 256), (), EXPORTERS),
     })
-    return {name: (row + ((), ("dynamo",)))[:4] if len(row) == 2 else row for name, row in table.items()}
+    table = {name: (row + ((), ("dynamo",)))[:4] if len(row) == 2 else row for name, row in table.items()}
+    drawn = {name: (make, given, (batch,), ("dynamo",), how) for name, (make, given, batch, how) in drawn_inference.table().items()}
+    return {**{name: (*row, "") for name, row in table.items()}, **drawn}
+
+
+def in_half(how, module_or_input):
+    """With `half` floats are of 16 bits; inputs may be several, and tokens stay."""
+    import torch
+    if how != "half":
+        return module_or_input
+    if isinstance(module_or_input, tuple):
+        return tuple(in_half(how, each) for each in module_or_input)
+    is_floating = not isinstance(module_or_input, torch.Tensor) or module_or_input.is_floating_point()
+    return module_or_input.half() if is_floating else module_or_input
 
 
 def export(base, network):
     import torch
-    make, inputs, _, exporters = network
+    make, inputs, batches, exporters, how = network
+    batch = batches[0] if len(batches) == 1 else BATCH
     for exporter in exporters:
         path = f"{base}.{exporter}.onnx"
         if os.path.exists(path):
             continue
         torch.manual_seed(0)
         try:
-            torch.onnx.export(make().eval(), (inputs("cpu", BATCH),), path, dynamo=exporter == "dynamo", verbose=False)
+            torch.onnx.export(in_half(how, make().eval()), (in_half(how, inputs("cpu", batch)),), path, dynamo=exporter == "dynamo", verbose=False)
         except Exception as error:  # noqa: BLE001: whatever an exporter fails with, the others go on
             print(base, exporter, "failed:", str(error).strip().splitlines()[:1], flush=True)
             if os.path.exists(path):
@@ -222,13 +237,14 @@ def export(base, network):
 
 def measure(network, batch, amp):
     import torch
-    make, inputs = network[:2]
+    make, inputs, how = network[0], network[1], network[4]
     gc.collect()  # the network before is part of cycles
     torch.manual_seed(0)
-    model = make().eval()
+    model = in_half(how, make().eval())
     in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
     model = model.cuda()
-    x, state = inputs("cuda", batch), {}
+    x, state = in_half(how, inputs("cuda", batch)), {}
+    amp = "fp16" if how == "amp" else amp
 
     def run():
         state.clear()
@@ -236,10 +252,10 @@ def measure(network, batch, amp):
         with torch.no_grad(), torch.autocast("cuda", dtype=low, enabled=low is not None):
             state["y"] = model(x)
 
-    for _ in range(2):
+    for _ in range(3):
         torch.cuda.reset_peak_memory_stats()
         run()
-    peak = torch.cuda.memory_stats()["allocated_bytes.all.peak"]
+    stats = torch.cuda.memory_stats()
     state.clear()
     held = torch.cuda.memory_stats()["requested_bytes.all.current"]
     torch.cuda.memory._record_memory_history(enabled="all", context="alloc", stacks="all", max_entries=2000000)
@@ -254,7 +270,8 @@ def measure(network, batch, amp):
             most = max(most, now)
         elif event["action"] == "free_completed":
             now -= live.pop(event["addr"], event["size"])
-    return {"tensors": held + most, "allocated": peak, "inplace": in_place}
+    return {"tensors": held + most, "allocated": stats["allocated_bytes.all.peak"],
+            "reserved": stats["reserved_bytes.all.peak"], "inplace": in_place}
 
 
 def predicted(exe, path, options):

@@ -69,15 +69,16 @@ def mask_model(decoder, encoder):
 
 
 def drawn():
-    """Name: (make, size of images; None: words)."""
+    """Name: (make, size of images; None: words): 64, or the least that the network takes."""
     images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050")
     words = (("UltrabertForMaskedLM", "UltrabertConfig"), ("Ministral3ForCausalLM", "Ministral3Config"),
              ("BertGenerationDecoder", "BertGenerationConfig"))
     masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"))
     return {
-        **{name: (image_model(name), 64) for name in images},
+        **{name: (image_model(name), 256 if name.startswith("halonet") else 64) for name in images},
         **{model: (drawn_networks.transformer(model, config), None) for model, config in words},
-        **{f"{decoder}:{encoder}": (mask_model(decoder, encoder), 64) for decoder, encoder in masks},
+        **{f"{decoder}:{encoder}": (mask_model(decoder, encoder), 128 if decoder == "PAN" else 64)
+           for decoder, encoder in masks},
     }
 
 

@@ -10,7 +10,9 @@ runs again, by a roofline of one H100, as a share of a forward and a backward.  
     - it runs again whole modules with others inside, of which none holds another: the rows of VGG16's and the U-Net's
       modules are grouped, one group for each resolution
     - the curve of a module is fitted in seconds: pwlf's fitfast stands for its fit
-    - a module without products that take time has no curve (not a number): it is left alone
+    - a module without products that take time has no curve (not a number), nor one that keeps nothing: they are left alone
+    - every module that is called has a backward: those without one (LLaMA's rotary_emb) are left out
+    - weights are filled without looking at them: trunc_normal_ (ViT's) does look, and does nothing here
 
 Needs the CUDA build of PyTorch and a device, pulp and pwlf.  Prints CSV: network,batch,units,none,0,5,10,20 (bytes)
 """
@@ -135,12 +137,25 @@ def fast_fits():
     pwlf.PiecewiseLinFit.fit = lambda self, n_segments, **_: self.fitfast(n_segments)
 
 
+def leave_out(memory, times):
+    """Modules without a backward."""
+    from torch.distributed._tools.mem_tracker import _ModState
+    names = set()
+    for module, stats in list(memory.memory_tracking.items()):
+        if _ModState.PRE_BW not in stats.snapshots:
+            names.add(stats.mod_fqn)
+            del memory.memory_tracking[module]
+    for order in (times.mod_fw_pre_order, times.mod_bw_pre_order, times.mod_fw_post_order, times.mod_bw_post_order):
+        order[:] = [name for name in order if name not in names]
+
+
 def module_info(make, batch, shape):
     from torch.distributed._tools.ilp_utils import aggregate_stats
     from torch.distributed._tools.mem_tracker import MemTracker
     from torch.distributed._tools.runtime_estimator import RuntimeEstimator
     from torch.distributed._tools.sac_estimator import SACEstimator
     device = torch.device("cuda", torch.cuda.current_device())
+    nn.init.trunc_normal_ = lambda tensor, *_, **__: tensor
     with FakeTensorMode(), device:
         model = make().train()
         x = torch.zeros(batch, *shape, dtype=torch.int64) if len(shape) == 1 else torch.randn(batch, *shape)
@@ -161,6 +176,9 @@ def module_info(make, batch, shape):
             step()
         with sac("operator-level-cost-model"):
             loss_of(model(x))
+        leave_out(memory, times)
+        for name in [name for name, stats in sac.sac_mod_stats.items() if sum(stats.memory) == 0]:
+            del sac.sac_mod_stats[name]
         return aggregate_stats(model, memory, times, sac, device)
 
 

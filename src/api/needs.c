@@ -114,7 +114,7 @@ static const struct {
     {"expandable-segments", FIELD(expandable_segments), {&pytorch}},
     {"pytorch", FIELD(pytorch), {&pytorch}},
     {"pool", FIELD(pool), {&pytorch}},
-    {"amp", FIELD(amp), {&training}},
+    {"amp", FIELD(amp), {&pytorch}},
     {"loss", FIELD(loss), {&training}},
     {"freeze", FIELD(n_freeze), {&training}},
     {"train-only", FIELD(n_train_only), {&training}},

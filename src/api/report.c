@@ -2,6 +2,7 @@
 #include "api/ask.h"
 #include "api/locale.h"
 #include "load/limits.h"
+#include "report/format.h"
 
 void onv_report_options_init(onv_report_options *options, size_t size)
 {
@@ -53,5 +54,67 @@ onv_status onv_report(const onv_analysis *const *analyses, size_t count, onv_for
     onv_locale_leave(locale);
     status = onv_watch_verdict(&watch, status, error);
     onv_watch_leave(&watch, before);
+    return status;
+}
+
+/* --- Model by model ---------------------------------------------------------------------------- */
+
+struct onv_report_stream {
+    onv_report_run run;
+    onv_status status; /* of what was added */
+    onv_error why;
+};
+
+bool onv_report_can_stream(onv_format format)
+{
+    return onv_report_is_by_model(format);
+}
+
+onv_status onv_report_begin(onv_format format, size_t expected, const onv_report_options *options,
+                            onv_write_fn write, void *context, onv_report_stream **stream,
+                            onv_error *error)
+{
+    *stream = NULL;
+    if (error != NULL) *error = (onv_error){0};
+    onv_report_options complete = onv_report_options_default();
+    if (options != NULL) onv_take(&complete, sizeof complete, options, options->struct_size);
+    if (!onv_report_is_by_model(format) || complete.together != NULL)
+        return onv_fail(error, ONV_ERR_USAGE, "that report takes all models at once: onv_report()");
+    onv_report_stream *made = onv_heap_calloc(1, sizeof *made);
+    if (made == NULL) return onv_fail_memory(error);
+    *stream = made;
+    return onv_report_start(&made->run, format, expected, &complete, write, context, error);
+}
+
+onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    if (stream->status == ONV_OK) {
+        onv_watch watch = most_left(&analysis, 1);
+        onv_quota *before = onv_watch_resume(&watch);
+        onv_locale locale = onv_locale_enter();
+        onv_view example, view = onv_analysis_view(analysis);
+        if (analysis->example != NULL) {
+            example = onv_analysis_view(analysis->example);
+            view.example = &example;
+        }
+        stream->status = onv_report_put(&stream->run, &view, &stream->why);
+        onv_locale_leave(locale);
+        stream->status = onv_watch_verdict(&watch, stream->status, &stream->why);
+        onv_watch_leave(&watch, before);
+    }
+    if (error != NULL) *error = stream->why;
+    return stream->status;
+}
+
+onv_status onv_report_end(onv_report_stream *stream, onv_error *error)
+{
+    if (error != NULL) *error = (onv_error){0};
+    if (stream == NULL) return ONV_OK;
+    onv_locale locale = onv_locale_enter();
+    onv_status status = onv_report_stop(&stream->run, NULL, 0, stream->status, &stream->why);
+    onv_locale_leave(locale);
+    if (error != NULL) *error = stream->why;
+    onv_heap_free(stream);
     return status;
 }

@@ -1,7 +1,7 @@
 #include "ckpt/compile.h"
 
 #include "base/checked.h"
-#include "ckpt/min_cut.h"
+#include "ckpt/compile_memory.h"
 
 typedef struct job {
     onv_model *model;
@@ -13,6 +13,7 @@ typedef struct job {
     uint32_t *last_use; /* by storage: the last operation of forward that touches it */
     uint32_t *keeper;   /* by node that is a base and saved: the operation that keeps it */
     uint32_t *storage;  /* likewise */
+    onv_layout_copies copies;
     onv_compiled *result;
 } job;
 
@@ -100,6 +101,23 @@ static onv_status keep(job *j, uint32_t node, onv_error *err)
     return ONV_OK;
 }
 
+/* Each convolution keeps its own. */
+static onv_status add_copies(job *j, onv_error *err)
+{
+    for (uint32_t i = 0; i < j->eager->first_loss_op; i++) {
+        onv_eager_op *op = &j->changed.ops.at[i];
+        if (j->copies.bytes[i] == 0) continue;
+        onv_eager_storage copy = {.bytes = j->copies.bytes[i],
+                                  .kind = ONV_STORAGE_EXTRA,
+                                  .becomes = UINT32_MAX,
+                                  .value = ONV_NO_VALUE,
+                                  .label = "channels last"};
+        op->saved[op->n_saved++] = (uint32_t)j->changed.storages.count;
+        if (!onv_vec_push(&j->changed.storages, copy)) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
 /* Writes down, by operation, what it keeps. */
 static onv_status list_kept(job *j, onv_error *err)
 {
@@ -110,12 +128,13 @@ static onv_status list_kept(job *j, onv_error *err)
         j->changed.ops.at[j->keeper[i]].n_saved++;
         n_kept++;
     }
+    n_kept += j->copies.count;
     uint32_t *all = ONV_ARENA_ARRAY(&j->arena, uint32_t, n_kept);
     if (all == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0, at = 0; i < j->eager->first_loss_op; i++) {
         onv_eager_op *op = &j->changed.ops.at[i];
         op->saved = &all[at];
-        at += op->n_saved;
+        at += op->n_saved + (j->copies.bytes[i] > 0);
         op->n_saved = 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -123,7 +142,7 @@ static onv_status list_kept(job *j, onv_error *err)
         onv_eager_op *op = &j->changed.ops.at[j->keeper[i]];
         op->saved[op->n_saved++] = j->storage[i];
     }
-    return ONV_OK;
+    return add_copies(j, err);
 }
 
 static onv_status list_saved(job *j, onv_error *err)
@@ -156,13 +175,15 @@ static onv_status measure(job *j, const onv_train_options *options, onv_error *e
     onv_train_program program;
     onv_peak peak;
     ONV_TRY(onv_train_program_build(j->model, &j->changed, options, &program, err));
-    onv_status status = onv_train_program_check(&program, err);
+    onv_status status =
+        onv_compile_add_again(&j->changed, &j->joint, &j->partition, &program.timeline, err);
+    if (status == ONV_OK) status = onv_train_program_check(&program, err);
     if (status == ONV_OK)
         status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,
                                            NULL, err);
     if (status == ONV_OK) {
         j->result->peak_bytes = peak.bytes;
-        j->result->saved_activation_bytes = program.saved_bytes;
+        j->result->saved_activation_bytes = program.saved_bytes - j->copies.total_bytes;
         if (!onv_u64_mul(program.forward_macs, 3, &j->result->pass_macs))
             j->result->pass_macs = UINT64_MAX;
     }
@@ -174,6 +195,7 @@ static onv_status divide(job *j, const onv_train_options *options, onv_error *er
 {
     ONV_TRY(onv_joint_make(j->eager, &j->arena, &j->joint, err));
     ONV_TRY(onv_partition_make(&j->joint, j->result->budget, &j->arena, &j->partition, err));
+    ONV_TRY(onv_layout_copies_find(j->eager, &j->joint, &j->partition, &j->arena, &j->copies, err));
     ONV_TRY(copy_tape(j, err));
     ONV_TRY(find_last_uses(j, err));
     for (uint32_t i = 0; i < j->joint.nodes.count; i++)

@@ -359,13 +359,29 @@ onv_status onv_cut_solve(const onv_cut_graph *g, const onv_cut_rules *rules, boo
 
 /* --- What comes of it -------------------------------------------------------------------------- */
 
-/* What backward computes again, and when it needs what was kept for the last time. */
+/* Fused with what reads it, or no work at all. */
+static bool is_passed_on(const onv_joint_node *node)
+{
+    return node->kind == ONV_JOINT_POINTWISE || node->kind == ONV_JOINT_VIEW ||
+           node->kind == ONV_JOINT_PART;
+}
+
+/* The node is read from the backward of operation `first` on until that of `last`. */
+static void read_between(onv_partition *p, uint32_t node, uint32_t first, uint32_t last)
+{
+    if (p->last_read[node] == ONV_JOINT_NONE || first > p->first_read[node])
+        p->first_read[node] = first;
+    if (last < p->last_read[node]) p->last_read[node] = last;
+}
+
+/* What backward computes again, and when it needs that and what was kept. A product runs again when its
+ * result is first asked for; what is fused runs in each of its readers. */
 static void follow_backward(const onv_cut_graph *g, onv_partition *p)
 {
     for (uint32_t i = 0; i < g->n; i++) p->last_read[i] = ONV_JOINT_NONE;
     for (size_t r = 0; r < g->joint->reads.count; r++) {
         const onv_joint_read *read = &g->joint->reads.at[r];
-        if (read->op < p->last_read[read->node]) p->last_read[read->node] = read->op;
+        read_between(p, read->node, read->op, read->op);
     }
     for (uint32_t i = g->n; i-- > 0;) {
         const onv_joint_node *node = node_at(g, i);
@@ -375,11 +391,15 @@ static void follow_backward(const onv_cut_graph *g, onv_partition *p)
         }
         if (p->is_saved[i] || node->kind == ONV_JOINT_PRIMAL) continue;
         p->is_again[i] = true;
+        p->is_written[i] |= !is_passed_on(node) || node->apart_read;
         if (!onv_u64_add(p->recomputed_macs, node->macs, &p->recomputed_macs))
             p->recomputed_macs = UINT64_MAX;
+        bool is_view = node->kind == ONV_JOINT_VIEW || node->kind == ONV_JOINT_PART;
         for (uint32_t k = 0; k < node->n_in; k++) {
             uint32_t in = g->joint->ins.at[node->first_in + k];
-            if (p->last_read[i] < p->last_read[in]) p->last_read[in] = p->last_read[i];
+            bool runs_once = p->is_written[i] && !is_view;
+            read_between(p, in, p->first_read[i], runs_once ? p->first_read[i] : p->last_read[i]);
+            p->is_written[in] |= is_view ? p->is_written[i] : !is_passed_on(node);
         }
     }
 }
@@ -409,6 +429,8 @@ onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *
     partition->is_saved = ONV_ARENA_ARRAY(arena, bool, g.n);
     partition->is_again = ONV_ARENA_ARRAY(arena, bool, g.n);
     partition->last_read = ONV_ARENA_ARRAY(arena, uint32_t, g.n);
+    partition->first_read = ONV_ARENA_ARRAY(arena, uint32_t, g.n);
+    partition->is_written = ONV_ARENA_ARRAY(arena, bool, g.n);
     partition->is_alive = g.is_alive;
     if (arena->failed) return onv_fail_memory(err);
     onv_status status = budget < 1 ? onv_cut_budget(&g, &rules, budget, partition->is_saved, err)

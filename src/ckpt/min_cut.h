@@ -26,6 +26,8 @@ typedef struct onv_partition {
     uint32_t
         *last_read; /* by node that is saved: the first operation of the tape whose backward, the
                             last one to run, needs it; ONV_JOINT_NONE: none does */
+    uint32_t *first_read; /* the same, the first one to run */
+    bool *is_written; /* by node that runs again: into memory of its own, for a kernel reads it */
     uint64_t saved_bytes; /* distinct memory; parameters and buffers left out */
     uint64_t recomputed_macs;
 } onv_partition;

@@ -187,19 +187,19 @@ static void bound_search(onv_chain *chain)
     chain->inner_front = PART_FRONT;
 }
 
-static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint32_t max_tries,
-                            onv_error *err)
+static onv_status try_chain(front *f, const candidates *c, const onv_tape_chain_options *options,
+                            uint32_t max_tries, onv_error *err)
 {
     onv_tape_chain tape;
-    onv_chain_solution solution;
+    onv_chain_solution solution = {0};
     onv_chain_ranges ranges = {0};
     onv_arena arena;
     uint32_t n = 0, n_points = 0;
     onv_arena_init(&arena, SIZE_MAX);
-    onv_status status = onv_tape_chain_build(f->problem, &f->beside, c->sorted, n_kept, MAX_UNITS,
-                                             &arena, &tape, err);
-    bool is_empty = status == ONV_OK && tape.chain.n_units == 0;
-    if (status == ONV_OK && n_kept > 0) bound_search(&tape.chain);
+    onv_status status = onv_tape_chain_build(f->problem, &f->beside, options, &arena, &tape, err);
+    bool is_known = !options->by_nodes && status == ONV_OK && tape.n_fine == f->n_fine;
+    bool is_empty = status == ONV_OK && (tape.chain.n_units == 0 || is_known);
+    if (status == ONV_OK && options->n_kept_ops > 0) bound_search(&tape.chain);
     if (status == ONV_OK && !is_empty)
         status = onv_chain_solve(&tape.chain, &arena, &solution, err);
     if (status == ONV_OK && !is_empty) {
@@ -209,7 +209,7 @@ static onv_status try_chain(front *f, const candidates *c, uint32_t n_kept, uint
     for (uint32_t i = 0; i < n && status == ONV_OK; i++) {
         uint32_t point = n > 1 ? i * (n_points - 1) / (n - 1) : 0; /* both ends, evenly */
         status = onv_chain_plan(&solution, point, &ranges, err);
-        if (status == ONV_OK) status = try_point(f, &tape, &ranges, c, n_kept, err);
+        if (status == ONV_OK) status = try_point(f, &tape, &ranges, c, options->n_kept_ops, err);
     }
     if (status == ONV_OK && !is_empty) {
         f->n_fine = tape.n_fine;
@@ -233,7 +233,11 @@ static onv_status try_chains(front *f, onv_arena *arena, onv_error *err)
         if (n_kept == before) continue;
         uint32_t tries = f->max_builds / (part == 0 ? 4 : 2 * PARTS);
         if (part > 0 && tries > PART_TRIES) tries = PART_TRIES;
-        ONV_TRY(try_chain(f, &c, n_kept, tries, err));
+        onv_tape_chain_options options = {
+            .kept_ops = c.sorted, .n_kept_ops = n_kept, .max_units = MAX_UNITS, .by_nodes = true};
+        ONV_TRY(try_chain(f, &c, &options, tries, err));
+        options.by_nodes = false;
+        ONV_TRY(try_chain(f, &c, &options, tries, err));
         before = n_kept;
     }
     note_bounds(f);

@@ -34,8 +34,8 @@ static onv_status make(const onv_ckpt_problem *problem, uint32_t count, onv_ckpt
     return status;
 }
 
-const onv_ckpt_plan_kind onv_ckpt_sqrt = {.name = "sqrt",
-                                          .summary =
-                                              "about sqrt(n) segments of n units, even in bytes",
-                                          .in_all = true,
-                                          .make = make};
+const onv_ckpt_plan_kind onv_ckpt_sqrt = {
+    .name = "sqrt",
+    .summary = "about sqrt(n) segments of n units, balanced by bytes",
+    .in_all = true,
+    .make = make};

@@ -383,18 +383,19 @@ bool onv_tape_chain_segment(const onv_ckpt_problem *problem, const onv_tape_chai
 }
 
 onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const onv_tape_beside *beside,
-                                const uint32_t *kept_ops, uint32_t n_kept_ops, uint32_t max_units,
-                                onv_arena *arena, onv_tape_chain *tape, onv_error *err)
+                                const onv_tape_chain_options *options, onv_arena *arena,
+                                onv_tape_chain *tape, onv_error *err)
 {
     onv_tape_builder b = {
         .problem = problem, .eager = problem->eager, .beside = beside, .arena = arena};
     b.prunes = problem->prunes && problem->places->is_told;
+    b.by_nodes = options->by_nodes;
     *tape = (onv_tape_chain){.chain = {.max_extra_cost = 0}};
     ONV_TRY(init(&b, err));
     find_uses(&b);
     find_costs(&b);
-    hold(&b, kept_ops, n_kept_ops);
-    ONV_TRY(onv_tape_find_units(&b, max_units, err));
+    hold(&b, options->kept_ops, options->n_kept_ops);
+    ONV_TRY(onv_tape_find_units(&b, options->max_units, err));
     ONV_TRY(make_units(&b, &tape->chain, err));
     ONV_TRY(make_tensors(&b, &tape->chain, err));
     tape->first_op = b.first_op;

@@ -28,12 +28,18 @@ typedef struct onv_tape_chain {
     uint32_t n_fine;    /* units before any were joined */
 } onv_tape_chain;
 
-/* With results of these operations held wherever they are made: a plan's kept_ops.
- * At most `max_units` units (2 to ONV_CHAIN_MAX_UNITS). In the arena; linear in the tape, times units
- * where they are joined. */
+typedef struct onv_tape_chain_options {
+    const uint32_t
+        *kept_ops; /* results of these operations are held wherever they are made: a plan's */
+    uint32_t n_kept_ops;
+    uint32_t max_units; /* 2 to ONV_CHAIN_MAX_UNITS */
+    bool by_nodes;      /* units begin with nodes alone, not at places inside of them */
+} onv_tape_chain_options;
+
+/* In the arena; linear in the tape, times units where they are joined. */
 onv_status onv_tape_chain_build(const onv_ckpt_problem *problem, const onv_tape_beside *beside,
-                                const uint32_t *kept_ops, uint32_t n_kept_ops, uint32_t max_units,
-                                onv_arena *arena, onv_tape_chain *tape, onv_error *err);
+                                const onv_tape_chain_options *options, onv_arena *arena,
+                                onv_tape_chain *tape, onv_error *err);
 
 /* The segment of a range; where plans are not pruned up to the last operation that keeps something, as
  * those behind it would only make the checkpoint hold what they read. False where nothing is kept. */

@@ -21,7 +21,7 @@ typedef struct onv_tape_builder {
     /* by operation */
     uint64_t *cost;
     uint64_t total_cost; /* with that of what is held */
-    bool prunes;
+    bool prunes, by_nodes;
     /* by unit */
     uint32_t *first_op; /* n_units + 1 */
     uint32_t n_units, n_fine;

@@ -96,16 +96,21 @@ static bool copies_kept(const onv_tape_builder *b, uint32_t i)
     return makes;
 }
 
+/* A unit begins with its node, or where nothing places that in the code, at the last place before the operation;
+ * by nodes alone it does not begin then. */
 static void place_borders(onv_tape_builder *b)
 {
-    uint32_t begin = 0; /* of the node */
+    const bool *is_known = b->problem->places->is_known;
+    uint32_t begin = 0, place = 0; /* of the node; the last one that is known */
     for (uint32_t i = 0; i < b->eager->first_loss_op; i++) {
         const onv_eager_op *op = &b->eager->ops.at[i];
         if (i > 0 && !onv_eager_same_node(op, &b->eager->ops.at[i - 1])) begin = i;
-        bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] == begin;
-        if (!b->problem->places->is_known[begin]) continue;
+        if (is_known[i]) place = i;
+        uint32_t first = is_known[begin] ? begin : place;
+        if (b->by_nodes && !is_known[begin]) continue;
+        bool has_begun = b->n_units > 0 && b->first_op[b->n_units - 1] >= first;
         if (!has_begun && (i == 0 || onv_tape_keeps(b, op) || copies_kept(b, i)))
-            b->first_op[b->n_units++] = begin;
+            b->first_op[b->n_units++] = first;
     }
     if (b->eager->first_loss_op < b->n_ops) b->first_op[b->n_units++] = b->eager->first_loss_op;
     b->first_op[b->n_units] = b->n_ops;

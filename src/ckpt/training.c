@@ -278,12 +278,13 @@ static void warn(onv_model *model, const onv_training_options *options, const on
                        "say",
                        result->restored_norms);
     if (result->reserve_bytes > 0)
-        onv_model_diag(model, ONV_NOTE, "recurrent-reserve", NULL,
-                       "cuDNN keeps %llu bytes for %u recurrent layers beside their tensors",
-                       (unsigned long long)result->reserve_bytes, result->recurrent);
+        onv_model_diag(
+            model, ONV_NOTE, "recurrent-reserve", NULL,
+            "cuDNN keeps %llu bytes for %u recurrent layers in addition to their tensors",
+            (unsigned long long)result->reserve_bytes, result->recurrent);
     if (result->opaque > 0)
         onv_model_diag(model, ONV_WARNING, "training-opaque", NULL,
-                       "of %u nodes (control flow or unknown) training counts the results alone",
+                       "of %u nodes (control flow or unknown) only outputs are counted",
                        result->opaque);
     if (options->train.weights != NULL && result->figures.parts.quantized_bytes == 0)
         onv_model_diag(model, ONV_WARNING, "nothing-quantized", NULL,

@@ -22,8 +22,8 @@ static onv_status list_units(const onv_ckpt_problem *problem, onv_arena *arena, 
     onv_tape_beside beside;
     onv_tape_chain tape;
     ONV_TRY(onv_tape_beside_find(problem, arena, &beside, err));
-    ONV_TRY(
-        onv_tape_chain_build(problem, &beside, NULL, 0, ONV_CHAIN_MAX_UNITS, arena, &tape, err));
+    const onv_tape_chain_options options = {.max_units = ONV_CHAIN_MAX_UNITS};
+    ONV_TRY(onv_tape_chain_build(problem, &beside, &options, arena, &tape, err));
     onv_listed_unit *units = ONV_ARENA_ARRAY(arena, onv_listed_unit, tape.chain.n_units);
     if (units == NULL) return onv_fail_memory(err);
     for (uint32_t u = 0; u < tape.chain.n_units; u++)

@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 /* JSON takes some ten times as much memory as its text. */
-enum { MOST_BYTES = 64 << 20, MOST_FIGURES = 32 };
+enum { MOST_BYTES = 64 << 20 };
 
 struct onv_cli_baseline {
     json_t *report;
     const char *file;
-    onv_baseline of_model; /* strings belong to `report` */
-    onv_figure figures[MOST_FIGURES];
-    onv_dim_binding *bindings;
 };
 
 typedef struct source {
@@ -59,7 +56,7 @@ onv_cli_baseline *onv_cli_open_baseline(const char *file)
         snprintf(error.message, sizeof error.message, "a baseline has at most %d bytes",
                  MOST_BYTES);
     else if (from.file != NULL)
-        snprintf(error.message, sizeof error.message, "is no report that --json wrote: line %d: %s",
+        snprintf(error.message, sizeof error.message, "is not a report of --json: line %d: %s",
                  why.line, why.text);
     else
         snprintf(error.message, sizeof error.message, "the baseline cannot be opened");
@@ -72,7 +69,6 @@ void onv_cli_close_baseline(onv_cli_baseline *b)
 {
     if (b == NULL) return;
     json_decref(b->report);
-    free(b->bindings);
     free(b);
 }
 
@@ -97,54 +93,51 @@ static json_t *find_model(const json_t *report, const char *path)
     return n == 1 ? json_array_get(models, 0) : NULL;
 }
 
-static void add(onv_cli_baseline *b, const char *what, const json_t *bytes)
+static void add(onv_cli_figures *f, const char *what, const json_t *bytes)
 {
     if (!json_is_integer(bytes) || json_integer_value(bytes) < 0) return;
-    if (b->of_model.n_figures == MOST_FIGURES) return;
-    b->figures[b->of_model.n_figures++] = (onv_figure){what, (uint64_t)json_integer_value(bytes)};
+    if (f->baseline.n_figures == ONV_CLI_MOST_FIGURES) return;
+    f->at[f->baseline.n_figures++] = (onv_figure){what, (uint64_t)json_integer_value(bytes)};
 }
 
-static void add_figures(onv_cli_baseline *b, json_t *model)
+static void add_figures(onv_cli_figures *f, json_t *model)
 {
     const char *name;
     json_t *runtime;
     const json_t *weights = json_object_get(json_object_get(model, "parameters"), "bytes");
     const json_t *peak = json_object_get(json_object_get(model, "peak"), "bytes");
-    add(b, "weights", weights);
-    add(b, "peak", peak);
-    size_t n = b->of_model.n_figures;
-    if (n == 2)
-        b->figures[b->of_model.n_figures++] =
-            (onv_figure){"total", b->figures[0].bytes + b->figures[1].bytes};
+    add(f, "weights", weights);
+    add(f, "peak", peak);
+    if (f->baseline.n_figures == 2)
+        f->at[f->baseline.n_figures++] = (onv_figure){"total", f->at[0].bytes + f->at[1].bytes};
     json_object_foreach(json_object_get(model, "runtimes"), name, runtime)
-        add(b, name, json_object_get(runtime, "total_bytes"));
-    add(b, "train", json_object_get(json_object_get(model, "training"), "reserved_peak_bytes"));
+        add(f, name, json_object_get(runtime, "total_bytes"));
+    add(f, "train", json_object_get(json_object_get(model, "training"), "reserved_peak_bytes"));
 }
 
-static bool add_bindings(onv_cli_baseline *b, json_t *bindings)
+static bool add_bindings(onv_cli_figures *f, json_t *bindings)
 {
     const char *name;
     json_t *size;
-    free(b->bindings);
-    b->bindings = calloc(json_object_size(bindings) + 1, sizeof *b->bindings);
-    if (b->bindings == NULL) return false;
+    f->bindings = calloc(json_object_size(bindings) + 1, sizeof *f->bindings);
+    if (f->bindings == NULL) return false;
     json_object_foreach(bindings, name, size) if (json_is_integer(size))
-        b->bindings[b->of_model.n_bindings++] = (onv_dim_binding){name, json_integer_value(size)};
+        f->bindings[f->baseline.n_bindings++] = (onv_dim_binding){name, json_integer_value(size)};
+    f->baseline.bindings = f->bindings;
     return true;
 }
 
-const onv_baseline *onv_cli_baseline_of(onv_cli_baseline *b, const char *path)
+bool onv_cli_baseline_of(const onv_cli_baseline *b, const char *path, onv_cli_figures *figures,
+                         onv_error *error)
 {
     json_t *model = find_model(b->report, path);
-    b->of_model = (onv_baseline){.name = b->file, .figures = b->figures};
-    if (model != NULL && add_bindings(b, json_object_get(model, "bindings"))) {
-        add_figures(b, model);
-        b->of_model.bindings = b->bindings;
-        return &b->of_model;
+    *figures = (onv_cli_figures){.baseline = {.name = b->file, .figures = figures->at}};
+    *error = (onv_error){.code = ONV_ERR_FORMAT};
+    if (model != NULL && add_bindings(figures, json_object_get(model, "bindings"))) {
+        add_figures(figures, model);
+        return true;
     }
-    onv_error error = {.code = ONV_ERR_FORMAT};
-    snprintf(error.message, sizeof error.message,
+    snprintf(error->message, sizeof error->message,
              "the baseline has no model '%.200s'; write one with --json=FILE", base_name(path));
-    onv_cli_complain(b->file, &error);
-    return NULL;
+    return false;
 }

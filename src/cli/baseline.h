@@ -4,14 +4,24 @@
 
 #include "cli/message.h"
 
+enum { ONV_CLI_MOST_FIGURES = 32 };
+
 typedef struct onv_cli_baseline onv_cli_baseline;
+
+/* What it says of one model. Strings belong to the baseline, `bindings` is the caller's to free. */
+typedef struct onv_cli_figures {
+    onv_baseline baseline;
+    onv_figure at[ONV_CLI_MOST_FIGURES];
+    onv_dim_binding *bindings;
+} onv_cli_figures;
 
 /* Reads the report; NULL with a message on standard error. */
 onv_cli_baseline *onv_cli_open_baseline(const char *file);
 void onv_cli_close_baseline(onv_cli_baseline *baseline);
 
-/* What it says of the model of that file name, or of its only one; until the next call. NULL with a message
- * where there is none. */
-const onv_baseline *onv_cli_baseline_of(onv_cli_baseline *baseline, const char *path);
+/* What it says of the model of that file name, or of its only one; from any thread. False, with the error, where there
+ * is none. The figures stay where they are while they are used. */
+bool onv_cli_baseline_of(const onv_cli_baseline *baseline, const char *path,
+                         onv_cli_figures *figures, onv_error *error);
 
 #endif

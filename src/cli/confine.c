@@ -2,9 +2,16 @@
 
 #ifndef __linux__
 /* In a page the browser confines: what runs there has no files and no network. */
-bool onv_cli_confine(const onv_cli *cli)
+bool onv_cli_confine_files(const onv_cli *cli, size_t jobs, size_t kept)
 {
     (void)cli;
+    (void)jobs;
+    (void)kept;
+    return true;
+}
+
+bool onv_cli_confine_calls(void)
+{
     return true;
 }
 #else
@@ -56,11 +63,14 @@ static bool limit(int resource, uint64_t value)
     return setrlimit((__rlimit_resource_t)resource, &now) == 0;
 }
 
-/* Twice what the analysis limits itself to: these are for its mistakes. */
-static bool limit_resources(const onv_cli *cli)
+/* Twice what the analyses limit themselves to: these are for their mistakes. */
+static bool limit_resources(const onv_cli *cli, size_t jobs, size_t kept)
 {
     enum { PROGRAM_BYTES = 256 << 20, FILES = 64, SPARE_SECONDS = 10 };
-    uint64_t space = 2 * cli->limits.arena_bytes + PROGRAM_BYTES + 2 * cli->input.bytes;
+    uint64_t space;
+    if (__builtin_mul_overflow(2 * cli->limits.arena_bytes, kept, &space) || space >> 62 != 0)
+        space = (uint64_t)1 << 62;
+    space += jobs * PROGRAM_BYTES + 2 * cli->input.bytes;
     for (size_t i = 0; i < cli->n_models; i++) {
         struct stat info;
         if (stat(cli->models[i], &info) == 0 && S_ISREG(info.st_mode))
@@ -226,19 +236,31 @@ static bool limit_calls(void)
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = n, .filter = filter};
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return true;
-    if (errno != EINVAL) return false;
+    /* Of all threads: they were started before. */
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
     lacks("seccomp filters: system calls are not confined");
     return true;
 }
 #endif
 
-bool onv_cli_confine(const onv_cli *cli)
+bool onv_cli_confine_files(const onv_cli *cli, size_t jobs, size_t kept)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no new privileges");
     if (!limit_files(cli)) return failed("Landlock");
 #ifndef HAS_SANITIZER
-    if (!limit_resources(cli)) return failed("setrlimit");
+    if (!limit_resources(cli, jobs, kept)) return failed("setrlimit");
+#else
+    (void)jobs;
+    (void)kept;
+#endif
+    return true;
+}
+
+bool onv_cli_confine_calls(void)
+{
+#ifndef HAS_SANITIZER
 #ifdef ARCH
     if (!limit_calls()) return failed("seccomp");
 #else

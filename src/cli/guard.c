@@ -11,11 +11,19 @@
 #include "cli/message.h"
 
 /* A signal handler has nothing but globals; and little may be called in one, so the line is made
- * before. */
-static char line[1024];
-static size_t line_bytes;
+ * before. The signal comes to the thread that read. */
+static _Thread_local char line[1024];
+static _Thread_local size_t line_bytes;
 
-static const char *volatile doomed; /* the temporary file, if there is one */
+static const char *volatile doomed[ONV_CLI_MAX_TEMPORARIES]; /* the temporary files */
+
+static void remove_temporaries(void)
+{
+    for (size_t i = 0; i < ONV_CLI_MAX_TEMPORARIES; i++) {
+        const char *path = doomed[i];
+        if (path != NULL) unlink(path);
+    }
+}
 
 static void end(int signal_number, siginfo_t *info, void *context)
 {
@@ -27,7 +35,7 @@ static void end(int signal_number, siginfo_t *info, void *context)
     }
     ssize_t ignored = write(STDERR_FILENO, line, line_bytes);
     (void)ignored;
-    if (doomed != NULL) unlink(doomed);
+    remove_temporaries();
     _exit(EXIT_UNUSABLE);
 }
 
@@ -55,8 +63,7 @@ static void stop(int signal_number)
 
 static void remove_and_die(int signal_number)
 {
-    const char *path = doomed;
-    if (path != NULL) unlink(path);
+    remove_temporaries();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -118,7 +125,9 @@ int onv_cli_guarded_temporary(char *path, int unnamed)
     int fd = make_temporary(path, unnamed);
     int cause = errno;
     if (fd >= 0) {
-        doomed = path;
+        size_t i = 0;
+        while (i + 1 < ONV_CLI_MAX_TEMPORARIES && doomed[i] != NULL) i++;
+        doomed[i] = path;
         handle_stops(remove_and_die, false);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -126,9 +135,10 @@ int onv_cli_guarded_temporary(char *path, int unnamed)
     return fd;
 }
 
-void onv_cli_release_temporary(void)
+void onv_cli_release_temporary(const char *path)
 {
-    doomed = NULL;
+    for (size_t i = 0; i < ONV_CLI_MAX_TEMPORARIES; i++)
+        if (doomed[i] == path) doomed[i] = NULL;
 }
 
 bool onv_cli_is_stopped(void *unused)

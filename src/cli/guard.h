@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+enum { ONV_CLI_MAX_TEMPORARIES = 16 }; /* at once */
+
 /* mkstemp, or the name for a file that has none (`unnamed`; -1: make one). Signals that end the program
  * remove the file, from its first moment to the call of onv_cli_release_temporary. The text stays the
  * caller's. -1: errno says why. */
@@ -16,9 +18,9 @@ int onv_cli_guarded_temporary(char *path, int unnamed);
 
 /* Gives the file the name; false: errno says why. */
 bool onv_cli_link(int unnamed, const char *path);
-void onv_cli_release_temporary(void);
+void onv_cli_release_temporary(const char *path);
 
-/* Until the next call, `path` is the file that is read. */
+/* Until the next call, `path` is the file that this thread reads. */
 void onv_cli_guard(const char *path);
 
 /* A replay holds memory of a device, which has to go back: from now on SIGINT, SIGTERM and SIGHUP only

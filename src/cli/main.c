@@ -1,5 +1,4 @@
 /* The program: options in, analyses, reports out. It uses the public header only. */
-#include <inttypes.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
@@ -13,11 +12,14 @@
 #include "cli/confine.h"
 #include "cli/guard.h"
 #include "cli/input.h"
+#include "cli/jobs.h"
 #include "cli/message.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/stream.h"
 #include "cli/tools.h"
+#include "cli/verdict.h"
 
 enum { MOST_FIGURES = 16 };
 
@@ -52,44 +54,6 @@ static int write_output(const onv_cli *cli, const onv_cli_output *output,
     return onv_cli_complain(sink.file, &error);
 }
 
-/* What the results say, where nothing went wrong. */
-static int judge(const onv_analysis *analysis)
-{
-    onv_fit_info fit;
-    onv_replay_info replay;
-    bool is_replayed = onv_analysis_replay(analysis, &replay);
-    if (is_replayed && !replay.agrees) return EXIT_CONTRADICTED;
-    if (is_replayed && replay.out_of_memory) return EXIT_NO_FIT;
-    onv_runtime_info runtime;
-    for (size_t i = 0; onv_analysis_runtime(analysis, i, &runtime); i++)
-        if (runtime.out_of_memory) return EXIT_NO_FIT;
-    if (!onv_analysis_fit(analysis, &fit) || fit.fits) return EXIT_DONE;
-    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
-        if (fit.fits) return EXIT_DONE;
-    return EXIT_NO_FIT;
-}
-
-/* One line that says what grew. */
-static int judge_growth(const onv_cli *cli, const onv_analysis *analysis, const char *model)
-{
-    onv_growth_info growth;
-    onv_error what = {0};
-    size_t at = 0;
-    for (size_t i = 0; onv_analysis_growth(analysis, i, &growth); i++) {
-        if (!growth.exceeds || at >= sizeof what.message) continue;
-        at += (size_t)snprintf(what.message + at, sizeof what.message - at,
-                               "%s %s from %" PRIu64 " to %" PRIu64 " bytes",
-                               at == 0 ? "grew by more than is allowed:" : ",", growth.what,
-                               growth.before, growth.after);
-    }
-    if (at == 0) return EXIT_DONE;
-    if (at < sizeof what.message)
-        snprintf(what.message + at, sizeof what.message - at, " (since %s)",
-                 cli->is_diff ? cli->models[0] : cli->baseline);
-    onv_cli_complain(model, &what);
-    return EXIT_NO_FIT;
-}
-
 /* What all of them need in one process, for the reports. False with a message. */
 static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
 {
@@ -99,17 +63,6 @@ static bool find_together(onv_cli *cli, onv_analysis *const *analyses)
     if (status != ONV_OK) onv_cli_complain("--together", &error);
     cli->report.together = status == ONV_OK ? &cli->sessions : NULL;
     return status == ONV_OK;
-}
-
-/* Their sum is what has to fit, where they run together. */
-static int judge_together(const onv_cli *cli, const onv_analysis *analysis)
-{
-    onv_fit_info fit;
-    if (cli->report.together == NULL || !onv_analysis_fit(analysis, &fit)) return EXIT_DONE;
-    if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
-    for (size_t i = 1; onv_analysis_device(analysis, i, NULL, &fit); i++)
-        if (cli->sessions.total_high <= fit.usable) return EXIT_DONE;
-    return EXIT_NO_FIT;
 }
 
 /* The figures of the first model of a diff, as a baseline for the second. */
@@ -129,89 +82,149 @@ static void compare_with(const onv_analysis *analysis, const char *name, onv_fig
     *baseline = (onv_baseline){.name = name, .figures = figures, .n_figures = n};
 }
 
-/* The models that could be analysed, and their files. */
-typedef struct analysed {
-    onv_analysis **at;
-    const char **models;
-    size_t count;
-    onv_figure figures[MOST_FIGURES]; /* of the first model of a diff */
-    onv_baseline first;
-} analysed;
+/* What came of the models so far. */
+typedef struct outcome {
+    int worst, verdict; /* of what could not be analysed or written; of what was analysed */
+    size_t n_analysed;
+    onv_analysis **kept; /* of them, where reports take all at once; else NULL */
+    struct grown {
+        const char *model;
+        onv_error what;
+    } * grown; /* what is to be said in the end */
+    size_t n_grown;
+} outcome;
 
-static onv_status analyse(const onv_cli *cli, size_t i, onv_analysis **result, onv_error *error)
+static void worsen(int *status, int by)
 {
-    onv_options options = cli->analysis;
-    options.has_max_growth &= options.baseline != NULL; /* the first model of a diff has none */
-    if (!onv_cli_is_input(cli->models[i]))
-        return onv_analysis_new(cli->models[i], &options, result, error);
-    return onv_analysis_new_from_memory(cli->input.data, cli->input.bytes, cli->models[i], &options,
-                                        result, error);
+    if (by > *status) *status = by;
 }
 
 /* Of several models some may lack a dim. Where all do, the first one says what it has. */
-static int check_dims(onv_cli *cli)
+static bool has_all_dims(const onv_cli *cli)
 {
-    bool *found = cli->analysis.dims_found;
-    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++) {
-        if (found[k]) continue;
-        onv_analysis *analysis;
-        onv_error error = {0};
-        cli->analysis.dims_found = NULL;
-        onv_status status = analyse(cli, 0, &analysis, &error);
-        cli->analysis.dims_found = found;
-        onv_analysis_destroy(analysis);
-        return status == ONV_OK ? EXIT_DONE : onv_cli_complain(cli->models[0], &error);
-    }
-    return EXIT_DONE;
+    const bool *found = cli->analysis.dims_found;
+    for (size_t k = 0; found != NULL && k < cli->analysis.n_dims; k++)
+        if (!found[k]) return false;
+    return true;
 }
 
-/* Returns the worst exit status of what could not be analysed. */
-static int analyse_all(onv_cli *cli, onv_cli_baseline *baseline, analysed *done)
+static int check_dims(const onv_cli *cli)
 {
-    int worst = EXIT_DONE;
-    for (size_t i = 0; i < cli->n_models; i++) {
-        onv_error error;
-        onv_cli_guard(cli->models[i]);
-        onv_cli_progress_begin(cli->models[i], i, cli->n_models);
-        if (baseline != NULL) {
-            cli->analysis.baseline = onv_cli_baseline_of(baseline, cli->models[i]);
-            if (cli->analysis.baseline == NULL) return EXIT_UNUSABLE;
+    onv_analysis *analysis;
+    onv_error error = {0};
+    onv_options options = cli->analysis;
+    if (has_all_dims(cli)) return EXIT_DONE;
+    options.dims_found = NULL;
+    options.has_max_growth &= options.baseline != NULL;
+    onv_status status = onv_cli_analyse(cli, 0, &options, &analysis, &error);
+    onv_analysis_destroy(analysis);
+    return status == ONV_OK ? EXIT_DONE : onv_cli_complain(cli->models[0], &error);
+}
+
+static void judge(const onv_cli *cli, const onv_analysis *analysis, const char *model, outcome *o)
+{
+    onv_error what;
+    worsen(&o->verdict, onv_cli_judge(cli, analysis, &what));
+    if (what.message[0] == '\0') return;
+    struct grown *more = realloc(o->grown, (o->n_grown + 1) * sizeof *more);
+    if (more == NULL) {
+        fputs("onnxvram: out of memory\n", stderr);
+        worsen(&o->worst, EXIT_UNUSABLE);
+        return;
+    }
+    o->grown = more;
+    o->grown[o->n_grown++] = (struct grown){model, what};
+}
+
+/* The next model that could be analysed; false: there is none. `model`: which was looked at last. */
+static bool next(onv_cli *cli, onv_cli_jobs *jobs, outcome *o, size_t *model,
+                 onv_analysis **analysis)
+{
+    for (; *model < cli->n_models; ++*model) {
+        onv_cli_result r = onv_cli_jobs_next(jobs);
+        *analysis = r.analysis;
+        if (r.analysis != NULL) return true;
+        worsen(&o->worst, onv_cli_complain(r.about, &r.error));
+        if (r.ends) break;
+    }
+    return false;
+}
+
+/* --- Model by model ---------------------------------------------------------------------------- */
+
+/* Whether every output can be written so. */
+static bool can_stream(const onv_cli *cli)
+{
+    bool can = cli->n_models > 1 && !cli->together && !cli->is_diff;
+    for (size_t i = 0; i < cli->n_outputs; i++)
+        can = can && onv_report_can_stream(cli->outputs[i].format);
+    return can;
+}
+
+/* Reports what comes, and lets it go. */
+static void stream_all(onv_cli *cli, onv_cli_jobs *jobs, outcome *o)
+{
+    onv_cli_stream streams[ONV_CLI_MAX_OUTPUTS] = {{.is_open = false}};
+    onv_analysis *analysis;
+    for (size_t i = 0; !onv_cli_is_pipe_closed() && next(cli, jobs, o, &i, &analysis); i++) {
+        onv_cli_progress_end();
+        for (size_t k = 0; k < cli->n_outputs; k++) {
+            if (o->n_analysed == 0)
+                worsen(&o->worst, onv_cli_stream_open(&streams[k], cli, &cli->outputs[k]));
+            worsen(&o->worst, onv_cli_stream_add(&streams[k], analysis, has_all_dims(cli)));
         }
-        if (cli->is_diff && cli->analysis.has_max_growth && done->count == 1) {
-            compare_with(done->at[0], cli->models[0], done->figures, &done->first);
-            cli->analysis.baseline = &done->first;
-        }
-        if (analyse(cli, i, &done->at[done->count], &error) == ONV_OK) {
-            done->models[done->count++] = cli->models[i];
-            continue;
-        }
-        int status = onv_cli_complain(cli->models[i], &error);
-        if (status > worst) worst = status;
-        if (error.code == ONV_ERR_CANCELLED) break;
+        o->n_analysed++;
+        judge(cli, analysis, cli->models[i], o);
+        onv_analysis_destroy(analysis);
     }
     onv_cli_progress_end();
-    return worst;
+    int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
+    for (size_t k = 0; k < cli->n_outputs; k++)
+        worsen(&o->worst, onv_cli_stream_close(&streams[k], lacks == EXIT_DONE));
+    if (lacks == EXIT_DONE) return;
+    o->worst = lacks;
+    o->n_grown = 0;
 }
 
-static int report_and_judge(onv_cli *cli, const analysed *done, int worst)
+/* --- All at once ------------------------------------------------------------------------------- */
+
+static void report_all(onv_cli *cli, outcome *o)
 {
-    int verdict = EXIT_DONE;
-    bool sums = cli->together && done->count == cli->n_models;
-    if (sums && !find_together(cli, done->at)) worst = EXIT_USAGE;
+    bool sums = cli->together && o->n_analysed == cli->n_models;
+    if (sums && !find_together(cli, o->kept)) o->worst = EXIT_USAGE;
     bool is_told = !sums || cli->report.together != NULL;
-    if (cli->is_diff && done->count < cli->n_models) return worst;
-    for (size_t i = 0; i < cli->n_outputs && done->count > 0 && is_told; i++) {
-        int status =
-            write_output(cli, &cli->outputs[i], (const onv_analysis *const *)done->at, done->count);
-        if (status > worst) worst = status;
+    for (size_t i = 0; i < cli->n_outputs && o->n_analysed > 0 && is_told; i++)
+        worsen(&o->worst, write_output(cli, &cli->outputs[i], (const onv_analysis *const *)o->kept,
+                                       o->n_analysed));
+}
+
+/* Keeps what comes, and reports it in the end. */
+static void keep_all(onv_cli *cli, onv_cli_jobs *jobs, outcome *o)
+{
+    onv_figure figures[MOST_FIGURES];
+    onv_baseline first;
+    const char **models = calloc(cli->n_models, sizeof *models);
+    o->kept = calloc(cli->n_models, sizeof *o->kept);
+    if (models == NULL || o->kept == NULL) {
+        fputs("onnxvram: out of memory\n", stderr);
+        o->worst = EXIT_UNUSABLE;
+        free(models);
+        return;
     }
-    for (size_t i = 0; i < done->count; i++) {
-        const int of[] = {judge(done->at[i]), judge_together(cli, done->at[i]),
-                          judge_growth(cli, done->at[i], done->models[i])};
-        for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
-            if (of[k] > verdict) verdict = of[k];
+    for (size_t i = 0; next(cli, jobs, o, &i, &o->kept[o->n_analysed]); i++) {
+        models[o->n_analysed++] = cli->models[i];
+        if (!cli->is_diff || !cli->analysis.has_max_growth || i > 0) continue;
+        compare_with(o->kept[0], cli->models[0], figures, &first);
+        cli->analysis.baseline = &first;
     }
-    return worst != EXIT_DONE ? worst : verdict;
+    onv_cli_progress_end();
+    int lacks = o->n_analysed > 0 ? check_dims(cli) : EXIT_DONE;
+    if (lacks != EXIT_DONE) o->worst = lacks;
+    if (lacks == EXIT_DONE && (!cli->is_diff || o->n_analysed == cli->n_models)) {
+        report_all(cli, o);
+        for (size_t i = 0; i < o->n_analysed; i++) judge(cli, o->kept[i], models[i], o);
+    }
+    free(models);
 }
 
 static bool reads_input(const onv_cli *cli)
@@ -223,31 +236,36 @@ static bool reads_input(const onv_cli *cli)
 
 static int run(onv_cli *cli)
 {
-    int status = EXIT_UNUSABLE;
     onv_cli_progress_start(cli->report.verbosity < 0);
     cli->analysis.progress = onv_cli_progress_stage;
     if (reads_input(cli)) {
         onv_cli_progress_begin("standard input", 0, 1);
         if (!onv_cli_read_input(&cli->input, cli->limits.file_bytes)) return EXIT_UNUSABLE;
     }
-    if (cli->untrusted && !onv_cli_confine(cli)) return EXIT_UNUSABLE;
-    onv_cli_baseline *baseline = NULL;
-    if (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL)
+    bool keeps = !can_stream(cli);
+    if (cli->untrusted &&
+        !onv_cli_confine_files(cli, onv_cli_n_jobs(cli), onv_cli_n_waiting(cli, keeps)))
         return EXIT_UNUSABLE;
-    analysed done = {.at = calloc(cli->n_models, sizeof *done.at),
-                     .models = calloc(cli->n_models, sizeof *done.models)};
-    if (done.at != NULL && done.models != NULL) {
-        int worst = analyse_all(cli, baseline, &done);
-        status = done.count > 0 ? check_dims(cli) : EXIT_DONE;
-        if (status == EXIT_DONE) status = report_and_judge(cli, &done, worst);
+    onv_cli_jobs *jobs = onv_cli_jobs_start(cli, keeps);
+    onv_cli_baseline *baseline = NULL;
+    outcome o = {0};
+    if (jobs == NULL || (cli->untrusted && !onv_cli_confine_calls()) ||
+        (cli->baseline != NULL && (baseline = onv_cli_open_baseline(cli->baseline)) == NULL)) {
+        o.worst = EXIT_UNUSABLE;
     } else {
-        fputs("onnxvram: out of memory\n", stderr);
+        onv_cli_jobs_begin(jobs, baseline);
+        if (keeps)
+            keep_all(cli, jobs, &o);
+        else
+            stream_all(cli, jobs, &o);
     }
-    for (size_t i = 0; i < done.count; i++) onv_analysis_destroy(done.at[i]);
-    free(done.at);
-    free(done.models);
+    for (size_t i = 0; i < o.n_grown; i++) onv_cli_complain(o.grown[i].model, &o.grown[i].what);
+    onv_cli_jobs_stop(jobs);
+    for (size_t i = 0; i < o.n_analysed && o.kept != NULL; i++) onv_analysis_destroy(o.kept[i]);
+    free(o.kept);
+    free(o.grown);
     onv_cli_close_baseline(baseline);
-    return status;
+    return o.worst != EXIT_DONE ? o.worst : o.verdict;
 }
 
 static int analyse_models(int argc, char **argv)

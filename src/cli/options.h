@@ -29,6 +29,7 @@ typedef struct onv_cli {
     const char **models;
     unsigned *instances; /* by model */
     size_t n_models;
+    unsigned jobs;        /* at once; 0: as many as there are cores */
     const char *baseline; /* a report of before */
     onv_format format;    /* of the report, where nothing else takes its place */
     bool is_diff;         /* of the two models */

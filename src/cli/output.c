@@ -89,10 +89,33 @@ bool onv_cli_open(onv_cli_sink *sink, const char *file)
     if (fd >= 0) close(fd);
     if (fd >= 0 && sink->temporary != NULL) {
         unlink(sink->temporary);
-        onv_cli_release_temporary();
+        onv_cli_release_temporary(sink->temporary);
     }
     free(sink->temporary);
     return false;
+}
+
+bool onv_cli_hold(onv_cli_sink *sink)
+{
+    if (sink->is_unnamed || sink->temporary != NULL) return true;
+    sink->behind = sink->stream;
+    sink->stream = open_memstream(&sink->held, &sink->held_bytes);
+    if (sink->stream != NULL) return true;
+    sink->stream = sink->behind;
+    sink->behind = NULL;
+    return complain(sink->file, "cannot be written");
+}
+
+bool onv_cli_let_go(onv_cli_sink *sink)
+{
+    if (sink->behind == NULL) return true;
+    bool good = fclose(sink->stream) == 0;
+    sink->stream = sink->behind;
+    sink->behind = NULL;
+    good = good && fwrite(sink->held, 1, sink->held_bytes, sink->stream) == sink->held_bytes;
+    free(sink->held);
+    sink->held = NULL;
+    return good || complain(sink->file, "cannot be written");
 }
 
 bool onv_cli_write(void *sink, const char *text, size_t bytes)
@@ -102,8 +125,19 @@ bool onv_cli_write(void *sink, const char *text, size_t bytes)
     return false;
 }
 
+/* Text that is held back was not to be written. */
+static void drop_held(onv_cli_sink *sink)
+{
+    if (sink->behind == NULL) return;
+    fclose(sink->stream);
+    free(sink->held);
+    sink->stream = sink->behind;
+    sink->behind = NULL;
+}
+
 bool onv_cli_close(onv_cli_sink *sink, bool keep)
 {
+    drop_held(sink);
     bool good = fflush(sink->stream) == 0 && !ferror(sink->stream);
     if (!good && keep) complain(sink->file, "cannot be written");
     if (good && keep && sink->is_unnamed && !give_name(sink))
@@ -114,7 +148,7 @@ bool onv_cli_close(onv_cli_sink *sink, bool keep)
     if (good && keep && rename(sink->temporary, sink->file) != 0)
         good = complain(sink->file, "cannot be written");
     if (!good || !keep) unlink(sink->temporary);
-    onv_cli_release_temporary();
+    onv_cli_release_temporary(sink->temporary);
     free(sink->temporary);
     sink->temporary = NULL;
     return good;

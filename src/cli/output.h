@@ -10,10 +10,17 @@ typedef struct onv_cli_sink {
     const char *file;
     char *temporary; /* beside `file`, where the new file has a name already; else NULL */
     bool is_unnamed; /* it has none yet, and so goes with the program, whatever ends that */
+    FILE *behind;    /* while the text is held back: where it is to go; else NULL */
+    char *held;
+    size_t held_bytes;
 } onv_cli_sink;
 
 /* Opens `file` ("-": standard output); false with a message on standard error. */
 bool onv_cli_open(onv_cli_sink *sink, const char *file);
+
+/* What is written in place, and not to a file of its own, waits in memory until onv_cli_let_go. False with a message. */
+bool onv_cli_hold(onv_cli_sink *sink);
+bool onv_cli_let_go(onv_cli_sink *sink);
 
 /* An onv_write_fn over a sink. */
 bool onv_cli_write(void *sink, const char *text, size_t bytes);

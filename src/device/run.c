@@ -205,7 +205,7 @@ static bool has_place(onv_runner *r, uint32_t index)
     if (place->segment >= r->placement->segments.count ||
         r->segments[place->segment].life != ONV_LIFE_THERE) {
         onv_runner_fault(r, ONV_FAULT_NO_SEGMENT, index,
-                         "'%s' is born in step %" PRIu32 " in segment %" PRIu32
+                         "'%s' is allocated in step %" PRIu32 " in segment %" PRIu32
                          ", which is not there",
                          onv_runner_label(r, index), r->step, place->segment);
         return false;
@@ -232,7 +232,7 @@ static onv_status birth(onv_runner *r, uint32_t index, onv_error *err)
     onv_runner_buffer *at = &r->buffers[index];
     if (at->life != ONV_LIFE_NONE) {
         onv_runner_fault(r, ONV_FAULT_BORN_TWICE, index,
-                         "'%s' is born in step %" PRIu32 ", but was born in step %" PRIu32
+                         "'%s' is allocated in step %" PRIu32 ", but was allocated in step %" PRIu32
                          " already",
                          onv_runner_label(r, index), r->step, at->born);
         return ONV_OK;
@@ -266,7 +266,7 @@ static onv_status death(onv_runner *r, uint32_t index, onv_error *err)
         bool over = at->life == ONV_LIFE_OVER;
         onv_runner_fault(r, over ? ONV_FAULT_FREED_TWICE : ONV_FAULT_USE_BEFORE, index,
                          "'%s' is freed in step %" PRIu32 " %s", onv_runner_label(r, index),
-                         r->step, over ? "after it was freed" : "before it is born");
+                         r->step, over ? "after it was freed" : "before it is allocated");
         return ONV_OK;
     }
     ONV_TRY(read_last(r, index, err));
@@ -319,7 +319,7 @@ static onv_status release_all(onv_runner *r, bool complete, onv_error *err)
     for (uint32_t b = 0; complete && b < r->timeline->buffers.count; b++)
         if (r->buffers[b].life == ONV_LIFE_THERE)
             onv_runner_fault(r, ONV_FAULT_NEVER_FREED, b,
-                             "'%s', born in step %" PRIu32 ", is never freed",
+                             "'%s', allocated in step %" PRIu32 ", is never freed",
                              onv_runner_label(r, b), r->buffers[b].born);
     for (uint32_t s = 0; s < r->placement->segments.count; s++) {
         if (r->segments[s].life != ONV_LIFE_THERE) continue;

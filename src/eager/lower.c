@@ -105,7 +105,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
     bool fp32 = is_fp32_op(node->op_type);
-    uint32_t in[32];
+    uint32_t in[32] = {0};
     uint32_t n_in = node->n_inputs < 32 ? node->n_inputs : 32;
     for (uint32_t k = 0; k < n_in; k++) {
         in[k] = onv_node_in(l, node, k);
@@ -526,6 +526,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_ptr_map_cleanup(&l.no_grad);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
+    onv_vec_cleanup(&l.given);
     onv_vec_cleanup(&l.copies);
     onv_vec_cleanup(&l.saved);
     onv_vec_cleanup(&l.low_precision);

@@ -35,6 +35,14 @@ typedef struct onv_weight_read {
     uint32_t tensor;       /* of the owner, at its first read; ONV_NO_TENSOR: none yet */
 } onv_weight_read;
 
+/* A constant that stands for a view of what several modules are given; see weight_views.c. */
+typedef struct onv_given {
+    onv_value_id value; /* the first of its copies */
+    uint32_t tensor;
+    const char *last_scope; /* the last module that read one */
+    const char *module_class;
+} onv_given;
+
 /* A call that the exporter merged: it ran after this node, and before the next reader. */
 typedef struct onv_merged {
     uint32_t after, next;
@@ -116,6 +124,7 @@ typedef struct onv_lowering {
     uint32_t missing;            /* others that the numbers lack */
     const char *missing_kind;    /* one of them */
     ONV_VEC(onv_value_id) views; /* weights that are views, one of each shape */
+    ONV_VEC(onv_given) given;    /* what modules are given as views, which the export computed */
     uint32_t maxima;             /* reductions to a maximum that may be those with indices */
     uint64_t maxima_bytes;       /* what they keep more than these */
     uint32_t gates;              /* x * sigmoid(x) that may be two operations */
@@ -248,6 +257,11 @@ bool onv_has_made_up_name(const char *name);
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
+
+/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none. */
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
+void onv_weight_note_given(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                           uint32_t tensor);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -321,6 +335,9 @@ uint32_t onv_node_new(onv_lowering *l, const onv_node *node, uint32_t k, uint8_t
 uint32_t onv_value_new(onv_lowering *l, onv_value_id id, uint8_t dtype);
 /* Nodes in their order, those of a subgraph too. */
 void onv_lower_nodes(onv_lowering *l, const onv_node_id *nodes, uint32_t count);
+/* The same for output 0, in the memory order of a tensor of its rank. */
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in);
 /* The same for output 0 of a pointwise operation, in the memory order of its operands. */
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype);
 /* The memory order in which PyTorch makes a tensor like `in`. */

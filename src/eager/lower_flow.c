@@ -198,7 +198,7 @@ static void lower_if(onv_lowering *l, const onv_node *node)
         on_host &= !onv_is_value(node->outputs[k]) || l->is_host[node->outputs[k].index];
     if (on_host) return;
     if (n == 2 && !l->options->inference)
-        refuse(l, "an If of which both branches may run",
+        refuse(l, "an If where both branches may run",
                "set the input that decides it, or export the model with the branch that training "
                "takes");
     if (n == 2 && l->options->inference) lower_alternatives(l, node, branches);

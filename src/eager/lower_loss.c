@@ -376,10 +376,11 @@ static uint32_t emit_loss(onv_lowering *l, const target *t)
                      name, names[t->loss]);
         return ONV_NO_TENSOR;
     }
-    l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                         "the output '%.200s' is no [N, classes ...]: it has no cross-entropy; try "
-                         "--loss mse, or for this one --loss '%.200s=mse'",
-                         name, name);
+    l->status =
+        onv_fail(l->err, ONV_ERR_USAGE,
+                 "the output '%.200s' is not [N, classes ...]: it has no cross-entropy; try "
+                 "--loss mse, or for this one --loss '%.200s=mse'",
+                 name, name);
     return ONV_NO_TENSOR;
 }
 

@@ -250,11 +250,12 @@ static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uin
 }
 
 static void emit_conv_workspaces(onv_lowering *l, const onv_node *node, uint32_t x, uint32_t w,
-                                 uint32_t out)
+                                 uint32_t out, bool is_last)
 {
-    const onv_cuda_library_settings *cuda = &l->options->cuda;
+    onv_cuda_library_settings settings = l->options->cuda, *cuda = &settings;
     onv_conv_problem p;
     if (cuda->compute_capability == 0 || !describe_conv(l, node, x, w, out, &p)) return;
+    cuda->channels_last |= is_last;
     l->eager->uses_cudnn = true;
     l->op.swaps_grads = p.spatial_rank < 3 && onv_is_native_depthwise(&p, cuda);
     onv_cuda_library_settings first = *cuda;
@@ -283,7 +284,11 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = onv_node_new(l, node, 0, t.dtype);
+    /* Images whose channels come last are taken as they are, and so is the result. */
+    bool is_last =
+        x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && onv_tensor_is_channels_last(&t);
+    uint32_t out =
+        is_last ? onv_node_new_like(l, node, t.dtype, &t) : onv_node_new(l, node, 0, t.dtype);
     if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)
         bias = onv_dropped_bias(l, node, onv_tensor_at(l, out).dims[1]);
     bias = onv_amp_low(l, bias);
@@ -293,9 +298,8 @@ static void lower_conv(onv_lowering *l, const onv_node *node)
     onv_emit_in(l, bias, ONV_GRAD_NEW);
     onv_emit_save(l, x);
     onv_emit_save(l, w);
-    emit_conv_workspaces(l, node, x, w, out);
-    /* Images whose channels come last are taken as they are. */
-    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && !onv_tensor_is_channels_last(&t))
+    emit_conv_workspaces(l, node, x, w, out, is_last);
+    if (x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && !is_last)
         onv_emit_temps(l, t.bytes, t.bytes);
     l->op.copies_first = true;
     onv_emit_out(l, out);

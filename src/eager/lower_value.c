@@ -32,9 +32,8 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         return true;
     }
     if (value->type.kind == ONV_TYPE_SEQUENCE || value->type.kind == ONV_TYPE_MAP) {
-        l->status =
-            onv_fail(l->err, ONV_ERR_USAGE,
-                     "'%s' is no tensor: training with such values is not sized", value->name);
+        l->status = onv_fail(l->err, ONV_ERR_USAGE, "'%s' is not a tensor; cannot size training",
+                             value->name);
         return false;
     }
     bool known = onv_type_has_rank(&value->type);
@@ -49,9 +48,9 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
         return true;
     }
     if (!known)
-        l->status = onv_fail(l->err, ONV_ERR_USAGE,
-                             "the size of '%s' is no number; bind its dims to see PyTorch's memory",
-                             value->name);
+        l->status = onv_fail(
+            l->err, ONV_ERR_USAGE,
+            "the size of '%s' is not a number; bind its dims to see PyTorch's memory", value->name);
     return known;
 }
 
@@ -208,7 +207,8 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
-    uint32_t again;
+    uint32_t again = use == ONV_WEIGHT_MADE ? onv_weight_given_before(l, id, read) : ONV_NO_TENSOR;
+    if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
         return again;
@@ -225,6 +225,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
+        onv_weight_note_given(l, id, read, tensor);
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
@@ -387,6 +388,20 @@ void onv_strides_like(const onv_eager_tensor *in, int64_t *strides)
         strides[order[i]] = step;
         step *= in->elems > 0 ? in->dims[order[i]] : 1;
     }
+}
+
+uint32_t onv_node_new_like(onv_lowering *l, const onv_node *node, uint8_t dtype,
+                           const onv_eager_tensor *in)
+{
+    onv_shape shape;
+    int64_t strides[ONV_MAX_RANK];
+    if (dtype == ONV_UNDEFINED || !onv_value_shape(l, node->outputs[0], &shape) ||
+        shape.rank != in->rank)
+        return onv_node_new(l, node, 0, dtype);
+    onv_eager_tensor like = *in;
+    like.dims = shape.dims;
+    onv_strides_like(&like, strides);
+    return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
 }
 
 uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t dtype)

@@ -237,7 +237,6 @@ static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
 /* Images whose channels all come last are joined so. */
 static uint32_t new_joined(onv_lowering *l, const onv_node *node)
 {
-    onv_shape shape;
     onv_eager_tensor x = {0};
     uint8_t dtype = onv_promoted(l, node);
     bool is_last = node->n_inputs > 0 && onv_is_value(node->outputs[0]);
@@ -246,13 +245,7 @@ static uint32_t new_joined(onv_lowering *l, const onv_node *node)
         x = onv_tensor_at(l, in);
         is_last = in != ONV_NO_TENSOR && onv_tensor_is_channels_last(&x);
     }
-    if (!is_last || !onv_value_shape(l, node->outputs[0], &shape) || shape.rank != x.rank ||
-        dtype == ONV_UNDEFINED)
-        return onv_node_new(l, node, 0, dtype);
-    int64_t strides[ONV_MAX_RANK];
-    x.dims = shape.dims;
-    onv_strides_like(&x, strides);
-    return onv_tensor_new(l, dtype, shape.rank, shape.dims, strides);
+    return is_last ? onv_node_new_like(l, node, dtype, &x) : onv_node_new(l, node, 0, dtype);
 }
 
 static void lower_concat(onv_lowering *l, const onv_node *node)

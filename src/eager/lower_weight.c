@@ -534,7 +534,7 @@ static void report_constants(onv_lowering *l)
     }
     if (elems > trained / WORTH_A_NOTE)
         onv_model_diag(l->model, ONV_NOTE, "constants-not-trained", NULL,
-                       "%llu Constant nodes hold %llu bytes of floats: beside initializers they "
+                       "%llu Constant nodes hold %llu bytes of floats: next to initializers they "
                        "count as constants, without gradients",
                        (unsigned long long)n, (unsigned long long)bytes);
 }

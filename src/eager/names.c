@@ -20,9 +20,10 @@ typedef struct statement {
     uint32_t call, last_op;
     uint32_t inner, first; /* the last call that it made, and the first one */
     char kind;             /* of its first line */
+    bool is_whole;         /* it reads nothing but `reads` */
     uint32_t parent;       /* the one of the call around it that made this call */
     uint32_t before, next; /* of the same call */
-    words line, targets;
+    words line, targets, reads;
     uint32_t n_bound;
     bool has_called; /* what its first line calls, whose arguments later lines may make */
     bool has_sent;   /* propagate() has computed messages */
@@ -46,18 +47,24 @@ typedef struct naming {
 /* --- What is told ------------------------------------------------------------------------------ */
 
 typedef struct told_frame {
-    words line, targets;
+    words line, targets, reads;
     char kind; /* ONV_STATEMENT_... */
+    bool is_whole;
 } told_frame;
 
-/* "213c:a,b;" */
+/* "213c:a,b;", "213l:a<b,c,;", "213l:a<b,(;" */
 static bool next_frame(const char **at, told_frame *f)
 {
     size_t digits = strspn(*at, "0123456789");
     const char *targets = *at + digits + 2;
     if (digits == 0 || (*at)[digits] == '\0' || (*at)[digits + 1] != ':') return false;
-    size_t length = strcspn(targets, ";");
-    *f = (told_frame){{*at, digits}, {targets, length}, (*at)[digits]};
+    size_t length = strcspn(targets, ";"),
+           bound = strcspn(targets, (char[]){ONV_STATEMENT_READS, ';', 0});
+    *f = (told_frame){.line = {*at, digits}, .targets = {targets, bound}, .kind = (*at)[digits]};
+    if (bound < length) {
+        f->is_whole = targets[length - 1] != ONV_STATEMENT_GOES_ON;
+        f->reads = (words){targets + bound + 1, length - bound - 1 - !f->is_whole};
+    }
     *at = targets + length + (targets[length] == ';');
     return true;
 }
@@ -97,11 +104,45 @@ static const char *statements_of(const naming *n, uint32_t op)
     return told != NULL ? told : "";
 }
 
-/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
- * is one before, which as a rule binds the same name. */
-static void find_own(const naming *n, uint32_t op, told_frame *f)
+static bool next_target(words *list, words *name)
 {
-    if (n->calls->is_other[op] && f->kind == ONV_STATEMENT_CALLS) f->line.length = 0;
+    if (list->length == 0) return false;
+    const char *comma = memchr(list->at, ',', list->length);
+    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
+    *name = (words){list->at, length};
+    size_t passed = length + (comma != NULL);
+    *list = (words){list->at + passed, list->length - passed};
+    return true;
+}
+
+static bool lists(words list, words wanted)
+{
+    words name;
+    while (next_target(&list, &name))
+        if (same(name, wanted)) return true;
+    return false;
+}
+
+static bool list_alike(words list, words other)
+{
+    words name;
+    while (next_target(&list, &name))
+        if (lists(other, name)) return true;
+    return false;
+}
+
+/* A convolution whose norm is folded has the statement of the norm. Where that has one call alone, its own
+ * is one before, which as a rule binds the same name. Where the one before calls a function, and binds what the norm
+ * reads, the convolution stands in that function. */
+static void find_own(const naming *n, uint32_t op, uint32_t last, told_frame *f)
+{
+    if (!n->calls->is_other[op] || f->kind != ONV_STATEMENT_CALLS) return;
+    const statement *before = last != NO_STATEMENT ? &n->at.at[last] : NULL;
+    bool is_inside = before != NULL && before->kind == ONV_STATEMENT_HIDES &&
+                     list_alike(before->targets, f->reads);
+    f->line.length = 0;
+    if (is_inside)
+        *f = (told_frame){.line = before->line, .targets = before->targets, .kind = before->kind};
 }
 
 /* Of a member of a list: the length of its path up to its number. */
@@ -193,8 +234,8 @@ static bool find_statements(naming *n)
         uint32_t count = calls_around(n, i, around), parent = NO_STATEMENT;
         told_frame f;
         for (uint32_t level = 0; level < count && next_frame(&at, &f); level++) {
-            if (level + 1 == count) find_own(n, i, &f);
             uint32_t last = n->current[around[level]];
+            if (level + 1 == count) find_own(n, i, last, &f);
             uint32_t inner = level + 1 < count ? around[level + 1] : ONV_NO_CALL;
             bool is_own = level + 1 == count;
             uint32_t moved = is_own ? find_moved(n, i, around[level], f.line) : NO_STATEMENT;
@@ -210,8 +251,10 @@ static bool find_statements(naming *n)
                                .inner = ONV_NO_CALL,
                                .first = ONV_NO_CALL,
                                .kind = f.kind,
+                               .is_whole = f.is_whole,
                                .line = f.line,
-                               .targets = f.targets};
+                               .targets = f.targets,
+                               .reads = f.reads};
                 if (!onv_vec_push(&n->at, s)) return false;
                 if (last != NO_STATEMENT) n->at.at[last].next = (uint32_t)n->at.count - 1;
                 last = n->current[around[level]] = (uint32_t)n->at.count - 1;
@@ -231,23 +274,9 @@ static bool find_statements(naming *n)
 
 /* --- What is held ------------------------------------------------------------------------------ */
 
-static bool next_target(words *list, words *name)
-{
-    if (list->length == 0) return false;
-    const char *comma = memchr(list->at, ',', list->length);
-    size_t length = comma != NULL ? (size_t)(comma - list->at) : list->length;
-    *name = (words){list->at, length};
-    size_t passed = length + (comma != NULL);
-    *list = (words){list->at + passed, list->length - passed};
-    return true;
-}
-
 static bool binds(const statement *s, words wanted)
 {
-    words list = s->targets, name;
-    while (next_target(&list, &name))
-        if (same(name, wanted)) return true;
-    return false;
+    return lists(s->targets, wanted);
 }
 
 static bool is_untold(const statement *s)
@@ -279,6 +308,32 @@ static const statement *of_call(const naming *n, uint32_t op, uint32_t call)
     return index != NO_STATEMENT ? &n->at.at[index] : NULL;
 }
 
+/* Whether a line of the call binds the name, other than that statement's and the reader's. */
+static bool is_bound_elsewhere(const naming *n, const statement *s, const statement *reader,
+                               words name)
+{
+    uint32_t index = n->current[s->call];
+    for (uint32_t k = 0; k < MAX_LOOKED_AT && index != NO_STATEMENT; k++) {
+        const statement *at = &n->at.at[index];
+        if (!same(at->line, s->line) && !same(at->line, reader->line) && binds(at, name))
+            return true;
+        index = at->before;
+    }
+    return false;
+}
+
+/* A line of a loop that read the tensor by the name and runs again without it: the name is another tensor's
+ * by then. A line that is not whole may read it by any: `h = e`, then `h = layer(` again and again. What the
+ * lines around the loop go on with is the name that the loop reads. */
+static bool has_lost_name(const naming *n, const statement *s, const statement *reader, words name)
+{
+    if (reader->is_whole) return lists(reader->reads, name);
+    words list = reader->targets, target;
+    while (next_target(&list, &target))
+        if (is_bound_elsewhere(n, s, reader, target)) return false;
+    return is_bound_elsewhere(n, s, reader, name);
+}
+
 /* The last operation before the name that gets the statement's next result goes or is bound again; 0: it
  * gets none. Of more results than names the last one has the rest, a list of them. A line that reads the
  * tensor, and when it runs again does not, has its name for another one by then: `y = layer(x)`, `x = y[0]`,
@@ -295,7 +350,8 @@ static uint32_t bound_until(naming *n, statement *s, uint32_t tensor)
     const statement *reader = of_call(n, n->last_use[tensor], s->call);
     bool is_read = false;
     for (uint32_t k = 0; k < MAX_LOOKED_AT && next != NO_STATEMENT; k++) {
-        if (is_read && same(n->at.at[next].line, reader->line)) return reader->last_op;
+        if (is_read && same(n->at.at[next].line, reader->line) && has_lost_name(n, s, reader, name))
+            return reader->last_op;
         if (binds(&n->at.at[next], name)) return n->at.at[next].last_op;
         is_read |= &n->at.at[next] == reader;
         next = n->at.at[next].next;

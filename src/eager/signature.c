@@ -345,7 +345,8 @@ void onv_signature_report(onv_lowering *l)
         "their sizes are not noted: nothing reads what they give, or the exporter removed "
         "what does (a factor of 1) or merged it with an equal one. A network that has them holds "
         "their bytes, and where it runs "
-        "them their results, beside these figures: --parameters N counts their bytes, where N is "
+        "them their results, in addition to these figures: --parameters N counts their bytes, "
+        "where N is "
         "the "
         "sum of p.numel() for p in model.parameters(); and export with weights that were trained",
         (unsigned long long)n, modules);

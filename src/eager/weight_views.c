@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 #include "load/load.h"
 
 /* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
@@ -46,17 +47,20 @@ static uint64_t indexed_bytes(const onv_lowering *l, onv_value_id id)
     return has_plain_indices(l, elems) ? 0 : tensor->bytes / tensor->elems * elems;
 }
 
+static bool is_alike(const onv_lowering *l, onv_value_id a, onv_value_id b)
+{
+    const onv_type *type = &onv_model_value(l->model, a)->tensor->type;
+    const onv_type *other = &onv_model_value(l->model, b)->tensor->type;
+    bool same = type->dtype == other->dtype && type->rank == other->rank;
+    for (int d = 0; same && d < type->rank; d++) same = onv_dim_same(type->dims[d], other->dims[d]);
+    return same;
+}
+
 /* Calls in turn are given the same indices: those of one shape are views of one tensor. */
 static bool is_viewed_before(const onv_lowering *l, onv_value_id id)
 {
-    const onv_type *type = &onv_model_value(l->model, id)->tensor->type;
-    for (size_t i = 0; i < l->views.count; i++) {
-        const onv_type *other = &onv_model_value(l->model, l->views.at[i])->tensor->type;
-        bool same = type->dtype == other->dtype && type->rank == other->rank;
-        for (int d = 0; same && d < type->rank; d++)
-            same = onv_dim_same(type->dims[d], other->dims[d]);
-        if (same) return true;
-    }
+    for (size_t i = 0; i < l->views.count; i++)
+        if (is_alike(l, id, l->views.at[i])) return true;
     return false;
 }
 
@@ -78,4 +82,42 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
         outer *= count;
     }
     return left;
+}
+
+/* --- What modules are given -------------------------------------------------------------------- */
+
+/* "unsqueeze_14" is a view of what something else made: of tables of rotations, say, that all layers are given. An
+ * export that computed them has a copy for each layer. They are one tensor where modules of one class read them,
+ * in the order in which each of them does. */
+static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand",
+                                        "flatten",   "transpose", "t"};
+    const char *name = onv_model_value(l->model, id)->name;
+    return read != NULL && read->scope[0] != '\0' && l->region == ONV_NO_REGION &&
+           l->model->nodes.at[read->node].module_class != NULL &&
+           onv_is_call_of_any(name, views, sizeof views / sizeof views[0]);
+}
+
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+{
+    if (!is_given(l, id, read)) return ONV_NO_TENSOR;
+    const char *class = l->model->nodes.at[read->node].module_class;
+    for (size_t i = 0; i < l->given.count; i++) {
+        onv_given *at = &l->given.at[i];
+        if (strcmp(at->last_scope, read->scope) == 0 || strcmp(at->module_class, class) != 0 ||
+            !is_alike(l, id, at->value))
+            continue;
+        at->last_scope = read->scope;
+        return at->tensor;
+    }
+    return ONV_NO_TENSOR;
+}
+
+void onv_weight_note_given(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                           uint32_t tensor)
+{
+    if (!is_given(l, id, read) || l->given.count >= MAX_VIEWS) return;
+    onv_given given = {id, tensor, read->scope, l->model->nodes.at[read->node].module_class};
+    if (!onv_vec_push(&l->given, given) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
 }

@@ -340,7 +340,7 @@ static const char *reason(const onv_model *model, const onv_value *value)
         onv_is_node(value->producer) ? onv_model_node(model, value->producer)->op_type : "";
     if (strcmp(op, "Resize") != 0 && strcmp(op, "Upsample") != 0) return "";
     return ": a Resize multiplies its input by floats that are themselves computed from sizes, and "
-           "how they round is no formula";
+           "their rounding is not a formula";
 }
 
 onv_status onv_formula_compute(onv_model *model, const onv_live *live, onv_formula *formula,

@@ -203,7 +203,7 @@ static onv_status bind_shape(onv_driver *driver, const onv_shape_binding *bindin
         return onv_fail(driver->err, ONV_ERR_LIMIT, "input '%s': rank %zu is beyond %d",
                         input->name, binding->rank, ONV_MAX_RANK);
     if (type->kind != ONV_TYPE_TENSOR && type->kind != ONV_TYPE_UNKNOWN)
-        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' is no tensor", input->name);
+        return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' is not a tensor", input->name);
     if (type->rank >= 0 && (size_t)type->rank != binding->rank)
         return onv_fail(driver->err, ONV_ERR_USAGE, "input '%s' has rank %d, --shape gives %zu",
                         input->name, type->rank, binding->rank);

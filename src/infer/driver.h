@@ -58,7 +58,7 @@ typedef struct onv_driver {
     const onv_options *options;
     onv_infer_info *info;
     onv_op_index index;
-    onv_op_shapes op_shapes;  /* what the user taught */
+    onv_op_shapes op_shapes;  /* what the user declared */
     onv_arena scratch;        /* what one node needs */
     onv_dim *symbol_values;   /* by symbol: its binding, or the symbol itself */
     onv_dim *symbol_meanings; /* by symbol: what its name says as an expression, else unknown */

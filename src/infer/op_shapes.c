@@ -20,8 +20,8 @@ onv_status onv_op_shapes_load(onv_op_shapes *table, onv_arena *arena, const char
     FILE *file = fdopen(fd, "rb");
     if (file == NULL) close(fd);
     if (file == NULL) return onv_fail(err, ONV_ERR_IO, "%s: %s", path, strerror(errno));
-    char *text = onv_heap_alloc(ONV_TAUGHT_MAX_BYTES + 1);
-    size_t bytes = text != NULL ? fread(text, 1, ONV_TAUGHT_MAX_BYTES + 1, file) : 0;
+    char *text = onv_heap_alloc(ONV_CUSTOM_OP_MAX_BYTES + 1);
+    size_t bytes = text != NULL ? fread(text, 1, ONV_CUSTOM_OP_MAX_BYTES + 1, file) : 0;
     bool failed = ferror(file) != 0;
     fclose(file);
     onv_status status;
@@ -29,9 +29,9 @@ onv_status onv_op_shapes_load(onv_op_shapes *table, onv_arena *arena, const char
         status = onv_fail_memory(err);
     else if (failed)
         status = onv_fail(err, ONV_ERR_IO, "%s: could not be read", path);
-    else if (bytes > ONV_TAUGHT_MAX_BYTES)
+    else if (bytes > ONV_CUSTOM_OP_MAX_BYTES)
         status =
-            onv_fail(err, ONV_ERR_LIMIT, "%s: longer than %d bytes", path, ONV_TAUGHT_MAX_BYTES);
+            onv_fail(err, ONV_ERR_LIMIT, "%s: longer than %d bytes", path, ONV_CUSTOM_OP_MAX_BYTES);
     else
         status = onv_op_shapes_parse(table, arena, path, text, bytes, err);
     onv_heap_free(text);
@@ -44,7 +44,7 @@ const onv_op *onv_op_shapes_find(const onv_op_shapes *table, const char *domain,
                                  int32_t version, bool overrides)
 {
     const onv_op *best = NULL;
-    for (const onv_taught *t = table->first; t != NULL; t = t->next) {
+    for (const onv_custom_op *t = table->first; t != NULL; t = t->next) {
         if (t->overrides != overrides || t->row.since > version) continue;
         if (best != NULL && best->since >= t->row.since) continue;
         if (strcmp(t->row.name, name) == 0 && strcmp(t->domain, domain) == 0) best = &t->row;
@@ -54,25 +54,25 @@ const onv_op *onv_op_shapes_find(const onv_op_shapes *table, const char *domain,
 
 /* --- The rule ---------------------------------------------------------------------------------- */
 
-/* A failure that also says which line taught the operator. */
-#define fail_taught(c, t, format, ...)                                                             \
+/* A failure that also names the line that declares the operator. */
+#define fail_declared(c, t, format, ...)                                                           \
     onv_op_fail((c), "%s:%u: " format, (t)->file, (t)->line, __VA_ARGS__)
 
-static onv_status read_dim(onv_op_ctx *c, const onv_taught *t, const onv_shape_code *code,
+static onv_status read_dim(onv_op_ctx *c, const onv_custom_op *t, const onv_shape_code *code,
                            onv_dim *out)
 {
     int rank = onv_op_in_rank(c, (uint32_t)code->a);
     *out = ONV_DIM_UNKNOWN;
     if (rank < 0) return ONV_OK;
     if (code->b < -rank || code->b >= rank)
-        return fail_taught(c, t, "input %s has no axis %lld: shape %s", t->inputs[code->a],
-                           (long long)code->b,
-                           onv_op_shape_text(c, onv_op_in(c, (uint32_t)code->a)));
+        return fail_declared(c, t, "input %s has no axis %lld: shape %s", t->inputs[code->a],
+                             (long long)code->b,
+                             onv_op_shape_text(c, onv_op_in(c, (uint32_t)code->a)));
     *out = onv_op_in_dim(c, (uint32_t)code->a, (int)code->b);
     return ONV_OK;
 }
 
-static onv_status read_attr(onv_op_ctx *c, const onv_taught *t, const onv_shape_code *code,
+static onv_status read_attr(onv_op_ctx *c, const onv_custom_op *t, const onv_shape_code *code,
                             onv_dim *out)
 {
     const onv_attr *attr = onv_op_attr(c, code->name);
@@ -83,14 +83,14 @@ static onv_status read_attr(onv_op_ctx *c, const onv_taught *t, const onv_shape_
     else if (code->has_default && attr == NULL)
         *out = onv_dim_const(code->a);
     else if (attr == NULL)
-        return fail_taught(c, t, "attribute '%s' is missing", code->name);
+        return fail_declared(c, t, "attribute '%s' is missing", code->name);
     else
-        return fail_taught(c, t, "attribute '%s' is not %s", code->name,
-                           list ? "a list of integers that long" : "an integer");
+        return fail_declared(c, t, "attribute '%s' is not %s", code->name,
+                             list ? "a list of integers that long" : "an integer");
     return ONV_OK;
 }
 
-static onv_status read_operand(onv_op_ctx *c, const onv_taught *t, const onv_shape_code *code,
+static onv_status read_operand(onv_op_ctx *c, const onv_custom_op *t, const onv_shape_code *code,
                                onv_dim *out)
 {
     int rank;
@@ -124,10 +124,10 @@ static onv_dim combine(onv_dims *pool, onv_shape_op op, onv_dim a, onv_dim b)
 }
 
 /* The parser has made sure that operands are there and the stack is high enough. */
-static onv_status evaluate(onv_op_ctx *c, const onv_taught *t, const onv_shape_item *item,
+static onv_status evaluate(onv_op_ctx *c, const onv_custom_op *t, const onv_shape_item *item,
                            onv_dim *out)
 {
-    onv_dim stack[ONV_TAUGHT_MAX_STACK] = {{0}};
+    onv_dim stack[ONV_CUSTOM_OP_MAX_STACK] = {{0}};
     uint32_t top = 0;
     for (uint32_t i = 0; i < item->n_code; i++) {
         const onv_shape_code *code = &item->code[i];
@@ -141,7 +141,7 @@ static onv_status evaluate(onv_op_ctx *c, const onv_taught *t, const onv_shape_i
         } else {
             onv_dim b = stack[--top];
             bool divides = op == ONV_SHAPE_DIV || op == ONV_SHAPE_CEIL || op == ONV_SHAPE_MOD;
-            if (divides && onv_dim_is(b, 0)) return fail_taught(c, t, "%s", "a division by 0");
+            if (divides && onv_dim_is(b, 0)) return fail_declared(c, t, "%s", "a division by 0");
             stack[top - 1] = combine(c->dims, op, stack[top - 1], b);
         }
     }
@@ -150,7 +150,7 @@ static onv_status evaluate(onv_op_ctx *c, const onv_taught *t, const onv_shape_i
 }
 
 /* Appends the dims of a slice; *rank becomes -1 where they are not known. */
-static onv_status append_slice(onv_op_ctx *c, const onv_taught *t, const onv_shape_item *item,
+static onv_status append_slice(onv_op_ctx *c, const onv_custom_op *t, const onv_shape_item *item,
                                onv_dim *dims, int *rank)
 {
     int64_t size = onv_op_in_rank(c, (uint32_t)item->input);
@@ -161,13 +161,13 @@ static onv_status append_slice(onv_op_ctx *c, const onv_taught *t, const onv_sha
     if (first < 0) first = 0;
     if (end > size) end = size;
     for (int64_t axis = first; axis < end; axis++) {
-        if (*rank == ONV_MAX_RANK) return fail_taught(c, t, "more than %d dims", ONV_MAX_RANK);
+        if (*rank == ONV_MAX_RANK) return fail_declared(c, t, "more than %d dims", ONV_MAX_RANK);
         dims[(*rank)++] = onv_op_in_dim(c, (uint32_t)item->input, (int)axis);
     }
     return ONV_OK;
 }
 
-static onv_status infer_out(onv_op_ctx *c, const onv_taught *t, uint32_t k)
+static onv_status infer_out(onv_op_ctx *c, const onv_custom_op *t, uint32_t k)
 {
     const onv_shape_out *out = &t->outs[k];
     onv_dtype dtype = (onv_dtype)out->dtype;
@@ -187,8 +187,8 @@ static onv_status infer_out(onv_op_ctx *c, const onv_taught *t, uint32_t k)
             continue;
         }
         ONV_TRY(evaluate(c, t, &out->item[i], &d));
-        if (onv_dim_is_infinite(d)) return fail_taught(c, t, "%s", "a dim has no end");
-        if (rank == ONV_MAX_RANK) return fail_taught(c, t, "more than %d dims", ONV_MAX_RANK);
+        if (onv_dim_is_infinite(d)) return fail_declared(c, t, "%s", "a dim has no end");
+        if (rank == ONV_MAX_RANK) return fail_declared(c, t, "more than %d dims", ONV_MAX_RANK);
         if (rank >= 0) dims[rank++] = d;
     }
     onv_op_set_out(c, k, dtype, dims, rank);
@@ -197,7 +197,7 @@ static onv_status infer_out(onv_op_ctx *c, const onv_taught *t, uint32_t k)
 
 onv_status onv_op_shapes_infer(onv_op_ctx *c)
 {
-    const onv_taught *t = (const onv_taught *)(const void *)c->op;
+    const onv_custom_op *t = (const onv_custom_op *)(const void *)c->op;
     for (uint32_t k = 0; k < t->n_outs; k++) ONV_TRY(infer_out(c, t, k));
     return ONV_OK;
 }

@@ -1,4 +1,4 @@
-/* Operators that a user teaches: the file of --op-shapes (see docs/op-shapes.md).
+/* User-defined shape rules: the file of --op-shapes (see docs/op-shapes.md).
  *
  *     com.acme::Fancy(x, w): [x.0, x.1 * 2, (x.2 + 3) / 2] f16, like w
  *
@@ -13,13 +13,13 @@
 #include "ops/op.h"
 
 enum {
-    ONV_TAUGHT_MAX_BYTES = 1 << 20, /* of a file */
-    ONV_TAUGHT_MAX_ROWS = 4096,
-    ONV_TAUGHT_MAX_LINE = 4096,  /* bytes of a line */
-    ONV_TAUGHT_MAX_LIST = 64,    /* inputs, outputs */
-    ONV_TAUGHT_MAX_NESTING = 32, /* of an expression */
-    ONV_TAUGHT_MAX_STACK = 3 * ONV_TAUGHT_MAX_NESTING,
-    ONV_TAUGHT_MAX_CODE = ONV_TAUGHT_MAX_LINE,
+    ONV_CUSTOM_OP_MAX_BYTES = 1 << 20, /* of a file */
+    ONV_CUSTOM_OP_MAX_ROWS = 4096,
+    ONV_CUSTOM_OP_MAX_LINE = 4096,  /* bytes of a line */
+    ONV_CUSTOM_OP_MAX_LIST = 64,    /* inputs, outputs */
+    ONV_CUSTOM_OP_MAX_NESTING = 32, /* of an expression */
+    ONV_CUSTOM_OP_MAX_STACK = 3 * ONV_CUSTOM_OP_MAX_NESTING,
+    ONV_CUSTOM_OP_MAX_CODE = ONV_CUSTOM_OP_MAX_LINE,
 };
 
 typedef enum onv_shape_op {
@@ -65,7 +65,7 @@ typedef struct onv_shape_out {
     int32_t dtype_like; /* -1: there is no input to take one from */
 } onv_shape_out;
 
-typedef struct onv_taught {
+typedef struct onv_custom_op {
     onv_op row; /* first, so that the rule finds the rest */
     const char *domain;
     bool overrides; /* the built-in row of that name */
@@ -75,11 +75,11 @@ typedef struct onv_taught {
     uint32_t n_inputs;
     const onv_shape_out *outs;
     uint32_t n_outs;
-    const struct onv_taught *next; /* in the file */
-} onv_taught;
+    const struct onv_custom_op *next; /* in the file */
+} onv_custom_op;
 
 typedef struct onv_op_shapes {
-    const onv_taught *first;
+    const onv_custom_op *first;
     uint32_t count;
 } onv_op_shapes;
 

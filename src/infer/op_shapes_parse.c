@@ -22,9 +22,9 @@ typedef struct parser {
     const char *path;
     uint32_t line;
     const char *start, *at, *end; /* of the line */
-    const char *inputs[ONV_TAUGHT_MAX_LIST];
+    const char *inputs[ONV_CUSTOM_OP_MAX_LIST];
     uint32_t n_inputs;
-    onv_shape_code *code; /* of one expression, ONV_TAUGHT_MAX_CODE of them */
+    onv_shape_code *code; /* of one expression, ONV_CUSTOM_OP_MAX_CODE of them */
     uint32_t n_code;
     uint32_t nesting, depth; /* depth: of the stack */
     onv_error *err;
@@ -153,7 +153,7 @@ static onv_status emit(parser *p, onv_shape_code code)
 {
     if (code.op < ONV_SHAPE_NEG) p->depth++;
     if (code.op >= ONV_SHAPE_ADD) p->depth--;
-    if (p->n_code == ONV_TAUGHT_MAX_CODE || p->depth > ONV_TAUGHT_MAX_STACK)
+    if (p->n_code == ONV_CUSTOM_OP_MAX_CODE || p->depth > ONV_CUSTOM_OP_MAX_STACK)
         return fail(p, "the expression is too long");
     p->code[p->n_code++] = code;
     return ONV_OK;
@@ -253,7 +253,7 @@ static onv_status plain_operand(parser *p)
 
 static onv_status operand(parser *p)
 {
-    if (++p->nesting > ONV_TAUGHT_MAX_NESTING)
+    if (++p->nesting > ONV_CUSTOM_OP_MAX_NESTING)
         return fail(p, "the expression is nested too deeply");
     if (take(p, '-')) {
         ONV_TRY(operand(p));
@@ -353,7 +353,7 @@ static onv_status parse_dtype(parser *p, onv_shape_out *out)
     out->dtype = (uint8_t)dtype_of(name);
     if (out->dtype != ONV_UNDEFINED) return ONV_OK;
     p->at = from;
-    return fail(p, "'%.32s' is no element type", name);
+    return fail(p, "'%.32s' is not an element type", name);
 }
 
 static onv_status parse_list(parser *p, onv_shape_out *out)
@@ -391,7 +391,7 @@ static onv_status parse_out(parser *p, onv_shape_out *out)
 
 /* --- Lines ------------------------------------------------------------------------------------- */
 
-static onv_status parse_name(parser *p, onv_taught *t)
+static onv_status parse_name(parser *p, onv_custom_op *t)
 {
     enum { LONGEST_VERSION = INT32_MAX };
     int64_t version = 1;
@@ -406,12 +406,12 @@ static onv_status parse_name(parser *p, onv_taught *t)
     }
     t->row.name = name;
     if (take(p, '@')) ONV_TRY(number(p, &version));
-    if (version < 1 || version > LONGEST_VERSION) return fail(p, "that is no version");
+    if (version < 1 || version > LONGEST_VERSION) return fail(p, "that is not a version");
     t->row.since = (int32_t)version;
     return ONV_OK;
 }
 
-static onv_status parse_inputs(parser *p, onv_taught *t)
+static onv_status parse_inputs(parser *p, onv_custom_op *t)
 {
     static const char *const reserved[] = {"attr", "like", "min", "max", "ceil", "upto"};
     ONV_TRY(need(p, '('));
@@ -420,8 +420,8 @@ static onv_status parse_inputs(parser *p, onv_taught *t)
         if (p->n_inputs > 0) ONV_TRY(need(p, ','));
         const char *name = word(p, "");
         if (name == NULL) return fail(p, "the name of an input is expected");
-        if (p->n_inputs == ONV_TAUGHT_MAX_LIST)
-            return fail(p, "more than %d inputs", ONV_TAUGHT_MAX_LIST);
+        if (p->n_inputs == ONV_CUSTOM_OP_MAX_LIST)
+            return fail(p, "more than %d inputs", ONV_CUSTOM_OP_MAX_LIST);
         for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
             if (strcmp(name, reserved[i]) == 0) return fail(p, "no input can be called '%s'", name);
         if (find_input(p, name) >= 0) return fail(p, "two inputs are called '%.32s'", name);
@@ -433,13 +433,13 @@ static onv_status parse_inputs(parser *p, onv_taught *t)
     return t->inputs != NULL ? ONV_OK : onv_fail_memory(p->err);
 }
 
-static onv_status parse_outs(parser *p, onv_taught *t)
+static onv_status parse_outs(parser *p, onv_custom_op *t)
 {
-    onv_shape_out outs[ONV_TAUGHT_MAX_LIST];
+    onv_shape_out outs[ONV_CUSTOM_OP_MAX_LIST];
     ONV_TRY(need(p, ':'));
     do {
-        if (t->n_outs == ONV_TAUGHT_MAX_LIST)
-            return fail(p, "more than %d outputs", ONV_TAUGHT_MAX_LIST);
+        if (t->n_outs == ONV_CUSTOM_OP_MAX_LIST)
+            return fail(p, "more than %d outputs", ONV_CUSTOM_OP_MAX_LIST);
         ONV_TRY(parse_out(p, &outs[t->n_outs]));
         t->n_outs++;
     } while (take(p, ','));
@@ -447,7 +447,7 @@ static onv_status parse_outs(parser *p, onv_taught *t)
     return t->outs != NULL ? ONV_OK : onv_fail_memory(p->err);
 }
 
-static onv_status parse_line(parser *p, onv_taught *t)
+static onv_status parse_line(parser *p, onv_custom_op *t)
 {
     t->overrides = take(p, '!');
     ONV_TRY(parse_name(p, t));
@@ -463,16 +463,17 @@ static onv_status parse_line(parser *p, onv_taught *t)
     return ONV_OK;
 }
 
-static onv_status add_row(parser *p, onv_op_shapes *table, const onv_taught ***link, onv_taught *t)
+static onv_status add_row(parser *p, onv_op_shapes *table, const onv_custom_op ***link,
+                          onv_custom_op *t)
 {
-    for (const onv_taught *other = table->first; other != NULL; other = other->next)
+    for (const onv_custom_op *other = table->first; other != NULL; other = other->next)
         if (other->row.since == t->row.since && strcmp(other->row.name, t->row.name) == 0 &&
             strcmp(other->domain, t->domain) == 0) {
             p->at = p->start;
-            return fail(p, "'%.64s' is already taught in line %u", t->row.name, other->line);
+            return fail(p, "'%.64s' is already declared in line %u", t->row.name, other->line);
         }
-    if (table->count == ONV_TAUGHT_MAX_ROWS)
-        return fail(p, "more than %d operators", ONV_TAUGHT_MAX_ROWS);
+    if (table->count == ONV_CUSTOM_OP_MAX_ROWS)
+        return fail(p, "more than %d operators", ONV_CUSTOM_OP_MAX_ROWS);
     **link = t;
     *link = &t->next;
     table->count++;
@@ -481,7 +482,7 @@ static onv_status add_row(parser *p, onv_op_shapes *table, const onv_taught ***l
 
 static onv_status parse_text(parser *p, onv_op_shapes *table, const char *text, size_t bytes)
 {
-    const onv_taught **link = &table->first;
+    const onv_custom_op **link = &table->first;
     const char *end = text + bytes;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -489,13 +490,13 @@ static onv_status parse_text(parser *p, onv_op_shapes *table, const char *text, 
         p->end = newline != NULL ? newline : end;
         p->line++;
         text = newline != NULL ? newline + 1 : end;
-        if (p->end - p->start > ONV_TAUGHT_MAX_LINE)
-            return fail(p, "the line is longer than %d bytes", ONV_TAUGHT_MAX_LINE);
+        if (p->end - p->start > ONV_CUSTOM_OP_MAX_LINE)
+            return fail(p, "the line is longer than %d bytes", ONV_CUSTOM_OP_MAX_LINE);
         const char *comment = memchr(p->start, '#', (size_t)(p->end - p->start));
         if (comment != NULL) p->end = comment;
         skip_space(p);
         if (p->at == p->end) continue;
-        onv_taught *t = ONV_ARENA_ARRAY(p->arena, onv_taught, 1);
+        onv_custom_op *t = ONV_ARENA_ARRAY(p->arena, onv_custom_op, 1);
         if (t == NULL) return onv_fail_memory(p->err);
         ONV_TRY(parse_line(p, t));
         ONV_TRY(add_row(p, table, &link, t));
@@ -509,7 +510,7 @@ onv_status onv_op_shapes_parse(onv_op_shapes *table, onv_arena *arena, const cha
     *table = (onv_op_shapes){0};
     parser p = {.arena = arena, .err = err};
     p.path = onv_arena_strndup(arena, path, strlen(path));
-    p.code = onv_heap_calloc(ONV_TAUGHT_MAX_CODE, sizeof *p.code);
+    p.code = onv_heap_calloc(ONV_CUSTOM_OP_MAX_CODE, sizeof *p.code);
     onv_status status = p.path == NULL || p.code == NULL ? onv_fail_memory(err)
                                                          : parse_text(&p, table, text, bytes);
     onv_heap_free(p.code);

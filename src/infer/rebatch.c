@@ -199,12 +199,14 @@ static bool is_pad(const onv_driver *driver)
 static onv_status attempts(onv_driver *driver, onv_error *cause, bool *saw_unlikely)
 {
     onv_status status;
+    onv_error *report = driver->err;
     onv_node_id first = ONV_NO_NODE;
     uint64_t work = 0;
     bool changed;
     do {
         onv_error error = {0};
         changed = false;
+        /* cppcheck-suppress autoVariables ; set back below */
         driver->err = &error;
         status = attempt(driver);
         work += driver->runs;
@@ -220,6 +222,7 @@ static onv_status attempts(onv_driver *driver, onv_error *cause, bool *saw_unlik
         }
         *cause = error;
     } while (changed);
+    driver->err = report;
     if (status == ONV_ERR_MODEL && onv_is_node(first)) driver->failed_node = first;
     return status;
 }

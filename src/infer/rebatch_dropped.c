@@ -8,7 +8,7 @@
 #include "infer/rebatch.h"
 #include "load/fields.h"
 
-enum { IS_VALUE = 1, IS_CALL = 2, ONE_READER = 4, READERS = UINT32_MAX - 3 };
+enum { IS_VALUE = 1, IS_CALL = 2, ONE_READER = 4, MAX_READERS = 1000000 };
 
 /* The map has bits by name, and above them how many calls have it as an argument. */
 static bool add_name(onv_model *model, onv_ptr_map *names, const char *name, uint32_t bit)
@@ -53,7 +53,8 @@ static bool count_readers(onv_model *model, onv_ptr_map *names)
             const char *key = onv_intern(&model->strings, name);
             if (key == NULL) return false;
             (void)onv_ptr_map_get(names, key, &found);
-            if (found < READERS - ONE_READER && !onv_ptr_map_set(names, key, found + ONE_READER))
+            if (found / ONE_READER < MAX_READERS &&
+                !onv_ptr_map_set(names, key, found + ONE_READER))
                 return false;
         }
     }
@@ -95,7 +96,7 @@ static uint32_t readers_noted(const char *call)
     const char *at = call != NULL ? strstr(call, mark) : NULL;
     uint32_t n = 0;
     if (at == NULL) return 0;
-    for (at += sizeof mark - 1; *at >= '0' && *at <= '9' && n < READERS / 16; at++)
+    for (at += sizeof mark - 1; *at >= '0' && *at <= '9' && n < MAX_READERS; at++)
         n = 10 * n + (uint32_t)(*at - '0');
     return n;
 }

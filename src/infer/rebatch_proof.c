@@ -196,7 +196,7 @@ static const char *doubt_node(onv_driver *driver, const onv_node *node)
         }
     }
     if (driver->rebatch.old == 1 && node->n_outputs == 1 && splits_batch(driver, node))
-        return "it splits the batch, of which one sample is one part";
+        return "it splits the batch, so that one sample is one part";
     if (scatters_samples(driver, node)) return "it writes to the samples of the old batch";
     if (!reads || gives || host) return NULL;
     if (gathers_samples(driver, node)) return "it picks the samples of the old batch";

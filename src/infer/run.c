@@ -280,15 +280,15 @@ static onv_status store_outputs(onv_driver *driver, const onv_op_ctx *c)
     return ONV_OK;
 }
 
-/* What the user taught serves where nothing is known, or where the user says that it is better. */
+/* A declared rule is used for an unknown operator, and for a known one where the user asks for it. */
 static const onv_op *find_row(const onv_driver *driver, const onv_node *node)
 {
-    const onv_op_shapes *taught = &driver->op_shapes;
+    const onv_op_shapes *custom = &driver->op_shapes;
     const onv_op *row =
-        onv_op_shapes_find(taught, node->domain, node->op_type, node->version, true);
+        onv_op_shapes_find(custom, node->domain, node->op_type, node->version, true);
     if (row == NULL) row = onv_op_find(&driver->index, node->domain, node->op_type, node->version);
     if (row == NULL)
-        row = onv_op_shapes_find(taught, node->domain, node->op_type, node->version, false);
+        row = onv_op_shapes_find(custom, node->domain, node->op_type, node->version, false);
     return row;
 }
 

@@ -37,7 +37,7 @@ static onv_status visit_use(check *c, onv_value_id id, onv_node_id user, use_fn 
     while (onv_is_node(user) && onv_model_node(model, user)->graph.index != graph.index)
         user = onv_model_graph(model, onv_model_node(model, user)->graph)->owner;
     if (!onv_is_node(user))
-        return onv_fail(c->err, ONV_ERR_MODEL, "value '%s' is used where it cannot be seen",
+        return onv_fail(c->err, ONV_ERR_MODEL, "value '%s' is used outside its scope",
                         onv_model_value(model, id)->name);
     return fn(c, producer, user);
 }

@@ -89,7 +89,7 @@ static onv_status constant_tensor(onv_builder *b, const onv_attr *attr, onv_tens
     case ONV_ATTR_STRINGS:
         return onv_build_list_tensor(b, ONV_STRING, 1, NULL, attr->count, tensor);
     default:
-        return onv_fail(b->err, ONV_ERR_MODEL, "attribute '%s' is no value for a Constant",
+        return onv_fail(b->err, ONV_ERR_MODEL, "attribute '%s' is not a value for a Constant",
                         attr->name);
     }
 }

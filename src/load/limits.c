@@ -31,13 +31,13 @@ static const limit_row rows[] = {
     WIDE("work", work, 0, "units of work of an analysis, which do not depend on the clock; 0: any"),
     WIDE("file-bytes", file_bytes, ONV_DEFAULT_FILE_BYTES, "bytes of the model's file"),
     WIDE("output", output_bytes, ONV_DEFAULT_OUTPUT_BYTES,
-         "bytes of one report, beside 200 for each byte of the file"),
+         "bytes of one report, plus 200 for each byte of the file"),
     NARROW("known-elems", known_elems, ONV_DEFAULT_KNOWN_ELEMS,
            "elements of a tensor whose contents decide shapes, at most 1048576"),
     NARROW("expression", expression, ONV_DEFAULT_EXPRESSION,
            "parts of the expression of a size, at most 1048576"),
     WIDE("node-runs", node_runs, ONV_DEFAULT_NODE_RUNS,
-         "nodes inferred, those of loops again, beside 64 for each node"),
+         "nodes inferred, those of loops again, plus 64 for each node"),
     WIDE("seconds", seconds, ONV_DEFAULT_SECONDS, "time of an analysis"),
 };
 

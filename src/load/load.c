@@ -25,7 +25,7 @@ static onv_status build(const onv_scan *scan, const onv_limits *limits, uint64_t
                         onv_model *model, onv_error *err)
 {
     if (scan->main_graph == 0)
-        return onv_fail(err, ONV_ERR_FORMAT, "the file holds no graph, so it is no ONNX model");
+        return onv_fail(err, ONV_ERR_FORMAT, "the file has no graph, so it is not an ONNX model");
     onv_builder builder;
     onv_builder_init(&builder, model, scan, limits, err);
     builder.most_expanded = most_expanded;

@@ -218,7 +218,7 @@ static bool is_of_sign(text operation, char sign)
 
 /* --- All frames -------------------------------------------------------------------------------- */
 
-enum { MAX_BYTES = 2000 };
+enum { MAX_BYTES = 3000 };
 
 typedef struct writer {
     char bytes[MAX_BYTES];
@@ -263,6 +263,31 @@ static void put_targets(writer *w, text code, char *sign)
         put(w, name.at, name.length);
         at = stop + 1;
     }
+}
+
+/* `y` and `mask` of `x = f(y, mask=mask)`: neither what is called, nor members, nor names of arguments. */
+static void put_reads(writer *w, text code)
+{
+    char sign = '\0';
+    const char *equals = find_equals(code, &sign), *end = code.at + code.length;
+    const char *at = equals != NULL ? equals + 1 : code.at;
+    int depth = 0;
+    put(w, (char[]){ONV_STATEMENT_READS}, 1);
+    while (at < end) {
+        size_t n = 0;
+        while (at + n < end && is_word(at[n])) n++;
+        text behind = trim((text){at + n, (size_t)(end - at) - n});
+        bool is_named = behind.length > 0 && behind.at[0] == '=' && !begins(behind, "==");
+        bool is_other = is_named || begins(behind, "(") || (at > code.at && at[-1] == '.');
+        if (n > 0 && !is_other) {
+            put(w, at, n);
+            put(w, ",", 1);
+        }
+        depth += n == 0 && strchr("([{", *at) != NULL;
+        depth -= n == 0 && strchr(")]}", *at) != NULL;
+        at += n > 0 ? n : 1;
+    }
+    if (depth > 0) put(w, (char[]){ONV_STATEMENT_GOES_ON}, 1);
 }
 
 /* The member's own name: "norm1" of "features.denselayer1.norm1", "cat" of "aten.cat.default". */
@@ -312,6 +337,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         put(&w, f.line.at, f.line.length);
         put(&w, (char[]){(char)(joins ? ONV_STATEMENT_LISTS : kind), ':'}, 2);
         put_targets(&w, f.code, &sign);
+        if (kind != ONV_STATEMENT_SHOWS) put_reads(&w, f.code);
         put(&w, ";", 1);
         /* `super().forward(x)` calls no module: its frame is a part of this one. */
         if (without_call > 0 && has(f.code, ".forward(")) {

@@ -1,9 +1,10 @@
 /* The statements of Python that were running when an operation was called, as a trace of the exporter
  * has them: one of each `forward` of the calls around it, outer first.
  *
- *     "213c:features;259c:input;122c:new_features;88h:bottleneck_output;210h:;"
+ *     "213c:features;259c:input;122c:new_features;88l:output<input,mask;210h:;"
  *
- * The number of a line; how it calls what runs next; the names that it binds, with commas. Empty where
+ * The number of a line; how it calls what runs next; the names that it binds, with commas; where it calls a
+ * member of a list, the names that it reads, with "(" at their end where the line is not whole. Empty where
  * the trace does not fit the calls; an exporter may note more calls than there are statements, and then
  * the inner ones are not the operation's.
  */
@@ -28,6 +29,10 @@ enum {
 /* Before, or in place of, the name of an expression of several lines: `y.permute(...)` has "?y", the lines
  * `.reshape(...)` after it "?". What the last of them gives has a name that is not told, as a rule y again. */
 #define ONV_STATEMENT_UNTOLD '?'
+
+/* Before the names that a line reads, and behind them where it goes on in the next one. */
+#define ONV_STATEMENT_READS '<'
+#define ONV_STATEMENT_GOES_ON '('
 
 /* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
  * the one that it notes, or NULL. `in_place`: what the innermost statement tells. */

@@ -144,7 +144,7 @@ static onv_status load_tensor(onv_model *model, onv_source *source, onv_scan *sc
     if (*known != NULL) return ONV_OK;
     return onv_fail(err, ONV_ERR_USAGE,
                     "a tensor of %" PRIu64
-                    " elements (%s) is no value that decides shapes: at most "
+                    " elements (%s) is not a value that decides shapes: at most "
                     "%u numbers are" ONV_RAISE("known-elems"),
                     tensor.elems, onv_dtype_name(tensor.type.dtype), model->most_known);
 }

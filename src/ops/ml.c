@@ -131,7 +131,7 @@ static onv_status need_map(onv_op_ctx *c, const onv_type **map)
 {
     *map = onv_op_in(c, 0);
     if ((*map)->kind != ONV_TYPE_MAP && (*map)->kind != ONV_TYPE_UNKNOWN)
-        return onv_op_fail(c, "input 0 is no map");
+        return onv_op_fail(c, "input 0 is not a map");
     return ONV_OK;
 }
 

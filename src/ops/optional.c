@@ -28,7 +28,7 @@ static onv_status infer_get_element(onv_op_ctx *c)
         if (onv_dim_is(type->length, 0)) return onv_op_fail(c, "the optional holds nothing");
         if (type->elem != NULL) onv_op_set_out_type(c, 0, type->elem);
     } else if (type->kind != ONV_TYPE_UNKNOWN) {
-        if (c->op->since < 18) return onv_op_fail(c, "input 0 is no optional");
+        if (c->op->since < 18) return onv_op_fail(c, "input 0 is not an optional");
         onv_op_set_out_type(c, 0, type);
     }
     return ONV_OK;

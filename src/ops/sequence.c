@@ -18,7 +18,7 @@ static onv_status need_sequence(onv_op_ctx *c)
 {
     uint8_t kind = onv_op_in(c, 0)->kind;
     if (kind == ONV_TYPE_SEQUENCE || kind == ONV_TYPE_UNKNOWN) return ONV_OK;
-    return onv_op_fail(c, "input 0 is no sequence");
+    return onv_op_fail(c, "input 0 is not a sequence");
 }
 
 /* Sets output 0 to a sequence of these items. */

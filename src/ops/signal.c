@@ -7,7 +7,7 @@ static onv_status read_length(onv_op_ctx *c, uint32_t k, int64_t least, onv_dim 
 {
     *length = onv_op_in_scalar(c, k);
     if (onv_dim_always_lt(c->dims, *length, onv_dim_const(least)))
-        return onv_op_fail(c, "input %u is %s, which is no length", k,
+        return onv_op_fail(c, "input %u is %s, which is not a length", k,
                            onv_dim_text(c->dims, c->arena, *length));
     return ONV_OK;
 }

@@ -58,7 +58,7 @@ static onv_status infer_concat(onv_op_ctx *c)
         }
         for (int i = 0; i < rank; i++)
             if (i != axis)
-                ONV_TRY(onv_tensor_unify(c, "the dims beside the axis", dims[i],
+                ONV_TRY(onv_tensor_unify(c, "the dims other than the axis", dims[i],
                                          onv_op_in_dim(c, k, i), &dims[i]));
     }
     for (uint32_t k = 0; k < c->n_in; k++)

@@ -84,7 +84,7 @@ onv_status onv_tensor_size_at(onv_op_ctx *c, uint32_t k, uint32_t i, onv_dim *si
     *size = onv_op_in_int(c, k, i);
     if (!onv_dim_is_infinite(*size) && !onv_dim_always_lt(c->dims, *size, onv_dim_const(0)))
         return ONV_OK;
-    return onv_op_fail(c, "element %u of input %u is %s, which is no size", i, k,
+    return onv_op_fail(c, "element %u of input %u is %s, which is not a size", i, k,
                        onv_dim_text(c->dims, c->arena, *size));
 }
 

@@ -15,8 +15,8 @@ static onv_status infer_optimizer(onv_op_ctx *c)
 {
     uint32_t group = group_size(c), n = (c->n_in - 2) / group;
     if ((c->n_in - 2) % group != 0 || c->n_out != n * (group - 1))
-        return onv_op_fail(c, "%u tensors in and %u out are no multiples of %u and %u", c->n_in - 2,
-                           c->n_out, group, group - 1);
+        return onv_op_fail(c, "%u tensors in and %u out are not multiples of %u and %u",
+                           c->n_in - 2, c->n_out, group, group - 1);
     for (uint32_t i = 0; i < c->n_in - 2; i++) {
         uint32_t parameter = 2 + i % n, other = 2 + i;
         int rank = onv_op_in_rank(c, parameter);

@@ -333,6 +333,6 @@ static onv_status compute_optimal(onv_model *model, const onv_order_options *opt
 
 const onv_order onv_order_optimal = {
     .name = "optimal",
-    .summary = "the least peak there is; says whether that is proven",
+    .summary = "minimum peak (exact search); says whether that is proven",
     .compute = compute_optimal,
 };

@@ -16,6 +16,12 @@ typedef enum onv_order {
 /* Writes the part's rows in that order; ties go by a second measure, then by row. */
 onv_status onv_order_rows(const onv_part *part, onv_order order, uint32_t *rows, onv_error *err);
 
+/* By size x pressure ^ (2 ^ squarings) x width ^ (1 / 2 ^ roots), largest first; ONV_NO_ROOTS: without the width. Pressure
+ * is the load of a row's fullest section as a share of the largest: what meets the peak goes before what has space. */
+enum { ONV_NO_ROOTS = 64 };
+onv_status onv_order_by_pressure(const onv_part *part, unsigned squarings, unsigned roots,
+                                 uint32_t *rows, onv_error *err);
+
 /* Places all rows in the order given. Gives up after `most_work` units: the height is UINT64_MAX. */
 onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
                             uint64_t most_work, onv_shelf *shelf, uint64_t *offsets,

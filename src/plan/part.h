@@ -78,6 +78,8 @@ struct onv_planner {
 
 onv_status onv_greedy_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                           onv_effort *effort, onv_error *err);
+onv_status onv_pressure_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
+                            onv_effort *effort, onv_error *err);
 onv_status onv_tighten_run(const onv_planner *self, const onv_part *part, onv_layout *layout,
                            onv_effort *effort, onv_error *err);
 onv_status onv_repair_run(const onv_planner *self, const onv_part *part, onv_layout *layout,

@@ -43,6 +43,9 @@ GREEDY(load_best, "load-best", LOAD, BEST);
 GREEDY(time_first, "time-first", TIME, FIRST);
 GREEDY(time_best, "time-best", TIME, BEST);
 
+/* By size, pressure and width together, where a search does not go far. */
+static const onv_planner pressure = {.name = "pressure", .run = onv_pressure_run};
+
 /* Proves the plan optimal if the effort suffices; up to 30,000 buffers. */
 static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .improves = true};
 
@@ -50,8 +53,8 @@ static const onv_planner exact = {.name = "exact", .run = onv_tighten_run, .impr
 static const onv_planner repair = {.name = "repair", .run = onv_repair_run, .improves = true};
 
 const onv_planner *const onv_planners[] = {
-    &size_first, &width_first, &area_first, &load_first, &size_best, &width_best, &area_best,
-    &load_best,  &time_first,  &time_best,  &exact,      &repair,    NULL,
+    &size_first, &pressure,  &width_first, &area_first, &load_first, &size_best, &width_best,
+    &area_best,  &load_best, &time_first,  &time_best,  &exact,      &repair,    NULL,
 };
 
 const char *onv_planner_name(const onv_planner *planner)

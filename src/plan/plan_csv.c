@@ -96,7 +96,7 @@ static onv_status parse_header(parser *p)
         size_t c = 0;
         while (c < COLUMNS && strcmp(f.text, column_names[c]) != 0) c++;
         if (c == COLUMNS)
-            return fail_at(p, f.column, "'%.40s' is no column of id,lower,upper,size[,offset]",
+            return fail_at(p, f.column, "'%.40s' is not a column of id,lower,upper,size[,offset]",
                            f.text);
         if (seen[c]) return fail_at(p, f.column, "a second column '%s'", column_names[c]);
         seen[c] = true;

@@ -76,18 +76,21 @@ static void write_row(const onv_report_job *job, const onv_view *view, onv_value
     onv_write_char(out, '\n');
 }
 
-static onv_status write_csv(const onv_report_job *job)
+static onv_status begin_csv(const onv_report_job *job)
 {
     onv_write_text(job->out,
                    "model,name,kind,dtype,shape,bytes,bound,first_step,last_step,alias_of\n");
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = &job->views[i];
-        for (uint32_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
-            if (!onv_view_is_there(view, (onv_value_id){v})) continue;
-            write_row(job, view, (onv_value_id){v});
-            if (job->arena->failed) return onv_fail_memory(job->err);
-            onv_arena_reset(job->arena);
-        }
+    return ONV_OK;
+}
+
+static onv_status add_csv(const onv_report_job *job)
+{
+    const onv_view *view = &job->views[0];
+    for (uint32_t v = 0; v < view->model->values.count && !job->out->failed; v++) {
+        if (!onv_view_is_there(view, (onv_value_id){v})) continue;
+        write_row(job, view, (onv_value_id){v});
+        if (job->arena->failed) return onv_fail_memory(job->err);
+        onv_arena_reset(job->arena);
     }
     return ONV_OK;
 }
@@ -96,5 +99,6 @@ const onv_report_format onv_format_csv = {
     .id = ONV_FORMAT_CSV,
     .name = "csv",
     .summary = "the tensors, one row each",
-    .write = write_csv,
+    .begin = begin_csv,
+    .add = add_csv,
 };

@@ -106,7 +106,7 @@ static const char *make_id(onv_strings *taken, onv_arena *arena, const char *lab
 {
     char text[MOST_ID_CHARS + 1];
     size_t n = 0;
-    for (; label[n] != '\0' && n < MOST_ID_CHARS; n++)
+    for (; n < MOST_ID_CHARS && label[n] != '\0'; n++)
         text[n] = (char)(is_id_char(label[n]) ? label[n] : '_');
     text[n] = '\0';
     const char *id = onv_arena_strndup(arena, text, n);

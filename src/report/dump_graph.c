@@ -173,18 +173,15 @@ static onv_status dump_view(const onv_report_job *job, const onv_view *view)
     return status;
 }
 
-static onv_status write_graph(const onv_report_job *job)
+static onv_status add_graph(const onv_report_job *job)
 {
-    for (size_t i = 0; i < job->count; i++) {
-        if (i > 0) onv_write_char(job->out, '\n');
-        ONV_TRY(dump_view(job, &job->views[i]));
-    }
-    return ONV_OK;
+    if (job->state->written > 0) onv_write_char(job->out, '\n');
+    return dump_view(job, &job->views[0]);
 }
 
 const onv_report_format onv_format_dump_graph = {
     .id = ONV_FORMAT_DUMP_GRAPH,
     .name = "graph",
     .summary = "the typed graph, one node per line",
-    .write = write_graph,
+    .add = add_graph,
 };

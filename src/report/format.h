@@ -2,26 +2,70 @@
 #ifndef ONV_REPORT_FORMAT_H
 #define ONV_REPORT_FORMAT_H
 
+#include "report/json.h"
 #include "report/report.h"
 #include "report/writer.h"
+
+/* A model in a row of the text report's comparison. */
+typedef struct onv_compared {
+    const char *name, *nodes, *macs, *weights, *peak, *total; /* total: NULL unless all is sized */
+    size_t n_runtimes;
+    const char *runtimes[ONV_MAX_RUNTIMES];
+    uint64_t held[ONV_MAX_RUNTIMES];
+} onv_compared;
+
+/* What a format that writes model by model keeps of those that it wrote. */
+typedef struct onv_report_state {
+    size_t written; /* models */
+    onv_arena kept; /* texts of `compared` */
+    ONV_VEC(onv_compared) compared;
+    onv_json json;
+    bool is_drawn; /* one of them was kept to be drawn */
+} onv_report_state;
 
 /* Everything a format works with. `options` is complete and `out` is finished by the caller, who
  * also turns a sticky failure of the arena (scratch, empty at the start) into an error. */
 typedef struct onv_report_job {
     const onv_view *views;
-    size_t count;
+    size_t count;    /* of views: all models, or the one that is written */
+    size_t expected; /* models in the whole report, at most */
     const onv_report_options *options;
     onv_writer *out;
     onv_arena *arena;
+    onv_report_state *state;
     onv_error *err;
 } onv_report_job;
 
+/* Either all models are written at once, or each for itself between a beginning and an end (NULL: nothing to
+ * write there), so that it need not be kept. */
 typedef struct onv_report_format {
     onv_format id;
     const char *name;
     const char *summary;
     onv_status (*write)(const onv_report_job *job);
+    onv_status (*begin)(const onv_report_job *job);
+    onv_status (*add)(const onv_report_job *job);
+    onv_status (*end)(const onv_report_job *job);
 } onv_report_format;
+
+/* A report that is written model by model: onv_report_start, onv_report_put for each, onv_report_stop in any case, with
+ * what came of the others. The run stays where it is meanwhile. */
+typedef struct onv_report_run {
+    const onv_report_format *format;
+    onv_report_options options;
+    onv_writer writer;
+    onv_arena arena;
+    onv_report_state state;
+    onv_report_job job;
+} onv_report_run;
+
+bool onv_report_is_by_model(onv_format format);
+onv_status onv_report_start(onv_report_run *run, onv_format format, size_t expected,
+                            const onv_report_options *options, onv_write_fn write, void *context,
+                            onv_error *err);
+onv_status onv_report_put(onv_report_run *run, const onv_view *view, onv_error *err);
+onv_status onv_report_stop(onv_report_run *run, const onv_view *views, size_t count,
+                           onv_status status, onv_error *err);
 
 /* Planners, simulators and viewers would be misled by a missing size: without every size, and of several
  * models, there is no `what`. */

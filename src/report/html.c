@@ -53,7 +53,7 @@ static void put_cell(onv_writer *out, const char *text)
 static void put_runtimes(onv_writer *out, const onv_view *view)
 {
     onv_write_text(out, "<table><caption>Runtimes</caption><tr><th>runtime</th><th>weights</th>"
-                        "<th>beside them</th><th>with driver and context</th></tr>\n");
+                        "<th>activations</th><th>with driver and context</th></tr>\n");
     for (size_t i = 0; i < view->n_runtimes; i++) {
         const onv_runtime_result *r = &view->runtimes[i];
         onv_write_text(out, "<tr>");

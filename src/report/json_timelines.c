@@ -529,15 +529,8 @@ void onv_json_write_timelines(const onv_json_part *job, const onv_view *named)
     cleanup(&names);
 }
 
-void onv_json_write_gpus(const onv_report_job *job, onv_json *json)
+void onv_json_write_gpus(onv_json *json)
 {
-    bool is_drawn = false;
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view =
-            job->views[i].example != NULL ? job->views[i].example : &job->views[i];
-        is_drawn |= view->executions != NULL && view->executions->list.count > 0;
-    }
-    if (!is_drawn) return;
     onv_json_key(json, "gpus");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (size_t i = 0; i < onv_n_gpus; i++) {

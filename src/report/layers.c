@@ -147,15 +147,11 @@ static void write_view(const onv_report_job *job, const onv_view *view, const on
     onv_modules_cleanup(&modules);
 }
 
-static onv_status write_layers(const onv_report_job *job)
+static onv_status add_layers(const onv_report_job *job)
 {
     const onv_page page = onv_page_make(job->out, job->arena, job->options);
-    for (size_t i = 0; i < job->count; i++) {
-        if (i > 0) onv_page_line(&page);
-        write_view(job, &job->views[i], &page);
-        if (job->arena->failed) return onv_fail_memory(job->err);
-        if (i + 1 < job->count) onv_arena_reset(job->arena);
-    }
+    if (job->state->written > 0) onv_page_line(&page);
+    write_view(job, &job->views[0], &page);
     return ONV_OK;
 }
 
@@ -163,5 +159,5 @@ const onv_report_format onv_format_layers = {
     .id = ONV_FORMAT_LAYERS,
     .name = "layers",
     .summary = "a table per module",
-    .write = write_layers,
+    .add = add_layers,
 };

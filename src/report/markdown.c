@@ -22,17 +22,13 @@ static void write_view(const onv_view *view, const onv_page *page)
     onv_write_notes(sized, page, false);
 }
 
-static onv_status write_markdown(const onv_report_job *job)
+static onv_status add_markdown(const onv_report_job *job)
 {
     onv_page page = onv_page_make(job->out, job->arena, job->options);
     page.mode = ONV_CLEAN_MARKDOWN;
     page.color = false;
-    for (size_t i = 0; i < job->count; i++) {
-        if (i > 0) onv_write_text(job->out, "\n");
-        write_view(&job->views[i], &page);
-        if (job->arena->failed) return onv_fail_memory(job->err);
-        onv_arena_reset(job->arena);
-    }
+    if (job->state->written > 0) onv_write_text(job->out, "\n");
+    write_view(&job->views[0], &page);
     return ONV_OK;
 }
 
@@ -40,5 +36,5 @@ const onv_report_format onv_format_markdown = {
     .id = ONV_FORMAT_MARKDOWN,
     .name = "markdown",
     .summary = "a summary for a pull request",
-    .write = write_markdown,
+    .add = add_markdown,
 };

@@ -196,19 +196,22 @@ static void write_plan(onv_writer *out, const onv_training_plan *plan, bool chos
         write_snippet(out, plan);
 }
 
-static onv_status write_plans(const onv_report_job *job)
+static onv_status begin_plans(const onv_report_job *job)
 {
     onv_write_text(job->out, "# onnxvram checkpointing plans, version 1\n");
-    for (size_t m = 0; m < job->count; m++) {
-        const onv_view *view = &job->views[m];
-        const onv_training *t = view->training;
-        onv_write_text(job->out, "model");
-        write_field(job->out, view->model->path != NULL ? view->model->path : "");
-        onv_write_char(job->out, '\n');
-        for (uint32_t i = 0; t != NULL && i < t->n_plans; i++)
-            if (t->chosen == ONV_NO_PLAN || t->chosen == i)
-                write_plan(job->out, &t->plans[i], t->chosen == i);
-    }
+    return ONV_OK;
+}
+
+static onv_status add_plans(const onv_report_job *job)
+{
+    const onv_view *view = &job->views[0];
+    const onv_training *t = view->training;
+    onv_write_text(job->out, "model");
+    write_field(job->out, view->model->path != NULL ? view->model->path : "");
+    onv_write_char(job->out, '\n');
+    for (uint32_t i = 0; t != NULL && i < t->n_plans; i++)
+        if (t->chosen == ONV_NO_PLAN || t->chosen == i)
+            write_plan(job->out, &t->plans[i], t->chosen == i);
     return ONV_OK;
 }
 
@@ -216,5 +219,6 @@ const onv_report_format onv_format_checkpoints = {
     .id = ONV_FORMAT_CHECKPOINTS,
     .name = "checkpoints",
     .summary = "checkpointing plans, for programs to apply",
-    .write = write_plans,
+    .begin = begin_plans,
+    .add = add_plans,
 };

@@ -62,6 +62,7 @@ typedef struct onv_view {
     const onv_executions *executions; /* that were kept to be drawn; NULL, or none: not asked for */
 } onv_view;
 
+/* All of them. `options` is complete. */
 onv_status onv_report_write(const onv_view *views, size_t count, onv_format format,
                             const onv_report_options *options, onv_write_fn write, void *context,
                             onv_error *err);

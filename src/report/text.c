@@ -409,20 +409,22 @@ static void write_view(const onv_view *view, const onv_page *page,
     onv_write_notes(view->example != NULL ? view->example : view, page, options->verbosity > 0);
 }
 
-static onv_status write_text(const onv_report_job *job)
+static onv_status add_text(const onv_report_job *job)
 {
     const onv_page page = onv_page_make(job->out, job->arena, job->options);
-    for (size_t i = 0; i < job->count; i++) {
-        if (job->options->verbosity < 0) {
-            write_quiet(&job->views[i], &page);
-        } else {
-            if (i > 0) onv_write_text(job->out, "\n\n");
-            write_view(&job->views[i], &page, job->options);
-        }
-        if (job->arena->failed) return onv_fail_memory(job->err);
-        if (i + 1 < job->count) onv_arena_reset(job->arena);
+    if (job->options->verbosity < 0) {
+        write_quiet(&job->views[0], &page);
+        return ONV_OK;
     }
-    if (job->count > 1 && job->options->verbosity >= 0) onv_write_comparison(job, &page);
+    if (job->state->written > 0) onv_write_text(job->out, "\n\n");
+    write_view(&job->views[0], &page, job->options);
+    return job->expected > 1 ? onv_compare(job, &page) : ONV_OK;
+}
+
+static onv_status end_text(const onv_report_job *job)
+{
+    const onv_page page = onv_page_make(job->out, job->arena, job->options);
+    if (job->state->compared.count > 1) onv_write_comparison(job->state, &page);
     if (job->options->together != NULL) onv_write_together(job, &page);
     return ONV_OK;
 }
@@ -431,5 +433,6 @@ const onv_report_format onv_format_text = {
     .id = ONV_FORMAT_TEXT,
     .name = "text",
     .summary = "the report for people",
-    .write = write_text,
+    .add = add_text,
+    .end = end_text,
 };

@@ -77,7 +77,10 @@ void onv_write_gate(const onv_view *view, const onv_page *page);
 /* The figure that grew most, in some words of a line, or nothing. */
 void onv_write_growth_verdict(const onv_view *view, const onv_page *page);
 
+/* Keeps the row of the model that is written, for the comparison. */
+onv_status onv_compare(const onv_report_job *job, const onv_page *page);
+
 /* The models side by side. */
-void onv_write_comparison(const onv_report_job *job, const onv_page *page);
+void onv_write_comparison(const onv_report_state *state, const onv_page *page);
 
 #endif

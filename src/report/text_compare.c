@@ -23,37 +23,54 @@ static const onv_column comparison_columns[] = {
 
 enum { COMPARISON_COLUMNS = sizeof comparison_columns / sizeof comparison_columns[0] };
 
-static bool all_are_sized(const onv_report_job *job)
+onv_status onv_compare(const onv_report_job *job, const onv_page *page)
 {
-    for (size_t i = 0; i < job->count; i++)
-        if (job->views[i].live->unknown > 0) return false;
-    return true;
+    onv_report_state *state = job->state;
+    const onv_view *view = &job->views[0];
+    onv_page kept = *page; /* texts that stay; arrays go with the page's own arena */
+    onv_footprint footprint;
+    kept.arena = &state->kept;
+    const char *macs = onv_macs_text(view, page);
+    if (macs == NULL || !onv_footprint_make(&footprint, view, page))
+        return onv_fail_memory(job->err);
+    onv_compared row = {
+        .name = onv_arena_printf(kept.arena, "%s", base_name(view)),
+        .nodes = onv_arena_printf(kept.arena, "%s",
+                                  onv_label_count(view->live->timeline.steps.count).text),
+        .macs = onv_arena_printf(kept.arena, "%s", macs),
+        .weights =
+            onv_arena_printf(kept.arena, "%s", onv_label_bytes(view->live->weight_bytes).text),
+        .peak = onv_amount_text(&footprint, &kept, footprint.peak),
+        .n_runtimes = view->n_runtimes,
+    };
+    /* Peaks with free dims are wide, and a total would say the same twice. */
+    if (view->live->unknown == 0)
+        row.total = onv_amount_text(&footprint, &kept, onv_total_amount(view, &footprint));
+    for (size_t r = 0; r < view->n_runtimes; r++) {
+        row.runtimes[r] = view->runtimes[r].runtime->name;
+        row.held[r] = view->runtimes[r].held_bytes;
+    }
+    if (kept.arena->failed || !onv_vec_push(&state->compared, row))
+        return onv_fail_memory(job->err);
+    return ONV_OK;
 }
 
-static void write_models(const onv_report_job *job, const onv_page *page)
+static void write_models(const onv_report_state *state, const onv_page *page)
 {
     onv_write_text(page->out, "\n\n");
     onv_page_text(page, ONV_STYLE_TITLE, "Side by side");
     onv_page_line(page);
-    /* Peaks with free dims are wide, and a total would say the same twice. */
-    bool has_totals = all_are_sized(job);
+    bool has_totals = true;
+    for (size_t i = 0; i < state->compared.count; i++)
+        has_totals &= state->compared.at[i].total != NULL;
     onv_table table;
-    onv_table_init(&table, comparison_columns, COMPARISON_COLUMNS - !has_totals);
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = &job->views[i];
-        onv_footprint footprint;
-        if (!onv_footprint_make(&footprint, view, page)) break;
-        onv_table_add(&table, base_name(view));
-        onv_table_add(&table,
-                      onv_arena_printf(page->arena, "%s",
-                                       onv_label_count(view->live->timeline.steps.count).text));
-        onv_table_add(&table, onv_macs_text(view, page));
-        onv_table_add(&table, onv_arena_printf(page->arena, "%s",
-                                               onv_label_bytes(view->live->weight_bytes).text));
-        onv_table_add(&table, onv_amount_text(&footprint, page, footprint.peak));
-        if (has_totals)
-            onv_table_add(&table,
-                          onv_amount_text(&footprint, page, onv_total_amount(view, &footprint)));
+    size_t n_columns = has_totals ? COMPARISON_COLUMNS : COMPARISON_COLUMNS - 1;
+    onv_table_init(&table, comparison_columns, n_columns);
+    for (size_t i = 0; i < state->compared.count; i++) {
+        const onv_compared *row = &state->compared.at[i];
+        const char *const cells[] = {row->name,    row->nodes, row->macs,
+                                     row->weights, row->peak,  row->total};
+        for (size_t c = 0; c < n_columns; c++) onv_table_add(&table, cells[c]);
     }
     onv_table_finish(&table, page);
 }
@@ -74,42 +91,40 @@ const char *onv_difference_text(const onv_page *page, uint64_t first, uint64_t n
     return onv_arena_printf(page->arena, "%s%s", sign, onv_label_percent(gap, first).text);
 }
 
-static bool have_same_runtimes(const onv_report_job *job)
+static bool have_same_runtimes(const onv_report_state *state)
 {
-    const onv_view *first = &job->views[0];
-    for (size_t i = 1; i < job->count; i++)
-        if (job->views[i].n_runtimes != first->n_runtimes) return false;
+    const onv_compared *first = &state->compared.at[0];
+    for (size_t i = 1; i < state->compared.count; i++)
+        if (state->compared.at[i].n_runtimes != first->n_runtimes) return false;
     return first->n_runtimes > 0;
 }
 
-static void write_runtimes(const onv_report_job *job, const onv_page *page)
+static void write_runtimes(const onv_report_state *state, const onv_page *page)
 {
-    const onv_view *first = &job->views[0];
+    const onv_compared *first = &state->compared.at[0];
     onv_column columns[1 + ONV_MAX_RUNTIMES] = {{"held by", .least = 12, .is_name = true}};
-    if (!have_same_runtimes(job)) return;
+    if (!have_same_runtimes(state)) return;
     for (size_t r = 0; r < first->n_runtimes; r++)
-        columns[1 + r] = (onv_column){first->runtimes[r].runtime->name, .right = true};
+        columns[1 + r] = (onv_column){first->runtimes[r], .right = true};
     onv_table table;
     onv_page_line(page);
     onv_table_init(&table, columns, 1 + first->n_runtimes);
-    for (size_t i = 0; i < job->count; i++) {
-        const onv_view *view = &job->views[i];
-        onv_table_add(&table, base_name(view));
-        for (size_t r = 0; r < view->n_runtimes; r++)
+    for (size_t i = 0; i < state->compared.count; i++) {
+        const onv_compared *row = &state->compared.at[i];
+        onv_table_add(&table, row->name);
+        for (size_t r = 0; r < row->n_runtimes; r++)
             onv_table_add(&table,
-                          onv_arena_printf(page->arena, "%s",
-                                           onv_label_bytes(view->runtimes[r].held_bytes).text));
+                          onv_arena_printf(page->arena, "%s", onv_label_bytes(row->held[r]).text));
         if (i == 0) continue;
         onv_table_add(&table, "  against the first");
-        for (size_t r = 0; r < view->n_runtimes; r++)
-            onv_table_add(&table, onv_difference_text(page, first->runtimes[r].held_bytes,
-                                                      view->runtimes[r].held_bytes));
+        for (size_t r = 0; r < row->n_runtimes; r++)
+            onv_table_add(&table, onv_difference_text(page, first->held[r], row->held[r]));
     }
     onv_table_finish(&table, page);
 }
 
-void onv_write_comparison(const onv_report_job *job, const onv_page *page)
+void onv_write_comparison(const onv_report_state *state, const onv_page *page)
 {
-    write_models(job, page);
-    write_runtimes(job, page);
+    write_models(state, page);
+    write_runtimes(state, page);
 }

@@ -1,4 +1,4 @@
-/* What would help: the levers that save something, the largest first. */
+/* Possible savings: the levers that save something, the largest first. */
 #include "report/text.h"
 
 static const onv_column columns[] = {
@@ -36,7 +36,7 @@ void onv_write_levers(const onv_view *view, const onv_page *page)
         done[best] = true;
         if (!any) {
             onv_page_line(page);
-            onv_page_text(page, ONV_STYLE_TITLE, "What would help, of weights and peak");
+            onv_page_text(page, ONV_STYLE_TITLE, "Possible savings, of weights and peak");
             onv_page_line(page);
         }
         any = true;

@@ -92,8 +92,8 @@ static void write_formula(const onv_view *view, const onv_page *page)
         return;
     }
     onv_page_text(page, ONV_STYLE_PLAIN,
-                  f->n_pieces > 1 ? ", beside the weights: the largest of"
-                                  : ", beside the weights");
+                  f->n_pieces > 1 ? ", without the weights: the largest of"
+                                  : ", without the weights");
     onv_page_line(page);
     for (uint32_t i = 0; i < f->n_pieces && i < MAX_PIECES; i++)
         write_piece(view, page, &f->pieces[i]);

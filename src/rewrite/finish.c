@@ -41,7 +41,8 @@ static void mark_kept(renumbering *r)
 
 static onv_value_id new_value(const renumbering *r, onv_value_id id)
 {
-    return onv_is_value(id) ? (onv_value_id){r->value_of[id.index]} : id;
+    if (onv_is_value(id)) id.index = r->value_of[id.index];
+    return id;
 }
 
 static void move_values(renumbering *r)

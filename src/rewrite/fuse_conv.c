@@ -51,7 +51,7 @@ static void absorb(onv_edit *e, onv_node_id conv, onv_node_id next, onv_value_id
 static bool is_per_channel(const onv_type *w, const onv_type *other, bool may_have_batch)
 {
     int at = other->rank - (w->rank - 1);
-    if (w->rank < 4 || at < 0 || at > may_have_batch) return false;
+    if (w->rank < 4 || at < 0 || at > (may_have_batch ? 1 : 0)) return false;
     if (at == 1 && !onv_dim_is(other->dims[0], 1)) return false;
     if (!onv_dim_same(other->dims[at], w->dims[0])) return false;
     for (int i = at + 1; i < other->rank; i++)

@@ -262,7 +262,7 @@ static void what_would_be(void **state)
     model_free(m);
 }
 
-/* A model in memory, an operator that is taught, and contents of an input from a file. */
+/* A model in memory, an operator that is declared, and contents of an input from a file. */
 static void other_inputs(void **state)
 {
     (void)state;

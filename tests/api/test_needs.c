@@ -81,7 +81,6 @@ static const struct {
     const char *arguments; /* of the program, which says the same; NULL: it has no such option */
 } rows[] = {
     {NULL, set_loss, "loss", "training", "--loss mse"},
-    {NULL, set_amp, "amp", "training", "--amp bf16"},
     {NULL, set_freeze, "freeze", "training", "--freeze a"},
     {NULL, set_attention_dropout, "attention-dropout", "training", "--attention-dropout 0.1"},
     {NULL, set_accumulate, "accumulate", "training", "--accumulate 2"},
@@ -93,6 +92,7 @@ static const struct {
     {NULL, set_zero, "zero", "2 devices or more", "--train adam --zero 1"},
     {"torch", set_ort, "ort", "ONNX Runtime", "--runtime torch --ort enable_mem_pattern=0"},
     {"torch", set_ort_advise, "ort-advise", "ONNX Runtime", "--runtime torch --ort-advise"},
+    {"ort", set_amp, "amp", "PyTorch", "--runtime ort --amp bf16"},
     {"ort", set_channels_last, "channels-last", "PyTorch", "--runtime ort --channels-last"},
     {"ort", set_pool, "pool", "PyTorch", "--runtime ort --pool 4096"},
     {"ort", set_locals, "locals", "inference in PyTorch", "--runtime ort --locals"},

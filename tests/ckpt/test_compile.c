@@ -20,14 +20,15 @@ static const char *const keys[] = {"1.0", "0.8", "0.5", "0.2"};
 
 enum { N_BUDGETS = sizeof budgets / sizeof budgets[0] };
 
-static onv_compiled compile_flow(flow *f, const char *path, double budget)
+static onv_compiled compile_for(flow *f, const char *path, double budget, const char *optimizer,
+                                onv_loss loss)
 {
     onv_error err = {0};
     bool *is_host;
     const onv_compiled *result = NULL;
     onv_train_options options = {
-        .optimizer = onv_optimizer_find("sgd"),
-        .lower = {.loss = ONV_LOSS_NONE, .attention = ONV_ATTENTION_AUTO, .attention_dropout = -1}};
+        .optimizer = onv_optimizer_find(optimizer),
+        .lower = {.loss = loss, .attention = ONV_ATTENTION_AUTO, .attention_dropout = -1}};
     onv_status status = onv_mark_host_values(&f->model, &f->live, &is_host, &err);
     if (status == ONV_OK)
         status =
@@ -37,6 +38,11 @@ static onv_compiled compile_flow(flow *f, const char *path, double budget)
     copy.saved = NULL; /* goes with the model */
     flow_close(f);
     return copy;
+}
+
+static onv_compiled compile_flow(flow *f, const char *path, double budget)
+{
+    return compile_for(f, path, budget, "sgd", ONV_LOSS_NONE);
 }
 
 static onv_compiled compile(const char *path, const char *dims, double budget)
@@ -179,6 +185,33 @@ static void recipes_are_found(void **state)
     assert_null(onv_joint_recipe_of("no such operation"));
 }
 
+/* Peaks of an iteration with momentum and cross-entropy as Inductor's kernels allocated them, batch 16
+ * (scripts/export/compiled.py). The convolutions' weights are copied to channels_last; below a budget of 1
+ * what backward computes again takes memory, too. */
+static void peaks_are_those_of_inductor(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sample;
+        double budget;
+        uint64_t measured;
+        double percent;
+    } rows[] = {
+        {"resnet18-train.onnx", 1, 438240616, 1},
+        {"vit-small-train.onnx", 0.5, 68062560, 0.1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        flow f;
+        flow_open(&f, flow_sample(rows[i].sample), "batch=16", NULL);
+        onv_compiled found =
+            compile_for(&f, rows[i].sample, rows[i].budget, "momentum", ONV_LOSS_CROSS_ENTROPY);
+        double off = 100 * ((double)found.peak_bytes / (double)rows[i].measured - 1);
+        if (off > rows[i].percent || off < -rows[i].percent)
+            fail_msg("%s at %g: %llu (%+.2f %%)", rows[i].sample, rows[i].budget,
+                     (unsigned long long)found.peak_bytes, off);
+    }
+}
+
 /* Less is kept, and more computed again. */
 static void budgets_are_a_front(void **state)
 {
@@ -190,7 +223,6 @@ static void budgets_are_a_front(void **state)
     for (int i = 9; i >= 0; i--) {
         onv_compiled now = compile(path, "batch=4", i / 10.0);
         assert_true(now.saved_activation_bytes <= before.saved_activation_bytes);
-        assert_true(now.peak_bytes <= before.peak_bytes);
         before = now;
     }
     /* The batch alone, and all products but the last once more. */
@@ -206,6 +238,7 @@ int main(void)
         cmocka_unit_test(operations_keep_what_the_partition_kept),
         cmocka_unit_test(padding_by_nothing_is_no_kernel),
         cmocka_unit_test(recipes_are_found),
+        cmocka_unit_test(peaks_are_those_of_inductor),
         cmocka_unit_test(budgets_are_a_front),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

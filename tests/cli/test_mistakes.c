@@ -157,7 +157,7 @@ static const mistake mistakes[] = {
     {B1 "--baseline b.json --max-growth 5percent", 2, "'5percent'", "a percentage", "5% or 0.5%"},
     /* Options that would change nothing */
     {B1 "--attention-dropout 0.1", 2, "--attention-dropout", "needs training", TRAINING},
-    {B1 "--amp fp16", 2, "--amp", "needs training", TRAINING},
+    {B1 "--runtime ort --amp fp16", 2, "--amp", "needs PyTorch", "add torch to --runtime"},
     {B1 "--loss mse", 2, "--loss", "needs training", TRAINING},
     {B1 "--freeze fc", 2, "--freeze", "needs training", TRAINING},
     {B1 "--ema", 2, "--ema", "needs training", TRAINING},
@@ -211,7 +211,7 @@ static const mistake mistakes[] = {
     {TRAIN "--kv-cache copies", 2, "--kv-cache", "of inference", "leave --train or --kv-cache out"},
     /* Reports of before, and diff */
     {B1 "--baseline absent.json", 1, "absent.json", "cannot be opened", NULL},
-    {B1 "--baseline broken.json", 1, "broken.json", "no report that --json wrote", NULL},
+    {B1 "--baseline broken.json", 1, "broken.json", "not a report of --json", NULL},
     {B1 "--baseline other.json", 1, "'resnet18-train.onnx'", "has no model", "--json=FILE"},
     {"diff " MODEL, 2, "not 1", "two models", "onnxvram diff OLD.onnx NEW.onnx"},
     {"diff --csv " MODEL " " OTHER, 2, "other outputs", "--json", "leave other outputs out"},

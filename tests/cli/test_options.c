@@ -70,6 +70,10 @@ static void options_of_training_change_what_they_name(void **state)
     json_int_t amp = figure(OF "--amp bf16", "training.saved_activation_bytes");
     assert_true(amp < saved && 2 * amp > saved);
     assert_int_equal(figure(OF "--amp fp16", "training.saved_activation_bytes"), amp);
+    /* Inference has autocast, too: its products are of 16 bits, and its weights are cast for them. */
+    assert_int_not_equal(
+        figure("-b 8 --runtime torch --amp fp16 " TRAINEE, "runtimes.torch.tensor_peak_bytes"),
+        figure("-b 8 --runtime torch " TRAINEE, "runtimes.torch.tensor_peak_bytes"));
     /* Shards of two devices, of what the stage names. */
     json_int_t shard = figure(OF "--zero 1 --world 2", "training.optimizer_bytes");
     assert_true(shard >= states / 2 && shard < states / 2 + 4096);
@@ -248,7 +252,7 @@ static void colours_are_there_when_asked_for(void **state)
     assert_null(strchr(text, '\x1b'));
 }
 
-static void operators_are_taught(void **state)
+static void operators_are_declared(void **state)
 {
     (void)state;
     model *m = model_new(17);
@@ -330,7 +334,7 @@ int main(void)
         cmocka_unit_test(options_of_inference_change_what_they_name),
         cmocka_unit_test(input_values_decide_shapes),
         cmocka_unit_test(colours_are_there_when_asked_for),
-        cmocka_unit_test(operators_are_taught),
+        cmocka_unit_test(operators_are_declared),
         cmocka_unit_test(the_model_stays_beside_its_weights),
         cmocka_unit_test(options_of_plan),
         cmocka_unit_test(options_of_simulate),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eager/pass.h"
 #include "eager/trainer.h"
 
 enum { H = 4 * 8 * 4 };
@@ -230,6 +231,53 @@ static void expanded_indices_count_once(void **state)
     assert_true(held[0] > 0 && held[0] < EDGES * 8 * sizeof(int64_t));
 }
 
+/* Two modules multiply by a table and its double, of which the export has a copy for each of them, as views: one tensor
+ * is there for both, where their classes and the shapes are the same. */
+static void what_all_modules_are_given_is_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *class, *shape, *name;
+        uint32_t n_tables;
+    } cases[] = {{"Turn", "f32[4,8]", "unsqueeze", 2},
+                 {"Turn", "f32[1,4,8]", "unsqueeze", 4},
+                 {"Other", "f32[4,8]", "unsqueeze", 4},
+                 {"Turn", "f32[4,8]", "cos", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const values[] = {"h", "a", "b", "c", "y"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "net.w", "f32[8,8]");
+        model_role(m, "net.w", "PARAMETER");
+        model_source(m, "net", "matmul");
+        model_class(m, "Net", "aten.matmul.default");
+        model_node(m, "MatMul", "", "x net.w", "h", "");
+        for (unsigned k = 0; k < 4; k++) {
+            char table[32], inputs[64], module[16];
+            snprintf(table, sizeof table, "%s_%u", cases[i].name, k + 1);
+            snprintf(inputs, sizeof inputs, "%s %s", values[k], table);
+            snprintf(module, sizeof module, "net.%u", k / 2);
+            model_weight(m, table, k < 2 ? "f32[4,8]" : cases[i].shape);
+            model_source(m, module, "mul");
+            model_class(m, k < 2 ? "Turn" : cases[i].class, "aten.mul.Tensor");
+            model_node(m, "Mul", "", inputs, values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        uint32_t n_tables = 0, last = 0;
+        for (size_t b = 0; b < p.t.buffers.count; b++) {
+            const onv_buffer *buffer = &p.t.buffers.at[b];
+            if (buffer->label == NULL || strncmp(buffer->label, cases[i].name, 3) != 0) continue;
+            n_tables++;
+            if (buffer->last > last) last = buffer->last;
+        }
+        if (n_tables != cases[i].n_tables) fail_msg("%zu: %u tables", i, n_tables);
+        assert_int_equal(last, p.t.steps.count - 1);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +287,7 @@ int main(void)
         cmocka_unit_test(activations_say_what_they_may_save),
         cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
         cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
+        cmocka_unit_test(what_all_modules_are_given_is_one),
         cmocka_unit_test(expanded_indices_count_once),
     };
     return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);

@@ -120,6 +120,22 @@ static void lines_that_run_again_tell(void **state)
          {10, 11, 12, 13},
          3,
          3},
+        /* Another name than the one that the loop reads stays, be its line whole or not. */
+        {{"", "layers.0", "layers.1", ""},
+         {"e = neg(x)", "h = layer(h, mask=m.e)", "h = layer(h, mask=m.e)", "return neg(h)"},
+         {10, 11, 11, 12},
+         3,
+         2},
+        {{"", "layers.0", "layers.1", ""},
+         {"e = neg(x)", "h = layer(", "h = layer(", "return neg(h)"},
+         {10, 11, 11, 12},
+         3,
+         2},
+        {{"", "layers.0", "layers.1", ""},
+         {"h = neg(x)", "o = layer(", "o = layer(", "h = neg(o)"},
+         {10, 11, 11, 12},
+         1,
+         2},
         /* Two lists that are gone through together: the layer and its norm are one run of the line. */
         {{"layers.0", "norms.0", "layers.1", "norms.1"},
          {"x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))", "x = norm(layer(x))"},
@@ -303,6 +319,58 @@ static void lists_hold_what_is_joined(void **state)
         pass_run(&p, m, NULL);
         if (pass_find(&p, "a")->last != cases[i].last_a)
             fail_msg("%s: %u", cases[i].line, pass_find(&p, "a")->last);
+        pass_drop(&p);
+    }
+}
+
+/* A convolution with a norm, which is read by the name that the line of a function before gave: it stands in that
+ * function. `a`, which it reads, has no name then, and its own result has. */
+static void folded_convolutions_stand_in_functions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *reads;
+        uint32_t last_a, last_folded;
+    } cases[] = {{"b", 1, 5}, {"c", 5, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        model *m = model_new(17);
+        char trace[256];
+        model_input(m, "x", "f32[2,3,4,4]");
+        model_source(m, "net', 'net.first", "neg");
+        model_class(m, "Net', 'Neg", "aten.neg.default");
+        model_trace(m, "return self.net(x)\n  File \"n.py\", line 10, in forward\n    b = "
+                       "self.f(x)\n  File \"n.py\", line 30, in forward\n    return neg(x)");
+        model_node(m, "Neg", "", "x", "a", "");
+        model_source(m, "net', 'net.norm", "_native_batch_norm_legit_no_training");
+        model_class(m, "Net', 'Norm", "aten._native_batch_norm_legit_no_training.default");
+        snprintf(trace, sizeof trace,
+                 "return self.net(x)\n  File \"n.py\", line 11, in forward\n    z = "
+                 "neg(self.norm(%s))\n  File \"n.py\", line 40, in forward\n    return g(x)",
+                 cases[i].reads);
+        model_trace(m, trace);
+        model_weight(m, "net.conv.weight", "f32[8,3,1,1]");
+        model_weight(m, "net.conv.weight_bias", "f32[8]");
+        model_node(m, "Conv", "folded", "a net.conv.weight net.conv.weight_bias", "c", "");
+        static const char *const lines[] = {"z = neg(self.norm(b))", "w = neg(z)", "return neg(w)"};
+        static const char *const values[] = {"c", "d", "e", "y"};
+        for (unsigned k = 0; k < 3; k++) {
+            model_source(m, "net", "neg");
+            model_class(m, "Net", "aten.neg.default");
+            snprintf(trace, sizeof trace,
+                     "return self.net(x)\n  File \"n.py\", line %u, in forward\n    %s", 11 + k,
+                     lines[k]);
+            model_trace(m, trace);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        uint32_t last_folded = 0; /* of no value of the graph */
+        for (size_t b = 0; b < p.t.buffers.count; b++)
+            if (strcmp(p.t.buffers.at[b].label, "folded") == 0)
+                last_folded = p.t.buffers.at[b].last;
+        if (pass_find(&p, "a")->last != cases[i].last_a || last_folded != cases[i].last_folded)
+            fail_msg("%zu: a %u, folded %u", i, pass_find(&p, "a")->last, last_folded);
         pass_drop(&p);
     }
 }
@@ -508,6 +576,7 @@ int main(void)
         cmocka_unit_test(statements_overwrite),
         cmocka_unit_test(lists_hold_what_is_joined),
         cmocka_unit_test(lists_of_results_may_hold_others),
+        cmocka_unit_test(folded_convolutions_stand_in_functions),
         cmocka_unit_test(base_classes_are_no_calls),
         cmocka_unit_test(what_leads_nowhere_goes_with_its_last_tensor),
     };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "eager/inference.h"
+#include "eager/pass.h"
 #include "eager/trainer.h"
 
 #define LARGE UINT64_C(33554432)
@@ -267,6 +268,33 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
     }
 }
 
+/* Tokens that are images for a convolution have their channels last, and so has what it gives: rows of tokens again are a
+ * view of it, and not of other images. */
+static void images_of_tokens_stay_so(void **state)
+{
+    (void)state;
+    for (int is_last = 0; is_last < 2; is_last++) {
+        pass p;
+        model *m = model_new(17);
+        model_ints(m, "image", 4, (const int64_t[]){2, 8, 4, 4});
+        model_ints(m, "line", 3, (const int64_t[]){2, 8, 16});
+        model_ints(m, "rows", 2, (const int64_t[]){32, 8});
+        model_input(m, "x", is_last ? "f32[2,16,8]" : "f32[2,8,16]");
+        if (is_last) model_node(m, "Transpose", "turn", "x", "t", "perm=[0,2,1]");
+        model_node(m, "Reshape", "open", is_last ? "t image" : "x image", "i", "");
+        model_weight(m, "w", "f32[8,8,1,1]");
+        model_node(m, "Conv", "conv", "i w", "c", "");
+        model_node(m, "Reshape", "close", "c line", "l", "");
+        model_node(m, "Transpose", "turn_back", "l", "b", "perm=[0,2,1]");
+        model_node(m, "Reshape", "flatten", "b rows", "r", "");
+        model_node(m, "Relu", "relu", "r", "y", "");
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        assert_int_equal(pass_find(&p, "r") == NULL, is_last);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_recurrent_module_has_one_workspace),
         cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
+        cmocka_unit_test(images_of_tokens_stay_so),
     };
     return cmocka_run_group_tests_name("eager.workspaces", tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ extern "C" {
 
 #ifdef __cplusplus
 static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
-#elif !defined(__wasm__) /* the page of docs/packaging.md, where nobody else calls the library */
+#elif !defined(__wasm__) /* the page of docs/packaging.md, where the program is the only caller */
 _Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8, "onnxvram needs a 64-bit platform");
 #endif
 
@@ -124,7 +124,7 @@ extern "C" {
 typedef struct onv_limits {
     size_t struct_size; /* sizeof(onv_limits), set by onv_limits_default() or onv_limits_init() */
     uint64_t nodes;     /* nodes after expansion of functions; default 4 Mi, of functions one for
-                                each byte of the file beside 65536 */
+                                each byte of the file, plus 65536 */
     uint64_t values;    /* default 16 Mi */
     uint32_t nesting;   /* depth of messages in the file; default 200 */
     uint32_t function_depth; /* functions calling functions; default 64 */
@@ -134,9 +134,9 @@ typedef struct onv_limits {
     uint64_t file_bytes;     /* of the model's file; default 1 TiB */
     uint32_t known_elems;    /* of a tensor whose contents decide shapes; default 4096 */
     uint32_t expression;     /* parts of the expression of a size; default 4096 */
-    uint64_t node_runs;      /* of inference, beside 64 for each node; default 1 Mi */
+    uint64_t node_runs;      /* of inference, plus 64 for each node; default 1 Mi */
     uint64_t seconds;        /* of an analysis with one of its reports; default 600 */
-    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file beside 1 MiB */
+    uint64_t output_bytes;   /* of one report; default 200 for each byte of the file plus 1 MiB */
     uint64_t work; /* units of all passes, which follow from the input alone; default 0: any */
 } onv_limits;
 
@@ -246,7 +246,7 @@ typedef struct onv_options {
     const char *fsdp; /* fully_shard: patterns of its units with commas; "": repeated modules */
     bool master_weights; /* the optimizer has float32 copies of 16-bit parameters */
     const char *offload; /* to the host: "optimizer", "gradients" (those too); NULL: nothing */
-    bool ema;            /* a moving average of the parameters beside them */
+    bool ema;            /* a moving average of the parameters */
     uint64_t pool;       /* bytes that PyTorch's allocator has cached before, in one segment */
     const char *weights; /* a format of onv_weight_format_name(): of linear layers; of frozen ones,
                                with `train` */
@@ -260,8 +260,7 @@ typedef struct onv_options {
      * ONV_ERR_CANCELLED. */
     bool (*cancelled)(void *context);
     void *cancel_context;
-    bool
-        no_external_data; /* no file beside the model's own is opened: what decides shapes in one is
+    bool no_external_data; /* only the model file is opened: what decides shapes in one is
                               not known */
     bool locals; /* eager inference: names of modules hold what they can until their calls return */
     const char *const *ort; /* "KEY=VALUE", ONNX Runtime's own names: onv_ort_setting_at() */
@@ -308,9 +307,8 @@ typedef struct onv_options {
     bool savings;   /* find changes that make the peak smaller, each analysed; for the reports */
     bool timelines; /* keep what each runtime executes, for reports that draw it: from
                        ONV_FORMAT_HTML on, and "timelines" in ONV_FORMAT_JSON */
-    uint64_t
-        parameters; /* elements of all parameters of the network, as PyTorch counts them: it holds those
-                            too that the file lacks; 0: not told */
+    /* Elements of all parameters of the network, as PyTorch counts them: those that the file lacks, too. 0: not told. */
+    uint64_t parameters;
 } onv_options;
 
 /* All options at their defaults; `size` is sizeof(onv_options) of the caller's header. */
@@ -379,7 +377,7 @@ static inline void onv_analysis_summary(const onv_analysis *analysis, onv_summar
     onv_analysis_summary_get(analysis, summary, sizeof *summary);
 }
 
-/* A file beside the model's own that holds weights, as the model names it; NULL: all are in the model. */
+/* An external file that holds weights, as the model names it; NULL: all are in the model. */
 ONV_API const char *onv_analysis_external_file(const onv_analysis *analysis);
 
 typedef enum onv_tensor_kind {
@@ -485,7 +483,7 @@ static inline bool onv_analysis_order(const onv_analysis *analysis, onv_order_in
     return onv_analysis_order_get(analysis, info, sizeof *info);
 }
 
-/* What the best order that a short search finds would reach, beside the file's own order. */
+/* The peak of the best order that a short search finds, to compare with the file's own order. */
 typedef struct onv_best_order_info {
     uint64_t peak_bytes;        /* of live memory */
     uint64_t lower_bound_bytes; /* no order has a lower peak */
@@ -1024,7 +1022,7 @@ typedef struct onv_simulate_options {
 
 /* Reads a trace (lines alloc,ID,BYTES[,STEP,LABEL] and free,ID) and writes, for each runtime of the
  * comma-separated list, a row runtime,allocated_peak,reserved_peak,allocated_end,reserved_end,
- * segments. Beside the runtimes of an analysis, allocators by their own names: see
+ * segments. In addition to the runtimes of an analysis, allocators by their own names: see
  * onv_allocator_name(). `options` may be NULL. ONV_ERR_DEVICE: everything is written, but a runtime
  * found no room in the capacity; its figures are those up to there. */
 ONV_API onv_status onv_simulate_file(const char *path, const char *runtimes,
@@ -1183,7 +1181,7 @@ typedef struct onv_runtime_info {
     uint64_t weight_bytes;
     uint64_t activation_bytes;          /* the most beyond the weights */
     uint64_t held_bytes;                /* both together, as taken from the device */
-    uint64_t driver_bytes;              /* handles of libraries, beside the allocator */
+    uint64_t driver_bytes;              /* handles of libraries, outside the allocator */
     uint64_t context_low, context_high; /* of the driver */
     uint64_t total_low, total_high;
     bool out_of_memory; /* a limit of its own, like gpu_mem_limit, is not enough */
@@ -1286,7 +1284,7 @@ static inline bool onv_analysis_growth_verdict(const onv_analysis *analysis,
     return onv_analysis_growth_verdict_get(analysis, info, sizeof *info);
 }
 
-/* The figures beside those of onv_options.baseline. */
+/* The figures to compare with those of onv_options.baseline. */
 typedef struct onv_growth_info {
     const char *what; /* "weights", "peak", "total", a runtime, "train" */
     uint64_t before, after;
@@ -1498,6 +1496,22 @@ ONV_API onv_status onv_report(const onv_analysis *const *analyses, size_t count,
                               const onv_report_options *options, onv_write_fn write, void *context,
                               onv_error *error);
 
+/* A report of analyses that come one after another: each may be destroyed once it was added. Formats that compare or
+ * draw all models together have none; onv_report writes those, as all that say something of `together`. */
+typedef struct onv_report_stream onv_report_stream;
+
+ONV_API bool onv_report_can_stream(onv_format format);
+
+/* `expected`: how many analyses will come, at most. What is written is what onv_report writes of those that came. */
+ONV_API onv_status onv_report_begin(onv_format format, size_t expected,
+                                    const onv_report_options *options, onv_write_fn write,
+                                    void *context, onv_report_stream **stream, onv_error *error);
+ONV_API onv_status onv_report_add(onv_report_stream *stream, const onv_analysis *analysis,
+                                  onv_error *error);
+
+/* Writes the end, where everything else was written, and destroys the stream in any case. NULL: nothing. */
+ONV_API onv_status onv_report_end(onv_report_stream *stream, onv_error *error);
+
 #ifdef __cplusplus
 }
 #endif
@@ -1528,7 +1542,7 @@ typedef struct onv_training_info {
      * it need not. */
     uint64_t released_bytes, unbounded_reserved_bytes;
     uint64_t forward_macs;
-    /* What was asked for beside the usual; 0: not. */
+    /* Optional costs that were asked for; 0: not. */
     uint64_t bucket_bytes, gathered_bytes, reduce_bytes; /* ddp, fsdp */
     uint64_t master_bytes, ema_bytes, host_bytes;
     uint64_t quantized_bytes, dequantized_bytes;
@@ -1647,7 +1661,7 @@ typedef struct onv_chain_unit_info {
     uint64_t forward_bytes;  /* while it runs, and keeps what its backward needs */
     uint64_t passing_bytes;  /* while it runs, and keeps nothing */
     uint64_t own_bytes;      /* what it alone keeps */
-    uint64_t backward_bytes; /* in its backward, beside what is held before it */
+    uint64_t backward_bytes; /* in its backward, in addition to what is held before it */
     uint64_t beside_bytes;   /* while units up to it run, and it is the next one to go backward */
 } onv_chain_unit_info;
 

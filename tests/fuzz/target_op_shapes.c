@@ -1,4 +1,4 @@
-/* Files of --op-shapes: read, and then used in a model that has a node of every operator taught. */
+/* Files of --op-shapes: read, and then used in a model that has a node of every declared operator. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,18 +65,18 @@ static void put_attribute(parts *p, const char *name, bool is_list)
     put_part(&p->node, 5, &p->inner);
 }
 
-static void put_node(parts *p, const onv_taught *taught, unsigned number)
+static void put_node(parts *p, const onv_custom_op *custom, unsigned number)
 {
     /* A tensor with a free dim, one with contents, a scalar, an absent input. */
     static const char *const inputs[] = {"x", "shape", "n", ""};
     char name[32];
-    for (uint32_t i = 0; i < taught->n_inputs; i++) put_text(&p->node, 1, inputs[i % 4]);
-    for (uint32_t i = 0; i < taught->n_outs; i++) {
+    for (uint32_t i = 0; i < custom->n_inputs; i++) put_text(&p->node, 1, inputs[i % 4]);
+    for (uint32_t i = 0; i < custom->n_outs; i++) {
         snprintf(name, sizeof name, "y%u.%u", number, (unsigned)i);
         put_text(&p->node, 2, name);
     }
-    put_text(&p->node, 4, taught->row.name);
-    put_text(&p->node, 7, taught->domain);
+    put_text(&p->node, 4, custom->row.name);
+    put_text(&p->node, 7, custom->domain);
     put_attribute(p, "size", false);
     put_attribute(p, "k", false);
     put_attribute(p, "pads", true);
@@ -122,7 +122,7 @@ static void make_model(parts *p, const onv_op_shapes *table)
     put_number(&p->model, 1, 8);
     put_opset(p, "");
     unsigned number = 0;
-    for (const onv_taught *t = table->first; t != NULL && number < MOST_NODES; t = t->next) {
+    for (const onv_custom_op *t = table->first; t != NULL && number < MOST_NODES; t = t->next) {
         put_node(p, t, number++);
         if (t->domain[0] != '\0') put_opset(p, t->domain);
     }
@@ -158,10 +158,10 @@ void fuzz_run_op_shapes(const uint8_t *data, size_t size)
     onv_arena arena;
     onv_error error = {0};
     onv_op_shapes table = {0};
-    if (size > ONV_TAUGHT_MAX_LINE) return; /* so that the names fit the model */
+    if (size > ONV_CUSTOM_OP_MAX_LINE) return; /* so that the names fit the model */
     onv_arena_init(&arena, (size_t)64 << 20);
     onv_status status =
-        onv_op_shapes_parse(&table, &arena, "taught", (const char *)data, size, &error);
+        onv_op_shapes_parse(&table, &arena, "declared", (const char *)data, size, &error);
     if (status != ONV_OK) {
         check_failure(status, &error);
     } else {

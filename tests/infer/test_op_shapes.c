@@ -187,7 +187,7 @@ static void bad_lines_are_named(void **state)
     expect_parse_error("Op(x): [y.0]", "file:1:9: the name of an input");
     expect_parse_error("Op(x): like y", "file:1:13: the name of an input");
     expect_parse_error("Op(x): [1", "file:1:10: ',' is expected");
-    expect_parse_error("Op(x): [1] q7", "file:1:12: 'q7' is no element type");
+    expect_parse_error("Op(x): [1] q7", "file:1:12: 'q7' is not an element type");
     expect_parse_error("Op(x): [1] f16 f16", "file:1:16: nothing more");
     expect_parse_error("Op(x): 3", "file:1:8: an output is expected");
     expect_parse_error("Op(x): [x.]", "file:1:11: a number is expected");
@@ -197,33 +197,33 @@ static void bad_lines_are_named(void **state)
     expect_parse_error("Op(x): [99999999999999999999]", "too large");
     expect_parse_error("Op(x, x): []", "two inputs");
     expect_parse_error("Op(attr): []", "no input can be called");
-    expect_parse_error("Op@0(x): []", "no version");
-    expect_parse_error("Op(x): []\nOp(y): []", "file:2:1: 'Op' is already taught in line 1");
+    expect_parse_error("Op@0(x): []", "not a version");
+    expect_parse_error("Op(x): []\nOp(y): []", "file:2:1: 'Op' is already declared in line 1");
 }
 
 static void limits_hold(void **state)
 {
     (void)state;
-    char text[3 * ONV_TAUGHT_MAX_LINE] = "Op(x): [";
-    memset(text + 8, '(', ONV_TAUGHT_MAX_NESTING + 1);
+    char text[3 * ONV_CUSTOM_OP_MAX_LINE] = "Op(x): [";
+    memset(text + 8, '(', ONV_CUSTOM_OP_MAX_NESTING + 1);
     expect_parse_error(text, "nested too deeply");
-    memset(text + 8, '-', ONV_TAUGHT_MAX_NESTING + 1);
+    memset(text + 8, '-', ONV_CUSTOM_OP_MAX_NESTING + 1);
     expect_parse_error(text, "nested too deeply");
-    memset(text + 8, ' ', ONV_TAUGHT_MAX_LINE);
+    memset(text + 8, ' ', ONV_CUSTOM_OP_MAX_LINE);
     expect_parse_error(text, "the line is longer");
     strcpy(text, "Op(x): [1");
     for (int i = 0; i < ONV_MAX_RANK; i++) strcat(text, ",1");
     expect_parse_error(text, "more than 32 dims");
     strcpy(text, "Op(x): ?");
-    for (int i = 0; i < ONV_TAUGHT_MAX_LIST; i++) strcat(text, ",?");
+    for (int i = 0; i < ONV_CUSTOM_OP_MAX_LIST; i++) strcat(text, ",?");
     expect_parse_error(text, "more than 64 outputs");
-    char *large = calloc(1, ONV_TAUGHT_MAX_BYTES + 2);
+    char *large = calloc(1, ONV_CUSTOM_OP_MAX_BYTES + 2);
     assert_non_null(large);
-    memset(large, '\n', ONV_TAUGHT_MAX_BYTES + 1);
+    memset(large, '\n', ONV_CUSTOM_OP_MAX_BYTES + 1);
     onv_arena arena;
     onv_op_shapes table;
     onv_arena_init(&arena, 1 << 24);
-    const char *path = write_file(large, ONV_TAUGHT_MAX_BYTES + 1);
+    const char *path = write_file(large, ONV_CUSTOM_OP_MAX_BYTES + 1);
     assert_int_equal(onv_op_shapes_load(&table, &arena, path, NULL), ONV_ERR_LIMIT);
     unlink(path);
     assert_int_equal(onv_op_shapes_load(&table, &arena, "/nowhere/at/all", NULL), ONV_ERR_IO);

@@ -214,7 +214,7 @@ static void values_defined_twice(void **state)
 static void values_out_of_sight(void **state)
 {
     (void)state;
-    refuse(MODEL("b:x>r", "b/i:x>s", "c:s>q"), "value 's' is used where it cannot be seen", "");
+    refuse(MODEL("b:x>r", "b/i:x>s", "c:s>q"), "value 's' is used outside its scope", "");
 }
 
 /* Long chains in the worst order, and against a plain definition of the order that is wanted. */

@@ -162,7 +162,7 @@ const onv_case onv_cases_contrib_attention[] = {
     {MS "RelativePositionBias", 1, "f16[32,8] i64[1]={s} i64[1]={t}", "max_distance=128",
      "f16[1,8,s,t]"},
     {MS "RelativePositionBias", 1, "f16[32,8] i64[1] i64[1]={-4}", "max_distance=128",
-     "!which is no size"},
+     "!which is not a size"},
     {MS "GatedRelativePositionBias", 1,
      "f16[b,s,512] f16[512] f16[1,8,s,s] f16[64,8] f16[8] f16[1,8,1,1]", "num_heads=8",
      "f16[b,8,s,s]"},

@@ -13,7 +13,7 @@ const onv_case onv_cases_contrib_text[] = {
      "model_type=1 vocab_size=32128 encoder=graph(0: f32[3]) decoder=graph(0: f32[3])",
      "i32[b,1,50] f32[b,1] f32[49,b,4,32128]"},
     {MS "BeamSearch", 1, "i32[b,s] i32[1] - i32[1] i32[1]", "", "i32[b,?,?] f32[b,?]"},
-    {MS "BeamSearch", 1, "i32[b,s] i32[1]={-1} - i32[1] i32[1]", "", "!which is no size"},
+    {MS "BeamSearch", 1, "i32[b,s] i32[1]={-1} - i32[1] i32[1]", "", "!which is not a size"},
     {MS "WhisperBeamSearch", 1, "f32[b,80,3000] i32[1]={448} - i32[1]={5} i32[1]={1}",
      "model_type=2 decoder=graph(0: f32[3])", "i32[b,1,448] f32[b,1] - - f32[b]"},
     {MS "GreedySearch", 1, "i32[b,s] i32[1]={n}", "decoder=graph(0: f32[3])", "i32[b,n]"},

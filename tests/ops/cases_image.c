@@ -91,7 +91,7 @@ const onv_case onv_cases_image[] = {
     {"AffineGrid", 20, "f32[2,2,3] i64[?]", "", "f32[2,?,?,2]"},
     {"AffineGrid", 20, "f32[...] i64[...]", "", "f32[...]"},
     {"AffineGrid", 20, "f32[2,2,3] i64[5]={2,3,4,5,6}", "", "!axes of theta and size"},
-    {"AffineGrid", 20, "f32[2,2,3] i64[4]={2,3,-5,6}", "", "!no size"},
+    {"AffineGrid", 20, "f32[2,2,3] i64[4]={2,3,-5,6}", "", "!not a size"},
     {"AffineGrid", 20, "f32[2,1,2] i64[3]={2,3,5}", "", "!2 or 3"},
     {"AffineGrid", 20, "f32[2,2,3] i64[4]={3,3,5,6}", "", "!batch"},
 
@@ -103,7 +103,7 @@ const onv_case onv_cases_image[] = {
     {"CenterCropPad", 18, "f32[20,10,3] i64[2]={10,7}", "", "!one size for each of 3 axes"},
     {"CenterCropPad", 18, "f32[20,10,3] i64[2]={10,7}", "axes=[0,3]", "!axis 3"},
     {"CenterCropPad", 18, "f32[20,10,3] i64[2]={10,7}", "axes=[0,-3]", "!twice"},
-    {"CenterCropPad", 18, "f32[20,10,3] i64[1]={-10}", "axes=[0]", "!-10, which is no size"},
+    {"CenterCropPad", 18, "f32[20,10,3] i64[1]={-10}", "axes=[0]", "!-10, which is not a size"},
 
     {"ImageDecoder", 20, "u8[n]", "", "u8[image_height#1,image_width#2,3]<=u8[?,?,3]"},
     {"ImageDecoder", 20, "u8[n]", "pixel_format='Grayscale'",

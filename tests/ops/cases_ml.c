@@ -12,7 +12,7 @@ const onv_case onv_cases_ml[] = {
     {ML "CastMap", 1, "map(i64,f32[])", "", "f32[1,map#0]"},
     {ML "CastMap", 1, "map(i64,str[])", "cast_to='TO_STRING' map_form='SPARSE' max_map=7",
      "str[1,7]"},
-    {ML "CastMap", 1, "f32[2]", "", "!no map"},
+    {ML "CastMap", 1, "f32[2]", "", "!not a map"},
     {ML "CategoryMapper", 1, "str[n]", "cats_strings=['a'] cats_int64s=[4]", "i64[n]"},
     {ML "CategoryMapper", 1, "i64[n]", "cats_strings=['a'] cats_int64s=[4]", "str[n]"},
     {ML "CategoryMapper", 1, "i64[n]", "cats_strings=['a']", "!differ in length"},

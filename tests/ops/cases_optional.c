@@ -10,7 +10,7 @@ const onv_case onv_cases_optional[] = {
     {"OptionalGetElement", 18, "i64[2]={3,n}", "", "i64[2]={3,n}"},
     {"OptionalGetElement", 18, "seq(f32[n])*2", "", "seq(f32[n])*2"},
     {"OptionalGetElement", 18, "?", "", "?"},
-    {"OptionalGetElement", 15, "f32[n]", "", "!no optional"},
+    {"OptionalGetElement", 15, "f32[n]", "", "!not an optional"},
     {"OptionalHasElement", 15, "opt(f32[n])", "", "bool[]"},
     {"OptionalHasElement", 18, "f32[n]", "", "bool[]={1}"},
     {"OptionalHasElement", 18, "seq(f32[n])", "", "bool[]={1}"},

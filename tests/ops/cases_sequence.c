@@ -20,7 +20,7 @@ const onv_case onv_cases_sequence[] = {
     {"SequenceInsert", 11, "seq(f32[4]) f32[4]", "", "seq(f32[4])"},
     {"SequenceInsert", 11, "seq(f32[4])*n f32[5]", "", "seq(f32[either#1])*n+1<=seq(f32[5])*n+1"},
     {"SequenceInsert", 11, "? f32[5]", "", "seq(f32[...])"},
-    {"SequenceInsert", 11, "f32[2] f32[5]", "", "!no sequence"},
+    {"SequenceInsert", 11, "f32[2] f32[5]", "", "!not a sequence"},
     {"SequenceInsert", 11, "seq(f32[4]) i64[4]", "", "!float32 or int64"},
 
     {"SequenceErase", 11, "seq{f32[2],f32[3]}", "", "seq{f32[2]}"},
@@ -38,12 +38,12 @@ const onv_case onv_cases_sequence[] = {
     {"SequenceAt", 11, "seq{f32[2],f32[3]} i64[]={-3}", "", "!position -3"},
     {"SequenceAt", 11, "seq(f32[2,n])*5 i64[]", "", "f32[2,n]"},
     {"SequenceAt", 11, "? i64[]", "", "?"},
-    {"SequenceAt", 11, "f32[2] i64[]", "", "!no sequence"},
+    {"SequenceAt", 11, "f32[2] i64[]", "", "!not a sequence"},
 
     {"SequenceLength", 11, "seq{f32[2],f32[3]}", "", "i64[]={2}"},
     {"SequenceLength", 11, "seq(f32[2])*n", "", "i64[]={n}"},
     {"SequenceLength", 11, "seq(f32[2])", "", "i64[]"},
-    {"SequenceLength", 11, "f32[2]", "", "!no sequence"},
+    {"SequenceLength", 11, "f32[2]", "", "!not a sequence"},
 
     {"SplitToSequence", 11, "f32[3,n]", "", "seq(f32[1,n])*3"},
     {"SplitToSequence", 11, "f32[3,n]", "keepdims=0", "seq(f32[n])*3"},
@@ -74,13 +74,13 @@ const onv_case onv_cases_sequence[] = {
     {"ConcatFromSequence", 11, "seq{f32[2,4],f32[2,5]}", "axis=0", "!must agree: 4 against 5"},
     {"ConcatFromSequence", 11, "seq(f32[2])*2", "axis=1", "!out of range"},
     {"ConcatFromSequence", 11, "seq(f32[2])*2", "", "!'axis'"},
-    {"ConcatFromSequence", 11, "f32[2]", "axis=0", "!no sequence"},
+    {"ConcatFromSequence", 11, "f32[2]", "axis=0", "!not a sequence"},
 
     {"SequenceMap", 17, "seq(f32[2])*n f32[3]", "body=graph(2: f32[5] i64[])",
      "seq(f32[5])*n seq(i64[])*n"},
     {"SequenceMap", 17, "seq(f32[2]) seq(f32[3])*4", "body=graph(2: f32[5])", "seq(f32[5])*4"},
     {"SequenceMap", 17, "seq(f32[2])*3 seq(f32[3])*4", "body=graph(2: f32[5])", "!must agree"},
     {"SequenceMap", 17, "seq(f32[2])*3", "body=graph(2: f32[5])", "!a body of 2 inputs"},
-    {"SequenceMap", 17, "f32[2]", "body=graph(1: f32[5])", "!no sequence"},
+    {"SequenceMap", 17, "f32[2]", "body=graph(1: f32[5])", "!not a sequence"},
     {0},
 };

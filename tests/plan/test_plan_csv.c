@@ -60,11 +60,11 @@ static void errors_name_line_and_column(void **state)
     static const struct {
         const char *text, *where, *what;
     } cases[] = {
-        {"", "line 1, column 1:", "no column of"},
+        {"", "line 1, column 1:", "not a column of"},
         {"id,lower,upper\n", "line 1, column 1:", "no column 'size'"},
         {"id,lower,upper,size,lower\n", "line 1, column 21:", "second column 'lower'"},
-        {"id,start,upper,size\n", "line 1, column 4:", "'start' is no column"},
-        {"0,1,2,3\n", "line 1, column 1:", "'0' is no column"},
+        {"id,start,upper,size\n", "line 1, column 4:", "'start' is not a column"},
+        {"0,1,2,3\n", "line 1, column 1:", "'0' is not a column"},
         {HEADER "a,1,2\n", "line 2, column 5:", "after 3 of 4"},
         {HEADER "a,1,2,3,4\n", "line 2, column 7:", "more than 4"},
         {HEADER "a,1,2,3\nb,-1,2,3\n", "line 3, column 3:", "lower '-1'"},

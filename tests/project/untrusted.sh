@@ -18,6 +18,9 @@ for model in samples/resnet18.onnx samples/functions.onnx; do
     diff "$scratch/plain" "$scratch/cleaned" || fail "$model: another report"
     "$program" -b 2 --no-external-data --json "$model" | cmp - "$scratch/json"
 done
+# Several models: threads that are started before system calls are filtered.
+"$program" -b 2 --no-external-data --json samples/{resnet18,functions,scan}.onnx >"$scratch/plain"
+"$program" -b 2 --untrusted --jobs 3 --json samples/{resnet18,functions,scan}.onnx | cmp - "$scratch/plain"
 "$program" -q -b 1 --untrusted - <samples/resnet18.onnx >"$scratch/piped"
 grep -q "^-: 50.7 MiB" "$scratch/piped" || fail "from standard input: $(cat "$scratch/piped")"
 "$program" --untrusted --train adam -b 2 --checkpoint all --plan-out="$scratch/plans" \
@@ -36,7 +39,7 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     strace -f -o "$scratch/trace" "$program" --untrusted -b 2 --json="$scratch/json" \
         samples/resnet18.onnx >/dev/null
     # After the last rule of Landlock is in force.
-    awk '/landlock_restrict_self|PR_SET_SECCOMP/ { confined = 1; next } confined' "$scratch/trace" |
+    awk '/landlock_restrict_self|SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' "$scratch/trace" |
         grep -E "open(at)?\(|connect|socket|execve|fork|clone" >"$scratch/opened" || true
     grep -q "samples/resnet18.onnx" "$scratch/opened" || fail "the trace lacks the model"
     # The output has no name while it is written.
@@ -44,9 +47,19 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
         "$scratch/opened"; then
         fail "something else was opened"
     fi
+    # No thread opens anything else, either, and none is started then.
+    strace -f -o "$scratch/trace" "$program" --untrusted -q --jobs 2 samples/resnet18.onnx \
+        samples/functions.onnx >/dev/null
+    awk '/SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' "$scratch/trace" |
+        grep -E "open(at)?\(|connect|socket|execve|fork|clone" >"$scratch/opened" || true
+    grep -q "samples/functions.onnx" "$scratch/opened" || fail "the trace lacks the second model"
+    # The allocator of threads asks for a setting of the kernel, in vain.
+    if grep -v "samples/resnet18.onnx\|samples/functions.onnx\|overcommit_memory.*EACCES" "$scratch/opened"; then
+        fail "something else was done"
+    fi
     # Nor does a model's external data change that.
     strace -f -o "$scratch/trace" "$program" --untrusted -q samples/llama.onnx >/dev/null 2>&1
-    if awk '/landlock_restrict_self|PR_SET_SECCOMP/ { confined = 1; next } confined' \
+    if awk '/landlock_restrict_self|SECCOMP_SET_MODE_FILTER/ { confined = 1; next } confined' \
         "$scratch/trace" | grep -E "open(at)?(2)?\(" | grep -v "samples/llama.onnx\""; then
         fail "something beside the model was opened"
     fi

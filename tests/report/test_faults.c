@@ -58,7 +58,47 @@ static void every_allocation_may_fail(void **state)
     model_free(m);
 }
 
+/* The same model by model. */
+static void every_allocation_of_a_stream_may_fail(void **state)
+{
+    (void)state;
+    model *m = model_new(17);
+    model_input(m, "x", "f32[2,64]");
+    model_node(m, "Relu", "relu", "x", "y", "");
+    model_output(m, "y", "f32");
+    onv_analysis *a = model_analyse(m, NULL);
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_JSON; format++) {
+        long n = 0;
+        onv_status status;
+        do {
+            capture caught = {0};
+            onv_error error = {0};
+            onv_report_stream *stream;
+            onv_heap_fail_after(n++);
+            status = onv_report_begin((onv_format)format, 2, NULL, capture_write, &caught, &stream,
+                                      &error);
+            for (int i = 0; i < 2 && status == ONV_OK; i++)
+                status = onv_report_add(stream, a, &error);
+            onv_status end = onv_report_end(stream, &error);
+            if (status == ONV_OK) status = end;
+            onv_heap_fail_after(-1);
+            capture_free(&caught);
+            assert_true(status == ONV_OK || status == ONV_ERR_MEMORY);
+        } while (status != ONV_OK && n < 1000);
+        assert_int_equal(status, ONV_OK);
+        assert_true(n > 1);
+    }
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 #else
+
+static void every_allocation_of_a_stream_may_fail(void **state)
+{
+    (void)state;
+    skip();
+}
 
 static void every_allocation_may_fail(void **state)
 {
@@ -70,6 +110,7 @@ static void every_allocation_may_fail(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail),
+                                       cmocka_unit_test(every_allocation_of_a_stream_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -341,6 +341,66 @@ static void lines_keep_to_the_page(void **state)
     model_free(m);
 }
 
+/* Analyses that come one after another, and go. */
+static void streams_are_the_reports(void **state)
+{
+    (void)state;
+    for (int format = ONV_FORMAT_TEXT; format <= ONV_FORMAT_MODEL_EXPLORER; format++) {
+        capture at_once = {0}, streamed = {0};
+        onv_analysis *both[2] = {NULL};
+        onv_report_stream *stream;
+        onv_error error;
+        onv_options options = onv_options_default();
+        model *m[] = {diamond("f32[4,64]"), diamond("f32[batch,64]")};
+        onv_status begun = onv_report_begin((onv_format)format, 2, NULL, capture_write, &streamed,
+                                            &stream, &error);
+        assert_int_equal(begun, onv_report_can_stream((onv_format)format) ? ONV_OK : ONV_ERR_USAGE);
+        assert_int_equal(error.code, begun);
+        options.example = true;
+        for (int i = 0; i < 2; i++) {
+            both[i] = model_analyse(m[i], &options);
+            onv_analysis *again = model_analyse(m[i], &options);
+            if (begun == ONV_OK) assert_int_equal(onv_report_add(stream, again, &error), ONV_OK);
+            onv_analysis_destroy(again);
+        }
+        if (begun == ONV_OK) {
+            assert_int_equal(onv_report((const onv_analysis *const *)both, 2, (onv_format)format,
+                                        NULL, capture_write, &at_once, NULL),
+                             ONV_OK);
+            assert_int_equal(onv_report_end(stream, &error), ONV_OK);
+            assert_string_equal(streamed.text, at_once.text);
+        }
+        for (int i = 0; i < 2; i++) onv_analysis_destroy(both[i]);
+        for (int i = 0; i < 2; i++) model_free(m[i]);
+        capture_free(&at_once);
+        capture_free(&streamed);
+    }
+}
+
+/* Whoever takes the text refuses some of it: the rest is not offered. */
+static void streams_end_where_they_fail(void **state)
+{
+    (void)state;
+    model *m = diamond("f32[4,64]");
+    onv_analysis *a = model_analyse(m, NULL);
+    capture caught = {.limit = 100};
+    onv_report_stream *stream;
+    onv_error error;
+    assert_int_equal(
+        onv_report_begin(ONV_FORMAT_JSON, 2, NULL, capture_write, &caught, &stream, NULL), ONV_OK);
+    assert_int_equal(onv_report_add(stream, a, &error), ONV_ERR_IO);
+    size_t length = caught.length;
+    assert_int_equal(onv_report_add(stream, a, &error), ONV_ERR_IO);
+    assert_int_equal(error.code, ONV_ERR_IO);
+    assert_int_equal(onv_report_end(stream, &error), ONV_ERR_IO);
+    assert_int_equal(error.code, ONV_ERR_IO);
+    assert_int_equal(caught.length, length);
+    assert_int_equal(onv_report_end(NULL, NULL), ONV_OK);
+    capture_free(&caught);
+    onv_analysis_destroy(a);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +417,8 @@ int main(void)
         cmocka_unit_test(models_side_by_side),
         cmocka_unit_test(hostile_names_are_escaped),
         cmocka_unit_test(lines_keep_to_the_page),
+        cmocka_unit_test(streams_are_the_reports),
+        cmocka_unit_test(streams_end_where_they_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ class Tester:
         headline = dict(page.eval_on_selector_all(".headline div", "d => d.map(x => [x.children[0].textContent, x.children[1].textContent])"))
         assert headline["weights"] == label(model["parameters"]["bytes"])
         peak = sized["peak"]["bytes"]
-        assert headline["peak beside them"] == ("?" if peak is None else label(peak))
+        assert headline["peak without weights"] == ("?" if peak is None else label(peak))
         count = page.text_content("#tensors .tools .note")
         assert f"of {len(model['tensors']):,} tensors" in count
 

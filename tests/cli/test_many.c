@@ -1,0 +1,158 @@
+/* Several models in one command: the same bytes whatever the number of jobs, messages and statuses of each, and nothing
+ * on standard output where the command was wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/folder.h"
+
+#define SAMPLE(name) ONV_SOURCE_DIR "/samples/" name ".onnx "
+/* The slowest first, so that the others are done before it. */
+#define MODELS                                                                                     \
+    SAMPLE("vit_b_16")                                                                             \
+    SAMPLE("resnet18")                                                                             \
+    "missing.onnx " SAMPLE("control-flow") SAMPLE("functions") "/dev/null " SAMPLE("vgg16")
+
+static const struct {
+    const char *options, *models;
+    int status;
+} rows[] = {
+    {"", MODELS, 1},
+    {"-q", MODELS, 1},
+    {"-q -b 2", SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16"), 0},
+    {"-b 2", SAMPLE("resnet18") SAMPLE("vgg16"), 0},
+    {"-b 2 --json", MODELS, 1},
+    {"-b 2 --json=- --csv=files.csv", MODELS, 1},
+    {"-b 2 --timelines --json=files.json --svg files.svg --html=files.html", MODELS, 1},
+    {"--format markdown -b 2", MODELS, 1},
+    {"--layers", MODELS, 1},
+    {"--dump=graph", MODELS, 1},
+    {"--dump=intervals -b 2", MODELS, 2},
+    {"-b 2 --together", SAMPLE("resnet18") SAMPLE("vgg16"), 0},
+    {"-q -b 2 --budget 200MiB", SAMPLE("resnet18") SAMPLE("vgg16"), 3},
+    {"-q -b 2 --limit memory=3000000", MODELS, 1},
+    {"-q -d nothing=3", MODELS, 2},
+    {"--json -d nothing=3", SAMPLE("resnet18") SAMPLE("vgg16"), 2},
+    {"-q -d batch=3 -d sequence=5", SAMPLE("resnet18") SAMPLE("scan"), 0},
+    {"-q -b 2 --baseline base.json --max-growth 1", SAMPLE("resnet18") SAMPLE("vgg16"), 3},
+    {"-q -b 2 --baseline base.json", SAMPLE("resnet18") SAMPLE("functions") SAMPLE("vgg16"), 1},
+};
+
+static char *read_all(const char *file)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *from = fopen(file, "rb"), *to = open_memstream(&text, &bytes);
+    assert_non_null(to);
+    for (int c; from != NULL && (c = getc(from)) != EOF;) putc(c, to);
+    if (from != NULL) fclose(from);
+    fclose(to);
+    return text;
+}
+
+/* Through a shell; the exit status. */
+static int run(const char *arguments)
+{
+    static char command[16384];
+    int length = snprintf(command, sizeof command, ONV_BUILD_DIR "/onnxvram %s", arguments);
+    assert_in_range(length, 1, sizeof command - 1);
+    int status = system(command);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void answers_do_not_depend_on_jobs(void **state)
+{
+    static const char *const files[] = {"out",        "errors",    "files.csv",
+                                        "files.json", "files.svg", "files.html"};
+    enum { FILES = sizeof files / sizeof files[0] };
+    static const unsigned jobs[] = {1, 2, 7};
+    (void)state;
+    assert_int_equal(run("-q -b 1 --json=base.json " SAMPLE("resnet18") SAMPLE("vgg16") ">out"), 0);
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        char *first[FILES] = {NULL};
+        for (size_t j = 0; j < sizeof jobs / sizeof jobs[0]; j++) {
+            char arguments[2048];
+            for (size_t f = 0; f < FILES; f++) unlink(files[f]);
+            snprintf(arguments, sizeof arguments, "--jobs %u %s %s >out 2>errors", jobs[j],
+                     rows[r].options, rows[r].models);
+            int status = run(arguments);
+            if (status != rows[r].status)
+                fail_msg("'%s' ends with %d: %s", arguments, status, read_all("errors"));
+            for (size_t f = 0; f < FILES; f++) {
+                char *now = read_all(files[f]);
+                if (j > 0 && strcmp(now, first[f]) != 0)
+                    fail_msg("'%s': %s is another:\n%.2000s\n---\n%.2000s", arguments, files[f],
+                             now, first[f]);
+                if (j == 0)
+                    first[f] = now;
+                else
+                    free(now);
+            }
+            if (rows[r].status == 2 && strstr(rows[r].options, "-d ") != NULL)
+                assert_string_equal(first[0], "");
+        }
+        for (size_t f = 0; f < FILES; f++) free(first[f]);
+    }
+}
+
+/* The reader of the output has gone: silence, and no model after that. */
+static void a_closed_pipe_ends_all(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--jobs 3 -q " SAMPLE("resnet18") SAMPLE("vgg16") SAMPLE("vit_b_16") MODELS
+                         "2>errors | true"),
+                     0);
+    char *said = read_all("errors");
+    assert_string_equal(said, "");
+    free(said);
+}
+
+/* What is written model by model has no name until all is. */
+static void a_signal_leaves_no_file(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c",
+              "set -- " SAMPLE("vit_b_16")
+                  SAMPLE("resnet18") "; for i in 1 2 3 4 5 6 7; do set -- "
+                                     "\"$@\" \"$@\"; done; exec " ONV_BUILD_DIR
+                                     "/onnxvram --jobs 2 --json=ended.json --csv=ended.csv \"$@\" "
+                                     ">out 2>errors",
+              (char *)NULL);
+        _exit(127);
+    }
+    usleep(200000);
+    kill(child, SIGTERM);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    DIR *here = opendir(".");
+    assert_non_null(here);
+    for (const struct dirent *d; (d = readdir(here)) != NULL;)
+        if (strncmp(d->d_name, "ended", 5) == 0) fail_msg("%s is left", d->d_name);
+    closedir(here);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_do_not_depend_on_jobs),
+        cmocka_unit_test(a_closed_pipe_ends_all),
+        cmocka_unit_test(a_signal_leaves_no_file),
+    };
+    return cmocka_run_group_tests(tests, folder_enter, folder_leave);
+}
