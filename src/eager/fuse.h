@@ -30,6 +30,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
+    ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
 } onv_fusion_kind;
@@ -115,6 +116,9 @@ typedef struct onv_fusing_kernels {
 onv_status onv_fusions_find(onv_model *model, const onv_timeline *order, onv_fusing fusing,
                             onv_fusing_kernels kernels, onv_fusions *fusions, onv_error *err);
 void onv_fusions_cleanup(onv_fusions *fusions);
+
+/* ScatterElements that reduces, but not to a sum. */
+bool onv_scatter_reduces(const onv_node *node);
 
 /* By the exporter's notes: "silu" is "aten.silu.default". */
 bool onv_node_is_aten(const onv_node *node, const char *name);

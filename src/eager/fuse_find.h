@@ -78,6 +78,9 @@ void onv_find_variance(onv_finder *s, const onv_node *square);
 /* 1 / sqrt(x). */
 void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 
+/* scatter_reduce(include_self=False), from its last scatter on. */
+void onv_find_scatter(onv_finder *s, const onv_node *last);
+
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 
 /* torch.lerp, from the choice of its branch on. */

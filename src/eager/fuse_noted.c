@@ -405,3 +405,25 @@ void onv_find_variance(onv_finder *s, const onv_node *square)
     fusion.saves = is_std ? ONV_SAVES_IN | ONV_SAVES_OUT : ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
 }
+
+bool onv_scatter_reduces(const onv_node *node)
+{
+    const onv_attr *reduction = onv_node_attr(node, "reduction");
+    return strcmp(node->op_type, "ScatterElements") == 0 && reduction != NULL &&
+           reduction->kind == ONV_ATTR_STRING && strcmp(reduction->s, "none") != 0 &&
+           strcmp(reduction->s, "add") != 0;
+}
+
+/* The exporter first scatters values that any other replaces, of which PyTorch has none. */
+void onv_find_scatter(onv_finder *s, const onv_node *last)
+{
+    onv_group g = {0};
+    const onv_node *reset = onv_find_sole(s, last->inputs[0], "ScatterElements");
+    if (reset == NULL || !onv_scatter_reduces(last) || !onv_scatter_reduces(reset) ||
+        reset->n_inputs < 3 || last->n_inputs < 3 || !is_noted(last) || !is_same_call(last, reset))
+        return;
+    const onv_node *worst = onv_find_sole(s, reset->inputs[2], "ConstantOfShape");
+    if (!onv_find_take(s, &g, reset) || !onv_find_take(s, &g, last)) return;
+    if (worst != NULL && is_same_call(last, worst) && !onv_find_take(s, &g, worst)) return;
+    onv_find_publish(s, &g, onv_find_unary(s, ONV_FUSION_SCATTER, reset->inputs[0], last));
+}

@@ -321,7 +321,7 @@ static void make_missing(onv_lowering *l, const onv_node *node)
 }
 
 /* Zeros, ones and the like, which exporters make once for all that read equal ones. */
-static bool is_fill(onv_lowering *l, onv_value_id id)
+bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
 {
     if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
     const onv_value *value = onv_model_value(l->model, id);
@@ -345,14 +345,24 @@ static void repeat_fill(onv_lowering *l, onv_value_id id)
     for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
 }
 
-/* What is scattered into is a tensor of the call's own. */
+void onv_fill_again(onv_lowering *l, onv_value_id id)
+{
+    if (onv_value_is_fill(l, id) && !l->options->as_exported) repeat_fill(l, id);
+}
+
+/* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
 static void repeat_base(onv_lowering *l, const onv_node *node)
 {
-    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0 && node->n_inputs > 0;
-    if (!scatters || node->graph.index != 0 || l->options->as_exported) return;
-    onv_value_id base = node->inputs[0];
-    if (is_fill(l, base) && l->fusions.user[base.index].index != l->node.index)
-        repeat_fill(l, base);
+    static const char *const recurrent[] = {"LSTM", "GRU", "RNN"};
+    uint32_t base = 0;
+    bool is_read = strncmp(node->op_type, "Scatter", 7) == 0;
+    for (size_t i = 0; i < 3 && !is_read; i++) {
+        base = 5;
+        is_read = strcmp(node->op_type, recurrent[i]) == 0;
+    }
+    if (!is_read || node->n_inputs <= base || node->graph.index != 0) return;
+    onv_value_id id = node->inputs[base];
+    if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
 }
 
 /* Runs what made the value once more, for a reader that has a call of its own; what that fills, too. */
@@ -362,7 +372,7 @@ static void repeat(onv_lowering *l, onv_value_id id)
     if (!onv_is_node(producer) || !l->tensor_known[id.index]) return;
     const onv_node *node = onv_model_node(l->model, producer);
     for (uint32_t k = 0; k < node->n_inputs; k++)
-        if (is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
+        if (onv_value_is_fill(l, node->inputs[k])) repeat_fill(l, node->inputs[k]);
     uint32_t fusion = l->fusions.of_node[producer.index];
     size_t first_op = l->eager->ops.count;
     l->node = producer;
@@ -410,6 +420,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
             repeat_in_module(l, node->inputs[k], node);
         else if (onv_merged_starts(l, node->inputs[k], id.index))
             repeat(l, node->inputs[k]);
+    for (uint32_t k = 0; k < node->n_inputs && node->detached != 0; k++) onv_node_in(l, node, k);
     size_t first_op = l->eager->ops.count;
     l->working_op = SIZE_MAX;
     if (fusion == 0) {
@@ -470,11 +481,15 @@ static onv_status prepare(onv_lowering *l)
     l->one_reader = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->is_statistic = ONV_ARENA_ARRAY(&l->model->arena, bool, n);
     l->pad_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->padded = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
+    l->padded_name = ONV_ARENA_ARRAY(&l->model->arena, const char *, n);
     l->cloned_for = ONV_ARENA_ARRAY(&l->model->arena, uint8_t, n);
+    l->detached = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     l->clone_of = ONV_ARENA_ARRAY(&l->model->arena, uint32_t, n);
     if (l->tensor_of == NULL || l->tensor_known == NULL || l->widened == NULL ||
         l->one_reader == NULL || l->is_statistic == NULL || l->pad_of == NULL ||
-        l->cloned_for == NULL || l->clone_of == NULL)
+        l->padded == NULL || l->padded_name == NULL || l->cloned_for == NULL ||
+        l->clone_of == NULL || l->detached == NULL)
         return onv_fail_memory(l->err);
     mark_readers(l);
     mark_clones(l);

@@ -136,12 +136,16 @@ typedef struct onv_lowering {
     uint64_t benchmark_high;     /* the most that cudnn.benchmark may choose for one convolution */
     uint32_t tables;             /* parameters that are computed once and never trained */
     uint64_t table_bytes;
-    bool has_positions;  /* a table that is projected was counted */
-    const char *table;   /* one of them */
-    uint32_t *pad_of;    /* by value: 1 + the node that pads it, 0: none */
-    uint8_t *cloned_for; /* by value: onv_cloned_for */
-    uint32_t *clone_of;  /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
-    uint32_t unreached;  /* trained parameters that no gradient reaches */
+    bool has_positions;       /* a table that is projected was counted */
+    const char *table;        /* one of them */
+    uint32_t *pad_of;         /* by value: 1 + the node that pads it, 0: none */
+    uint32_t *padded;         /* by value: 1 + the tensor that a convolution padded last, 0: none */
+    const char **padded_name; /* by value: of that, as its note tells; NULL: not told */
+    uint8_t *cloned_for;      /* by value: onv_cloned_for */
+    uint32_t *
+        detached; /* by value: 1 + the tensor that readers of what was detached have, 0: none yet */
+    uint32_t *clone_of; /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
+    uint32_t unreached; /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
     uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
@@ -404,12 +408,22 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+/* Of a module of PyTorch Geometric. */
+bool onv_node_is_geometric(const onv_node *node);
+void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
+void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
+/* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
+uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */
 bool onv_may_overwrite(onv_lowering *l, const onv_node *node, uint32_t k);
 /* Inference: is the node's module one that works in place, and may the operation that reads `value`
  * `n_reads` times overwrite it? */
 bool onv_overwrites(onv_lowering *l, const onv_node *node, onv_value_id value, uint32_t n_reads);
 void onv_lower_recurrent(onv_lowering *l, const onv_node *node);
+/* Zeros, ones and the like that are made, and were read before. */
+bool onv_value_is_fill(onv_lowering *l, onv_value_id id);
+/* Makes zeros and the like once more, for a reader that has its own. */
+void onv_fill_again(onv_lowering *l, onv_value_id id);
 /* Of all operations, when they are there. */
 void onv_copies_add(onv_lowering *l);
 void onv_reach_find(onv_lowering *l);

@@ -22,52 +22,6 @@ static bool is_in_both_orders(const onv_eager_tensor *kernel)
     return places == 1 || kernel->dims[1] == 1;
 }
 
-/* The result of a Pad of the same tensor to the same size: the convolution reads it, too. */
-static uint32_t padded_before(onv_lowering *l, onv_value_id id, uint32_t rank, const int64_t *dims)
-{
-    uint32_t pad = l->pad_of[id.index];
-    if (pad == 0) return ONV_NO_TENSOR;
-    onv_value_id result = l->model->nodes.at[pad - 1].outputs[0];
-    uint32_t tensor = l->tensor_known[result.index] ? l->tensor_of[result.index] : ONV_NO_TENSOR;
-    onv_eager_tensor t = onv_tensor_at(l, tensor);
-    bool same = tensor != ONV_NO_TENSOR && t.rank == rank;
-    for (uint32_t i = 0; same && i < rank; i++) same = t.dims[i] == dims[i];
-    return same ? tensor : ONV_NO_TENSOR;
-}
-
-/* A convolution pads both ends alike, unless its notes tell of a padding of its own: what does not was padded before it, into a copy. */
-static uint32_t emit_padded(onv_lowering *l, const onv_node *node, uint32_t x)
-{
-    const onv_attr *pads = onv_node_attr(node, "pads");
-    onv_eager_tensor t = onv_tensor_at(l, x);
-    if (x == ONV_NO_TENSOR || pads == NULL || pads->kind != ONV_ATTR_INTS || t.rank < 3) return x;
-    uint32_t n = t.rank - 2;
-    int64_t dims[ONV_MAX_RANK];
-    bool uneven = false;
-    if (pads->count != 2 * n || strcmp(node->op_type, "Conv") != 0) return x;
-    for (uint32_t i = 0; i < t.rank; i++) dims[i] = t.dims[i];
-    for (uint32_t i = 0; i < n; i++) {
-        uneven |= pads->ints[i] != pads->ints[n + i];
-        if (__builtin_add_overflow(dims[2 + i], pads->ints[i], &dims[2 + i]) ||
-            __builtin_add_overflow(dims[2 + i], pads->ints[n + i], &dims[2 + i]) || dims[2 + i] < 0)
-            return x;
-    }
-    if ((!uneven && !node->has_pad) || l->options->as_exported) return x;
-    uint32_t again = padded_before(l, node->inputs[0], t.rank, dims);
-    if (again != ONV_NO_TENSOR) return again;
-    int64_t strides[ONV_MAX_RANK];
-    bool last = onv_tensor_is_channels_last(&t);
-    onv_eager_tensor padded = t;
-    padded.dims = dims;
-    if (last) onv_strides_like(&padded, strides);
-    uint32_t out = onv_tensor_new(l, t.dtype, t.rank, dims, last ? strides : NULL);
-    onv_emit_begin(l, "pad");
-    onv_emit_in(l, x, ONV_GRAD_NEW);
-    onv_emit_out(l, out);
-    onv_emit_end(l);
-    return out;
-}
-
 /* Element i of an attribute with one number for each spatial dim. */
 static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
 {
@@ -176,7 +130,7 @@ static uint32_t new_convolved(onv_lowering *l, const onv_node *node, uint32_t x,
 
 void onv_lower_conv(onv_lowering *l, const onv_node *node)
 {
-    uint32_t x = onv_amp_low(l, emit_padded(l, node, onv_node_in(l, node, 0)));
+    uint32_t x = onv_amp_low(l, onv_emit_padded(l, node, onv_node_in(l, node, 0)));
     uint32_t w = onv_amp_low(l, onv_node_in(l, node, 1));
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);

@@ -9,7 +9,8 @@ enum { MAX_OPERANDS = 8, MAX_EQUATION = (MAX_OPERANDS + 1) * (ONV_MAX_RANK + 2) 
 
 typedef struct einsum {
     char terms[MAX_OPERANDS][ONV_MAX_RANK + 1], out[ONV_MAX_RANK + 1];
-    char labels[ONV_MAX_RANK + 1]; /* those of the result first */
+    char labels[ONV_MAX_RANK +
+                1]; /* those of the result first, then others in the order of letters */
     uint32_t n_operands, n_labels, n_out;
 } einsum;
 
@@ -54,8 +55,10 @@ static bool parse(const char *equation, einsum *e)
     at = read_term(at + 2, e->out);
     if (at == NULL || *at != '\0' || !add_labels(e, e->out)) return false;
     e->n_out = e->n_labels;
-    for (uint32_t i = 0; i < e->n_operands; i++)
-        if (!add_labels(e, e->terms[i])) return false;
+    for (char c = 'A'; c <= 'z'; c++)
+        for (uint32_t i = 0; i < e->n_operands && isalpha((unsigned char)c); i++)
+            if (strchr(e->terms[i], c) != NULL && !add_labels(e, (const char[]){c, '\0'}))
+                return false;
     return true;
 }
 

@@ -19,7 +19,8 @@ static uint32_t new_result(onv_lowering *l, const onv_node *node, uint8_t dtype)
 {
     onv_eager_tensor x = onv_tensor_at(l, onv_node_in(l, node, 0));
     onv_shape shape;
-    bool may = node->overwrites && l->options->inference && !l->options->no_inplace &&
+    bool may = node->in_place == ONV_IN_PLACE_YES && l->options->inference &&
+               !l->options->no_inplace &&
                !l->options->graph_module && /* torch.fx traces `x -= y` as `x - y` */
                x.dtype == dtype && onv_may_overwrite(l, node, 0) &&
                onv_value_shape(l, node->outputs[0], &shape) && shape.rank == x.rank;
@@ -72,7 +73,7 @@ static bool is_update(onv_lowering *l, const onv_node *node)
         return false;
     for (uint32_t i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i]) return false;
-    if (node->overwrites) return true;
+    if (node->in_place == ONV_IN_PLACE_YES) return true;
     onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
     return onv_is_node(from) &&
            strcmp(onv_model_node(l->model, from)->op_type, "BatchNormalization") == 0 &&
@@ -211,7 +212,9 @@ static void lower_relu(onv_lowering *l, const onv_node *node)
 {
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    uint32_t out = !l->options->no_inplace && onv_may_overwrite(l, node, 0)
+    bool makes_new = node->in_place == ONV_IN_PLACE_NO ||
+                     (node->in_place == ONV_IN_PLACE_UNTOLD && onv_node_is_geometric(node));
+    uint32_t out = !l->options->no_inplace && !makes_new && onv_may_overwrite(l, node, 0)
                        ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
                        : onv_node_new_pointwise(l, node, onv_promoted(l, node));
     onv_emit_begin(l, "relu");

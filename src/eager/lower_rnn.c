@@ -156,6 +156,10 @@ static void emit_layer(onv_lowering *l, const onv_node *node, const layer *kind,
     bool batch_first = onv_node_int(node, "layout", 0) != 0;
     uint32_t x = onv_amp_low(l, onv_node_in(l, node, X));
     uint32_t h = onv_amp_low(l, onv_node_in(l, node, INITIAL_H));
+    /* Both states are zeros of their own, which exporters write once. */
+    if (node->n_inputs > INITIAL_C &&
+        node->inputs[INITIAL_C].index == node->inputs[INITIAL_H].index)
+        onv_fill_again(l, node->inputs[INITIAL_C]);
     uint32_t c = onv_amp_low(l, onv_node_in(l, node, INITIAL_C));
     onv_eager_tensor t = onv_tensor_at(l, x);
     uint8_t dtype = x != ONV_NO_TENSOR ? t.dtype : onv_promoted(l, node);

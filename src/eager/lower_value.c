@@ -316,6 +316,19 @@ static uint32_t clone_of(onv_lowering *l, onv_value_id id, uint32_t tensor)
     return *made - 1;
 }
 
+/* A view without a gradient, which is made before the operation that reads it. */
+static uint32_t detached(onv_lowering *l, onv_value_id id, uint32_t tensor)
+{
+    uint32_t *made = &l->detached[id.index];
+    if (!onv_tensor_needs_grad(l, tensor)) return tensor;
+    if (*made != 0 && onv_tensor_at(l, *made - 1).storage == onv_tensor_at(l, tensor).storage)
+        return *made - 1;
+    onv_eager_tensor t = onv_tensor_at(l, tensor);
+    tensor = onv_emit_view(l, "detach", tensor, t.rank, t.dims, t.strides, ONV_GRAD_NONE);
+    *made = tensor + 1;
+    return tensor;
+}
+
 uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
 {
     if (k >= node->n_inputs) return ONV_NO_TENSOR;
@@ -324,7 +337,9 @@ uint32_t onv_node_in(onv_lowering *l, const onv_node *node, uint32_t k)
     bool is_clone = k < 32 && (node->clones & ONV_BIT(k)) != 0 && onv_is_value(id) &&
                     strstr(node->aten_op, "view") == NULL &&
                     l->cloned_for[id.index] == ONV_CLONED_FOR_SOME;
-    return is_clone && tensor != ONV_NO_TENSOR ? clone_of(l, id, tensor) : tensor;
+    if (is_clone && tensor != ONV_NO_TENSOR) tensor = clone_of(l, id, tensor);
+    bool is_detached = k < 32 && (node->detached & ONV_BIT(k)) != 0 && onv_is_value(id);
+    return is_detached && !l->options->as_exported ? detached(l, id, tensor) : tensor;
 }
 
 void onv_node_set(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t tensor)

@@ -296,6 +296,7 @@ onv_lower_fn onv_lower_view(const char *op_type)
         {"GatherND", lower_gather_nd},
         {"Concat", lower_concat},
         {"ScatterND", lower_scatter_nd},
+        {"ScatterElements", onv_lower_scatter_elements},
         {"SplitToSequence", lower_split_to_sequence},
         {"SequenceAt", lower_sequence_at},
     };

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "eager/fuse.h"
 #include "load/statements.h"
 
 #define NO_STATEMENT UINT32_MAX
@@ -25,6 +26,8 @@ typedef struct statement {
     words line, targets, reads;
     uint32_t n_bound;
     bool has_called; /* what its first line calls, whose arguments later lines may make */
+    bool has_sent;   /* propagate() has computed messages */
+    bool has_joined; /* and a module has joined them */
 } statement;
 
 typedef struct naming {
@@ -38,6 +41,7 @@ typedef struct naming {
     uint32_t *of_op;    /* by operation: its innermost statement */
     uint32_t *last_use; /* by tensor */
     uint32_t *leaving;  /* by call: named results that are read after it */
+    bool *is_collected; /* by operation */
 } naming;
 
 /* --- What is told ------------------------------------------------------------------------------ */
@@ -191,6 +195,37 @@ static uint32_t find_moved(const naming *n, uint32_t op, uint32_t call, words li
     return NO_STATEMENT;
 }
 
+static bool hides(char kind)
+{
+    return kind == ONV_STATEMENT_HIDES || kind == ONV_STATEMENT_SENDS;
+}
+
+static bool selects_rows(const naming *n, uint32_t op)
+{
+    onv_node_id node = n->eager->ops.at[op].node;
+    return onv_is_node(node) && onv_node_is_aten(onv_model_node(n->model, node), "index_select");
+}
+
+/* A loop around propagate(): behind what joined messages it collects anew. */
+static bool sends_again(const naming *n, uint32_t call, uint32_t op, bool is_own)
+{
+    const statement *s = n->current[call] != NO_STATEMENT ? &n->at.at[n->current[call]] : NULL;
+    return s != NULL && is_own && s->has_joined && selects_rows(n, op);
+}
+
+/* propagate() of PyTorch Geometric first collects what messages are made of, rows of the nodes' tensors, into a tuple that
+ * it holds until it returns. */
+static void collect(naming *n, uint32_t op, statement *s)
+{
+    const onv_eager_op *at = &n->eager->ops.at[op];
+    bool is_view =
+        at->n_in > 0 && at->n_out > 0 &&
+        n->eager->tensors.at[at->in[0].tensor].storage == n->eager->tensors.at[at->out[0]].storage;
+    bool selects = selects_rows(n, op);
+    n->is_collected[op] = selects && !s->has_sent;
+    s->has_sent |= !selects && !is_view;
+}
+
 static bool find_statements(naming *n)
 {
     uint32_t around[ONV_MAX_CALLS];
@@ -208,7 +243,7 @@ static bool find_statements(naming *n)
                 parent = moved;
                 break;
             }
-            if (!runs_on(n, around[level], inner, &f)) {
+            if (!runs_on(n, around[level], inner, &f) || sends_again(n, around[level], i, is_own)) {
                 statement s = {.call = around[level],
                                .parent = parent,
                                .before = last,
@@ -227,7 +262,9 @@ static bool find_statements(naming *n)
             n->at.at[last].last_op = i;
             if (inner != ONV_NO_CALL) n->at.at[last].inner = inner;
             if (n->at.at[last].first == ONV_NO_CALL) n->at.at[last].first = inner;
-            n->at.at[last].has_called |= f.kind != ONV_STATEMENT_HIDES;
+            n->at.at[last].has_called |= !hides(f.kind);
+            if (f.kind == ONV_STATEMENT_SENDS) collect(n, i, &n->at.at[last]);
+            n->at.at[last].has_joined |= f.kind == ONV_STATEMENT_SENDS && !is_own;
             parent = last;
         }
         n->of_op[i] = parent;
@@ -383,8 +420,9 @@ static void hold_result(naming *n, uint32_t op, uint32_t tensor)
         level--;
         if (n->last_use[tensor] <= s->last_op) {
             bool is_chain = n->calls->at.at[s->call].is_chain;
-            bool is_hidden = kind_of(n, op, level) == ONV_STATEMENT_HIDES;
+            bool is_hidden = hides(kind_of(n, op, level));
             if (n->upper_end && !is_chain && is_hidden) hold(n, tensor, end_of(n, s));
+            if (n->is_collected[op]) hold(n, tensor, s->last_op);
             break;
         }
         hold(n, tensor, bound_until(n, s, tensor));
@@ -426,7 +464,8 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
                 .current = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
                 .of_op = ONV_ARENA_ARRAY(arena, uint32_t, n_ops),
                 .last_use = ONV_ARENA_ARRAY(arena, uint32_t, eager->tensors.count),
-                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count)};
+                .leaving = ONV_ARENA_ARRAY(arena, uint32_t, calls->at.count),
+                .is_collected = ONV_ARENA_ARRAY(arena, bool, n_ops)};
     if (arena->failed) return onv_fail_memory(err);
     for (size_t i = 0; i < calls->at.count; i++) n.current[i] = NO_STATEMENT;
     find_uses(&n);

@@ -121,6 +121,14 @@ typedef struct onv_traits {
     uint32_t save_out; /* outputs likewise */
 } onv_traits;
 
+/* What a statement of Python tells of its operation: `x += y` and `x.relu_()` overwrite x, `relu(x)` makes a new
+ * tensor; `relu(x, inplace=self.inplace)` does not tell. */
+typedef enum onv_in_place {
+    ONV_IN_PLACE_UNTOLD = 0,
+    ONV_IN_PLACE_YES,
+    ONV_IN_PLACE_NO,
+} onv_in_place;
+
 /* Where a node of a rewritten graph runs. */
 typedef enum onv_provider {
     ONV_PROVIDER_NONE = 0, /* nobody said */
@@ -144,11 +152,12 @@ typedef struct onv_node {
         call; /* the text of `source_op`, where it or an argument is a slice or a quotient; or NULL */
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
-    bool overwrites;          /* the last of them is like `x += y` */
+    onv_in_place in_place;    /* as the last of them tells */
     const char
-        *merged_call; /* an argument of it that the exporter merged with an equal one, which the
+        *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
-    uint32_t clones;  /* bits of inputs of which PyTorch's call had a clone */
+    uint32_t clones;   /* bits of inputs of which PyTorch's call had a clone */
+    uint32_t detached; /* likewise, that were detached from the graph of gradients */
     const char *const *parameters; /* arguments of it that are parameters, in their order: names */
     uint32_t n_parameters;
     bool takes_buffer; /* arguments of it are buffers, and none is a parameter */
@@ -157,8 +166,11 @@ typedef struct onv_node {
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
     uint8_t provider;     /* onv_provider; set by rewriting */
-    bool has_pad;  /* where metadata says so: a Pad that the exporter joined to the convolution */
-    bool has_bias; /* where metadata says so: PyTorch's linear layer, even if this has none */
+    bool has_pad;   /* where metadata says so: a Pad that the exporter joined to the convolution */
+    bool pads_same; /* likewise: by the difference of both ends, as padding="same" does */
+    const char *padded;  /* likewise: what the convolution was given, "pad_2"; NULL: not told */
+    const char *padding; /* likewise: what it pads itself, "[1, 1"; "": nothing */
+    bool has_bias;       /* where metadata says so: PyTorch's linear layer, even if this has none */
     bool asks_for_float32; /* likewise: of a softmax, whatever it is given */
     bool tells_dropout;    /* likewise: of attention, in `dropout` */
     float dropout;

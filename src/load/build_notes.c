@@ -108,7 +108,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
     if (node->calls[0] == '\0') return ONV_OK;
     return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL,
-                                &node->statements, &node->overwrites);
+                                &node->statements, &node->in_place);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */
@@ -141,32 +141,33 @@ static bool is_named(const char *args, size_t k, const char *prefix)
     return at != NULL && strncmp(at, prefix, strlen(prefix)) == 0;
 }
 
-static uint32_t count_clones(const char *args)
+static uint32_t count_calls(const char *args, const char *prefix)
 {
     uint32_t n = 0;
-    for (; (args = strstr(args, ONV_NOTE_CLONE)) != NULL; args++) n++;
+    for (; (args = strstr(args, prefix)) != NULL; args++) n++;
     return n;
 }
 
-/* The exporter leaves clones out, contiguous() among them: what a call reads is what was cloned, but its note
- * says "%clone_1". Values that the exporter made up, `val_7`, are no arguments, and merged ones have other
+/* The exporter leaves clones out, contiguous() among them, and detach(): what a call reads is what was cloned, but its
+ * note says "%clone_1". Values that the exporter made up, `val_7`, are no arguments, and merged ones have other
  * names, too: where there are more than clones, places decide. */
-static uint32_t clones(const onv_builder *b, const onv_scan_node *record, const char *args)
+static uint32_t left_out(const onv_builder *b, const onv_scan_node *record, const char *args,
+                         const char *prefix)
 {
     static const char made_up[] = "val_";
     const char *const *inputs = onv_build_inputs(b, record);
     uint32_t found = 0, placed = 0, n = 0;
-    if (strstr(args, ONV_NOTE_CLONE) == NULL) return 0;
+    if (strstr(args, prefix) == NULL) return 0;
     for (uint32_t k = 0; k < record->n_inputs && k < 32; k++) {
         if (strncmp(inputs[k], made_up, sizeof made_up - 1) == 0 || inputs[k][0] == '\0' ||
             has_argument(args, inputs[k]) ||
             is_named(args, k, ONV_NOTE_DIV)) /* a quotient by 1, which was removed */
             continue;
         found |= UINT32_C(1) << k;
-        placed |= (uint32_t)is_named(args, k, ONV_NOTE_CLONE) << k;
+        placed |= (uint32_t)is_named(args, k, prefix) << k;
         n++;
     }
-    return n > count_clones(args) ? placed : found;
+    return n > count_calls(args, prefix) ? placed : found;
 }
 
 /* The probability of dropout in attention: its fifth argument, or that of the name; none where it has neither. */
@@ -187,6 +188,26 @@ static void read_dropout(const char *call, onv_node *node)
     node->dropout = node->tells_dropout ? dropout : 0;
 }
 
+/* Of a convolution of what was padded before: the name of that, "pad_2", and how much it pads itself, "[1, 1]", the second
+ * list of its arguments. Where a batch norm took its place, it was one with padding="same", which the exporter takes apart
+ * and calls so. */
+static onv_status read_padding(onv_builder *b, const char *call, const char *args, onv_node *node)
+{
+    const char *name = args + sizeof ONV_NOTE_ARGS, *list = "";
+    size_t length = 0;
+    node->pads_same = strstr(call, ONV_NOTE_SAME) != NULL;
+    if (strncmp(args, ONV_NOTE_PADDED, sizeof ONV_NOTE_PADDED - 1) != 0 &&
+        strncmp(args, ONV_NOTE_PADS, sizeof ONV_NOTE_PADS - 1) != 0)
+        return ONV_OK;
+    while (is_word(name[length])) length++;
+    node->padded = onv_intern_n(&b->model->strings, name, length);
+    const char *strides = strchr(name, '['),
+               *next = strides != NULL ? strchr(strides + 1, '[') : NULL;
+    if (next != NULL) list = next;
+    node->padding = onv_intern_n(&b->model->strings, list, strcspn(list, "]"));
+    return node->padded != NULL && node->padding != NULL ? ONV_OK : onv_fail_memory(b->err);
+}
+
 static onv_status read_call(onv_builder *b, const onv_scan_node *record, const char *call,
                             onv_node *node)
 {
@@ -195,8 +216,10 @@ static onv_status read_call(onv_builder *b, const onv_scan_node *record, const c
     node->asks_for_float32 =
         strstr(call, ONV_NOTE_SOFTMAX) != NULL && strstr(call, ONV_NOTE_FLOAT32) != NULL;
     read_dropout(call, node);
-    if (args != NULL) node->clones = clones(b, record, args);
+    if (args != NULL) node->clones = left_out(b, record, args, ONV_NOTE_CLONE);
+    if (args != NULL) node->detached = left_out(b, record, args, ONV_NOTE_DETACH);
     if (args != NULL) ONV_TRY(onv_build_parameters(b, args, node));
+    if (args != NULL) ONV_TRY(read_padding(b, call, args, node));
     /* What a rule asks later: slices and quotients that are left out. */
     if (args != NULL &&
         (strstr(call, ONV_NOTE_SLICE) != NULL || strstr(call, ONV_NOTE_DIV) != NULL)) {

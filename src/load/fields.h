@@ -76,7 +76,7 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_APPLY ".apply("
 
 /* In a call: a linear layer, of which the exporter drops a bias of zeros; softmax and log_softmax, of which it
- * drops the type that they were asked for; attention, of which it drops the dropout; arguments that are slices or quotients, which it drops where they
+ * drops the type that they were asked for; attention, of which it drops the dropout; a tensor that was padded; a batch norm of a convolution that the exporter took apart; arguments that are slices or quotients, which it drops where they
  * change nothing. Other calls are dropped. */
 #define ONV_NOTE_LINEAR    "aten.linear.default](args = ("
 #define ONV_NOTE_SOFTMAX   "softmax.int](args = ("
@@ -86,9 +86,13 @@ onv_message onv_note_owner(onv_note note); /* the message that it is read of */
 #define ONV_NOTE_SLICE     "%slice_"
 #define ONV_NOTE_DIV       "%div"
 #define ONV_NOTE_CLONE     "%clone"
+#define ONV_NOTE_DETACH    "%detach"
 #define ONV_NOTE_PARAMETER "%p_"
 #define ONV_NOTE_BUFFER    "%b_"
 #define ONV_NOTE_SUB       "%sub_"
+#define ONV_NOTE_PADDED    "](args = (%pad"
+#define ONV_NOTE_PADS      "](args = (%constant_pad_nd"
+#define ONV_NOTE_SAME      "norm_legit_functional.default](args = (%convolution"
 
 /* In the rules that made a node: a Pad became a part of a convolution. Other rules are dropped. */
 #define ONV_NOTE_PAD "FuseConvPad"

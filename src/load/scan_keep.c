@@ -142,7 +142,11 @@ static bool tells_of_call(const unsigned char *text, size_t bytes)
            memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_DETACH, sizeof ONV_NOTE_DETACH - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_SUB, sizeof ONV_NOTE_SUB - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_PADDED, sizeof ONV_NOTE_PADDED - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_PADS, sizeof ONV_NOTE_PADS - 1) != NULL ||
+           memmem(text, bytes, ONV_NOTE_SAME, sizeof ONV_NOTE_SAME - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_PARAMETER, sizeof ONV_NOTE_PARAMETER - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_BUFFER, sizeof ONV_NOTE_BUFFER - 1) != NULL ||
            memmem(text, bytes, ONV_NOTE_ATTENTION, sizeof ONV_NOTE_ATTENTION - 1) != NULL ||

@@ -181,6 +181,17 @@ static bool calls(text code, text callee)
     return false;
 }
 
+/* `x.relu_()`, once. */
+static bool calls_in_place(text code, text callee)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i + callee.length + 1 < code.length; i++)
+        n += memcmp(code.at + i, callee.at, callee.length) == 0 &&
+             code.at[i + callee.length] == '_' && code.at[i + callee.length + 1] == '(' &&
+             (i == 0 || !is_word(code.at[i - 1]));
+    return n == 1 && callee.length > 0;
+}
+
 /* How the code calls what is called so. A member of a list has a number, and another name there. */
 static char kind_of(text code, text callee)
 {
@@ -188,7 +199,7 @@ static char kind_of(text code, text callee)
     bool is_named = calls(code, callee);
     uint32_t n_calls = count(code, '(');
     if (n_calls == 0) return ONV_STATEMENT_SHOWS;
-    if (!is_named) return ONV_STATEMENT_HIDES;
+    if (!is_named) return has(code, ".propagate(") ? ONV_STATEMENT_SENDS : ONV_STATEMENT_HIDES;
     return n_calls == 1 ? ONV_STATEMENT_CALLS : ONV_STATEMENT_SHOWS;
 }
 
@@ -303,7 +314,7 @@ static text owner_of(const char *weight)
 }
 
 onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
-                                const char *folded, const char **statements, bool *overwrites)
+                                const char *folded, const char **statements, onv_in_place *in_place)
 {
     writer w = {.length = 0};
     frame f;
@@ -312,7 +323,8 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
     bool has_next = next_element(&list, &module);
     uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);
     uint32_t without_call = n_frames > n_calls ? n_frames - n_calls : 0;
-    *overwrites = false;
+    *in_place = ONV_IN_PLACE_UNTOLD;
+    bool overwrites = false, makes_new = false;
     while (has_next && next_frame(&trace, &f)) {
         has_next = next_element(&list, &next);
         text callee = has_next ? last_part(next) : operation(node->aten_op);
@@ -334,10 +346,13 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
             continue;
         }
         /* Of several operations of the same kind nothing tells which one it is. */
-        *overwrites = !has_next && is_of_sign(callee, sign) && count(f.code, sign) == 1;
+        bool updates = is_of_sign(callee, sign) && count(f.code, sign) == 1;
+        overwrites = !has_next && (updates || calls_in_place(f.code, callee));
+        makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;
-    *overwrites &= fits;
+    if (fits && overwrites) *in_place = ONV_IN_PLACE_YES;
+    if (fits && makes_new && !overwrites) *in_place = ONV_IN_PLACE_NO;
     *statements = onv_intern_n(&b->model->strings, w.bytes, fits ? w.length : 0);
     return *statements != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

@@ -20,6 +20,7 @@ enum {
     ONV_STATEMENT_SHOWS = 's', /* it stands in the line, too */
     ONV_STATEMENT_HIDES =
         'h', /* it does not: another function may stand between, with its own names */
+    ONV_STATEMENT_SENDS = 'p', /* likewise; the function is PyTorch Geometric's propagate() */
 };
 
 /* In place of a name: what a dictionary has. */
@@ -34,8 +35,9 @@ enum {
 #define ONV_STATEMENT_GOES_ON '('
 
 /* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. `overwrites`: the innermost statement is like `x += y`. */
+ * the one that it notes, or NULL. `in_place`: what the innermost statement tells. */
 onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
-                                const char *folded, const char **statements, bool *overwrites);
+                                const char *folded, const char **statements,
+                                onv_in_place *in_place);
 
 #endif

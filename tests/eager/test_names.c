@@ -456,9 +456,119 @@ static void what_leads_nowhere_goes_with_its_last_tensor(void **state)
     }
 }
 
+/* `relu(x)` makes a new tensor, and so does a message's in PyTorch Geometric; `x.relu_()` overwrites, as sums of rows do
+ * that go into new zeros. */
+static void lines_tell_what_is_overwritten(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *class;
+        unsigned buffers; /* of b: b alone, or a and b */
+    } cases[] = {{"y = F.relu(x)", "zoo.Net", 2},
+                 {"y = x.relu()", "zoo.Net", 2},
+                 {"y = x.relu_()", "zoo.Net", 1},
+                 {"y = F.relu(x, inplace=True)", "zoo.Net", 1},
+                 {"return F.relu(input, inplace=self.inplace)", "zoo.Net", 1},
+                 {"y = call(x)", "zoo.Net", 1},
+                 {"y = call(x)", "torch_geometric.nn.conv.gin_conv.GINEConv", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        unsigned n = 0;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_node(m, "Neg", "", "x", "a", "");
+        model_source(m, "net", "relu");
+        model_class(m, cases[i].class, "aten.relu.default");
+        model_statement(m, 10, cases[i].line);
+        model_node(m, "Relu", "", "a", "b", "");
+        model_node(m, "Neg", "", "b", "y", "");
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        for (size_t k = 0; k < p.t.buffers.count; k++)
+            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
+                 p.t.buffers.at[k].bytes == 4 * 6 * 4;
+        if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
+        pass_drop(&p);
+    }
+}
+
+static void zeros_that_rows_are_added_to_become_the_sum(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *class;
+        unsigned buffers;
+    } cases[] = {{"y = zeros.scatter_add_(0, at, x)", "zoo.Net", 1},
+                 {"y = zeros.scatter_add(0, at, x)", "zoo.Net", 2},
+                 {"return self.reduce(x, at)", "torch_geometric.nn.aggr.basic.SumAggregation", 1},
+                 {"return self.reduce(x, at)", "zoo.Sum", 2}};
+    static const int64_t shape[] = {3, 6};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pass p;
+        unsigned n = 0;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "at", "i64[4,6]");
+        model_ints(m, "shape", 2, shape);
+        model_node(m, "ConstantOfShape", "", "shape", "zeros", "");
+        model_source(m, "net", "scatter_add");
+        model_class(m, cases[i].class, "aten.scatter_add.default");
+        model_statement(m, 10, cases[i].line);
+        model_node(m, "ScatterElements", "", "zeros at x", "a", "reduction='add'");
+        model_node(m, "ReduceSum", "", "a", "y", "");
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        for (size_t k = 0; k < p.t.buffers.count; k++)
+            n += p.t.buffers.at[k].kind == ONV_BUFFER_ACTIVATION &&
+                 p.t.buffers.at[k].bytes == 3 * 6 * 4;
+        if (n != cases[i].buffers) fail_msg("%s (%s): %u", cases[i].line, cases[i].class, n);
+        pass_drop(&p);
+    }
+}
+
+/* What propagate() of PyTorch Geometric selects for messages stays until it returns; what it selects later does not. */
+static void collected_rows_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        unsigned first, second; /* the last steps of both selections */
+    } cases[] = {{"h = self.propagate(at, x=x)", 4, 3}, {"h = self.sends(at, x=x)", 1, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const struct {
+            const char *op, *inputs, *output, *aten;
+        } nodes[] = {{"Gather", "x at", "a", "aten.index_select.default"},
+                     {"Neg", "a", "b", "aten.neg.default"},
+                     {"Gather", "b at", "c", "aten.index_select.default"},
+                     {"Neg", "c", "d", "aten.neg.default"},
+                     {"Neg", "d", "e", "aten.neg.default"},
+                     {"Neg", "e", "y", "aten.neg.default"}};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        model_input(m, "at", "i64[4]");
+        for (size_t k = 0; k < sizeof nodes / sizeof nodes[0]; k++) {
+            model_source(m, "net", "call");
+            model_class(m, "Net", nodes[k].aten);
+            model_statement(m, k == 5 ? 11 : 10, k == 5 ? "return neg(h)" : cases[i].line);
+            model_node(m, nodes[k].op, "", nodes[k].inputs, nodes[k].output, "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "a")->last != cases[i].first ||
+            pass_find(&p, "c")->last != cases[i].second)
+            fail_msg("%s: a %u, c %u", cases[i].line, pass_find(&p, "a")->last,
+                     pass_find(&p, "c")->last);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_tell_what_is_overwritten),
+        cmocka_unit_test(zeros_that_rows_are_added_to_become_the_sum),
+        cmocka_unit_test(collected_rows_stay),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),
