@@ -18,6 +18,9 @@ static const struct {
 
 enum { OTHER = 16, IMAGE = 224, SEQUENCE = 128 };
 
+/* Free dims of a model that gets an example. Real ones have some tens; each costs a look at the inputs. */
+enum { MOST_DIMS = 1000 };
+
 static bool holds_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
@@ -151,6 +154,11 @@ onv_status onv_analysis_add_example(const onv_request *from, const onv_options *
     const onv_infer_info *infer = &analysis->infer;
     size_t n = infer->free_dims.count;
     if (!options->example || analysis->live.unknown == 0 || n == 0) return ONV_OK;
+    if (n > MOST_DIMS) {
+        onv_model_diag(&analysis->model, ONV_NOTE, "no-example", NULL,
+                       "%zu dims are free; an example is made for up to %d", n, MOST_DIMS);
+        return ONV_OK;
+    }
     onv_dim_binding *dims = onv_heap_calloc(n, sizeof *dims);
     if (dims == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < n; i++)

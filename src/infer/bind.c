@@ -131,12 +131,10 @@ static onv_status bind_named_dims(onv_driver *driver)
         if (binding->size < 0)
             return onv_fail(driver->err, ONV_ERR_USAGE, "dimension '%s' cannot be %lld",
                             binding->name, (long long)binding->size);
-        onv_dim found = ONV_DIM_UNKNOWN;
-        for (uint32_t s = 0; s < driver->n_symbol_values; s++) {
-            onv_dim symbol = onv_dim_symbol_at(&driver->model->dims, s);
-            if (strcmp(onv_dim_symbol_name(&driver->model->dims, symbol), binding->name) == 0)
-                found = symbol;
-        }
+        const onv_dims *dims = &driver->model->dims;
+        onv_dim found = onv_dim_symbol_named(dims, binding->name);
+        if (onv_dim_is_known(found) && onv_dim_symbol_index(dims, found) >= driver->n_symbol_values)
+            found = ONV_DIM_UNKNOWN;
         if (onv_dim_is_known(found) && onv_may_lack_dim(options, i)) options->dims_found[i] = true;
         if (!onv_dim_is_known(found) && strchr(binding->name, '#') != NULL) {
             /* Inference makes it, or it is refused then. */
@@ -252,17 +250,20 @@ static bool is_batch_name(const char *name)
     return false;
 }
 
-/* Whether the symbol stands anywhere but first in an input's shape: then it is a length that some
- * input merely begins with. */
-static bool stands_inside(const onv_driver *driver, onv_dim symbol)
+/* By symbol, whether it stands anywhere but first in an input's shape: then it is a length that some
+ * input merely begins with. NULL when memory is short. */
+static const bool *symbols_inside(onv_driver *driver)
 {
     const onv_graph *graph = main_graph(driver);
-    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+    const onv_dims *dims = &driver->model->dims;
+    bool *inside = ONV_ARENA_ARRAY(&driver->scratch, bool, dims->n_symbols + 1);
+    for (uint32_t i = 0; inside != NULL && i < graph->n_inputs; i++) {
         const onv_type *type = &input_at(driver, i)->type;
         for (int axis = 1; onv_type_has_rank(type) && axis < type->rank; axis++)
-            if (onv_dim_same(type->dims[axis], symbol)) return true;
+            if (onv_dim_is_symbol(dims, type->dims[axis]))
+                inside[onv_dim_symbol_index(dims, type->dims[axis])] = true;
     }
-    return false;
+    return inside;
 }
 
 static onv_status bind_batch_symbol(onv_driver *driver, onv_dim symbol)
@@ -282,16 +283,18 @@ static onv_status bind_batch_symbol(onv_driver *driver, onv_dim symbol)
 static onv_status bind_symbolic_batch(onv_driver *driver, bool *any)
 {
     const onv_graph *graph = main_graph(driver);
+    const onv_dims *dims = &driver->model->dims;
+    const bool *inside = symbols_inside(driver);
+    if (inside == NULL) return onv_fail_memory(driver->err);
     for (int pass = 0; pass < 2 && !*any; pass++) {
         for (uint32_t i = 0; i < graph->n_inputs; i++) {
             const onv_type *type = &input_at(driver, i)->type;
             if (!onv_type_has_rank(type) || type->rank == 0) continue;
             for (int axis = 0; axis < (pass == 0 ? type->rank : 1); axis++) {
                 onv_dim d = type->dims[axis];
-                if (!onv_dim_is_symbol(&driver->model->dims, d)) continue;
-                const char *name = onv_dim_symbol_name(&driver->model->dims, d);
-                bool is_batch =
-                    pass == 0 ? is_batch_name(name) : !*any || !stands_inside(driver, d);
+                if (!onv_dim_is_symbol(dims, d)) continue;
+                bool is_batch = pass == 0 ? is_batch_name(onv_dim_symbol_name(dims, d))
+                                          : !*any || !inside[onv_dim_symbol_index(dims, d)];
                 if (!is_batch) continue;
                 ONV_TRY(bind_batch_symbol(driver, d));
                 *any = true;

@@ -260,6 +260,11 @@ static onv_dim find_symbol(const onv_dims *pool, const char *name, uint64_t hash
     return ONV_DIM_UNKNOWN;
 }
 
+onv_dim onv_dim_symbol_named(const onv_dims *pool, const char *name)
+{
+    return find_symbol(pool, name, onv_hash_bytes(name, strlen(name), ONV_DIM_SYMBOL));
+}
+
 static onv_dim new_symbol(onv_dims *pool, const char *name, bool data, onv_dim bound)
 {
     if (pool->n_symbols == pool->symbol_capacity) {

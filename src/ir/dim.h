@@ -148,6 +148,9 @@ bool onv_dim_name_is_anonymous(const char *name);
 /* The symbol of that name (an interned string), made if new. */
 onv_dim onv_dim_symbol(onv_dims *pool, const char *name);
 
+/* The first symbol of that name, unknown if there is none. */
+onv_dim onv_dim_symbol_named(const onv_dims *pool, const char *name);
+
 /* A new symbol whose value only the data decides, at most `bound` (ONV_DIM_UNKNOWN: no bound).
  * Its name is made from `name`, e.g. "nonzero#3". Where pool->given has a size for that name it is
  * that size. */

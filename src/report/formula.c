@@ -144,10 +144,9 @@ static void write_parameters(const maker *m, const char *before)
     for (size_t k = 0; k < n; k++) {
         if (k > 0) onv_write_text(m->out, ", ");
         onv_write_text(m->out, before);
-        for (uint32_t i = 0; i < dims->n_symbols; i++)
-            if (strcmp(onv_dim_symbol_name(dims, onv_dim_symbol_at(dims, i)),
-                       m->view->infer->free_dims.at[k].name) == 0)
-                onv_write_text(m->out, m->names.of[i]);
+        onv_dim symbol = onv_dim_symbol_named(dims, m->view->infer->free_dims.at[k].name);
+        if (onv_dim_is_known(symbol))
+            onv_write_text(m->out, m->names.of[onv_dim_symbol_index(dims, symbol)]);
     }
 }
 

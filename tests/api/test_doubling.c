@@ -58,6 +58,7 @@ static cost measure(const family *f, unsigned n, bool trains)
     onv_options options = onv_options_default();
     /* Searches end by their effort, which is that of a large graph from some size on: the same for both here. */
     options.effort = 10000000;
+    options.example = true; /* as the program asks */
     if (trains) {
         options.batch = 2;
         options.train = "adam";
