@@ -225,6 +225,7 @@ class Recompute(TorchDispatchMode):
         self.path, self.last_number, self.missing = [], 0, set(self.keep)
         self.calls, self.count = collections.Counter(), collections.Counter()
         self.open, self.ends, self.at, self.numbers, self.fresh, self.kept = None, [], 0, {}, [], {}
+        self.born = {}  # by storage: the last number given before it was made; its address may have been another's
         self.fixed = {key_of(t)[0] for t in self.model.buffers()}
         given = [x for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)]
         self.stays = self.fixed.union(key_of(t)[0] for t in [*self.model.parameters(), *given])
@@ -342,10 +343,16 @@ class Recompute(TorchDispatchMode):
         spoiled = {key_of(x)[0] for x in writes(func, args)}
         self.numbers = {key: number for key, number in self.numbers.items() if key[0] not in spoiled} if spoiled else self.numbers
         out = func(*args, **kwargs)
+        self.note_births(out, args, kwargs)
         for x in tree_iter(out):
             if isinstance(x, torch.Tensor):
                 self.named(x)
         return out
+
+    def note_births(self, out, args, kwargs):
+        given = {key_of(x)[0] for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)}
+        made = {key_of(x)[0] for x in tree_iter(out) if isinstance(x, torch.Tensor)}
+        self.born.update(dict.fromkeys(made - given, self.last_number))
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs, text = kwargs or {}, None
@@ -364,6 +371,7 @@ class Recompute(TorchDispatchMode):
                 return func(*args, **kwargs)  # a counter of batches
             self.before_overwriting(operation, tensor)
         out = func(*args, **kwargs)
+        self.note_births(out, args, kwargs)
         operation.made = [self.named(x) if isinstance(x, torch.Tensor) else None for x in tree_iter(out)]
         results = {number: x for number, x in zip(operation.made, tree_iter(out)) if number is not None}
         segment.made.update(results, (new for _, new in operation.views))
@@ -379,7 +387,8 @@ class Recompute(TorchDispatchMode):
         storage, inputs = key_of(tensor)[0], self.outermost().inputs
         for key in [key for key in self.numbers if key[0] == storage]:
             number = self.numbers[key]
-            if number not in inputs and self.maker(number) is None:  # this segment has not met it
+            gone = number <= self.born.get(storage, 0)  # of a tensor whose address this one has now
+            if gone or (number not in inputs and self.maker(number) is None):  # this segment has not met it
                 del self.numbers[key]
                 continue
             if number in inputs and not isinstance(inputs[number], Moved):

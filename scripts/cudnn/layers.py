@@ -74,13 +74,13 @@ def vision(name, **options):
     return lambda: torchvision.models.get_model(name, weights=None, **options)
 
 
-def add_trainees():
+def add_training_models():
     """What docs/accuracy.md trains: nothing is fitted to layers that these have."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export"))
-    import trainees
-    for name, trainee in trainees.TRAINEES.items():
-        if not trainee.tokens:
-            add(name, trainee.make, (1, *trainee.shape))
+    import training_models
+    for name, entry in training_models.MODELS.items():
+        if not entry.tokens:
+            add(name, entry.make, (1, *entry.shape))
 
 
 def add_torchvision():
@@ -276,7 +276,7 @@ def add_literature():
 
 def main(folder, part="0/1"):
     part, parts = map(int, part.split("/"))
-    for collect in (add_trainees, add_torchvision, add_literature, add_segmentation, add_diffusers, add_timm):
+    for collect in (add_training_models, add_torchvision, add_literature, add_segmentation, add_diffusers, add_timm):
         collect()
     names, layers = sorted(networks), {}
     for name in names[part::parts]:

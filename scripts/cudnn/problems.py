@@ -8,7 +8,7 @@ channels and batch changed at random. patches=N, stems=N: N patch embeddings (ke
 channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
 sizes that networks are usually made of.  --depthwise: also those that PyTorch computes without cuDNN.
 
-The first letter of an id says what the row is for: t a layer of the networks of scripts/export/trainees.py, whatever the batch, to
+The first letter of an id says what the row is for: t a layer of the networks of scripts/export/training_models.py, whatever the batch, to
 which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
 that are not; p patches and stems, half and half (p fitted, q held out).  A network's half follows from its name, whatever its size.
 """

@@ -4,7 +4,7 @@
     onnxvram unet.onnx --batch 16 --train adamw --checkpoint blocks,sqrt,optimal --plan-out=plans.txt
     python scripts/export/checkpointed.py unet unet.onnx plans.txt --batch 16 --optimizer adamw
 
-Each plan is applied to the network of trainees.py in the first of these ways that it can be, or in all of them:
+Each plan is applied to the network of training_models.py in the first of these ways that it can be, or in all of them:
 
     snippet     the plan file's own PyTorch lines are executed; needs segments that are rows of whole modules
     traced      the network, traced by torch.fx, runs one operation after the other, the segments of the plan under
@@ -28,8 +28,8 @@ from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from saved_trainees import fake, peak_bytes
-from trainees import TRAINEES
+from saved_bytes import fake, peak_bytes
+from training_models import MODELS
 
 
 class Plan:
@@ -224,11 +224,11 @@ def traced_network(network, path, plan):
 # --- All ---------------------------------------------------------------------------------------------------------------
 
 def measure(name, batch, optimizer, dtype, apply):
-    trainee = TRAINEES[name]
-    model = trainee.make().train()
+    entry = MODELS[name]
+    model = entry.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, "cpu")
-        return peak_bytes(apply(model), trainee.inputs(batch, "cpu"), optimizer, dtype)
+        return peak_bytes(apply(model), entry.inputs(batch, "cpu"), optimizer, dtype)
 
 
 def by_snippet(model, plan):
@@ -247,7 +247,7 @@ class Sequential(nn.Module):
 
 def compare(args, plan, way):
     if way == "sequential":
-        if not isinstance(TRAINEES[args.network].make(), nn.Sequential) or not plan.name.startswith("segments="):
+        if not isinstance(MODELS[args.network].make(), nn.Sequential) or not plan.name.startswith("segments="):
             return False
         apply = functools.partial(Sequential, segments=int(plan.name.split("=")[1]))
     elif way == "snippet":

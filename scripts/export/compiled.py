@@ -25,7 +25,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, os.pardir, "samples")]
-from default_trainees import slug, read  # noqa: E402
+from default_exports import slug, read  # noqa: E402
 import fresh_networks as fresh  # noqa: E402
 
 BUDGETS = (1.0, 0.8, 0.5, 0.2)
@@ -33,32 +33,32 @@ BUDGETS = (1.0, 0.8, 0.5, 0.2)
 
 def networks():
     """Name: (make, make input on a device)."""
-    def trainee(name):
+    def entry(name):
         def found():
-            from trainees import TRAINEES
-            return TRAINEES[name]
+            from training_models import MODELS
+            return MODELS[name]
         return lambda: found().make(), lambda device: found().inputs(fresh.BATCH, device)
 
     small = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 344}
     words = {**small, "vocab_size": 2000}
     return {
-        "ViT-B/16": trainee("vit_b_16"),
+        "ViT-B/16": entry("vit_b_16"),
         "LLaMA": (fresh.transformer("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, **words),
                   fresh.tokens(64)),
-        "EfficientNet-B0": trainee("efficientnet_b0"),
+        "EfficientNet-B0": entry("efficientnet_b0"),
         "r3d_18": (fresh.vision("video", "r3d_18"), fresh.values(3, 8, 64, 64)),
-        "ResNet-18": trainee("resnet18"),
-        "ResNet-50": trainee("resnet50"),
+        "ResNet-18": entry("resnet18"),
+        "ResNet-50": entry("resnet50"),
         "BERT": (fresh.transformer("BertForMaskedLM", "BertConfig", **words), fresh.tokens(64)),
         "GPT-2": (fresh.transformer("GPT2LMHeadModel", "GPT2Config", n_embd=128, n_layer=4, n_head=4, vocab_size=2000,
                                     bos_token_id=0, eos_token_id=0, use_cache=False), fresh.tokens(64)),
-        "U-Net": trainee("unet"),
-        "ConvNeXt-T": trainee("convnext_tiny"),
-        "MobileNetV3-L": trainee("mobilenet_v3_large"),
-        "small ViT": trainee("small_vit"),
+        "U-Net": entry("unet"),
+        "ConvNeXt-T": entry("convnext_tiny"),
+        "MobileNetV3-L": entry("mobilenet_v3_large"),
+        "small ViT": entry("small_vit"),
         # Chosen before the program had seen any of them.
-        "RegNetY-400MF": trainee("regnet_y_400mf"),
-        "Swin-T": trainee("swin_t"),
+        "RegNetY-400MF": entry("regnet_y_400mf"),
+        "Swin-T": entry("swin_t"),
         "Qwen3": (fresh.transformer("Qwen3ForCausalLM", "Qwen3Config", num_key_value_heads=2, head_dim=32, **words),
                   fresh.tokens(64)),
         "MambaOut": (fresh.timm_model("mambaout_femto"), fresh.image(64)),
@@ -215,7 +215,7 @@ def partition(network, budgets):
 
 def eager_bytes(network):
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from saved_trainees import fake, saved_bytes
+    from saved_bytes import fake, saved_bytes
     model = network[0]().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         return saved_bytes(fake(model, "cuda"), network[1]("cuda"), None, "efficient", loss=False)[0]
@@ -245,7 +245,7 @@ PEAK_BATCH = 16
 def measure_peak(network, budget):
     """The most that tensors take in an iteration with SGD and momentum, cross-entropy outside of the compiled network."""
     import torch._functorch.config as config
-    from default_trainees import peak
+    from default_exports import peak
 
     def make():
         model = network[0]()

@@ -1,4 +1,4 @@
-"""Networks for default_trainees.py: language, speech, vision and time series, drawn by a seed, and written down before use.
+"""Networks for default_exports.py: language, speech, vision and time series, drawn by a seed, and written down before use.
 
 random.Random(20261123) shuffled the model types of the transformers library's tasks (`drawn_networks.drawn`), the modules of
 timm.models (of each the smallest model, if it has at most 30 million parameters, at its own size if that is fixed and at 64

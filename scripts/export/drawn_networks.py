@@ -1,4 +1,4 @@
-"""Networks of sequences for default_trainees.py: drawn by a seed from the transformers library, and written from their papers.
+"""Networks of sequences for default_exports.py: drawn by a seed from the transformers library, and written from their papers.
 
 `drawn(SEED, ...)` shuffles the model types of the library's tasks and leaves out those that another table here has. All get
 one small configuration: of TINY what their configuration class knows. The lists below are what was drawn and could be built.

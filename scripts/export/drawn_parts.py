@@ -1,4 +1,4 @@
-"""Graphs, segmentation, diffusion, video, detection and recurrent cells for default_trainees.py: drawn by a seed.
+"""Graphs, segmentation, diffusion, video, detection and recurrent cells for default_exports.py: drawn by a seed.
 
 Candidates of each family were the names of its library that stood in no script and no table here (segmentation: pairs of
 architecture and encoder), sorted, then shuffled by random.Random(1201) for third() and 1202 for fourth(). Both were written

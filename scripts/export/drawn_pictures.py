@@ -1,4 +1,4 @@
-"""Networks of vision, segmentation, detection, diffusion and video for default_trainees.py: drawn by a seed.
+"""Networks of vision, segmentation, detection, diffusion and video for default_exports.py: drawn by a seed.
 
 random.Random(20261125) for pictures() and 20261126 for pictures_later() shuffled, of each library, the names that stood in no
 script and no table here: modules of timm.models and single models of it (at most 30 million parameters; at 64 if their size is

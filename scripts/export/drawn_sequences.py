@@ -1,4 +1,4 @@
-"""Language, graph, speech, series and recurrent networks for default_trainees.py: drawn by a seed, and written down before use.
+"""Language, graph, speech, series and recurrent networks for default_exports.py: drawn by a seed, and written down before use.
 
 random.Random(20261125) for first() and random.Random(20261126) for second() shuffled, each on its own, the model types of the
 transformers library's language tasks (`drawn_networks.drawn`), the layers of torch_geometric.nn, and the names of papers below.

@@ -1,4 +1,4 @@
-"""More networks of libraries for default_trainees.py, chosen before the program had seen any of them.
+"""More networks of libraries for default_exports.py, chosen before the program had seen any of them.
 
 Small configurations. The graph networks need torch_geometric, which the others do without.
 """

@@ -24,7 +24,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import drawn_inference  # noqa: E402
 import drawn_parts  # noqa: E402
-from default_trainees import difference, is_tensor, read, slug  # noqa: E402
+from default_exports import difference, is_tensor, read, slug  # noqa: E402
 
 BATCH = 4
 DRAWN = ("Segformer (VGG-13)", "MobileViT for segmentation", "FastRGCNConv", "DPT for segmentation", "DETR", "Deformable DETR",

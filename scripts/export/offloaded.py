@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from checkpointed import read_plans
 from plans_applied import NETWORKS, apply, gradient_difference, image, timm_model, tokens
-from saved_trainees import make_optimizer
+from saved_bytes import make_optimizer
 
 MARKS = ("empty_cuda", "empty_strided_cuda", "empty_generic", "resize_bytes_cuda", "CUDAGuardImpl")
 

@@ -28,7 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from checkpointed import read_plans
 from plan_networks import drawn
-from saved_trainees import dropout_of_cuda, fake, make_optimizer
+from saved_bytes import dropout_of_cuda, fake, make_optimizer
 
 
 def timm_model(name, **kwargs):

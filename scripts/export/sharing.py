@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from default_trainees import difference, is_tensor, read  # noqa: E402
+from default_exports import difference, is_tensor, read  # noqa: E402
 
 UNITS = {"tower": r"blocks\.\d+", "tower_wide": r"blocks\.\d+", "gpt2": r"model\.transformer\.h\.\d+",
          "llama": r"model\.model\.layers\.\d+", "lora_llama": r"model.*layers\.\d+", "resnet18": r"layer\d\.\d",
@@ -92,7 +92,7 @@ def networks():
     from torch import nn
     from torch.nn import functional as F
 
-    import trainees
+    import training_models
 
     class Block(nn.Module):
         def __init__(self, width):
@@ -120,7 +120,7 @@ def networks():
 
     def llama():
         from transformers import LlamaConfig, LlamaForCausalLM
-        return trainees.Logits(LlamaForCausalLM(LlamaConfig(
+        return training_models.Logits(LlamaForCausalLM(LlamaConfig(
             vocab_size=8192, hidden_size=256, intermediate_size=688, num_hidden_layers=4, num_attention_heads=4,
             num_key_value_heads=2, use_cache=False, attn_implementation="eager", pad_token_id=0, bos_token_id=0,
             eos_token_id=0)))
@@ -134,12 +134,12 @@ def networks():
     def tokens(length):
         return lambda batch, device: torch.zeros(batch, length, dtype=torch.int64, device=device)
 
-    def of_trainees(name):
-        return trainees.TRAINEES[name].make, trainees.TRAINEES[name].inputs
+    def of_training_models(name):
+        return training_models.MODELS[name].make, training_models.MODELS[name].inputs
 
     return {"tower": (lambda: Tower(96, 4, 1000), tokens(32)), "tower_wide": (lambda: Tower(512, 6, 8000), tokens(64)),
             "llama": (llama, tokens(64)), "lora_llama": (lora_llama, tokens(64)),
-            **{name: of_trainees(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
+            **{name: of_training_models(name) for name in ("gpt2", "resnet18", "bert", "small_vit")}}
 
 
 # --- export -------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def chunked_loss(model, inputs, state, chunks):
 
 
 def pass_of(model, inputs, options, state):
-    import trainees
+    import training_models
     loss = options.get("loss", "")
     if loss.startswith("fused"):
         state["loss"] = fused_loss(model, inputs, state)
@@ -299,8 +299,8 @@ def pass_of(model, inputs, options, state):
     else:
         state["output"] = model(inputs)
         if "targets" not in state:
-            state["targets"] = trainees.targets_of(state["output"])
-        state["loss"] = trainees.loss_of(state["output"], state["targets"])
+            state["targets"] = training_models.targets_of(state["output"])
+        state["loss"] = training_models.loss_of(state["output"], state["targets"])
 
 
 def build(row):

@@ -19,7 +19,7 @@
 #include "runtime/executions.h"
 #include "runtime/fit.h"
 #include "runtime/gate.h"
-#include "runtime/levers.h"
+#include "runtime/global_savings.h"
 #include "runtime/ort_advice.h"
 #include "runtime/savings.h"
 
@@ -49,7 +49,7 @@ struct onv_analysis {
     bool dumps_rewritten;         /* ONNX Runtime is the only runtime that was asked for */
     uint64_t plan_alignment;      /* 1 or more */
     const uint64_t *plan_offsets; /* arena's, of live's intervals; NULL: not asked for */
-    onv_levers levers;
+    onv_global_savings global_savings;
     onv_savings savings;   /* without rows: none were asked for, or found */
     onv_training training; /* without an optimizer: not asked for */
     onv_timeline trained;  /* its program, that of the last plan; empty: not asked for */

@@ -63,7 +63,7 @@ onv_view onv_analysis_view(const onv_analysis *analysis)
         .plan_alignment = analysis->plan_alignment,
         .training = &analysis->training,
         .trained = &analysis->trained,
-        .levers = &analysis->levers,
+        .global_savings = &analysis->global_savings,
         .savings = &analysis->savings,
         .quantized = &analysis->quantized,
         .cache = &analysis->cache,

@@ -354,7 +354,8 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
     if (options->train != NULL) ONV_TRY(compute_training(analysis, options, w, err));
     uint64_t better;
     ONV_TRY(peak_of_better_order(analysis, w, &better, err));
-    return onv_levers_compute(&analysis->model, &analysis->live, better, &analysis->levers, err);
+    return onv_global_savings_compute(&analysis->model, &analysis->live, better,
+                                      &analysis->global_savings, err);
 }
 
 static onv_status read_ort_settings(const onv_options *options, onv_ort_settings *settings,

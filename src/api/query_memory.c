@@ -185,18 +185,19 @@ bool onv_analysis_replay_fault_get(const onv_analysis *analysis, size_t mode, si
     return onv_give(info, size, &full, sizeof full);
 }
 
-size_t onv_analysis_replay_wall_count(const onv_analysis *analysis)
+size_t onv_analysis_replay_max_batch_count(const onv_analysis *analysis)
 {
-    return analysis->replays.walls.count;
+    return analysis->replays.max_batches.count;
 }
 
-bool onv_analysis_replay_wall_get(const onv_analysis *analysis, size_t index,
-                                  onv_replay_wall_info *info, size_t size)
+bool onv_analysis_replay_max_batch_get(const onv_analysis *analysis, size_t index,
+                                       onv_replay_max_batch_info *info, size_t size)
 {
-    if (index >= analysis->replays.walls.count) return false;
-    const onv_replay_wall *wall = &analysis->replays.walls.at[index];
-    onv_replay_wall_info full = {
-        wall->mode,           wall->runtime,  wall->plan,  wall->predicted_batch,
-        wall->measured_batch, wall->is_least, wall->agrees};
+    if (index >= analysis->replays.max_batches.count) return false;
+    const onv_replay_max_batch *max_batch = &analysis->replays.max_batches.at[index];
+    onv_replay_max_batch_info full = {max_batch->mode,           max_batch->runtime,
+                                      max_batch->plan,           max_batch->predicted_batch,
+                                      max_batch->measured_batch, max_batch->is_least,
+                                      max_batch->agrees};
     return onv_give(info, size, &full, sizeof full);
 }

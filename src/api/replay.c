@@ -85,7 +85,7 @@ onv_status onv_replay_all(onv_replays *replays, const onv_options *options, onv_
     onv_status status = at == NULL ? check_host(replays, &device, err) : ONV_OK;
     if (status == ONV_OK) status = onv_replays_run(replays, &device, &how, err);
     if (status == ONV_OK && at != NULL)
-        status = onv_replays_find_walls(replays, &device, at, context, &how, err);
+        status = onv_replays_find_max_batches(replays, &device, at, context, &how, err);
     onv_device_close(&device);
     return status;
 }

@@ -26,7 +26,7 @@ onv_status onv_replay_take_training(void *context, const onv_timeline *t,
                                     const onv_placement *placement, const char *plan,
                                     onv_error *err);
 
-/* Opens the device, runs the replays, looks for the walls if `at` is not NULL, closes. */
+/* Opens the device, runs the replays, looks for the maximum batches if `at` is not NULL, closes. */
 onv_status onv_replay_all(onv_replays *replays, const onv_options *options, onv_replays_at at,
                           void *context, onv_error *err);
 

@@ -104,33 +104,91 @@ static uint32_t find_backward(const onv_eager *eager, const onv_timeline *t, uin
     return end;
 }
 
-static onv_status add_one(const onv_joint_node *node, uint32_t first, uint32_t last,
-                          onv_timeline *t, onv_error *err)
+static onv_status add_one(uint64_t bytes, uint32_t first, uint32_t last, onv_timeline *t,
+                          onv_error *err)
 {
-    onv_buffer buffer =
-        onv_buffer_new(ONV_BUFFER_ACTIVATION, node->bytes, first, last, "computed again");
+    onv_buffer buffer = onv_buffer_new(ONV_BUFFER_ACTIVATION, bytes, first, last, "computed again");
     return onv_vec_push(&t->buffers, buffer) ? ONV_OK : onv_fail_memory(err);
+}
+
+typedef struct again {
+    const onv_joint *joint;
+    const onv_partition *partition;
+    uint32_t *step_of; /* by operation of the tape */
+    uint64_t *freed;   /* by node: of what it is the last to read */
+    uint64_t *now;     /* by step: what was computed again in it so far and is still there */
+    uint64_t *most;    /* the most of these */
+    uint64_t *left;    /* what of it is there at its end, or read by its own backward */
+} again;
+
+/* What only the same step's second run reads goes while that runs. Inductor lets a fused kernel write over
+ * what it is the last to read. */
+static bool passes(const onv_partition *p, uint32_t node)
+{
+    return !p->is_read[node] && p->first_read[node] == p->last_read[node] &&
+           p->last_again[node] != ONV_JOINT_NONE;
+}
+
+static void run_again(again *a, uint32_t i, uint32_t step)
+{
+    const onv_joint_node *node = &a->joint->nodes.at[i];
+    uint64_t goes = a->freed[i];
+    bool takes_over = node->kind == ONV_JOINT_POINTWISE && goes >= node->bytes;
+    a->now[step] += takes_over ? 0 : node->bytes;
+    if (a->now[step] > a->most[step]) a->most[step] = a->now[step];
+    a->now[step] -= takes_over ? goes - node->bytes : goes;
+    if (passes(a->partition, i))
+        a->freed[a->partition->last_again[i]] += node->bytes;
+    else
+        a->left[step] += node->bytes;
+}
+
+/* Of the iteration whose steps are known. */
+static onv_status add_iteration(again *a, uint32_t begin, uint32_t end, onv_timeline *t,
+                                onv_error *err)
+{
+    const onv_partition *p = a->partition;
+    memset(a->freed, 0, a->joint->nodes.count * sizeof *a->freed);
+    for (uint32_t i = 0; i < a->joint->nodes.count; i++) {
+        const onv_joint_node *node = &a->joint->nodes.at[i];
+        if (!p->is_again[i] || !p->is_written[i] || node->base != i || node->kind == ONV_JOINT_PART)
+            continue;
+        uint32_t first = a->step_of[p->first_read[i]], last = a->step_of[p->last_read[i]];
+        if (first == UINT32_MAX || last == UINT32_MAX || first > last) continue;
+        run_again(a, i, first);
+        if (!passes(p, i)) ONV_TRY(add_one(node->bytes, first, last, t, err));
+    }
+    for (uint32_t s = begin; s < end; s++)
+        if (a->most[s] > a->left[s]) ONV_TRY(add_one(a->most[s] - a->left[s], s, s, t, err));
+    return ONV_OK;
 }
 
 onv_status onv_compile_add_again(const onv_eager *eager, const onv_joint *joint,
                                  const onv_partition *partition, onv_timeline *timeline,
                                  onv_error *err)
 {
-    uint32_t *step_of = onv_heap_calloc(eager->ops.count + 1, sizeof *step_of);
-    onv_status status = step_of != NULL ? ONV_OK : onv_fail_memory(err);
+    size_t n = timeline->steps.count + 1;
+    again a = {
+        .joint = joint,
+        .partition = partition,
+        .step_of = onv_heap_calloc(eager->ops.count + 1, sizeof *a.step_of),
+        .freed = onv_heap_calloc(joint->nodes.count + 1, sizeof *a.freed),
+        .now = onv_heap_calloc(n, sizeof *a.now),
+        .most = onv_heap_calloc(n, sizeof *a.most),
+        .left = onv_heap_calloc(n, sizeof *a.left),
+    };
+    bool is_there =
+        a.step_of != NULL && a.freed != NULL && a.now != NULL && a.most != NULL && a.left != NULL;
+    onv_status status = is_there ? ONV_OK : onv_fail_memory(err);
     for (uint32_t begin = 0; begin < timeline->steps.count && status == ONV_OK;) {
-        begin = find_backward(eager, timeline, begin, step_of);
-        for (uint32_t i = 0; i < joint->nodes.count && status == ONV_OK; i++) {
-            const onv_joint_node *node = &joint->nodes.at[i];
-            if (!partition->is_again[i] || !partition->is_written[i] || node->base != i ||
-                node->kind == ONV_JOINT_PART)
-                continue;
-            uint32_t first = step_of[partition->first_read[i]];
-            uint32_t last = step_of[partition->last_read[i]];
-            if (first != UINT32_MAX && last != UINT32_MAX && first <= last)
-                status = add_one(node, first, last, timeline, err);
-        }
+        uint32_t end = find_backward(eager, timeline, begin, a.step_of);
+        status = add_iteration(&a, begin, end, timeline, err);
+        begin = end;
     }
-    onv_heap_free(step_of);
+    onv_heap_free(a.step_of);
+    onv_heap_free(a.freed);
+    onv_heap_free(a.now);
+    onv_heap_free(a.most);
+    onv_heap_free(a.left);
     return status;
 }

@@ -121,15 +121,15 @@ static bool is_view(const onv_joint_node *node)
 static bool is_materialized(const onv_cut_graph *g, uint32_t i)
 {
     const onv_joint_node *node = node_at(g, i);
-    if (node->kind == ONV_JOINT_PRIMAL || node->apart_read) return true;
+    if (node->kind == ONV_JOINT_PRIMAL || node->apart_read || node->is_output) return true;
     if (node->fused_read && !is_fusible(node)) return true;
     for (uint32_t k = g->first_user[i]; k < g->first_user[i + 1]; k++)
         if (!fuses(node, node_at(g, g->users[k]))) return true;
     return false;
 }
 
-/* A kernel of backward reads the value, or a view of it. `mark`: of this search alone; the nodes wait in
- * `heap`. */
+/* A kernel of backward reads the value, or a view of it; to results of the graph its end counts as one. `mark`: of
+ * this search alone; the nodes wait in `heap`. */
 static bool is_written_in_backward(const onv_cut_graph *g, uint32_t start, uint32_t mark)
 {
     uint32_t n = 0;
@@ -138,7 +138,8 @@ static bool is_written_in_backward(const onv_cut_graph *g, uint32_t start, uint3
     while (n > 0) {
         uint32_t i = g->heap[--n];
         const onv_joint_node *node = node_at(g, i);
-        if (node->apart_read || (node->fused_read && !is_fusible(node))) return true;
+        if (node->apart_read || node->is_output) return true;
+        if (node->fused_read && !is_fusible(node)) return true;
         for (uint32_t k = g->first_user[i]; k < g->first_user[i + 1]; k++) {
             uint32_t user = g->users[k];
             if (!g->in_forward[user] && !fuses(node, node_at(g, user))) return true;
@@ -378,10 +379,11 @@ static void read_between(onv_partition *p, uint32_t node, uint32_t first, uint32
  * result is first asked for; what is fused runs in each of its readers. */
 static void follow_backward(const onv_cut_graph *g, onv_partition *p)
 {
-    for (uint32_t i = 0; i < g->n; i++) p->last_read[i] = ONV_JOINT_NONE;
+    for (uint32_t i = 0; i < g->n; i++) p->last_read[i] = p->last_again[i] = ONV_JOINT_NONE;
     for (size_t r = 0; r < g->joint->reads.count; r++) {
         const onv_joint_read *read = &g->joint->reads.at[r];
         read_between(p, read->node, read->op, read->op);
+        p->is_read[read->node] = true;
     }
     for (uint32_t i = g->n; i-- > 0;) {
         const onv_joint_node *node = node_at(g, i);
@@ -400,6 +402,10 @@ static void follow_backward(const onv_cut_graph *g, onv_partition *p)
             bool runs_once = p->is_written[i] && !is_view;
             read_between(p, in, p->first_read[i], runs_once ? p->first_read[i] : p->last_read[i]);
             p->is_written[in] |= is_view ? p->is_written[i] : !is_passed_on(node);
+            if (runs_once && p->last_again[in] == ONV_JOINT_NONE) p->last_again[in] = i;
+            if (runs_once) continue;
+            p->is_read[in] |= p->is_read[i];
+            if (p->last_again[in] == ONV_JOINT_NONE) p->last_again[in] = p->last_again[i];
         }
     }
 }
@@ -431,6 +437,8 @@ onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *
     partition->last_read = ONV_ARENA_ARRAY(arena, uint32_t, g.n);
     partition->first_read = ONV_ARENA_ARRAY(arena, uint32_t, g.n);
     partition->is_written = ONV_ARENA_ARRAY(arena, bool, g.n);
+    partition->is_read = ONV_ARENA_ARRAY(arena, bool, g.n);
+    partition->last_again = ONV_ARENA_ARRAY(arena, uint32_t, g.n);
     partition->is_alive = g.is_alive;
     if (arena->failed) return onv_fail_memory(err);
     onv_status status = budget < 1 ? onv_cut_budget(&g, &rules, budget, partition->is_saved, err)

@@ -28,6 +28,10 @@ typedef struct onv_partition {
                             last one to run, needs it; ONV_JOINT_NONE: none does */
     uint32_t *first_read; /* the same, the first one to run */
     bool *is_written; /* by node that runs again: into memory of its own, for a kernel reads it */
+    bool *is_read;    /* what depends on gradients reads it */
+    uint32_t
+        *last_again; /* by node: the last one that reads it and runs again into memory of its own;
+                             ONV_JOINT_NONE: none */
     uint64_t saved_bytes; /* distinct memory; parameters and buffers left out */
     uint64_t recomputed_macs;
 } onv_partition;

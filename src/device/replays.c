@@ -34,7 +34,7 @@ void onv_replays_cleanup(onv_replays *r)
     for (size_t i = 0; i < r->results.count; i++) onv_replay_result_cleanup(&r->results.at[i]);
     onv_vec_cleanup(&r->list);
     onv_vec_cleanup(&r->results);
-    onv_vec_cleanup(&r->walls);
+    onv_vec_cleanup(&r->max_batches);
 }
 
 onv_status onv_replays_add(onv_replays *r, onv_replay *replay, onv_error *err)
@@ -176,36 +176,39 @@ static onv_status find_largest(search *s, size_t which, bool really, int64_t sta
 
 /* Apart they may be where the last batch that fitted, or the first that did not, needs about all that
  * is free. */
-static onv_status judge(search *s, size_t which, onv_replay_wall *wall, onv_error *err)
+static onv_status judge(search *s, size_t which, onv_replay_max_batch *max_batch, onv_error *err)
 {
-    bool over = wall->predicted_batch < wall->measured_batch;
-    wall->agrees = wall->predicted_batch == wall->measured_batch || (over && wall->is_least);
-    if (wall->agrees) return ONV_OK;
+    bool over = max_batch->predicted_batch < max_batch->measured_batch;
+    max_batch->agrees =
+        max_batch->predicted_batch == max_batch->measured_batch || (over && max_batch->is_least);
+    if (max_batch->agrees) return ONV_OK;
     probe *at;
-    ONV_TRY(look(s, wall->measured_batch + (over ? 0 : 1), which, true, &at, err));
+    ONV_TRY(look(s, max_batch->measured_batch + (over ? 0 : 1), which, true, &at, err));
     uint64_t apart = at->needs > s->capacity ? at->needs - s->capacity : s->capacity - at->needs;
-    wall->agrees = apart <= at->tolerance;
+    max_batch->agrees = apart <= at->tolerance;
     return ONV_OK;
 }
 
-static onv_status find_walls(onv_replays *r, search *s, onv_error *err)
+static onv_status find_max_batches(onv_replays *r, search *s, onv_error *err)
 {
     for (size_t i = 0; i < s->n_replays; i++) {
-        onv_replay_wall wall = {.mode = r->list.at[i].mode,
-                                .runtime = r->list.at[i].runtime,
-                                .plan = r->list.at[i].plan,
-                                .is_least = r->list.at[i].placement.is_pooled};
-        ONV_TRY(find_largest(s, i, false, 0, &wall.predicted_batch, err));
-        ONV_TRY(find_largest(s, i, true, wall.predicted_batch, &wall.measured_batch, err));
-        ONV_TRY(judge(s, i, &wall, err));
-        r->agrees &= wall.agrees;
-        if (!onv_vec_push(&r->walls, wall)) return onv_fail_memory(err);
+        onv_replay_max_batch max_batch = {.mode = r->list.at[i].mode,
+                                          .runtime = r->list.at[i].runtime,
+                                          .plan = r->list.at[i].plan,
+                                          .is_least = r->list.at[i].placement.is_pooled};
+        ONV_TRY(find_largest(s, i, false, 0, &max_batch.predicted_batch, err));
+        ONV_TRY(
+            find_largest(s, i, true, max_batch.predicted_batch, &max_batch.measured_batch, err));
+        ONV_TRY(judge(s, i, &max_batch, err));
+        r->agrees &= max_batch.agrees;
+        if (!onv_vec_push(&r->max_batches, max_batch)) return onv_fail_memory(err);
     }
     return ONV_OK;
 }
 
-onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replays_at at,
-                                  void *context, const onv_replay_options *options, onv_error *err)
+onv_status onv_replays_find_max_batches(onv_replays *r, onv_device *device, onv_replays_at at,
+                                        void *context, const onv_replay_options *options,
+                                        onv_error *err)
 {
     search *s = onv_heap_calloc(1, sizeof *s);
     if (s == NULL) return onv_fail_memory(err);
@@ -220,7 +223,7 @@ onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replay
     onv_status status = s->probes != NULL ? ONV_OK : onv_fail_memory(err);
     if (status == ONV_OK) status = device->kind->memory(device, &s->capacity, &total, err);
     if (s->capacity > device->limit_bytes) s->capacity = device->limit_bytes;
-    if (status == ONV_OK) status = find_walls(r, s, err);
+    if (status == ONV_OK) status = find_max_batches(r, s, err);
     onv_heap_free(s->probes);
     onv_heap_free(s);
     return status;

@@ -6,22 +6,22 @@
 #include "device/replay.h"
 #include "onnxvram/replay.h"
 
-/* The wall of one replay: the largest batch that the prediction and the device allow. */
-typedef struct onv_replay_wall {
+/* The maximum batch of one replay: the largest batch that the prediction and the device allow. */
+typedef struct onv_replay_max_batch {
     const char *mode, *runtime, *plan;       /* as in the replay */
     int64_t predicted_batch, measured_batch; /* 0: not even one */
     bool is_least; /* predicted_batch is a lower limit: a pool may remap what lies in pieces */
     bool agrees;   /* the same, or apart by less than the tolerance */
-} onv_replay_wall;
+} onv_replay_max_batch;
 
 typedef struct onv_replays {
     const onv_device_kind *kind; /* NULL: nothing was asked for */
     onv_device_info device;
     ONV_VEC(onv_replay) list;
-    ONV_VEC(onv_replay_result) results; /* of the list, in its order */
-    ONV_VEC(onv_replay_wall) walls;     /* none: not asked for */
-    bool agrees;                        /* every result and every wall does */
-    bool out_of_memory;                 /* some replay did not fit */
+    ONV_VEC(onv_replay_result) results;        /* of the list, in its order */
+    ONV_VEC(onv_replay_max_batch) max_batches; /* none: not asked for */
+    bool agrees;                               /* every result and every maximum batch does */
+    bool out_of_memory;                        /* some replay did not fit */
 } onv_replays;
 
 void onv_replays_cleanup(onv_replays *r);
@@ -40,8 +40,9 @@ void onv_replays_info(const onv_replays *r, onv_replay_info *info);
  * more than any device. */
 typedef onv_status (*onv_replays_at)(void *context, int64_t batch, onv_replays *r, onv_error *err);
 
-/* Finds the wall of every replay by doubling and halving; nothing is filled. */
-onv_status onv_replays_find_walls(onv_replays *r, onv_device *device, onv_replays_at at,
-                                  void *context, const onv_replay_options *options, onv_error *err);
+/* Finds the maximum batch of every replay by doubling and halving; nothing is filled. */
+onv_status onv_replays_find_max_batches(onv_replays *r, onv_device *device, onv_replays_at at,
+                                        void *context, const onv_replay_options *options,
+                                        onv_error *err);
 
 #endif

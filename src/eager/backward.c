@@ -110,7 +110,7 @@ static void let_saved_go(onv_simulation *s, uint32_t index)
         onv_sim_linger(s, index);
     else
         onv_sim_forget(s, index);
-    onv_frame_leave(s, index);
+    onv_ckpt_region_leave(s, index);
 }
 
 static void run_backward(onv_simulation *s, uint32_t index)
@@ -120,7 +120,7 @@ static void run_backward(onv_simulation *s, uint32_t index)
     if (runs) {
         s->backward_at = index;
         onv_shard_before_backward(s, index);
-        onv_frame_restore(s, index);
+        onv_ckpt_region_restore(s, index);
         count_lost(s, index);
         onv_sim_step(s, ONV_PHASE_BACKWARD, op->node, op->name);
         if (onv_offload_takes(s, index)) onv_offload_return_saved(s, index);

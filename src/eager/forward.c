@@ -220,32 +220,33 @@ static void drop_unreached(onv_simulation *s, uint32_t op)
     for (uint32_t i = s->first_ended[op]; i > 0; i = s->next_ended[i - 1]) onv_sim_forget(s, i - 1);
 }
 
-/* Of the frames whose last operation this is, the outermost one holds what they begin from. */
-static void leave_frames(onv_simulation *s, uint32_t op)
+/* Of the regions whose last operation this is, the outermost one holds what they begin from. */
+static void leave_regions(onv_simulation *s, uint32_t op)
 {
-    uint32_t frame = s->frame_of[op];
-    if (frame == ONV_NO_FRAME) return;
-    while (s->frames[frame].parent != ONV_NO_FRAME) frame = s->frames[frame].parent;
-    if (s->frames[frame].last_op == op && onv_offload_takes(s, s->frames[frame].first_op))
-        onv_offload_frame(s, &s->frames[frame]);
+    uint32_t region = s->region_of[op];
+    if (region == ONV_NO_CKPT_REGION) return;
+    while (s->regions[region].parent != ONV_NO_CKPT_REGION) region = s->regions[region].parent;
+    if (s->regions[region].last_op == op && onv_offload_takes(s, s->regions[region].first_op))
+        onv_offload_region(s, &s->regions[region]);
 }
 
 void onv_sim_forward(onv_simulation *s)
 {
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (!onv_sim_is_permanent(s, i)) s->row_of[i] = ONV_NO_ROW;
-    onv_frames_reset(s);
+    onv_ckpt_regions_reset(s);
     onv_offload_begin(s);
     s->n_lingering = (uint32_t)s->lingering.count;
     onv_shard_begin_pass(s);
-    uint32_t next = 0; /* the next frame to enter */
+    uint32_t next = 0; /* the next region to enter */
     for (uint32_t i = 0; i < s->eager->ops.count && !s->failed; i++) {
-        for (; next < s->n_frames && s->frames[next].first_op == i; next++)
-            if (s->frames[next].parent == ONV_NO_FRAME) onv_frame_enter(s, &s->frames[next]);
-        bool keeps = s->frame_of[i] == ONV_NO_FRAME;
+        for (; next < s->n_regions && s->regions[next].first_op == i; next++)
+            if (s->regions[next].parent == ONV_NO_CKPT_REGION)
+                onv_ckpt_region_enter(s, &s->regions[next]);
+        bool keeps = s->region_of[i] == ONV_NO_CKPT_REGION;
         onv_shard_before(s, i);
         onv_sim_run(s, i, keeps ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->last_use);
-        leave_frames(s, i);
+        leave_regions(s, i);
         end_holds(s, i);
         drop_unreached(s, i);
         hold_loop_input(s, i);

@@ -39,6 +39,7 @@ typedef struct onv_weight_read {
 typedef struct onv_given {
     onv_value_id value; /* the first of its copies */
     uint32_t tensor;
+    uint64_t contents;      /* a hash of them; 0: not known */
     const char *last_scope; /* the last module that read one */
     const char *module_class;
 } onv_given;

@@ -44,7 +44,7 @@ onv_status onv_offload_prepare(onv_simulation *s, onv_error *err)
     uint32_t end = s->options->saves_on_cpu ? s->eager->first_loss_op : s->options->offload_until;
     s->offload_end = end < s->eager->first_loss_op ? end : s->eager->first_loss_op;
     if (s->offload_end == 0) return ONV_OK;
-    if (s->options->saves_on_cpu && s->n_frames > 0)
+    if (s->options->saves_on_cpu && s->n_regions > 0)
         return onv_fail(err, ONV_ERR_USAGE,
                         "saved tensors go to the host, or there are checkpoints: not both");
     s->is_offloaded = ONV_ARENA_ARRAY(&s->arena, bool, s->eager->tensors.count);
@@ -157,10 +157,10 @@ uint32_t onv_offload_row(onv_simulation *s, uint32_t storage, uint32_t row)
     return ONV_HOST_ROW;
 }
 
-void onv_offload_frame(onv_simulation *s, onv_frame *frame)
+void onv_offload_region(onv_simulation *s, onv_ckpt_region *region)
 {
-    for (uint32_t k = 0; k < frame->n_inputs; k++)
-        frame->input_rows[k] = onv_offload_row(s, frame->inputs[k], frame->input_rows[k]);
+    for (uint32_t k = 0; k < region->n_inputs; k++)
+        region->input_rows[k] = onv_offload_row(s, region->inputs[k], region->input_rows[k]);
 }
 
 static void return_row(onv_simulation *s, uint32_t storage, uint32_t *row)
@@ -169,13 +169,13 @@ static void return_row(onv_simulation *s, uint32_t storage, uint32_t *row)
     if (*row == ONV_HOST_ROW) *row = come_back(s, at->bytes, at->label);
 }
 
-void onv_offload_return_frame(onv_simulation *s, onv_frame *frame)
+void onv_offload_return_region(onv_simulation *s, onv_ckpt_region *region)
 {
-    if (frame->first_op >= s->offload_end) return;
+    if (region->first_op >= s->offload_end) return;
     onv_sim_step(s, ONV_PHASE_BACKWARD, ONV_NO_NODE, "copy from the host");
-    for (uint32_t k = 0; k < frame->n_inputs; k++)
-        return_row(s, frame->inputs[k], &frame->input_rows[k]);
-    for (uint32_t i = frame->first_op; i <= frame->last_op && s->is_kept != NULL; i++) {
+    for (uint32_t k = 0; k < region->n_inputs; k++)
+        return_row(s, region->inputs[k], &region->input_rows[k]);
+    for (uint32_t i = region->first_op; i <= region->last_op && s->is_kept != NULL; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
         if (!s->is_kept[i]) continue;
         for (uint32_t k = 0; k < op->n_out; k++) {

@@ -161,7 +161,7 @@ static onv_status make_arrays(onv_simulation *s, onv_error *err)
     size_t n = s->eager->storages.count, n_tensors = s->eager->tensors.count, n_saved = 0;
     uint32_t widest = 0;
     s->first_saved = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
-    s->frame_of = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
+    s->region_of = ONV_ARENA_ARRAY(arena, uint32_t, s->eager->ops.count);
     for (size_t i = 0; i < s->eager->ops.count && s->first_saved != NULL; i++) {
         s->first_saved[i] = (uint32_t)n_saved;
         n_saved += s->eager->ops.at[i].n_saved;
@@ -202,25 +202,25 @@ static onv_status find_saved(onv_simulation *s, onv_error *err)
     if (seen == NULL) return onv_fail_memory(err);
     for (uint32_t i = 0; i < s->eager->ops.count; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        bool in_frame = s->frame_of[i] != ONV_NO_FRAME, leaves = onv_offload_takes(s, i);
+        bool in_region = s->region_of[i] != ONV_NO_CKPT_REGION, leaves = onv_offload_takes(s, i);
         if (op->life == ONV_LIFE_FORWARD) continue;
-        for (uint32_t k = 0; k < op->n_saved && !in_frame; k++)
+        for (uint32_t k = 0; k < op->n_saved && !in_region; k++)
             if (!leaves || !onv_offload_moves(s, op->saved[k])) count_saved(s, seen, op->saved[k]);
         bool is_kept = s->is_kept != NULL && s->is_kept[i] && !leaves;
         for (uint32_t k = 0; k < op->n_out && is_kept; k++)
             count_saved(s, seen, onv_sim_storage(s, op->out[k]));
-        for (uint32_t k = 0; k < op->n_in && in_frame; k++) {
+        for (uint32_t k = 0; k < op->n_in && in_region; k++) {
             uint32_t in = onv_sim_storage(s, op->in[k].tensor);
             if (s->eager->storages.at[in].kind == ONV_STORAGE_INPUT) count_saved(s, seen, in);
         }
     }
-    for (uint32_t i = 0; i < s->n_frames; i++) {
-        const onv_frame *frame = &s->frames[i];
-        if (frame->parent != ONV_NO_FRAME || frame->first_save == ONV_NO_OP) continue;
-        bool leaves = onv_offload_takes(s, frame->first_op);
-        for (uint32_t k = 0; k < frame->n_inputs; k++)
-            if (!leaves || !onv_offload_moves(s, frame->inputs[k]))
-                count_saved(s, seen, frame->inputs[k]);
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        const onv_ckpt_region *region = &s->regions[i];
+        if (region->parent != ONV_NO_CKPT_REGION || region->first_save == ONV_NO_OP) continue;
+        bool leaves = onv_offload_takes(s, region->first_op);
+        for (uint32_t k = 0; k < region->n_inputs; k++)
+            if (!leaves || !onv_offload_moves(s, region->inputs[k]))
+                count_saved(s, seen, region->inputs[k]);
     }
     return ONV_OK;
 }
@@ -306,7 +306,7 @@ onv_status onv_sim_prepare(onv_simulation *s, onv_error *err)
     bool trains = s->options->optimizer != NULL; /* inference looks at regions, too */
     if (trains && !s->options->lower.graph_module) ONV_TRY(find_held(s, err));
     ONV_TRY(find_ended(s, err));
-    ONV_TRY(onv_frames_make(s, err));
+    ONV_TRY(onv_ckpt_regions_make(s, err));
     ONV_TRY(onv_offload_prepare(s, err));
     ONV_TRY(onv_sim_order_parameters(s, err));
     return find_saved(s, err);

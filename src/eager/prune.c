@@ -5,10 +5,10 @@
  *             [    b       ]     a's result was kept: so a does not run, nor what comes before it
  *
  * Unlike torch.utils.checkpoint, which runs all of a segment up to the last thing to save, a pruned
- * frame runs an operation again only if its result is saved in the segment itself, is needed for
- * such a result, or for the inputs of an inner frame. It holds those inputs alone that this takes, and
- * lets them go after its second run, when inner frames hold what they need. Results of operations that
- * are kept (onv_train_options) are held like inputs, by the innermost frame around the operation. */
+ * region runs an operation again only if its result is saved in the segment itself, is needed for
+ * such a result, or for the inputs of an inner region. It holds those inputs alone that this takes, and
+ * lets them go after its second run, when inner regions hold what they need. Results of operations that
+ * are kept (onv_train_options) are held like inputs, by the innermost region around the operation. */
 #include <string.h>
 
 #include "eager/simulation.h"
@@ -18,7 +18,7 @@
 typedef struct pruner {
     onv_simulation *s;
     const uint32_t *made_by;
-    uint32_t *needed; /* by storage: 1 + the frame whose second run needs it */
+    uint32_t *needed; /* by storage: 1 + the region whose second run needs it */
     bool *is_used;    /* by operation: some second run takes its result as kept */
 } pruner;
 
@@ -37,7 +37,7 @@ static bool makes(const pruner *p, uint32_t op, uint32_t storage)
     return p->made_by[storage] == op || p->s->eager->ops.at[op].in_place;
 }
 
-/* What its own backward saves of an operation of the frame; true where the operation makes it for that
+/* What its own backward saves of an operation of the region; true where the operation makes it for that
  * alone. */
 static bool need_saved(pruner *p, uint32_t self, const onv_eager_op *op)
 {
@@ -54,7 +54,7 @@ static void visit(pruner *p, uint32_t self, uint32_t i)
 {
     onv_simulation *s = p->s;
     const onv_eager_op *op = &s->eager->ops.at[i];
-    bool runs = s->frame_of[i] == self && need_saved(p, self, op);
+    bool runs = s->region_of[i] == self && need_saved(p, self, op);
     for (uint32_t k = 0; k < op->n_out; k++) {
         uint32_t out = onv_sim_storage(s, op->out[k]);
         if (p->needed[out] != self + 1 || !makes(p, i, out)) continue;
@@ -65,25 +65,25 @@ static void visit(pruner *p, uint32_t self, uint32_t i)
         p->is_used[i] = true;
         return;
     }
-    s->frames[self].runs[i - s->frames[self].first_op] = runs;
+    s->regions[self].runs[i - s->regions[self].first_op] = runs;
     for (uint32_t k = 0; k < op->n_in && runs; k++)
         need(p, self, onv_sim_storage(s, op->in[k].tensor));
 }
 
 static void need_inputs_of(pruner *p, uint32_t self, uint32_t inner)
 {
-    const onv_frame *frame = &p->s->frames[inner];
-    for (uint32_t k = 0; k < frame->n_inputs; k++) need(p, self, frame->inputs[k]);
+    const onv_ckpt_region *region = &p->s->regions[inner];
+    for (uint32_t k = 0; k < region->n_inputs; k++) need(p, self, region->inputs[k]);
 }
 
-/* What is still needed where the frame begins. */
+/* What is still needed where the region begins. */
 static onv_status take_inputs(pruner *p, uint32_t self, onv_error *err)
 {
     onv_simulation *s = p->s;
-    onv_frame *frame = &s->frames[self];
+    onv_ckpt_region *region = &s->regions[self];
     uint32_t most = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+        for (uint32_t i = region->first_op; i <= region->last_op; i++) {
             const onv_eager_op *op = &s->eager->ops.at[i];
             for (uint32_t k = 0; k < op->n_in; k++) {
                 uint32_t in = onv_sim_storage(s, op->in[k].tensor);
@@ -93,29 +93,30 @@ static onv_status take_inputs(pruner *p, uint32_t self, onv_error *err)
                     continue;
                 }
                 p->needed[in] = 0;
-                frame->inputs[frame->n_inputs++] = in;
+                region->inputs[region->n_inputs++] = in;
             }
         }
         if (pass == 1) break;
-        frame->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
-        frame->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
-        if (frame->inputs == NULL || frame->input_rows == NULL) return onv_fail_memory(err);
+        region->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
+        region->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, most);
+        if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
     }
     return ONV_OK;
 }
 
-/* Inner frames come behind the ones around them, and are done before. */
+/* Inner regions come behind the ones around them, and are done before. */
 static onv_status prune(pruner *p, uint32_t self, uint32_t *last_child, uint32_t *before,
                         onv_error *err)
 {
     onv_simulation *s = p->s;
-    onv_frame *frame = &s->frames[self];
+    onv_ckpt_region *region = &s->regions[self];
     uint32_t inner = last_child[self];
-    frame->runs = ONV_ARENA_ARRAY(&s->arena, bool, (size_t)frame->last_op - frame->first_op + 1);
-    if (frame->runs == NULL) return onv_fail_memory(err);
-    for (uint32_t i = frame->last_op + 1; i-- > frame->first_op;) {
+    region->runs = ONV_ARENA_ARRAY(&s->arena, bool, (size_t)region->last_op - region->first_op + 1);
+    if (region->runs == NULL) return onv_fail_memory(err);
+    for (uint32_t i = region->last_op + 1; i-- > region->first_op;) {
         visit(p, self, i);
-        for (; inner != ONV_NO_FRAME && s->frames[inner].first_op == i; inner = before[inner])
+        for (; inner != ONV_NO_CKPT_REGION && s->regions[inner].first_op == i;
+             inner = before[inner])
             need_inputs_of(p, self, inner);
     }
     return take_inputs(p, self, err);
@@ -125,7 +126,7 @@ static onv_status mark_kept(onv_simulation *s, onv_error *err)
 {
     for (uint32_t k = 0; k < s->options->n_kept_ops; k++) {
         uint32_t op = s->options->kept_ops[k];
-        if (op >= s->eager->first_loss_op || s->frame_of[op] == ONV_NO_FRAME)
+        if (op >= s->eager->first_loss_op || s->region_of[op] == ONV_NO_CKPT_REGION)
             return onv_fail(err, ONV_ERR_USAGE,
                             "operation %u, which is to be kept, is in no segment", op);
         /* What overwrites its input and copies it does so for its backward alone. */
@@ -134,7 +135,7 @@ static onv_status mark_kept(onv_simulation *s, onv_error *err)
     return ONV_OK;
 }
 
-onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err)
+onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err)
 {
     size_t n_ops = s->eager->ops.count, n_storages = s->eager->storages.count;
     pruner p = {.s = s, .made_by = made_by};
@@ -142,19 +143,19 @@ onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_erro
     p.is_used = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
     s->is_kept = ONV_ARENA_ARRAY(&s->arena, bool, n_ops);
     s->kept_row = ONV_ARENA_ARRAY(&s->arena, uint32_t, n_storages);
-    uint32_t *last_child = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_frames);
-    uint32_t *before = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_frames);
+    uint32_t *last_child = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_regions);
+    uint32_t *before = ONV_ARENA_ARRAY(&s->arena, uint32_t, s->n_regions);
     if (s->arena.failed) return onv_fail_memory(err);
     ONV_TRY(mark_kept(s, err));
     for (size_t i = 0; i < n_storages; i++) s->kept_row[i] = ONV_NO_ROW;
-    for (uint32_t i = 0; i < s->n_frames; i++) {
-        uint32_t parent = s->frames[i].parent;
-        last_child[i] = before[i] = ONV_NO_FRAME;
-        if (parent == ONV_NO_FRAME) continue;
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        uint32_t parent = s->regions[i].parent;
+        last_child[i] = before[i] = ONV_NO_CKPT_REGION;
+        if (parent == ONV_NO_CKPT_REGION) continue;
         before[i] = last_child[parent];
         last_child[parent] = i;
     }
-    for (uint32_t i = s->n_frames; i-- > 0;) ONV_TRY(prune(&p, i, last_child, before, err));
+    for (uint32_t i = s->n_regions; i-- > 0;) ONV_TRY(prune(&p, i, last_child, before, err));
     memcpy(s->is_kept, p.is_used, n_ops * sizeof *p.is_used);
     for (uint32_t k = 0; k < s->options->n_kept_ops && s->options->is_kept_used != NULL; k++)
         s->options->is_kept_used[k] = p.is_used[s->options->kept_ops[k]];
@@ -188,12 +189,12 @@ static void drop(onv_simulation *s, uint32_t storage)
     s->kept_row[storage] = ONV_NO_ROW;
 }
 
-void onv_drop_results(onv_simulation *s, const onv_frame *frame, uint32_t self)
+void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
 {
     if (s->is_kept == NULL) return;
-    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        if (!s->is_kept[i] || (self != ONV_NO_FRAME && s->frame_of[i] != self)) continue;
+        if (!s->is_kept[i] || (self != ONV_NO_CKPT_REGION && s->region_of[i] != self)) continue;
         for (uint32_t k = 0; k < op->n_out; k++) drop(s, onv_sim_storage(s, op->out[k]));
         for (uint32_t k = 0; k < op->n_saved; k++) drop(s, op->saved[k]);
     }
@@ -208,24 +209,24 @@ static void touch(onv_simulation *s, uint32_t storage, uint32_t op)
     s->again_use[storage] = op;
 }
 
-static void prepare(onv_simulation *s, const onv_frame *frame, uint32_t self)
+static void prepare(onv_simulation *s, const onv_ckpt_region *region, uint32_t self)
 {
     uint32_t next = self + 1;
-    for (uint32_t i = frame->first_op; i <= frame->last_op; i++) {
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
         const onv_eager_op *op = &s->eager->ops.at[i];
-        bool own = s->frame_of[i] == self, runs = frame->runs[i - frame->first_op];
-        for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
-            for (uint32_t k = 0; k < s->frames[next].n_inputs; k++)
-                if (s->frames[next].parent == self) touch(s, s->frames[next].inputs[k], i);
+        bool own = s->region_of[i] == self, runs = region->runs[i - region->first_op];
+        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
+            for (uint32_t k = 0; k < s->regions[next].n_inputs; k++)
+                if (s->regions[next].parent == self) touch(s, s->regions[next].inputs[k], i);
         for (uint32_t k = 0; k < op->n_in && runs; k++)
             touch(s, onv_sim_storage(s, op->in[k].tensor), i);
         for (uint32_t k = 0; k < op->n_out && (runs || s->is_kept[i]); k++)
             touch(s, onv_sim_storage(s, op->out[k]), i);
         for (uint32_t k = 0; k < op->n_saved && own; k++) touch(s, op->saved[k], i);
     }
-    for (uint32_t k = 0; k < frame->n_inputs; k++) {
-        s->row_of[frame->inputs[k]] = frame->input_rows[k];
-        s->again_use[frame->inputs[k]] = ONV_NO_OP;
+    for (uint32_t k = 0; k < region->n_inputs; k++) {
+        s->row_of[region->inputs[k]] = region->input_rows[k];
+        s->again_use[region->inputs[k]] = ONV_NO_OP;
     }
 }
 
@@ -259,19 +260,19 @@ static void pass_by(onv_simulation *s, uint32_t i, bool own)
 
 void onv_run_pruned(onv_simulation *s, uint32_t self)
 {
-    const onv_frame *frame = &s->frames[self];
+    const onv_ckpt_region *region = &s->regions[self];
     uint32_t next = self + 1;
-    prepare(s, frame, self);
-    for (uint32_t i = frame->first_op; i <= frame->last_op && !s->failed; i++) {
-        for (; next < s->n_frames && s->frames[next].first_op <= i; next++)
-            if (s->frames[next].parent == self) onv_frame_enter(s, &s->frames[next]);
+    prepare(s, region, self);
+    for (uint32_t i = region->first_op; i <= region->last_op && !s->failed; i++) {
+        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
+            if (s->regions[next].parent == self) onv_ckpt_region_enter(s, &s->regions[next]);
         /* What autograd has passed already needs nothing any more. */
-        bool own = i <= s->backward_at && s->frame_of[i] == self;
-        if (frame->runs[i - frame->first_op])
+        bool own = i <= s->backward_at && s->region_of[i] == self;
+        if (region->runs[i - region->first_op])
             onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
         else
             pass_by(s, i, own);
     }
-    onv_frame_forget(s, frame, frame->last_op);
-    onv_drop_results(s, frame, self);
+    onv_ckpt_region_forget(s, region, region->last_op);
+    onv_drop_results(s, region, self);
 }

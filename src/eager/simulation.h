@@ -1,19 +1,19 @@
 /* The inside of building a training program: what its files share.
  *
- *     program.c     iterations, what is always there, the optimizer
- *     inference.c   forward alone
- *     forward.c     one operation forward: first time, or once more
- *     backward.c    autograd
- *     frame.c       checkpoints
- *     prune.c       what of a checkpoint runs again
- *     offload.c     what is kept on the host
+ *     program.c            iterations, what is always there, the optimizer
+ *     inference.c          forward alone
+ *     forward.c            one operation forward: first time, or once more
+ *     backward.c           autograd
+ *     checkpoint_region.c  checkpoints
+ *     prune.c              what of a checkpoint runs again
+ *     offload.c            what is kept on the host
  *
  * A row is a buffer of the program, counted by those who hold it; with the last one its life ends.
  *
- * A frame is a segment at work, as in torch.utils.checkpoint(use_reentrant=False). Its operations
- * keep nothing in forward; the frame holds the tensors that come in from outside. When backward first
+ * A checkpoint region is a segment at work, as in torch.utils.checkpoint(use_reentrant=False). Its operations
+ * keep nothing in forward; the region holds the tensors that come in from outside. When backward first
  * asks for something that one of them would have kept, the segment runs again from its inputs, now
- * keeping, and stops right after the last thing to keep. A frame inside another one has its inputs
+ * keeping, and stops right after the last thing to keep. A region inside another one has its inputs
  * from there: it makes the outer one run again first, which in turn checkpoints the inner ones as
  * forward did. The state of random generators, which makes dropout drop the same again, is on the
  * host.
@@ -23,10 +23,10 @@
 
 #include "eager/program.h"
 
-#define ONV_NO_ROW   UINT32_MAX
-#define ONV_HOST_ROW (UINT32_MAX - 1) /* held on the host: no row of the device */
-#define ONV_NO_FRAME UINT32_MAX
-#define ONV_NO_OP    UINT32_MAX
+#define ONV_NO_ROW         UINT32_MAX
+#define ONV_HOST_ROW       (UINT32_MAX - 1) /* held on the host: no row of the device */
+#define ONV_NO_CKPT_REGION UINT32_MAX
+#define ONV_NO_OP          UINT32_MAX
 
 typedef struct onv_pending_grad {
     uint32_t row;
@@ -34,10 +34,10 @@ typedef struct onv_pending_grad {
     bool of_view; /* a view, which holds what it is a view of: never added to in place */
 } onv_pending_grad;
 
-typedef struct onv_frame {
+typedef struct onv_ckpt_region {
     uint32_t first_op, last_op;
-    uint32_t parent;      /* ONV_NO_FRAME: none */
-    uint32_t first_save;  /* the first operation inside, inner frames too, that keeps something */
+    uint32_t parent;      /* ONV_NO_CKPT_REGION: none */
+    uint32_t first_save;  /* the first operation inside, inner regions too, that keeps something */
     uint32_t stop;        /* the last operation looked at when it runs again; ONV_NO_OP: never */
     bool runs_stop;       /* it also runs: what it keeps last is its result */
     uint32_t *inputs;     /* storages that come from outside and end some time */
@@ -46,7 +46,7 @@ typedef struct onv_frame {
     bool
         *runs; /* by operation from the first one: it runs again; NULL: as torch.utils.checkpoint */
     bool again; /* it ran again in this pass */
-} onv_frame;
+} onv_ckpt_region;
 
 /* Who holds storages longer than operations read them: calls and names. */
 typedef struct onv_holds {
@@ -83,8 +83,8 @@ typedef struct onv_simulation {
     uint32_t *made_row;   /* the last one that was made for it */
     uint32_t *output_row; /* what the caller still holds of the last iteration */
     uint32_t *last_use;   /* the last forward operation that touches it */
-    uint32_t *again_use;  /* the same within a frame that runs again; ONV_NO_OP: stays to its end */
-    uint32_t *grad_row;   /* of a parameter: its .grad */
+    uint32_t *again_use; /* the same within a region that runs again; ONV_NO_OP: stays to its end */
+    uint32_t *grad_row;  /* of a parameter: its .grad */
     uint32_t *master_rows; /* in a step: the gradient of its float32 copy */
     /* by tensor */
     onv_pending_grad *grad;
@@ -92,17 +92,17 @@ typedef struct onv_simulation {
     uint32_t *senders_left;
     /* by operation */
     uint32_t *first_saved;  /* where the rows that it keeps stand in saved_row */
-    uint32_t *frame_of;     /* the innermost frame around it */
+    uint32_t *region_of;    /* the innermost region around it */
     uint32_t *saved_row;    /* by operation and place: held for its backward, or ONV_NO_ROW */
     onv_pending_grad *made; /* room for the gradients of one operation */
     bool *is_kept;          /* by operation: its results stay for a second run; NULL: none's */
     uint32_t *kept_row;     /* by storage: of such a result, or ONV_NO_ROW */
     uint32_t
         *first_ended; /* by operation: 1 + the first one that leads nowhere whose node goes then */
-    uint32_t *next_ended;  /* by such an operation: 1 + the next one; 0: none */
-    onv_holds held, noted; /* what is told, and what may be beside it */
-    onv_frame *frames;     /* as the segments of the options */
-    uint32_t n_frames;
+    uint32_t *next_ended;     /* by such an operation: 1 + the next one; 0: none */
+    onv_holds held, noted;    /* what is told, and what may be beside it */
+    onv_ckpt_region *regions; /* as the segments of the options */
+    uint32_t n_regions;
     struct onv_sharding *sharding; /* NULL: no library shares training out */
     uint64_t *quantized_rows; /* by storage: of a quantized matrix, 0: it is none; NULL: none is */
     uint32_t offload_end;     /* of the operations whose backward has what it needs on the host */
@@ -157,7 +157,7 @@ typedef enum onv_run {
 
 /* Parameters that are shared out are gathered for the operation that reads them. */
 void onv_sim_gather(onv_simulation *s, const onv_eager_op *op);
-/* Runs operation `index`. `last_use` is s->last_use, or s->again_use in a frame that runs again. */
+/* Runs operation `index`. `last_use` is s->last_use, or s->again_use in a region that runs again. */
 void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t *last_use);
 /* What autocast had cached of parameters, and an operation reads, is cast again. */
 void onv_sim_cast_again(onv_simulation *s, const onv_eager_op *op);
@@ -174,32 +174,32 @@ void onv_sim_linger(onv_simulation *s, uint32_t index);
 void onv_sim_dequantize(onv_simulation *s, const onv_eager_op *op, bool backward);
 void onv_sim_forward(onv_simulation *s);
 
-/* --- frame.c ----------------------------------------------------------------------------------- */
+/* --- checkpoint_region.c ----------------------------------------------------------------------------------- */
 
-/* Checks the segments and makes a frame of each. Linear in operations and in what segments cover,
+/* Checks the segments and makes a region of each. Linear in operations and in what segments cover,
  * that of nested ones once for each. */
-onv_status onv_frames_make(onv_simulation *s, onv_error *err);
-/* All frames as before a forward pass. */
-void onv_frames_reset(onv_simulation *s);
-/* Holds the inputs of a frame, at its first operation. */
-void onv_frame_enter(onv_simulation *s, onv_frame *frame);
+onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err);
+/* All regions as before a forward pass. */
+void onv_ckpt_regions_reset(onv_simulation *s);
+/* Holds the inputs of a region, at its first operation. */
+void onv_ckpt_region_enter(onv_simulation *s, onv_ckpt_region *region);
 /* Makes sure that what operation `index` saves is there. */
 /* The end of a second run through `last`: its names go, what was kept is held by who keeps it. */
-void onv_frame_forget(onv_simulation *s, const onv_frame *frame, uint32_t last);
-void onv_frame_restore(onv_simulation *s, uint32_t index);
-/* The backward of operation `index` is over: frames whose first saver it was let go. */
-void onv_frame_leave(onv_simulation *s, uint32_t index);
+void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last);
+void onv_ckpt_region_restore(onv_simulation *s, uint32_t index);
+/* The backward of operation `index` is over: regions whose first saver it was let go. */
+void onv_ckpt_region_leave(onv_simulation *s, uint32_t index);
 
 /* --- prune.c ----------------------------------------------------------------------------------- */
 
-/* What each frame needs from outside, and what of it runs again. `made_by`: by storage, the first
+/* What each region needs from outside, and what of it runs again. `made_by`: by storage, the first
  * operation that makes it. Linear in what segments cover. */
-onv_status onv_frames_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err);
+onv_status onv_ckpt_regions_prune(onv_simulation *s, const uint32_t *made_by, onv_error *err);
 /* Holds the results of operation `index`, which just ran in forward, if they are to stay. */
 void onv_keep_results(onv_simulation *s, uint32_t index);
-/* Lets those of the frame's own operations go; ONV_NO_FRAME: of inner frames too. */
-void onv_drop_results(onv_simulation *s, const onv_frame *frame, uint32_t self);
-/* Runs a frame again that was pruned. */
+/* Lets those of the region's own operations go; ONV_NO_CKPT_REGION: of inner regions too. */
+void onv_drop_results(onv_simulation *s, const onv_ckpt_region *region, uint32_t self);
+/* Runs a region again that was pruned. */
 void onv_run_pruned(onv_simulation *s, uint32_t self);
 
 /* --- offload.c --------------------------------------------------------------------------------- */
@@ -213,15 +213,15 @@ void onv_offload_begin(onv_simulation *s);
 void onv_offload_note(onv_simulation *s, uint32_t index);
 /* What a forward outside of checkpoints keeps for operation `index`. */
 void onv_offload_saved(onv_simulation *s, uint32_t index);
-/* A copy of a storage, that a frame holds, goes to the host: what is in its place then. */
+/* A copy of a storage, that a region holds, goes to the host: what is in its place then. */
 uint32_t onv_offload_row(onv_simulation *s, uint32_t storage, uint32_t row);
-/* A frame's forward is over: its inputs go. */
-void onv_offload_frame(onv_simulation *s, onv_frame *frame);
-/* Before the second run of a frame: its inputs, and what was kept, come back. */
-void onv_offload_return_frame(onv_simulation *s, onv_frame *frame);
+/* A region's forward is over: its inputs go. */
+void onv_offload_region(onv_simulation *s, onv_ckpt_region *region);
+/* Before the second run of a region: its inputs, and what was kept, come back. */
+void onv_offload_return_region(onv_simulation *s, onv_ckpt_region *region);
 /* The backward of operation `index` begins: what it saved comes back. */
 void onv_offload_return_saved(onv_simulation *s, uint32_t index);
-/* What operation `index`, or a frame that begins with it, keeps goes to the host. */
+/* What operation `index`, or a region that begins with it, keeps goes to the host. */
 bool onv_offload_takes(const onv_simulation *s, uint32_t index);
 
 /* --- sharding.c -------------------------------------------------------------------------------- */

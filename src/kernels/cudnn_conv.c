@@ -435,6 +435,16 @@ static void pass_over(onv_conv_workspace *ws, const conv *c, uint64_t device_byt
     if (ws->high > room) ws->high = ws->bytes;
 }
 
+/* No larger image was asked of cuDNN, by its pixels. What a tree says of one may be right, or it is copies. */
+static void doubt(onv_conv_workspace *ws, const conv *c)
+{
+    enum { MOST_PIXELS = 2048 * 2048 };
+    if (c->in <= MOST_PIXELS && c->out <= MOST_PIXELS) return;
+    uint64_t copies = add(base_bytes(c, BASE_X_Y_W), 256); /* and what aligns them */
+    if (ws->high < copies) ws->high = copies;
+    ws->exact = false;
+}
+
 onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv_conv_pass pass,
                                                   onv_cudnn_heuristics heuristics,
                                                   const onv_cuda_library_settings *settings)
@@ -452,9 +462,10 @@ onv_conv_workspace onv_cudnn_conv_workspace_range(const onv_conv_problem *p, onv
     uint64_t other = likely(&c, form_bytes(&c, &parts[leaf->other]), most_mib);
     ws.low = ws.bytes < other ? ws.bytes : other;
     ws.high = ws.bytes < other ? other : ws.bytes;
-    if (settings->benchmark) widen(&ws, &c, settings->first);
-    if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
     ws.exact = leaf->sure && !settings->benchmark && (is_half(p->dtype) || p->dtype == ONV_FLOAT);
+    if (settings->benchmark) widen(&ws, &c, settings->first);
+    doubt(&ws, &c);
+    if (settings->device_bytes > 0) pass_over(&ws, &c, settings->device_bytes);
     return ws;
 }
 

@@ -1,9 +1,9 @@
-/* Orders of a part's rows, and placing rows in an order on a shelf. */
+/* Orders of a part's rows, and placing rows in an order on a skyline. */
 #ifndef ONV_PLAN_GREEDY_H
 #define ONV_PLAN_GREEDY_H
 
 #include "plan/part.h"
-#include "plan/shelf.h"
+#include "plan/skyline.h"
 
 typedef enum onv_order {
     ONV_ORDER_SIZE,  /* largest first */
@@ -25,7 +25,7 @@ onv_status onv_order_by_pressure(const onv_part *part, unsigned squarings, unsig
 /* Places all rows in the order given. Gives up where that will take more than `most_work` units: the height is
  * UINT64_MAX. */
 onv_status onv_greedy_place(const onv_part *part, const uint32_t *rows, onv_fit fit,
-                            uint64_t most_work, onv_shelf *shelf, uint64_t *offsets,
+                            uint64_t most_work, onv_skyline *skyline, uint64_t *offsets,
                             uint64_t *height, onv_error *err);
 
 #endif

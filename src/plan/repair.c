@@ -52,12 +52,12 @@ static bool is_over(const onv_layout *layout, const onv_effort *effort)
 }
 
 /* A placement in the order of the rows; without effort for it the height is UINT64_MAX. */
-static onv_status place_rows(repair *r, onv_shelf *shelf, const char *name, onv_layout *layout,
+static onv_status place_rows(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
                              onv_effort *effort, uint64_t *height, onv_error *err)
 {
-    ONV_TRY(onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, shelf, r->offsets,
+    ONV_TRY(onv_greedy_place(r->part, r->rows, ONV_FIT_FIRST, effort->left, skyline, r->offsets,
                              height, err));
-    onv_effort_book(effort, shelf->work);
+    onv_effort_book(effort, skyline->work);
     onv_effort_spend(effort, r->part->n);
     if (*height != UINT64_MAX)
         onv_layout_offer(layout, effort, r->offsets, r->part->n, *height, name);
@@ -85,7 +85,7 @@ static const struct weights {
 enum { N_WEIGHTS = sizeof weights / sizeof weights[0] };
 
 /* Tries the weights in turn; the rows are left in the order of the best. */
-static onv_status try_weights(repair *r, onv_shelf *shelf, size_t count, const char *name,
+static onv_status try_weights(repair *r, onv_skyline *skyline, size_t count, const char *name,
                               onv_layout *layout, onv_effort *effort, onv_error *err)
 {
     uint64_t height = 0, least = UINT64_MAX;
@@ -93,7 +93,7 @@ static onv_status try_weights(repair *r, onv_shelf *shelf, size_t count, const c
     for (size_t i = 0; i < count && !is_over(layout, effort) && height != UINT64_MAX; i++) {
         ONV_TRY(
             onv_order_by_pressure(r->part, weights[i].squarings, weights[i].roots, r->rows, err));
-        ONV_TRY(place_rows(r, shelf, name, layout, effort, &height, err));
+        ONV_TRY(place_rows(r, skyline, name, layout, effort, &height, err));
         if (height < least) best = i;
         if (height < least) least = height;
     }
@@ -101,20 +101,20 @@ static onv_status try_weights(repair *r, onv_shelf *shelf, size_t count, const c
                                  err);
 }
 
-static onv_status repeat(repair *r, onv_shelf *shelf, const char *name, onv_layout *layout,
+static onv_status repeat(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
                          onv_effort *effort, onv_error *err)
 {
     uint64_t height = 0;
-    ONV_TRY(try_weights(r, shelf, N_WEIGHTS, name, layout, effort, err));
+    ONV_TRY(try_weights(r, skyline, N_WEIGHTS, name, layout, effort, err));
     r->random = layout->runs++;
     while (!is_over(layout, effort) && height != UINT64_MAX) {
-        ONV_TRY(place_rows(r, shelf, name, layout, effort, &height, err));
+        ONV_TRY(place_rows(r, skyline, name, layout, effort, &height, err));
         if (height != UINT64_MAX) move_forward(r, layout->target + (height - layout->target) / 2);
     }
     return ONV_OK;
 }
 
-typedef onv_status (*way)(repair *r, onv_shelf *shelf, const char *name, onv_layout *layout,
+typedef onv_status (*way)(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
                           onv_effort *effort, onv_error *err);
 
 static onv_status go(way how, const char *name, const onv_part *part, onv_layout *layout,
@@ -124,22 +124,23 @@ static onv_status go(way how, const char *name, const onv_part *part, onv_layout
                 .rows = onv_heap_calloc(part->n, sizeof *r.rows),
                 .places = onv_heap_calloc(part->n, sizeof *r.places),
                 .offsets = onv_heap_calloc(part->n, sizeof *r.offsets)};
-    onv_shelf shelf = {0};
+    onv_skyline skyline = {0};
     bool enough = r.rows != NULL && r.places != NULL && r.offsets != NULL &&
-                  onv_shelf_init(&shelf, part->n, part->sections);
-    onv_status status = enough ? how(&r, &shelf, name, layout, effort, err) : onv_fail_memory(err);
-    onv_shelf_cleanup(&shelf);
+                  onv_skyline_init(&skyline, part->n, part->sections);
+    onv_status status =
+        enough ? how(&r, &skyline, name, layout, effort, err) : onv_fail_memory(err);
+    onv_skyline_cleanup(&skyline);
     onv_heap_free(r.rows);
     onv_heap_free(r.places);
     onv_heap_free(r.offsets);
     return status;
 }
 
-static onv_status weigh(repair *r, onv_shelf *shelf, const char *name, onv_layout *layout,
+static onv_status weigh(repair *r, onv_skyline *skyline, const char *name, onv_layout *layout,
                         onv_effort *effort, onv_error *err)
 {
     enum { FIRST_WEIGHTS = 4 };
-    return try_weights(r, shelf, FIRST_WEIGHTS, name, layout, effort, err);
+    return try_weights(r, skyline, FIRST_WEIGHTS, name, layout, effort, err);
 }
 
 onv_status onv_pressure_run(const onv_planner *self, const onv_part *part, onv_layout *layout,

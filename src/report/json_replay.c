@@ -84,21 +84,21 @@ static void write_result(onv_json *json, const onv_replay_result *r)
     onv_json_close(json);
 }
 
-static void write_walls(onv_json *json, const onv_replays *replays)
+static void write_max_batches(onv_json *json, const onv_replays *replays)
 {
-    if (replays->walls.count == 0) return;
+    if (replays->max_batches.count == 0) return;
     onv_json_key(json, "max_batch");
     onv_json_open(json, '[', ONV_JSON_LINES);
-    for (size_t i = 0; i < replays->walls.count; i++) {
-        const onv_replay_wall *wall = &replays->walls.at[i];
+    for (size_t i = 0; i < replays->max_batches.count; i++) {
+        const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
         onv_json_open(json, '{', ONV_JSON_INLINE);
-        onv_json_put_string(json, "mode", wall->mode);
-        onv_json_put_string(json, "runtime", wall->runtime);
-        if (wall->plan != NULL) onv_json_put_string(json, "plan", wall->plan);
-        onv_json_put_u64(json, "predicted", (uint64_t)wall->predicted_batch);
-        onv_json_put_u64(json, "measured", (uint64_t)wall->measured_batch);
-        put_bool(json, "predicted_is_least", wall->is_least);
-        put_bool(json, "agrees", wall->agrees);
+        onv_json_put_string(json, "mode", max_batch->mode);
+        onv_json_put_string(json, "runtime", max_batch->runtime);
+        if (max_batch->plan != NULL) onv_json_put_string(json, "plan", max_batch->plan);
+        onv_json_put_u64(json, "predicted", (uint64_t)max_batch->predicted_batch);
+        onv_json_put_u64(json, "measured", (uint64_t)max_batch->measured_batch);
+        put_bool(json, "predicted_is_least", max_batch->is_least);
+        put_bool(json, "agrees", max_batch->agrees);
         onv_json_close(json);
     }
     onv_json_close(json);
@@ -123,7 +123,7 @@ void onv_json_write_replays(onv_json *json, const onv_replays *replays)
     onv_json_put_known(json, "driver_version", device->driver_version > 0,
                        (uint64_t)device->driver_version);
     onv_json_put_string(json, "filled_by", device->filled_by);
-    write_walls(json, replays);
+    write_max_batches(json, replays);
     onv_json_key(json, "modes");
     onv_json_open(json, '[', ONV_JSON_LINES);
     for (size_t i = 0; i < replays->results.count && !json->out->failed; i++)

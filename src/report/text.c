@@ -395,7 +395,7 @@ static void write_sizes(const onv_view *view, const onv_page *page,
     onv_write_requests(view, page, verbose);
     onv_write_replays(view, page, verbose);
     write_largest(view, page, options->top == 0 ? 10 : options->top);
-    onv_write_levers(view, page);
+    onv_write_global_savings(view, page);
     onv_write_savings(view, page);
 }
 

@@ -63,7 +63,7 @@ const char *onv_level_text(const onv_page *page, uint64_t bytes, uint64_t peak);
 void onv_write_quantized(const onv_view *view, const onv_page *page);
 void onv_write_kv_cache(const onv_view *view, const onv_page *page);
 void onv_write_savings(const onv_view *view, const onv_page *page);
-void onv_write_levers(const onv_view *view, const onv_page *page);
+void onv_write_global_savings(const onv_view *view, const onv_page *page);
 
 /* What is not exact, and the diagnostics. */
 void onv_write_notes(const onv_view *view, const onv_page *page, bool verbose);

@@ -155,7 +155,7 @@ static void write_timelines(const onv_replays *replays, const onv_page *page, bo
 
 /* --- The largest batch ------------------------------------------------------------------------- */
 
-static const onv_column wall_columns[] = {
+static const onv_column max_batch_columns[] = {
     {"", .style = ONV_STYLE_PLAIN},
     {"mode", .style = ONV_STYLE_DIM},
     {"largest batch predicted", .right = true},
@@ -163,23 +163,24 @@ static const onv_column wall_columns[] = {
     {"verdict", .style = ONV_STYLE_PLAIN},
 };
 
-static void write_walls(const onv_replays *replays, const onv_page *page)
+static void write_max_batches(const onv_replays *replays, const onv_page *page)
 {
-    if (replays->walls.count == 0) return;
+    if (replays->max_batches.count == 0) return;
     onv_table table;
-    onv_table_init(&table, wall_columns, sizeof wall_columns / sizeof wall_columns[0]);
-    for (size_t i = 0; i < replays->walls.count; i++) {
-        const onv_replay_wall *wall = &replays->walls.at[i];
-        onv_table_add(&table, name_text(page, wall->runtime, wall->plan));
-        onv_table_add(&table, wall->mode);
+    onv_table_init(&table, max_batch_columns,
+                   sizeof max_batch_columns / sizeof max_batch_columns[0]);
+    for (size_t i = 0; i < replays->max_batches.count; i++) {
+        const onv_replay_max_batch *max_batch = &replays->max_batches.at[i];
+        onv_table_add(&table, name_text(page, max_batch->runtime, max_batch->plan));
+        onv_table_add(&table, max_batch->mode);
         onv_table_add(&table,
                       onv_arena_printf(page->arena, "%s%s",
-                                       wall->is_least ? onv_page_at_least(page) : "",
-                                       onv_label_count((uint64_t)wall->predicted_batch).text));
+                                       max_batch->is_least ? onv_page_at_least(page) : "",
+                                       onv_label_count((uint64_t)max_batch->predicted_batch).text));
         onv_table_add(&table,
                       onv_arena_printf(page->arena, "%s",
-                                       onv_label_count((uint64_t)wall->measured_batch).text));
-        onv_table_add(&table, wall->agrees ? "agrees" : "differs");
+                                       onv_label_count((uint64_t)max_batch->measured_batch).text));
+        onv_table_add(&table, max_batch->agrees ? "agrees" : "differs");
     }
     onv_table_finish(&table, page);
 }
@@ -216,7 +217,7 @@ void onv_write_replays(const onv_view *view, const onv_page *page, bool verbose)
     write_results(replays, page);
     for (size_t i = 0; i < replays->results.count; i++)
         write_faults(&replays->results.at[i], page, verbose);
-    write_walls(replays, page);
+    write_max_batches(replays, page);
     write_tolerance(replays, page);
     write_timelines(replays, page, verbose);
 }

@@ -308,11 +308,11 @@ static json_t *mode(const onv_analysis *a, size_t index, const onv_replay_mode_i
     return row;
 }
 
-static json_t *walls(const onv_analysis *a)
+static json_t *max_batches(const onv_analysis *a)
 {
     json_t *list = json_array();
-    onv_replay_wall_info w;
-    for (size_t i = 0; onv_analysis_replay_wall(a, i, &w); i++) {
+    onv_replay_max_batch_info w;
+    for (size_t i = 0; onv_analysis_replay_max_batch(a, i, &w); i++) {
         json_t *row = json_object();
         put_text(row, "mode", w.mode);
         put_text(row, "runtime", w.runtime);
@@ -331,7 +331,7 @@ void asked_add_replay(json_t *object, const onv_analysis *a)
     onv_replay_info r;
     onv_replay_mode_info m;
     if (!onv_analysis_replay(a, &r)) return;
-    json_t *row = json_object(), *list = walls(a), *modes = json_array();
+    json_t *row = json_object(), *list = max_batches(a), *modes = json_array();
     put_text(row, "device", r.device);
     put_text(row, "backend", r.backend);
     put_bool(row, "is_gpu", r.is_gpu);

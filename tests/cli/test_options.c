@@ -15,7 +15,7 @@
 #include "cli/program.h"
 #include "support/encoder.h"
 
-#define TRAINEE ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
+#define TRAINING ONV_SOURCE_DIR "/samples/resnet18-train.onnx"
 
 /* A number of the JSON report of the first model, by its path: "training.peak_bytes". */
 static json_int_t figure(const char *arguments, const char *path)
@@ -43,10 +43,10 @@ static void precision_halves_floats(void **state)
     (void)state;
     const char *const paths[] = {"parameters.bytes", "peak.bytes"};
     for (size_t i = 0; i < 2; i++) {
-        json_int_t as_exported = figure("-b 2 " TRAINEE, paths[i]);
-        json_int_t fp32 = figure("-b 2 --precision fp32 " TRAINEE, paths[i]);
-        json_int_t fp16 = figure("-b 2 --precision fp16 " TRAINEE, paths[i]);
-        json_int_t bf16 = figure("-b 2 --precision bf16 " TRAINEE, paths[i]);
+        json_int_t as_exported = figure("-b 2 " TRAINING, paths[i]);
+        json_int_t fp32 = figure("-b 2 --precision fp32 " TRAINING, paths[i]);
+        json_int_t fp16 = figure("-b 2 --precision fp16 " TRAINING, paths[i]);
+        json_int_t bf16 = figure("-b 2 --precision bf16 " TRAINING, paths[i]);
         assert_int_equal(fp32, as_exported);
         assert_int_equal(2 * fp16, fp32);
         assert_int_equal(bf16, fp16);
@@ -56,7 +56,7 @@ static void precision_halves_floats(void **state)
 static void options_of_training_change_what_they_name(void **state)
 {
     (void)state;
-#define OF "-b 8 --train adam " TRAINEE " "
+#define OF "-b 8 --train adam " TRAINING " "
     json_int_t gradients = figure(OF, "training.gradient_bytes");
     json_int_t states = figure(OF, "training.optimizer_bytes");
     json_int_t saved = figure(OF, "training.saved_activation_bytes");
@@ -72,8 +72,8 @@ static void options_of_training_change_what_they_name(void **state)
     assert_int_equal(figure(OF "--amp fp16", "training.saved_activation_bytes"), amp);
     /* Inference has autocast, too: its products are of 16 bits, and its weights are cast for them. */
     assert_int_not_equal(
-        figure("-b 8 --runtime torch --amp fp16 " TRAINEE, "runtimes.torch.tensor_peak_bytes"),
-        figure("-b 8 --runtime torch " TRAINEE, "runtimes.torch.tensor_peak_bytes"));
+        figure("-b 8 --runtime torch --amp fp16 " TRAINING, "runtimes.torch.tensor_peak_bytes"),
+        figure("-b 8 --runtime torch " TRAINING, "runtimes.torch.tensor_peak_bytes"));
     /* Shards of two devices, of what the stage names. */
     json_int_t shard = figure(OF "--zero 1 --world 2", "training.optimizer_bytes");
     assert_true(shard >= states / 2 && shard < states / 2 + 4096);
@@ -244,11 +244,11 @@ static void colours_are_there_when_asked_for(void **state)
 {
     (void)state;
     char text[PROGRAM_TEXT];
-    assert_int_equal(program_run("-b 1 --color always " TRAINEE, text), 0);
+    assert_int_equal(program_run("-b 1 --color always " TRAINING, text), 0);
     assert_non_null(strchr(text, '\x1b'));
-    assert_int_equal(program_run("-b 1 --color never " TRAINEE, text), 0);
+    assert_int_equal(program_run("-b 1 --color never " TRAINING, text), 0);
     assert_null(strchr(text, '\x1b'));
-    assert_int_equal(program_run("-b 1 " TRAINEE, text), 0); /* a pipe is no terminal */
+    assert_int_equal(program_run("-b 1 " TRAINING, text), 0); /* a pipe is no terminal */
     assert_null(strchr(text, '\x1b'));
 }
 

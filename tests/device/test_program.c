@@ -1,4 +1,4 @@
-/* `onnxvram --replay` as its users call it: exit statuses, what is said, walls, signals. */
+/* `onnxvram --replay` as its users call it: exit statuses, what is said, maximum batches, signals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void every_report_has_it(void **state)
            "; replay on fake driver (no GPU): no memory, as predicted\n");
 }
 
-/* The numbers of a line of the table of walls: "torch  torch  142  142  agrees". */
+/* The numbers of a line of the table of maximum batches: "torch  torch  142  142  agrees". */
 static void expect_wall(const char *runtime, const char *mode, long predicted, long measured)
 {
     char name[64], as[64], verdict[64];
@@ -90,7 +90,7 @@ static void expect_wall(const char *runtime, const char *mode, long predicted, l
         assert_string_equal(verdict, "agrees");
         return;
     }
-    fail_msg("no wall of %s %s: %s", runtime, mode, text);
+    fail_msg("no max_batch of %s %s: %s", runtime, mode, text);
 }
 
 static unsigned long long ideal_total(const char *arguments)

@@ -232,17 +232,22 @@ static void expanded_indices_count_once(void **state)
 }
 
 /* Two modules multiply by a table and its double, of which the export has a copy for each of them, as views: one tensor
- * is there for both, where their classes and the shapes are the same, and until the module around them returns. */
+ * is there for both, where their classes, the shapes and what the file has of them are the same, and until the module around
+ * them returns. */
 static void what_all_modules_are_given_is_one(void **state)
 {
     (void)state;
     static const struct {
         const char *class, *shape, *name;
         uint32_t n_tables;
-    } cases[] = {{"Turn", "f32[4,8]", "unsqueeze", 2},
-                 {"Turn", "f32[1,4,8]", "unsqueeze", 4},
-                 {"Other", "f32[4,8]", "unsqueeze", 4},
-                 {"Turn", "f32[4,8]", "cos", 4}};
+        bool has_contents;
+        float last; /* of the second module's tables */
+    } cases[] = {{"Turn", "f32[4,8]", "unsqueeze", 2, false, 0},
+                 {"Turn", "f32[1,4,8]", "unsqueeze", 4, false, 0},
+                 {"Other", "f32[4,8]", "unsqueeze", 4, false, 0},
+                 {"Turn", "f32[4,8]", "cos", 4, false, 0},
+                 {"Turn", "f32[4,8]", "unsqueeze", 2, true, 0},
+                 {"Turn", "f32[4,8]", "unsqueeze", 4, true, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const char *const values[] = {"h", "a", "b", "c", "d"};
         pass p;
@@ -258,7 +263,12 @@ static void what_all_modules_are_given_is_one(void **state)
             snprintf(table, sizeof table, "%s_%u", cases[i].name, k + 1);
             snprintf(inputs, sizeof inputs, "%s %s", values[k], table);
             snprintf(module, sizeof module, "net', 'net.%u", k / 2);
-            model_weight(m, table, k < 2 ? "f32[4,8]" : cases[i].shape);
+            const char *shape = k < 2 ? "f32[4,8]" : cases[i].shape;
+            float contents[32] = {(float)(k % 2), [31] = k < 2 ? 0 : cases[i].last};
+            if (cases[i].has_contents)
+                model_weight_data(m, table, shape, contents, sizeof contents);
+            else
+                model_weight(m, table, shape);
             model_source(m, module, "mul");
             snprintf(class, sizeof class, "Net', '%s", k < 2 ? "Turn" : cases[i].class);
             model_class(m, class, "aten.mul.Tensor");

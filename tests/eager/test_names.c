@@ -563,12 +563,41 @@ static void collected_rows_stay(void **state)
     }
 }
 
+/* A graph of its own, as torch.no_grad() makes one, has lines that bind a name to each result. PyTorch ran the module's. */
+static void names_of_inner_graphs_hold_nothing(void **state)
+{
+    (void)state;
+    for (int is_inner = 0; is_inner < 2; is_inner++) {
+        static const char *const values[] = {"x", "a", "b", "c", "y"},
+                                 *const lines[] = {"neg = f(x)", "neg_1 = f(neg);  neg = None",
+                                                   "neg_2 = f(neg_1)", "neg_3 = f(neg_2)"};
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4,6]");
+        for (unsigned k = 0; k < 4; k++) {
+            model_source(m, "net", "f");
+            model_class(m, "Net", "aten.neg.default");
+            if (is_inner)
+                model_inner_trace(m, 7, 4 + k, lines[k]);
+            else
+                model_statement(m, 4 + k, lines[k]);
+            model_node(m, "Neg", "", values[k], values[k + 1], "");
+        }
+        model_output(m, "y", "f32");
+        pass_run(&p, m, NULL);
+        if (pass_find(&p, "b")->last != (is_inner ? 2U : 3U))
+            fail_msg("%d: b %u", is_inner, pass_find(&p, "b")->last);
+        pass_drop(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_tell_what_is_overwritten),
         cmocka_unit_test(zeros_that_rows_are_added_to_become_the_sum),
         cmocka_unit_test(collected_rows_stay),
+        cmocka_unit_test(names_of_inner_graphs_hold_nothing),
         cmocka_unit_test(calls_hold_their_arguments),
         cmocka_unit_test(statements_tell_what_names_hold),
         cmocka_unit_test(lines_that_run_again_tell),

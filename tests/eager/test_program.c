@@ -460,7 +460,7 @@ static void iterations_are_periodic(void **state)
 /* --- Peaks that were measured ------------------------------------------------------------------ */
 
 /* torch.distributed._tools.mem_tracker of PyTorch 2.15 on the CPU, the peak of three iterations,
- * batch 4; by scripts/export/saved_trainees.py. */
+ * batch 4; by scripts/export/saved_bytes.py. */
 static void peaks_agree_with_the_tracker(void **state)
 {
     (void)state;

@@ -349,7 +349,7 @@ static void graphs_inside_keep_nothing(void **state)
                        k == 0   ? "%x, %p_net_a_weight"
                        : k == 1 ? "%g, %p_net_b_weight"
                                 : "%h, %p_head_weight");
-            if (is_inside) model_inner_trace(m, i == 3 && k == 1 ? 8 : 7);
+            if (is_inside) model_inner_trace(m, i == 3 && k == 1 ? 8 : 7, 1, "x = y");
             model_node(m, "MatMul", out[k], in[k], out[k], "");
         }
         model_output(m, "y", "f32");

@@ -1134,21 +1134,21 @@ static inline bool onv_analysis_replay_fault(const onv_analysis *analysis, size_
 }
 
 /* The largest batch of a mode, where it was asked for. */
-typedef struct onv_replay_wall_info {
+typedef struct onv_replay_max_batch_info {
     const char *mode, *runtime, *plan;
     int64_t predicted, measured;
     bool predicted_is_least; /* a pool may hold more */
     bool agrees;
-} onv_replay_wall_info;
+} onv_replay_max_batch_info;
 
-ONV_API size_t onv_analysis_replay_wall_count(const onv_analysis *analysis);
-ONV_API bool onv_analysis_replay_wall_get(const onv_analysis *analysis, size_t index,
-                                          onv_replay_wall_info *info, size_t size);
+ONV_API size_t onv_analysis_replay_max_batch_count(const onv_analysis *analysis);
+ONV_API bool onv_analysis_replay_max_batch_get(const onv_analysis *analysis, size_t index,
+                                               onv_replay_max_batch_info *info, size_t size);
 
-static inline bool onv_analysis_replay_wall(const onv_analysis *analysis, size_t index,
-                                            onv_replay_wall_info *info)
+static inline bool onv_analysis_replay_max_batch(const onv_analysis *analysis, size_t index,
+                                                 onv_replay_max_batch_info *info)
 {
-    return onv_analysis_replay_wall_get(analysis, index, info, sizeof *info);
+    return onv_analysis_replay_max_batch_get(analysis, index, info, sizeof *info);
 }
 
 #ifdef __cplusplus

@@ -214,6 +214,31 @@ static void forms_are_not_stretched(void **state)
     }
 }
 
+/* Layers of a U-Net for an image of 13 million pixels, three times the largest that the trees were fitted to. cuDNN copies
+ * both tensors of the first at compute capability 8.0, and takes next to nothing for the second. */
+static void images_larger_than_any_asked_are_doubted(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t channels;
+        uint64_t bytes;
+    } cases[] = {{64, UINT64_C(4951449616)}, {32, 102528}};
+    onv_cuda_library_settings s = onv_cuda_library_defaults();
+    s.compute_capability = 80;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        onv_conv_problem p = vgg;
+        p.batch = 1;
+        p.in_channels = cases[i].channels;
+        p.out_channels = 32;
+        p.in[0] = p.out[0] = 12592;
+        p.in[1] = p.out[1] = 1024;
+        onv_conv_workspace w =
+            onv_cudnn_conv_workspace_range(&p, ONV_CONV_FORWARD, ONV_CUDNN_HEURISTICS_A, &s);
+        assert_false(w.exact);
+        assert_in_range(cases[i].bytes, w.low - 256, w.high);
+    }
+}
+
 /* The weight gradient that ten measured rows hung on: copies of both tensors and 54 splits. */
 static void a_stem_is_copied_and_split(void **state)
 {
@@ -252,6 +277,7 @@ int main(void)
         cmocka_unit_test(problems_that_are_none_take_nothing),
         cmocka_unit_test(no_workspace_is_larger_than_the_device),
         cmocka_unit_test(forms_are_not_stretched),
+        cmocka_unit_test(images_larger_than_any_asked_are_doubted),
         cmocka_unit_test(a_stem_is_copied_and_split),
         cmocka_unit_test(onnx_runtime_asks_by_its_search),
     };

@@ -309,7 +309,7 @@ static void large_graphs_of_long_lives_are_near_the_bound(void **state)
     }
 }
 
-/* Beyond the limits of the exact search, and large enough for the stretches of the shelf. */
+/* Beyond the limits of the exact search, and large enough for the stretches of the skyline. */
 static void larger_graphs_are_planned_without_search(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ shows "no GPU took part" "Replayed on: host memory (no GPU)"
 export ONNXVRAM_CUDA_DRIVER=$fake
 check 0 --only replays --sample scan
 shows "Replayed on: fake driver (no GPU)" "context: 300.0 MiB" "| scan | async | async |"
-check 0 --only walls --sample resnet18-train
+check 0 --only max-batch --sample resnet18-train
 shows "The largest batch that allocates" "| resnet18-train | train | torch |"
 ! grep -q differs said || { cat said; exit 1; }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "runtime/levers.h"
+#include "runtime/global_savings.h"
 #include "support/flow.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -327,15 +327,15 @@ static void what_networks_cast_themselves_stays(void **state)
     model_free(m);
 }
 
-/* --- Levers ------------------------------------------------------------------------------------ */
+/* --- Possible savings of the whole graph ------------------------------------------------------------------------------------ */
 
 /* A scalar grows to 4 MiB (a), passes through two operators (b, c) and shrinks again. */
-static onv_levers levers_of(const char *first, const char *second)
+static onv_global_savings savings_of(const char *first, const char *second)
 {
     static const int64_t wide[] = {1024, 1024};
     flow f;
     onv_error err = {0};
-    onv_levers levers;
+    onv_global_savings savings;
     model *m = model_new(17);
     model_input(m, "x", "f32[1]");
     model_ints(m, "wide", 2, wide);
@@ -345,30 +345,31 @@ static onv_levers levers_of(const char *first, const char *second)
     model_node(m, "ReduceSum", "3", "c", "y", "keepdims=0");
     model_output(m, "y", "f32");
     flow_open_model(&f, m, NULL);
-    assert_int_equal(onv_levers_compute(&f.model, &f.live, f.live.peak_bytes - 5, &levers, &err),
-                     ONV_OK);
+    assert_int_equal(
+        onv_global_savings_compute(&f.model, &f.live, f.live.peak_bytes - 5, &savings, &err),
+        ONV_OK);
     assert_int_equal(f.live.peak_bytes, 8 * MIB);
     flow_close(&f);
     model_free(m);
-    return levers;
+    return savings;
 }
 
-static void levers_are_computed(void **state)
+static void global_savings_are_computed(void **state)
 {
     (void)state;
-    onv_levers l = levers_of("Reshape", "Reshape");
-    assert_int_equal(l.of[ONV_LEVER_VIEWS].peak_bytes, 4 * MIB + 4); /* with x, or with y */
-    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 4 * MIB - 4);
-    assert_int_equal(l.of[ONV_LEVER_INPLACE].peak_bytes, 4 * MIB + 4);
-    assert_int_equal(l.of[ONV_LEVER_HALF].peak_bytes, 4 * MIB);
-    assert_int_equal(l.of[ONV_LEVER_HALF].saved_bytes, 4 * MIB);
-    assert_int_equal(l.of[ONV_LEVER_ORDER].saved_bytes, 5);
-    l = levers_of("Reshape", "Transpose"); /* c is not where b is */
-    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 0);
-    assert_int_equal(l.of[ONV_LEVER_INPLACE].saved_bytes, 0);
-    l = levers_of("Reshape", "Relu");
-    assert_int_equal(l.of[ONV_LEVER_VIEWS].saved_bytes, 0);
-    assert_int_equal(l.of[ONV_LEVER_INPLACE].saved_bytes, 4 * MIB - 4);
+    onv_global_savings l = savings_of("Reshape", "Reshape");
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].peak_bytes, 4 * MIB + 4); /* with x, or with y */
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].saved_bytes, 4 * MIB - 4);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_INPLACE].peak_bytes, 4 * MIB + 4);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_HALF].peak_bytes, 4 * MIB);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_HALF].saved_bytes, 4 * MIB);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_ORDER].saved_bytes, 5);
+    l = savings_of("Reshape", "Transpose"); /* c is not where b is */
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].saved_bytes, 0);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_INPLACE].saved_bytes, 0);
+    l = savings_of("Reshape", "Relu");
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_VIEWS].saved_bytes, 0);
+    assert_int_equal(l.of[ONV_GLOBAL_SAVING_INPLACE].saved_bytes, 4 * MIB - 4);
 }
 
 int main(void)
@@ -388,7 +389,7 @@ int main(void)
         cmocka_unit_test(workspaces_of_torch_are_allocated),
         cmocka_unit_test(precision_casts_weights_and_activations_apart),
         cmocka_unit_test(what_networks_cast_themselves_stays),
-        cmocka_unit_test(levers_are_computed),
+        cmocka_unit_test(global_savings_are_computed),
     };
     return cmocka_run_group_tests_name("runtime.runtime", tests, NULL, NULL);
 }

@@ -394,10 +394,10 @@ void model_trace(model *m, const char *line)
     snprintf(m->trace, sizeof m->trace, "File \"net.py\", line 1, in forward\n    %s", line);
 }
 
-void model_inner_trace(model *m, unsigned graph)
+void model_inner_trace(model *m, unsigned graph, unsigned number, const char *line)
 {
-    snprintf(m->trace, sizeof m->trace,
-             "File \"<eval_with_key>.%u\", line 1, in forward\n    x = y", graph);
+    snprintf(m->trace, sizeof m->trace, "File \"<eval_with_key>.%u\", line %u, in forward\n    %s",
+             graph, number, line);
 }
 
 void model_statement(model *m, unsigned number, const char *line)

@@ -75,7 +75,7 @@ void model_class(model *m, const char *module_class, const char *aten);
 /* The line of Python that called it. */
 void model_trace(model *m, const char *line);
 /* It stood in a graph of this number inside the network's. */
-void model_inner_trace(model *m, unsigned graph);
+void model_inner_trace(model *m, unsigned graph, unsigned number, const char *line);
 /* The same with what called that: a line of the model's own forward, and of a helper between. */
 void model_statement(model *m, unsigned number, const char *line);
 /* PyTorch's call that it was, "aten.linear.default", with these arguments. */

@@ -1,4 +1,4 @@
-/* The shelf against a search for gaps that knows no blocks. */
+/* The skyline against a search for gaps that knows no blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "plan/instances.h"
-#include "plan/shelf.h"
+#include "plan/skyline.h"
 
 typedef struct row {
     uint32_t lo, hi;
@@ -46,31 +46,31 @@ static uint64_t naive_place(const row *rows, size_t count, uint32_t lo, uint32_t
 
 static void compare(uint64_t seed, uint32_t n, uint32_t expected, uint32_t sections, onv_fit fit)
 {
-    onv_shelf shelf;
-    assert_true(onv_shelf_init(&shelf, expected, sections));
+    onv_skyline skyline;
+    assert_true(onv_skyline_init(&skyline, expected, sections));
     row *rows = onv_heap_calloc(n, sizeof *rows);
     uint64_t random = seed;
-    for (int round = 0; round < 2; round++) { /* the second on a shelf that was used before */
-        onv_shelf_clear(&shelf);
+    for (int round = 0; round < 2; round++) { /* the second on a skyline that was used before */
+        onv_skyline_clear(&skyline);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t lo = (uint32_t)(next_random(&random) % sections);
             uint32_t widest = next_random(&random) % 4 == 0 ? sections : 9;
             uint32_t hi = lo + 1 + (uint32_t)(next_random(&random) % widest);
             uint64_t size = 1 + next_random(&random) % 20, offset;
             if (hi > sections) hi = sections;
-            assert_true(onv_shelf_place(&shelf, lo, hi, size, fit, &offset));
+            assert_true(onv_skyline_place(&skyline, lo, hi, size, fit, &offset));
             assert_int_equal(offset, naive_place(rows, i, lo, hi, size, fit));
             rows[i] = (row){lo, hi, offset, offset + size};
             if (next_random(&random) % 3 > 0) continue;
             /* One goes; for the plain search it is where nothing is. */
             row *gone = &rows[next_random(&random) % (i + 1)];
             if (gone->lo == gone->hi) continue;
-            onv_shelf_remove(&shelf, gone->lo, gone->hi, gone->offset);
+            onv_skyline_remove(&skyline, gone->lo, gone->hi, gone->offset);
             gone->hi = gone->lo;
         }
     }
     onv_heap_free(rows);
-    onv_shelf_cleanup(&shelf);
+    onv_skyline_cleanup(&skyline);
 }
 
 static void first_and_best_fit_find_the_same_as_a_plain_search(void **state)

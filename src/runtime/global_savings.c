@@ -1,23 +1,23 @@
-#include "runtime/levers.h"
+#include "runtime/global_savings.h"
 
 #include "graph/storage.h"
 
-static void set(onv_lever *lever, const onv_live *live, uint64_t weights, uint64_t peak)
+static void set(onv_global_saving *saving, const onv_live *live, uint64_t weights, uint64_t peak)
 {
     uint64_t before = live->weight_bytes + live->peak_bytes; /* both sums were checked */
-    lever->known = true;
-    lever->peak_bytes = peak;
-    lever->weight_bytes = weights;
-    lever->saved_bytes = weights + peak < before ? before - weights - peak : 0;
+    saving->known = true;
+    saving->peak_bytes = peak;
+    saving->weight_bytes = weights;
+    saving->saved_bytes = weights + peak < before ? before - weights - peak : 0;
 }
 
 static onv_status share(onv_arena *arena, const onv_model *model, const onv_live *live,
-                        const onv_storage_rules *rules, onv_lever *lever, onv_error *err)
+                        const onv_storage_rules *rules, onv_global_saving *saving, onv_error *err)
 {
     onv_storages storages;
     onv_arena_reset(arena);
     ONV_TRY(onv_storages_compute(arena, model, live, rules, &storages, err));
-    set(lever, live, live->weight_bytes, storages.peak.bytes);
+    set(saving, live, live->weight_bytes, storages.peak.bytes);
     return ONV_OK;
 }
 
@@ -28,7 +28,7 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
 }
 
 static onv_status halve(onv_arena *arena, const onv_model *model, const onv_live *live,
-                        onv_lever *lever, onv_error *err)
+                        onv_global_saving *saving, onv_error *err)
 {
     onv_timeline smaller = live->timeline;
     onv_arena_reset(arena);
@@ -51,29 +51,30 @@ static onv_status halve(onv_arena *arena, const onv_model *model, const onv_live
                            : halved((onv_dtype)value->tensor->type.dtype, value->tensor->bytes);
     }
     ONV_TRY(onv_timeline_peak(&smaller, &peak, NULL, err));
-    set(lever, live, weights, peak.bytes);
+    set(saving, live, weights, peak.bytes);
     return ONV_OK;
 }
 
 static onv_status compute(onv_arena *arena, const onv_model *model, const onv_live *live,
-                          onv_levers *levers, onv_error *err)
+                          onv_global_savings *savings, onv_error *err)
 {
     static const onv_storage_rules views = {.views = true};
     static const onv_storage_rules inplace = {.views = true, .inplace = true};
-    ONV_TRY(share(arena, model, live, &views, &levers->of[ONV_LEVER_VIEWS], err));
-    ONV_TRY(share(arena, model, live, &inplace, &levers->of[ONV_LEVER_INPLACE], err));
-    return halve(arena, model, live, &levers->of[ONV_LEVER_HALF], err);
+    ONV_TRY(share(arena, model, live, &views, &savings->of[ONV_GLOBAL_SAVING_VIEWS], err));
+    ONV_TRY(share(arena, model, live, &inplace, &savings->of[ONV_GLOBAL_SAVING_INPLACE], err));
+    return halve(arena, model, live, &savings->of[ONV_GLOBAL_SAVING_HALF], err);
 }
 
-onv_status onv_levers_compute(const onv_model *model, const onv_live *live, uint64_t order_peak,
-                              onv_levers *levers, onv_error *err)
+onv_status onv_global_savings_compute(const onv_model *model, const onv_live *live,
+                                      uint64_t order_peak, onv_global_savings *savings,
+                                      onv_error *err)
 {
     onv_arena arena;
     onv_arena_init(&arena, model->arena.limit_bytes);
-    *levers = (onv_levers){0};
+    *savings = (onv_global_savings){0};
     if (order_peak != UINT64_MAX)
-        set(&levers->of[ONV_LEVER_ORDER], live, live->weight_bytes, order_peak);
-    onv_status status = compute(&arena, model, live, levers, err);
+        set(&savings->of[ONV_GLOBAL_SAVING_ORDER], live, live->weight_bytes, order_peak);
+    onv_status status = compute(&arena, model, live, savings, err);
     onv_arena_cleanup(&arena);
     return status;
 }

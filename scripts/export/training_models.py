@@ -79,7 +79,7 @@ def sequential():
 
 
 @dataclass
-class Trainee:
+class TrainingModel:
     make: Callable[[], nn.Module]
     shape: tuple  # of one sample
     tokens: bool = False
@@ -91,10 +91,10 @@ class Trainee:
 
 
 def vision(name, size=224, **options):
-    return Trainee(lambda: getattr(torchvision.models, name)(**options), (3, size, size))
+    return TrainingModel(lambda: getattr(torchvision.models, name)(**options), (3, size, size))
 
 
-TRAINEES = {
+MODELS = {
     "alexnet": vision("alexnet"),
     "convnext_tiny": vision("convnext_tiny", stochastic_depth_prob=0.0),
     "densenet121": vision("densenet121"),
@@ -112,17 +112,17 @@ TRAINEES = {
     "resnext50_32x4d": vision("resnext50_32x4d"),
     "shufflenet_v2_x1_0": vision("shufflenet_v2_x1_0"),
     "squeezenet1_1": vision("squeezenet1_1"),
-    "swin_t": Trainee(swin, (3, 224, 224)),
+    "swin_t": TrainingModel(swin, (3, 224, 224)),
     "vgg11_bn": vision("vgg11_bn"),
     "vgg16": vision("vgg16"),
     "vit_b_16": vision("vit_b_16"),
     "wide_resnet50_2": vision("wide_resnet50_2"),
-    "small_vit": Trainee(nets.small_vit, (3, 96, 96)),
-    "unet": Trainee(nets.UNet, (3, 64, 64)),
-    "group_norm": Trainee(GroupNormNet, (3, 32, 32)),
-    "sequential": Trainee(sequential, (3, 64, 64)),
-    "bert": Trainee(bert, (64,), tokens=True),
-    "gpt2": Trainee(gpt2, (64,), tokens=True),
+    "small_vit": TrainingModel(nets.small_vit, (3, 96, 96)),
+    "unet": TrainingModel(nets.UNet, (3, 64, 64)),
+    "group_norm": TrainingModel(GroupNormNet, (3, 32, 32)),
+    "sequential": TrainingModel(sequential, (3, 64, 64)),
+    "bert": TrainingModel(bert, (64,), tokens=True),
+    "gpt2": TrainingModel(gpt2, (64,), tokens=True),
 }
 
 
@@ -143,16 +143,16 @@ def export(name, path, newer):
     import onnx
     from export import dynamo, strip, torchscript
 
-    trainee = TRAINEES[name]
+    entry = MODELS[name]
     torch.manual_seed(0)
-    model = trainee.make()
+    model = entry.make()
     if newer:
         with torch.no_grad():  # of parameters with the same values the exporter writes one
             for parameter in model.parameters():
                 parameter += 1e-3 * torch.randn_like(parameter)
-        dynamo(model, (trainee.inputs(3),), path, ({0: "batch"},), ["input"], ["output"], training=True)
+        dynamo(model, (entry.inputs(3),), path, ({0: "batch"},), ["input"], ["output"], training=True)
     else:
-        torchscript(model, (trainee.inputs(2),), path, {"input": {0: "batch"}, "output": {0: "batch"}},
+        torchscript(model, (entry.inputs(2),), path, {"input": {0: "batch"}, "output": {0: "batch"}},
                     ["input"], ["output"], training=True)
     model = onnx.load(path, load_external_data=False)
     strip(model)
@@ -160,10 +160,10 @@ def export(name, path, newer):
 
 
 def main():
-    """python scripts/export/trainees.py [--dynamo] DIR [NAME...]"""
+    """python scripts/export/training_models.py [--dynamo] DIR [NAME...]"""
     newer = sys.argv[1] == "--dynamo"
     folder, *names = sys.argv[2 if newer else 1:]
-    for name in names or TRAINEES:
+    for name in names or MODELS:
         try:
             export(name, os.path.join(folder, name + ".onnx"), newer)
             print(name, flush=True)

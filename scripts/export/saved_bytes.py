@@ -6,7 +6,7 @@ Peak: what PyTorch's own memory tracker counts in the second and third iteration
 Both on fake tensors, which have sizes but no data, so that CUDA's own choices (masks of dropout) are seen on any
 machine.
 
-    python scripts/export/saved_trainees.py [--device cuda|cpu] [--batch 2,5] [--peaks sgd,adamw] [NAME...]
+    python scripts/export/saved_bytes.py [--device cuda|cpu] [--batch 2,5] [--peaks sgd,adamw] [NAME...]
 
 prints CSV: name,batch,device,params,saved,buffers,optimizer,peak
 """
@@ -22,7 +22,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from trainees import TRAINEES, loss_of, targets_of
+from training_models import MODELS, loss_of, targets_of
 
 
 def fake(model, device):
@@ -172,11 +172,11 @@ def peak_bytes(model, x, optimizer_name, dtype=None):
 
 
 def rows(name, device, batch, optimizers, dtype, kernel):
-    trainee = TRAINEES[name]
-    model = trainee.make().train()
+    entry = MODELS[name]
+    model = entry.make().train()
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake(model, device)
-        x = trainee.inputs(batch, device)
+        x = entry.inputs(batch, device)
         if kernel is not None and hasattr(model, "model"):
             # The transformers library has attention of its own too; a mask of ones, which has no values here, would
             # not be recognised as none.
@@ -201,7 +201,7 @@ def main():
                         help="what is saved with such a kernel (CUDA only)")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    for name in args.names or TRAINEES:
+    for name in args.names or MODELS:
         for batch in map(int, args.batch.split(",")):
             try:
                 rows(name, args.device, batch, list(filter(None, args.peaks.split(","))),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Networks of libraries and some written here, exported with the exporter's default options, and what training them takes.
 
-    python scripts/export/default_trainees.py export DIR [NAME...]            NAME.onnx, and NAME.saved.json
-    python scripts/export/default_trainees.py peaks DIR [NAME...]             NAME.kept.json, NAME.momentum.json, NAME.adamw.json
-    python scripts/export/default_trainees.py table DIR --exe onnxvram        the table of docs/accuracy.md
+    python scripts/export/default_exports.py export DIR [NAME...]            NAME.onnx, and NAME.saved.json
+    python scripts/export/default_exports.py peaks DIR [NAME...]             NAME.kept.json, NAME.momentum.json, NAME.adamw.json
+    python scripts/export/default_exports.py table DIR --exe onnxvram        the table of docs/accuracy.md
 
 With `--attention auto`, `peaks` and `table` are about the kernels of attention that PyTorch chooses (NAME.momentum.auto.json),
 with `--amp fp16` under autocast, and the table has peaks alone.
@@ -192,7 +192,7 @@ def slug(name):
 
 def losses(output):
     """The sum of a cross-entropy for each output; targets are made with them."""
-    from trainees import loss_of, targets_of
+    from training_models import loss_of, targets_of
     outputs = output if isinstance(output, tuple) else (output,)
     targets = [targets_of(o) for o in outputs]
     return lambda results: sum_of(loss_of(o, t) for o, t in
@@ -209,18 +209,18 @@ def sum_of(items):
 def export(folder, name, network):
     import torch
     from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-    import saved_trainees
+    import saved_bytes
     make, inputs, _ = network
     torch.manual_seed(0)
     model = make().train()
     result = {"parameters": sum(p.numel() for p in model.parameters())}
     torch.onnx.export(model, (inputs("cpu"),), os.path.join(folder, slug(name) + ".onnx"),
                       dynamo=not name.endswith(drawn_pictures.OLDER))
-    saved_trainees.targets_of = lambda output: losses(output)
-    saved_trainees.loss_of = lambda output, loss: loss(output)
+    saved_bytes.targets_of = lambda output: losses(output)
+    saved_bytes.loss_of = lambda output, loss: loss(output)
     try:
         with FakeTensorMode(allow_non_fake_inputs=True):
-            result["saved"], result["buffers"] = saved_trainees.saved_bytes(saved_trainees.fake(model, "cuda"),
+            result["saved"], result["buffers"] = saved_bytes.saved_bytes(saved_bytes.fake(model, "cuda"),
                                                                             inputs("cuda"))
     except DataDependentOutputException:
         pass  # kept() tells
@@ -231,13 +231,13 @@ def kept(network):
     """The same of the CUDA build: fake tensors know no reserve of cuDNN, and no values that Python asks for."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    import saved_trainees
+    import saved_bytes
     make, inputs = network[:2]
     torch.manual_seed(0)
-    saved_trainees.targets_of = lambda output: losses(output)
-    saved_trainees.loss_of = lambda output, loss: loss(output)
+    saved_bytes.targets_of = lambda output: losses(output)
+    saved_bytes.loss_of = lambda output, loss: loss(output)
     with sdpa_kernel(SDPBackend.MATH):
-        saved, buffers = saved_trainees.saved_bytes(make().train().cuda(), inputs("cuda"))
+        saved, buffers = saved_bytes.saved_bytes(make().train().cuda(), inputs("cuda"))
     return {"saved": saved, "buffers": buffers}
 
 

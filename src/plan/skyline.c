@@ -1,4 +1,4 @@
-#include "plan/shelf.h"
+#include "plan/skyline.h"
 
 #include <string.h>
 
@@ -17,42 +17,42 @@ typedef struct block {
     uint64_t offset[BLOCK], end[BLOCK];
 } block;
 
-struct onv_shelf_lane {
+struct onv_skyline_lane {
     block **blocks; /* the first `count` are in use, the rest are spare */
     size_t count, made, capacity;
 };
 
-bool onv_shelf_init(onv_shelf *shelf, uint32_t rows, uint32_t sections)
+bool onv_skyline_init(onv_skyline *skyline, uint32_t rows, uint32_t sections)
 {
     enum { ROWS_PER_STRETCH = 4096, MAX_STRETCHES = 64 };
     uint32_t stretches = rows / ROWS_PER_STRETCH;
     if (stretches > MAX_STRETCHES) stretches = MAX_STRETCHES;
     if (stretches > sections || stretches < 2) stretches = 0;
-    *shelf = (onv_shelf){.stretches = stretches};
-    if (stretches > 0) shelf->stretch = sections / stretches + 1;
-    shelf->lanes = onv_heap_calloc(stretches + (size_t)1, sizeof *shelf->lanes);
-    return shelf->lanes != NULL;
+    *skyline = (onv_skyline){.stretches = stretches};
+    if (stretches > 0) skyline->stretch = sections / stretches + 1;
+    skyline->lanes = onv_heap_calloc(stretches + (size_t)1, sizeof *skyline->lanes);
+    return skyline->lanes != NULL;
 }
 
-void onv_shelf_cleanup(onv_shelf *shelf)
+void onv_skyline_cleanup(onv_skyline *skyline)
 {
-    for (uint32_t i = 0; shelf->lanes != NULL && i <= shelf->stretches; i++) {
-        onv_shelf_lane *lane = &shelf->lanes[i];
+    for (uint32_t i = 0; skyline->lanes != NULL && i <= skyline->stretches; i++) {
+        onv_skyline_lane *lane = &skyline->lanes[i];
         for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->blocks[k]);
         onv_heap_free(lane->blocks);
     }
-    onv_heap_free(shelf->lanes);
-    *shelf = (onv_shelf){0};
+    onv_heap_free(skyline->lanes);
+    *skyline = (onv_skyline){0};
 }
 
-void onv_shelf_clear(onv_shelf *shelf)
+void onv_skyline_clear(onv_skyline *skyline)
 {
-    for (uint32_t i = 0; i <= shelf->stretches; i++) shelf->lanes[i].count = 0;
-    shelf->work = shelf->counted = 0;
+    for (uint32_t i = 0; i <= skyline->stretches; i++) skyline->lanes[i].count = 0;
+    skyline->work = skyline->counted = 0;
 }
 
 /* Makes an empty block at `index` of the directory. */
-static block *insert_block(onv_shelf_lane *lane, size_t index)
+static block *insert_block(onv_skyline_lane *lane, size_t index)
 {
     if (lane->count == lane->made) {
         if (lane->made == lane->capacity) {
@@ -93,7 +93,7 @@ static void summarize(block *b)
 }
 
 /* Takes an empty block out of use. */
-static void drop_block(onv_shelf_lane *lane, size_t index)
+static void drop_block(onv_skyline_lane *lane, size_t index)
 {
     block *b = lane->blocks[index];
     lane->count--;
@@ -113,7 +113,7 @@ static void shift_rows(block *b, uint32_t row)
 }
 
 /* Moves the upper half of a full block to a new one behind it. */
-static bool split_block(onv_shelf_lane *lane, size_t index)
+static bool split_block(onv_skyline_lane *lane, size_t index)
 {
     enum { HALF = BLOCK / 2 };
     block *upper = insert_block(lane, index + 1);
@@ -130,7 +130,7 @@ static bool split_block(onv_shelf_lane *lane, size_t index)
 }
 
 /* The block for a buffer at `offset`: the last one that starts at or below it. */
-static size_t block_at(const onv_shelf_lane *lane, uint64_t offset)
+static size_t block_at(const onv_skyline_lane *lane, uint64_t offset)
 {
     size_t low = 0, high = lane->count;
     while (high - low > 1) {
@@ -143,7 +143,7 @@ static size_t block_at(const onv_shelf_lane *lane, uint64_t offset)
     return low;
 }
 
-static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset,
+static bool insert_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset,
                        uint64_t end)
 {
     if (lane->count == 0 && insert_block(lane, 0) == NULL) return false;
@@ -166,7 +166,7 @@ static bool insert_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t 
 }
 
 /* The row at `offset` with that lo and hi; false if there is none. */
-static bool remove_row(onv_shelf_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset)
+static bool remove_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_t offset)
 {
     if (lane->count == 0) return false;
     /* Equal offsets may go on in blocks before the last one that starts there. */
@@ -238,14 +238,14 @@ static bool is_solid(const gap_scan *scan, const block *b)
 }
 
 /* Counts what was not counted yet to the quota; false where there is no time left. */
-static bool count_work(onv_shelf *shelf)
+static bool count_work(onv_skyline *skyline)
 {
-    uint64_t units = (shelf->work - shelf->counted) / ONV_PLAN_STEPS_OF_WORK;
-    shelf->counted += units * ONV_PLAN_STEPS_OF_WORK;
+    uint64_t units = (skyline->work - skyline->counted) / ONV_PLAN_STEPS_OF_WORK;
+    skyline->counted += units * ONV_PLAN_STEPS_OF_WORK;
     return onv_work(units);
 }
 
-static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *scan)
+static void find_place(onv_skyline *skyline, const onv_skyline_lane *lane, gap_scan *scan)
 {
     for (size_t i = 0; i < lane->count; i++) {
         const block *b = lane->blocks[i];
@@ -254,36 +254,36 @@ static void find_place(onv_shelf *shelf, const onv_shelf_lane *lane, gap_scan *s
             if (b->top > scan->top) scan->top = b->top;
             continue;
         }
-        shelf->work += BLOCK / 2;
+        skyline->work += BLOCK / 2;
         if (scan_block(scan, b)) break;
     }
-    shelf->work += lane->count / 2 + 8;
+    skyline->work += lane->count / 2 + 8;
     if (scan->gap == UINT64_MAX) scan->offset = scan->top;
 }
 
-bool onv_shelf_place(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
-                     uint64_t *offset)
+bool onv_skyline_place(onv_skyline *skyline, uint32_t lo, uint32_t hi, uint64_t size, onv_fit fit,
+                       uint64_t *offset)
 {
     gap_scan scan = {lo, hi, size, fit, 0, UINT64_MAX, 0};
     uint32_t first = 0, last = 0;
-    if (shelf->stretches > 0) {
-        first = 1 + lo / shelf->stretch;
-        last = 1 + (hi - 1) / shelf->stretch;
+    if (skyline->stretches > 0) {
+        first = 1 + lo / skyline->stretch;
+        last = 1 + (hi - 1) / skyline->stretch;
     }
-    find_place(shelf, &shelf->lanes[first == last ? first : 0], &scan);
+    find_place(skyline, &skyline->lanes[first == last ? first : 0], &scan);
     *offset = scan.offset;
-    shelf->work += (uint64_t)BLOCK * (last - first + 1);
-    if (!count_work(shelf)) return false;
-    if (!insert_row(&shelf->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
-    for (uint32_t i = first; i <= last && shelf->stretches > 0; i++)
-        if (!insert_row(&shelf->lanes[i], lo, hi, scan.offset, scan.offset + size)) return false;
+    skyline->work += (uint64_t)BLOCK * (last - first + 1);
+    if (!count_work(skyline)) return false;
+    if (!insert_row(&skyline->lanes[0], lo, hi, scan.offset, scan.offset + size)) return false;
+    for (uint32_t i = first; i <= last && skyline->stretches > 0; i++)
+        if (!insert_row(&skyline->lanes[i], lo, hi, scan.offset, scan.offset + size)) return false;
     return true;
 }
 
-void onv_shelf_remove(onv_shelf *shelf, uint32_t lo, uint32_t hi, uint64_t offset)
+void onv_skyline_remove(onv_skyline *skyline, uint32_t lo, uint32_t hi, uint64_t offset)
 {
-    remove_row(&shelf->lanes[0], lo, hi, offset);
-    if (shelf->stretches == 0) return;
-    for (uint32_t i = 1 + lo / shelf->stretch; i <= 1 + (hi - 1) / shelf->stretch; i++)
-        remove_row(&shelf->lanes[i], lo, hi, offset);
+    remove_row(&skyline->lanes[0], lo, hi, offset);
+    if (skyline->stretches == 0) return;
+    for (uint32_t i = 1 + lo / skyline->stretch; i <= 1 + (hi - 1) / skyline->stretch; i++)
+        remove_row(&skyline->lanes[i], lo, hi, offset);
 }

@@ -1,0 +1,251 @@
+#include "eager/simulation.h"
+
+/* --- What a segment is ------------------------------------------------------------------------- */
+
+static onv_status check(const onv_simulation *s, onv_error *err)
+{
+    const onv_tape_segment *segments = s->options->segments;
+    for (uint32_t i = 0; i < s->options->n_segments; i++) {
+        onv_tape_segment at = segments[i];
+        if (at.first_op > at.last_op || at.last_op >= s->eager->first_loss_op)
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "checkpoint segment %u spans operations %u to %u of %u", i, at.first_op,
+                            at.last_op, s->eager->first_loss_op);
+    }
+    return ONV_OK;
+}
+
+/* Parents, found with the chain of open segments. */
+static onv_status nest(onv_simulation *s, onv_error *err)
+{
+    uint32_t open = ONV_NO_CKPT_REGION;
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        onv_tape_segment at = s->options->segments[i];
+        while (open != ONV_NO_CKPT_REGION && s->regions[open].last_op < at.first_op)
+            open = s->regions[open].parent;
+        bool sorted = i == 0 || s->regions[i - 1].first_op <= at.first_op;
+        if (!sorted || (open != ONV_NO_CKPT_REGION && s->regions[open].last_op < at.last_op))
+            return onv_fail(err, ONV_ERR_USAGE,
+                            "checkpoint segment %u (operations %u to %u) is out of order or cut by "
+                            "another one",
+                            i, at.first_op, at.last_op);
+        s->regions[i] =
+            (onv_ckpt_region){.first_op = at.first_op, .last_op = at.last_op, .parent = open};
+        open = i;
+    }
+    return ONV_OK;
+}
+
+static void mark_operations(onv_simulation *s)
+{
+    uint32_t next = 0, open = ONV_NO_CKPT_REGION;
+    for (uint32_t i = 0; i < s->eager->ops.count; i++) {
+        while (open != ONV_NO_CKPT_REGION && s->regions[open].last_op < i)
+            open = s->regions[open].parent;
+        for (; next < s->n_regions && s->regions[next].first_op == i; next++) open = next;
+        s->region_of[i] = open;
+    }
+}
+
+/* Autograd keeps operands before it computes and results after it. */
+static bool keeps_results(const onv_simulation *s, const onv_eager_op *op)
+{
+    for (uint32_t k = 0; k < op->n_saved; k++) {
+        uint32_t saved = op->saved[k];
+        bool operand = false;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            operand |= onv_sim_storage(s, op->in[i].tensor) == saved;
+        if (!operand || op->in_place) return true;
+    }
+    return false;
+}
+
+/* What ends a second run: the last thing that the segment itself keeps, be it for an operation or
+ * as the input of an inner segment. */
+static void find_stop(onv_simulation *s, onv_ckpt_region *region, uint32_t self)
+{
+    region->stop = region->first_save = ONV_NO_OP;
+    for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        if (op->n_saved == 0) continue;
+        if (region->first_save == ONV_NO_OP) region->first_save = i;
+        if (s->region_of[i] != self) continue;
+        region->stop = i;
+        region->runs_stop = keeps_results(s, op);
+    }
+    for (uint32_t i = self + 1; i < s->n_regions && s->regions[i].first_op <= region->last_op;
+         i++) {
+        bool is_later = region->stop == ONV_NO_OP || s->regions[i].first_op > region->stop;
+        if (s->regions[i].parent != self || !is_later) continue;
+        region->stop = s->regions[i].first_op;
+        region->runs_stop = false;
+    }
+}
+
+/* Storages made before the segment and read in it. `seen` is by storage: 1 + the last region that
+ * listed it. */
+static onv_status find_inputs(onv_simulation *s, onv_ckpt_region *region, uint32_t self,
+                              const uint32_t *made_by, uint32_t *seen, onv_error *err)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t n = 0;
+        for (uint32_t i = region->first_op; i <= region->last_op; i++) {
+            const onv_eager_op *op = &s->eager->ops.at[i];
+            for (uint32_t k = 0; k < op->n_in; k++) {
+                uint32_t in = onv_sim_storage(s, op->in[k].tensor);
+                uint32_t mark = 2 * self + (uint32_t)pass + 1;
+                if (onv_sim_is_permanent(s, in) || s->eager->storages.at[in].is_cached) continue;
+                if (made_by[in] >= region->first_op || seen[in] == mark) continue;
+                seen[in] = mark;
+                if (pass == 1) region->inputs[n] = in;
+                n++;
+            }
+        }
+        region->n_inputs = n;
+        if (pass == 1) break;
+        region->inputs = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+        region->input_rows = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+        if (region->inputs == NULL || region->input_rows == NULL) return onv_fail_memory(err);
+    }
+    return ONV_OK;
+}
+
+onv_status onv_ckpt_regions_make(onv_simulation *s, onv_error *err)
+{
+    size_t n = s->eager->storages.count;
+    ONV_TRY(check(s, err));
+    s->n_regions = s->options->n_segments;
+    s->regions = ONV_ARENA_ARRAY(&s->arena, onv_ckpt_region, s->n_regions);
+    uint32_t *made_by = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    uint32_t *seen = ONV_ARENA_ARRAY(&s->arena, uint32_t, n);
+    if (s->regions == NULL || made_by == NULL || seen == NULL) return onv_fail_memory(err);
+    ONV_TRY(nest(s, err));
+    mark_operations(s);
+    for (uint32_t i = (uint32_t)s->eager->ops.count; i-- > 0 && s->n_regions > 0;)
+        for (uint32_t k = 0; k < s->eager->ops.at[i].n_out; k++)
+            made_by[onv_sim_storage(s, s->eager->ops.at[i].out[k])] = i;
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        find_stop(s, &s->regions[i], i);
+        if (!s->options->prunes) ONV_TRY(find_inputs(s, &s->regions[i], i, made_by, seen, err));
+    }
+    return s->options->prunes ? onv_ckpt_regions_prune(s, made_by, err) : ONV_OK;
+}
+
+/* --- Running again ----------------------------------------------------------------------------- */
+
+void onv_ckpt_regions_reset(onv_simulation *s)
+{
+    for (uint32_t i = 0; i < s->n_regions; i++) {
+        s->regions[i].again = false;
+        for (uint32_t k = 0; k < s->regions[i].n_inputs; k++)
+            s->regions[i].input_rows[k] = ONV_NO_ROW;
+    }
+}
+
+void onv_ckpt_region_enter(onv_simulation *s, onv_ckpt_region *region)
+{
+    if (region->first_save == ONV_NO_OP) return; /* nothing in autograd's graph refers to it */
+    for (uint32_t k = 0; k < region->n_inputs; k++) {
+        region->input_rows[k] = s->row_of[region->inputs[k]];
+        onv_sim_hold(s, region->input_rows[k]);
+    }
+}
+
+static void let_inputs_go(onv_simulation *s, onv_ckpt_region *region)
+{
+    for (uint32_t k = 0; k < region->n_inputs; k++) {
+        onv_sim_release(s, region->input_rows[k]);
+        region->input_rows[k] = ONV_NO_ROW;
+    }
+}
+
+static void touch(onv_simulation *s, uint32_t tensor, uint32_t op, const onv_ckpt_region *region)
+{
+    uint32_t storage = onv_sim_storage(s, tensor);
+    if (onv_sim_is_permanent(s, storage)) return;
+    s->row_of[storage] = ONV_NO_ROW;
+    /* What is returned, or meant for an operation that is not reached, stays to the end. */
+    bool stays = s->last_use[storage] > region->stop || (op == region->stop && !region->runs_stop);
+    s->again_use[storage] = stays ? ONV_NO_OP : op;
+}
+
+static void prepare(onv_simulation *s, const onv_ckpt_region *region)
+{
+    for (uint32_t i = region->first_op; i <= region->stop; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in; k++) touch(s, op->in[k].tensor, i, region);
+        for (uint32_t k = 0; k < op->n_out; k++) touch(s, op->out[k], i, region);
+    }
+    for (uint32_t k = 0; k < region->n_inputs; k++) {
+        s->row_of[region->inputs[k]] = region->input_rows[k];
+        s->again_use[region->inputs[k]] = ONV_NO_OP;
+    }
+}
+
+void onv_ckpt_region_forget(onv_simulation *s, const onv_ckpt_region *region, uint32_t last)
+{
+    for (uint32_t k = 0; k < region->n_inputs; k++) s->row_of[region->inputs[k]] = ONV_NO_ROW;
+    for (uint32_t i = region->first_op; i <= last; i++) {
+        const onv_eager_op *op = &s->eager->ops.at[i];
+        for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+            uint32_t tensor = k < op->n_in ? op->in[k].tensor : op->out[k - op->n_in];
+            uint32_t storage = onv_sim_storage(s, tensor);
+            if (onv_sim_is_permanent(s, storage)) continue;
+            onv_sim_release(s, s->row_of[storage]);
+            s->row_of[storage] = ONV_NO_ROW;
+        }
+    }
+}
+
+static void run_again(onv_simulation *s, uint32_t self)
+{
+    onv_ckpt_region *region = &s->regions[self];
+    uint32_t next = self + 1;
+    region->again = true;
+    onv_offload_return_region(s, region);
+    if (region->runs != NULL) {
+        onv_run_pruned(s, self);
+        let_inputs_go(s, region);
+        return;
+    }
+    if (region->stop == ONV_NO_OP) return;
+    prepare(s, region);
+    for (uint32_t i = region->first_op; i <= region->stop && !s->failed; i++) {
+        for (; next < s->n_regions && s->regions[next].first_op <= i; next++)
+            if (s->regions[next].parent == self) onv_ckpt_region_enter(s, &s->regions[next]);
+        /* What autograd has passed already needs nothing any more. */
+        bool own = i <= s->backward_at && s->region_of[i] == self;
+        if (i < region->stop || region->runs_stop) {
+            onv_sim_run(s, i, own ? ONV_RUN_KEEPING : ONV_RUN_FORGETTING, s->again_use);
+        } else if (own) {
+            onv_sim_cast_again(s, &s->eager->ops.at[i]);
+            onv_sim_save(s, i);
+        }
+    }
+    onv_ckpt_region_forget(s, region, region->stop);
+    /* The inputs of an inner region were kept by the outer one, and are asked for once. */
+    if (region->parent != ONV_NO_CKPT_REGION) let_inputs_go(s, region);
+}
+
+/* Depth is bounded by that of nesting, so the chain of outer regions is walked, not recursed. */
+void onv_ckpt_region_restore(onv_simulation *s, uint32_t index)
+{
+    uint32_t inner = s->region_of[index];
+    if (s->eager->ops.at[index].n_saved == 0) return;
+    while (inner != ONV_NO_CKPT_REGION && !s->regions[inner].again) {
+        uint32_t outer = inner;
+        while (s->regions[outer].parent != ONV_NO_CKPT_REGION &&
+               !s->regions[s->regions[outer].parent].again)
+            outer = s->regions[outer].parent;
+        run_again(s, outer);
+    }
+}
+
+void onv_ckpt_region_leave(onv_simulation *s, uint32_t index)
+{
+    for (uint32_t f = s->region_of[index]; f != ONV_NO_CKPT_REGION; f = s->regions[f].parent) {
+        if (s->regions[f].first_save != index) continue;
+        let_inputs_go(s, &s->regions[f]);
+        onv_drop_results(s, &s->regions[f], ONV_NO_CKPT_REGION);
+    }
+}
