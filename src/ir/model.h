@@ -160,7 +160,7 @@ typedef struct onv_node {
     uint32_t detached; /* likewise, that were detached from the graph of gradients */
     const char *const *parameters; /* arguments of it that are parameters, in their order: names */
     uint32_t n_parameters;
-    bool takes_buffer; /* arguments of it are buffers, and none is a parameter */
+    bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */

@@ -31,7 +31,7 @@ enum {
 #define ONV_STATEMENT_UNTOLD '?'
 
 /* Before the names that a line reads, and behind them where it goes on in the next one. */
-#define ONV_STATEMENT_READS '<'
+#define ONV_STATEMENT_READS   '<'
 #define ONV_STATEMENT_GOES_ON '('
 
 /* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded

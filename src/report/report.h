@@ -42,17 +42,17 @@ typedef struct onv_view {
     size_t n_runtimes;
     const onv_rewritten *rewritten; /* what ONNX Runtime runs, NULL: not asked for */
     const onv_live *rewritten_live;
-    bool dumps_rewritten;              /* it is what a dump of the graph shows */
-    const uint64_t *plan_offsets;      /* of live's intervals; NULL: no plan was made */
-    uint64_t plan_alignment;           /* that they are multiples of */
-    const onv_training *training;      /* NULL, or without an optimizer: not asked for */
-    const onv_timeline *trained;       /* its program, that of the last plan; NULL: not there */
+    bool dumps_rewritten;         /* it is what a dump of the graph shows */
+    const uint64_t *plan_offsets; /* of live's intervals; NULL: no plan was made */
+    uint64_t plan_alignment;      /* that they are multiples of */
+    const onv_training *training; /* NULL, or without an optimizer: not asked for */
+    const onv_timeline *trained;  /* its program, that of the last plan; NULL: not there */
     const onv_global_savings *global_savings; /* NULL: not computed */
-    const onv_savings *savings;        /* NULL, or without rows: none */
-    const onv_quantized *quantized;    /* NULL, or without a format: not asked for */
-    const onv_kv_cache *cache;         /* NULL, or without a mode: not asked for */
-    const onv_gate *gate;              /* beside a baseline; NULL, or without one: not asked for */
-    const onv_device_fit *devices;     /* of several budgets, the first one is `fit`; none: NULL */
+    const onv_savings *savings;               /* NULL, or without rows: none */
+    const onv_quantized *quantized;           /* NULL, or without a format: not asked for */
+    const onv_kv_cache *cache;                /* NULL, or without a mode: not asked for */
+    const onv_gate *gate;          /* beside a baseline; NULL, or without one: not asked for */
+    const onv_device_fit *devices; /* of several budgets, the first one is `fit`; none: NULL */
     size_t n_devices;
     const onv_fit *fit;                   /* NULL, or without a budget: not asked for */
     const onv_ort_node_stats *node_stats; /* these three: NULL or without rows: not asked for */
