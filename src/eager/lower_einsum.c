@@ -55,9 +55,9 @@ static bool parse(const char *equation, einsum *e)
     at = read_term(at + 2, e->out);
     if (at == NULL || *at != '\0' || !add_labels(e, e->out)) return false;
     e->n_out = e->n_labels;
-    for (char c = 'A'; c <= 'z'; c++)
-        for (uint32_t i = 0; i < e->n_operands && isalpha((unsigned char)c); i++)
-            if (strchr(e->terms[i], c) != NULL && !add_labels(e, (const char[]){c, '\0'}))
+    for (int c = 'A'; c <= 'z'; c++)
+        for (uint32_t i = 0; i < e->n_operands && isalpha(c); i++)
+            if (strchr(e->terms[i], c) != NULL && !add_labels(e, (const char[]){(char)c, '\0'}))
                 return false;
     return true;
 }
