@@ -143,8 +143,7 @@ typedef struct onv_lowering {
     uint32_t *padded;         /* by value: 1 + the tensor that a convolution padded last, 0: none */
     const char **padded_name; /* by value: of that, as its note tells; NULL: not told */
     uint8_t *cloned_for;      /* by value: onv_cloned_for */
-    uint32_t *
-        detached; /* by value: 1 + the tensor that readers of what was detached have, 0: none yet */
+    uint32_t *detached; /* by value: 1 + the tensor that readers of it detached have, 0: none yet */
     uint32_t *clone_of; /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
     uint32_t unreached; /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
@@ -261,10 +260,15 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id);
 /* Of what an ONV_WEIGHT_VIEW is a view of; at least, where its contents are in another file. */
 uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id);
 
-/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none. */
-uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read);
-void onv_weight_note_given(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                           uint32_t tensor);
+/* The tensor that another module of the class was given as it; ONV_NO_TENSOR: none, then `given` is noted once
+ * there is one. */
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                                 onv_given *given);
+void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor);
+enum { ONV_MOST_HEAD = 64 << 10 };
+/* The first `bytes` bytes of a constant, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
+const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+                                     unsigned char **buffer);
 /* One copy in the file of what is several parameters. */
 bool onv_weight_is_shared(onv_lowering *l, onv_value_id id);
 /* The owner that operand k of the node stands for, k UINT32_MAX: any of its module; NULL where no node
@@ -358,7 +362,6 @@ bool onv_node_scalar(onv_lowering *l, const onv_node *node, uint32_t k, double *
 int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint32_t i,
                          int64_t fallback);
 uint32_t onv_node_operands(onv_lowering *l, const onv_node *node, uint32_t k); /* how many */
-int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
 
 /* --- merged.c ---------------------------------------------------------------------------------- */
 

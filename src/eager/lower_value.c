@@ -221,7 +221,9 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (is_host_weight(l, id) || !onv_value_shape(l, id, &whole)) return ONV_NO_TENSOR;
     onv_weight_use use = use_for(l, id, read);
     const char *layer = use == ONV_WEIGHT_TRAINED ? onv_weight_layer(l, id, read) : NULL;
-    uint32_t again = use == ONV_WEIGHT_MADE ? onv_weight_given_before(l, id, read) : ONV_NO_TENSOR;
+    onv_given given = {.value = ONV_NO_VALUE};
+    uint32_t again = ONV_NO_TENSOR;
+    if (use == ONV_WEIGHT_MADE) again = onv_weight_given_before(l, id, read, &given);
     if (again != ONV_NO_TENSOR) return again;
     if (layer != NULL && onv_ptr_map_get(&l->layers, layer, &again) &&
         has_shape(&l->eager->tensors.at[again], &whole))
@@ -239,7 +241,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
         return tensor;
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
-        onv_weight_note_given(l, id, read, tensor);
+        onv_weight_note_given(l, given, tensor);
         return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
@@ -493,10 +495,4 @@ int64_t onv_node_operand(onv_lowering *l, const onv_node *node, uint32_t k, uint
     const onv_known *known = operand(l, node, k);
     bool good = known != NULL && i < known->count && onv_dim_is_const(known->elems[i].i);
     return good ? known->elems[i].i.raw : fallback;
-}
-
-int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "ir/origin.h"
@@ -335,30 +336,32 @@ static bool is_uniform(const unsigned char *data, uint64_t elems, size_t each)
     return true;
 }
 
-/* Are all elements the same? True where they cannot be read. */
-static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor)
+const unsigned char *onv_weight_head(onv_lowering *l, const onv_tensor *tensor, size_t bytes,
+                                     unsigned char **buffer)
 {
     const unsigned char *data = NULL;
-    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0) return true;
-    if (l->status == ONV_OK) l->status = onv_load_raw(l->model, tensor, &data, l->err);
-    return data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+    onv_error ignored = {
+        0}; /* a file of weights that is cut off, say: its contents are not known */
+    *buffer = NULL;
+    if (l->status != ONV_OK) return NULL;
+    onv_status status = onv_load_head(l->model, tensor, bytes, &data, buffer, &ignored);
+    if (status == ONV_ERR_MEMORY) l->status = onv_fail_memory(l->err);
+    return status == ONV_OK ? data : NULL;
 }
 
-/* The same of data in another file, which is read where it is small. */
-static bool may_be_uniform_elsewhere(onv_lowering *l, const onv_tensor *tensor)
+/* Are all elements the same? True where they cannot be read, or are many in another file. */
+static bool may_be_uniform(onv_lowering *l, const onv_tensor *tensor, size_t most_elsewhere)
 {
-    enum { MOST = 1 << 16 };
-    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return may_be_uniform(l, tensor);
-    if (tensor->elems < 2 || tensor->bytes > MOST || tensor->bytes % tensor->elems != 0)
+    bool is_elsewhere = tensor->payload.kind == ONV_PAYLOAD_EXTERNAL;
+    unsigned char *buffer;
+    if (tensor->elems < 2 || tensor->bytes % tensor->elems != 0 ||
+        (is_elsewhere && tensor->bytes > most_elsewhere))
         return true;
-    unsigned char *data = ONV_ARENA_ARRAY(&l->model->arena, unsigned char, (size_t)tensor->bytes);
-    bool found = false;
-    onv_error ignored = {0};
-    if (data == NULL || l->model->no_external_data ||
-        onv_external_read(l->model, tensor, data, (size_t)tensor->bytes, &found, &ignored) !=
-            ONV_OK)
-        return true;
-    return !found || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+    const unsigned char *data = onv_weight_head(l, tensor, (size_t)tensor->bytes, &buffer);
+    bool may =
+        data == NULL || is_uniform(data, tensor->elems, (size_t)(tensor->bytes / tensor->elems));
+    onv_heap_free(buffer);
+    return may;
 }
 
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
@@ -368,7 +371,7 @@ bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
     for (const onv_weight_read *at = reads_of(l, read->value);
          at < end_of_reads(l) && at->value == read->value; at++)
         others |= strcmp(at->scope, read->scope) != 0;
-    return others && value->tensor != NULL && !may_be_uniform_elsewhere(l, value->tensor);
+    return others && value->tensor != NULL && !may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
 }
 
 static bool find_sharing(onv_lowering *l, onv_value_id id)
@@ -383,7 +386,7 @@ static bool find_sharing(onv_lowering *l, onv_value_id id)
         if (told != NULL && at->parameter != NULL && strcmp(told, at->parameter) != 0) return true;
         if (at->parameter != NULL) told = at->parameter;
     }
-    if (!may_be_uniform(l, value->tensor)) return false;
+    if (!may_be_uniform(l, value->tensor, 0)) return false;
     for (const onv_weight_read *at = first; at < end_of_reads(l) && at->value == id.index; at++) {
         if (!onv_node_is_noted(&l->model->nodes.at[at->node])) return false;
         several |= !onv_weight_same_owner(first, at);

@@ -5,7 +5,6 @@
 #include "base/strings.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
-#include "load/external.h"
 #include "load/load.h"
 
 /* Does the tensor repeat along a dim of `count` blocks of `block` bytes each? */
@@ -18,7 +17,7 @@ static bool repeats(const unsigned char *data, uint64_t outer, uint64_t count, s
 }
 
 /* Larger ones are not read, and so many are compared. */
-enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64, MAX_COMPARED = 64 << 10 };
+enum { MAX_VIEW_BYTES = 64 << 20, MAX_VIEWS = 64 };
 
 /* Does a scatter take `elems` indices that the file has as they are? They are what others repeat. */
 static bool has_plain_indices(const onv_lowering *l, uint64_t elems)
@@ -108,45 +107,37 @@ static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_re
 static uint64_t contents_of(onv_lowering *l, onv_value_id id)
 {
     const onv_tensor *tensor = onv_model_value(l->model, id)->tensor;
-    size_t bytes = tensor->bytes < MAX_COMPARED ? (size_t)tensor->bytes : MAX_COMPARED;
-    const unsigned char *data = NULL;
-    onv_error
-        unread; /* a file of weights that is cut off, say, whose contents are then not known */
-    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) {
-        if (onv_load_raw(l->model, tensor, &data, &unread) != ONV_OK || data == NULL) return 0;
-        return onv_hash_bytes(data, bytes, 1);
-    }
-    bool found = false;
-    unsigned char *read = tensor->payload.bytes >= bytes ? onv_heap_alloc(bytes) : NULL;
-    if (read == NULL) return 0;
-    onv_status status = onv_external_read(l->model, tensor, read, bytes, &found, &unread);
-    uint64_t hash = status == ONV_OK && found ? onv_hash_bytes(read, bytes, 1) : 0;
-    onv_heap_free(read);
+    size_t bytes = tensor->bytes < ONV_MOST_HEAD ? (size_t)tensor->bytes : ONV_MOST_HEAD;
+    unsigned char *buffer;
+    const unsigned char *data = onv_weight_head(l, tensor, bytes, &buffer);
+    uint64_t hash = data != NULL ? onv_hash_bytes(data, bytes, 1) : 0;
+    onv_heap_free(buffer);
     return hash;
 }
 
-uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
+uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
+                                 onv_given *given)
 {
+    *given = (onv_given){.value = ONV_NO_VALUE};
     if (!is_given(l, id, read)) return ONV_NO_TENSOR;
-    const char *class = l->model->nodes.at[read->node].module_class;
-    uint64_t contents = contents_of(l, id);
+    *given = (onv_given){id, ONV_NO_TENSOR, contents_of(l, id), read->scope,
+                         l->model->nodes.at[read->node].module_class};
     for (size_t i = 0; i < l->given.count; i++) {
         onv_given *at = &l->given.at[i];
-        if (strcmp(at->last_scope, read->scope) == 0 || strcmp(at->module_class, class) != 0 ||
-            !is_alike(l, id, at->value) || contents != at->contents)
+        if (strcmp(at->last_scope, given->last_scope) == 0 ||
+            strcmp(at->module_class, given->module_class) != 0 || !is_alike(l, id, at->value) ||
+            at->contents != given->contents)
             continue;
-        at->last_scope = read->scope;
+        at->last_scope = given->last_scope;
         l->eager->storages.at[l->eager->tensors.at[at->tensor].storage].is_given = true;
         return at->tensor;
     }
     return ONV_NO_TENSOR;
 }
 
-void onv_weight_note_given(onv_lowering *l, onv_value_id id, const onv_weight_read *read,
-                           uint32_t tensor)
+void onv_weight_note_given(onv_lowering *l, onv_given given, uint32_t tensor)
 {
-    if (!is_given(l, id, read) || l->given.count >= MAX_VIEWS) return;
-    onv_given given = {id, tensor, contents_of(l, id), read->scope,
-                       l->model->nodes.at[read->node].module_class};
+    if (!onv_is_value(given.value) || l->given.count >= MAX_VIEWS) return;
+    given.tensor = tensor;
     if (!onv_vec_push(&l->given, given) && l->status == ONV_OK) l->status = onv_fail_memory(l->err);
 }

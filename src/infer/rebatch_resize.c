@@ -7,35 +7,12 @@
 
 #include "base/heap.h"
 #include "infer/rebatch.h"
-#include "load/external.h"
 #include "load/load.h"
 
 /* Contents that are compared, in all; and those that are made, for one constant. */
 enum { MAX_COMPARED_BYTES = 1 << 28, MAX_MADE_BYTES = 1 << 24 };
 
 /* --- Contents ---------------------------------------------------------------------------------- */
-
-/* The bytes of a tensor, until the next one's; *buffer is to be freed. NULL where they are not at hand. */
-static onv_status contents_of(onv_driver *driver, const onv_tensor *tensor,
-                              const unsigned char **data, unsigned char **buffer)
-{
-    *data = *buffer = NULL;
-    bool found;
-    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL)
-        return onv_load_raw(driver->model, tensor, data, driver->err);
-    if (tensor->payload.bytes < tensor->bytes) return ONV_OK;
-    *buffer = onv_heap_alloc((size_t)tensor->bytes);
-    if (*buffer == NULL) return onv_fail_memory(driver->err);
-    onv_status status = onv_external_read(driver->model, tensor, *buffer, (size_t)tensor->bytes,
-                                          &found, driver->err);
-    if (status == ONV_OK && found)
-        *data = *buffer;
-    else {
-        onv_heap_free(*buffer);
-        *buffer = NULL;
-    }
-    return status;
-}
 
 /* How its elements lie around an axis: `outer` times `count` blocks of `inner` bytes. */
 typedef struct blocks {
@@ -93,7 +70,9 @@ static onv_status find_axes(onv_driver *driver, const onv_tensor *tensor, onv_re
     /* A single sample is like all others, and need not be read. */
     bool is_alone = driver->rebatch.old == 1 && tensor->payload.kind == ONV_PAYLOAD_RAW &&
                     tensor->payload.bytes >= tensor->bytes;
-    if (!is_alone) ONV_TRY(contents_of(driver, tensor, &data, &buffer));
+    if (!is_alone)
+        ONV_TRY(onv_load_head(driver->model, tensor, (size_t)tensor->bytes, &data, &buffer,
+                              driver->err));
     for (int axis = 0; (is_alone || data != NULL) && axis < tensor->type.rank; axis++)
         if (onv_dim_is(tensor->type.dims[axis], driver->rebatch.old) &&
             (is_alone || is_same_along(data, blocks_of(tensor, axis))))
@@ -176,7 +155,7 @@ static onv_status copy_samples(onv_driver *driver, const onv_tensor *from, int a
     unsigned char *buffer;
     to->payload = (onv_payload){.kind = ONV_PAYLOAD_NONE};
     if (to->bytes > MAX_MADE_BYTES) return ONV_OK;
-    ONV_TRY(contents_of(driver, from, &data, &buffer));
+    ONV_TRY(onv_load_head(driver->model, from, (size_t)from->bytes, &data, &buffer, driver->err));
     unsigned char *made = onv_arena_alloc(&driver->model->arena, (size_t)to->bytes);
     blocks b = blocks_of(from, axis), n = blocks_of(to, axis);
     for (size_t o = 0; made != NULL && data != NULL && o < n.outer; o++)

@@ -234,40 +234,28 @@ static onv_status read_place(int place, const onv_tensor *tensor, void *to, size
     return status;
 }
 
-/* Said once: a model may have thousands of such tensors. */
-static void leave_out(onv_model *model, const onv_tensor *tensor, const char *why)
+static onv_status leave_out(const char **unread, const char *why)
 {
-    if (model->told_external) return;
-    model->told_external = true;
-    onv_model_diag(
-        model, ONV_WARNING, "external-data", NULL,
-        "the contents of tensor '%s' may decide shapes, but its file '%s' is not read: %s",
-        tensor->name, tensor->payload.location, why);
+    *unread = why;
+    return ONV_OK;
 }
 
-onv_status onv_external_read(onv_model *model, const onv_tensor *tensor, void *to, size_t bytes,
-                             bool *found, onv_error *err)
+onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, void *to,
+                             size_t bytes, const char **unread, onv_error *err)
 {
     char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
     const char *location = tensor->payload.location;
-    *found = false;
-    if (model->no_external_data) {
-        leave_out(model, tensor, "external data is not to be read");
-        return ONV_OK;
-    }
+    *unread = "";
+    if (model->no_external_data) return leave_out(unread, "external data is not to be read");
     if (model->path[0] == '\0') return ONV_OK; /* from memory: there is no folder */
-    if (!onv_external_is_weights(location)) {
-        leave_out(model, tensor,
-                  "it is not called as weights are (*.data, *.bin, *.weight, *_data ...)");
-        return ONV_OK;
-    }
+    if (!onv_external_is_weights(location))
+        return leave_out(unread,
+                         "it is not called as weights are (*.data, *.bin, *.weight, *_data ...)");
     if (!folder_of(model->path, folder)) return ONV_OK;
     int length = snprintf(path, sizeof path, "%s/%s", folder, location);
     if (length < 0 || (size_t)length >= sizeof path) return ONV_OK; /* no file has such a name */
-    if (folder[0] == '\0' || realpath(folder, real) == NULL || strcmp(real, "/") == 0) {
-        leave_out(model, tensor, "the model lies in the root of the file system");
-        return ONV_OK;
-    }
+    if (folder[0] == '\0' || realpath(folder, real) == NULL || strcmp(real, "/") == 0)
+        return leave_out(unread, "the model lies in the root of the file system");
     int base = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (base < 0) return ONV_OK;
     int place = walk(base, location);
@@ -288,6 +276,6 @@ onv_status onv_external_read(onv_model *model, const onv_tensor *tensor, void *t
     if (place < 0) return cannot_open(tensor, cause, err);
     onv_status status = read_place(place, tensor, to, bytes, err);
     close(place);
-    *found = status == ONV_OK;
+    if (status == ONV_OK) *unread = NULL;
     return status;
 }

@@ -12,11 +12,11 @@
 /* Whether the file's name is one that weights have. */
 bool onv_external_is_weights(const char *location);
 
-/* Reads the first `bytes` bytes of the tensor's external data. *found is false (and the status OK)
- * where the file is absent, or is not to be read by its name, its place or model->no_external_data
- * (then with a diagnostic). ONV_ERR_MODEL: the file lies outside the folder or is too short;
- * ONV_ERR_IO: it cannot be read. */
-onv_status onv_external_read(onv_model *model, const onv_tensor *tensor, void *to, size_t bytes,
-                             bool *found, onv_error *err);
+/* Reads the first `bytes` bytes of the tensor's external data. *unread is NULL where they were read;
+ * else the status is OK where the file is absent ("") or is not to be read by its name, its place or
+ * model->no_external_data (the reason). ONV_ERR_MODEL: the file lies outside the folder or is too
+ * short; ONV_ERR_IO: it cannot be read. */
+onv_status onv_external_read(const onv_model *model, const onv_tensor *tensor, void *to,
+                             size_t bytes, const char **unread, onv_error *err);
 
 #endif

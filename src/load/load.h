@@ -49,6 +49,11 @@ onv_status onv_load_known(onv_model *model, const onv_tensor *tensor, const onv_
 onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
                         const unsigned char **data, onv_error *err);
 
+/* The first `bytes` bytes of them, at most tensor->bytes, in external data too: then in *buffer, which the
+ * caller frees with onv_heap_free. *data is NULL (and the status OK) where they are not at hand. */
+onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_t bytes,
+                         const unsigned char **data, unsigned char **buffer, onv_error *err);
+
 /* A TensorProto file (.pb), as --input-value NAME=@FILE.pb gives it. */
 onv_status onv_load_tensor_file(onv_model *model, const char *path, const onv_known **known,
                                 onv_error *err);

@@ -136,27 +136,25 @@ onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)
 
 /* --- Notes ------------------------------------------------------------------------------------- */
 
+static bool holds(const unsigned char *text, size_t bytes, const char *wanted)
+{
+    return memmem(text, bytes, wanted, strlen(wanted)) != NULL;
+}
+
 static bool tells_of_call(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_LINEAR, sizeof ONV_NOTE_LINEAR - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_SLICE, sizeof ONV_NOTE_SLICE - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_DIV, sizeof ONV_NOTE_DIV - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_CLONE, sizeof ONV_NOTE_CLONE - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_DETACH, sizeof ONV_NOTE_DETACH - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_SUB, sizeof ONV_NOTE_SUB - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_PADDED, sizeof ONV_NOTE_PADDED - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_PADS, sizeof ONV_NOTE_PADS - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_SAME, sizeof ONV_NOTE_SAME - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_PARAMETER, sizeof ONV_NOTE_PARAMETER - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_BUFFER, sizeof ONV_NOTE_BUFFER - 1) != NULL ||
-           memmem(text, bytes, ONV_NOTE_ATTENTION, sizeof ONV_NOTE_ATTENTION - 1) != NULL ||
-           (memmem(text, bytes, ONV_NOTE_SOFTMAX, sizeof ONV_NOTE_SOFTMAX - 1) != NULL &&
-            memmem(text, bytes, ONV_NOTE_FLOAT32, sizeof ONV_NOTE_FLOAT32 - 1) != NULL);
+    static const char *const told[] = {ONV_NOTE_LINEAR,    ONV_NOTE_SLICE,  ONV_NOTE_DIV,
+                                       ONV_NOTE_CLONE,     ONV_NOTE_DETACH, ONV_NOTE_SUB,
+                                       ONV_NOTE_PADDED,    ONV_NOTE_PADS,   ONV_NOTE_SAME,
+                                       ONV_NOTE_PARAMETER, ONV_NOTE_BUFFER, ONV_NOTE_ATTENTION};
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+        if (holds(text, bytes, told[i])) return true;
+    return holds(text, bytes, ONV_NOTE_SOFTMAX) && holds(text, bytes, ONV_NOTE_FLOAT32);
 }
 
 static bool joins_pad(const unsigned char *text, size_t bytes)
 {
-    return memmem(text, bytes, ONV_NOTE_PAD, sizeof ONV_NOTE_PAD - 1) != NULL;
+    return holds(text, bytes, ONV_NOTE_PAD);
 }
 
 /* The signature of a graph lists all parameters, in one text. */

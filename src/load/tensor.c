@@ -34,6 +34,17 @@ static onv_status too_short(const onv_tensor *tensor, uint64_t bytes, onv_error 
                     tensor->name, tensor->elems, onv_dtype_name(tensor->type.dtype), bytes);
 }
 
+/* Said once: a model may have thousands of such tensors. */
+static void tell_unread(onv_model *model, const onv_tensor *tensor, const char *why)
+{
+    if (model->told_external) return;
+    model->told_external = true;
+    onv_model_diag(
+        model, ONV_WARNING, "external-data", NULL,
+        "the contents of tensor '%s' may decide shapes, but its file '%s' is not read: %s",
+        tensor->name, tensor->payload.location, why);
+}
+
 /* External data goes through a buffer: what is tracked is small. */
 static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_known *known,
                                 bool *found, onv_error *err)
@@ -41,9 +52,12 @@ static onv_status read_external(onv_model *model, const onv_tensor *tensor, onv_
     if (tensor->payload.bytes < tensor->bytes) return too_short(tensor, tensor->payload.bytes, err);
     unsigned char *buffer = onv_heap_alloc((size_t)tensor->bytes);
     if (buffer == NULL) return onv_fail_memory(err);
-    onv_status status = onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, found, err);
-    if (status == ONV_OK && *found)
-        onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
+    const char *unread;
+    onv_status status =
+        onv_external_read(model, tensor, buffer, (size_t)tensor->bytes, &unread, err);
+    *found = status == ONV_OK && unread == NULL;
+    if (*found) onv_decode_raw(known->dtype, buffer, tensor->bytes, known->elems, known->count);
+    if (status == ONV_OK && !*found && unread[0] != '\0') tell_unread(model, tensor, unread);
     onv_heap_free(buffer);
     return status;
 }
@@ -113,6 +127,23 @@ onv_status onv_load_raw(const onv_model *model, const onv_tensor *tensor,
     *data = payload->data;
     if (payload->data != NULL) return ONV_OK;
     return onv_source_view(model->source, payload->offset, tensor->bytes, data, err);
+}
+
+onv_status onv_load_head(const onv_model *model, const onv_tensor *tensor, size_t bytes,
+                         const unsigned char **data, unsigned char **buffer, onv_error *err)
+{
+    *data = *buffer = NULL;
+    if (tensor->payload.kind != ONV_PAYLOAD_EXTERNAL) return onv_load_raw(model, tensor, data, err);
+    if (tensor->payload.bytes < tensor->bytes) return ONV_OK;
+    unsigned char *head = onv_heap_alloc(bytes);
+    const char *unread = "";
+    if (head == NULL) return onv_fail_memory(err);
+    onv_status status = onv_external_read(model, tensor, head, bytes, &unread, err);
+    if (unread == NULL)
+        *data = *buffer = head;
+    else
+        onv_heap_free(head);
+    return status;
 }
 
 /* --- Tensor files ------------------------------------------------------------------------------ */
