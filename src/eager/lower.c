@@ -353,14 +353,11 @@ void onv_fill_again(onv_lowering *l, onv_value_id id)
 /* What is scattered into is a tensor of the call's own, as is the state that a recurrent layer begins with. */
 static void repeat_base(onv_lowering *l, const onv_node *node)
 {
-    static const char *const recurrent[] = {"LSTM", "GRU", "RNN"};
-    uint32_t base = 0;
-    bool is_read = strncmp(node->op_type, "Scatter", 7) == 0;
-    for (size_t i = 0; i < 3 && !is_read; i++) {
-        base = 5;
-        is_read = strcmp(node->op_type, recurrent[i]) == 0;
-    }
-    if (!is_read || node->n_inputs <= base || node->graph.index != 0) return;
+    enum { SCATTERED_INTO = 0, INITIAL_STATE = 5 };
+    bool scatters = strncmp(node->op_type, "Scatter", 7) == 0;
+    uint32_t base = scatters ? SCATTERED_INTO : INITIAL_STATE;
+    if (!scatters && !onv_node_is_recurrent(node)) return;
+    if (node->n_inputs <= base || node->graph.index != 0) return;
     onv_value_id id = node->inputs[base];
     if (onv_is_value(id) && l->fusions.user[id.index].index != l->node.index) onv_fill_again(l, id);
 }

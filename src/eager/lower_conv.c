@@ -22,30 +22,14 @@ static bool is_in_both_orders(const onv_eager_tensor *kernel)
     return places == 1 || kernel->dims[1] == 1;
 }
 
-/* Element i of an attribute with one number for each spatial dim. */
-static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
-    return good ? attr->ints[i] : fallback;
-}
-
-/* What a convolution reaches beyond its first and last place of the kernel; negative: within it. */
+/* What it pads itself at both ends. Uneven pads were added by an operation of their own. */
 static bool find_pad(const onv_node *node, uint32_t i, const onv_conv_problem *p, int64_t *pad)
 {
-    int64_t places = p->transposed ? p->in[i] : p->out[i];
-    int64_t covered = p->transposed ? p->out[i] : p->in[i];
-    int64_t reach, steps;
-    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
-        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
-        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
-        !onv_i64_add(reach, 2, &reach))
-        return false;
-    /* Uneven pads were added by an operation of their own. */
-    int64_t least = reach > covered ? (reach - covered) / 2 : 0;
-    *pad = spatial(node, "pads", i, least);
-    if (!p->transposed && *pad < least) *pad = least;
-    if (!p->transposed && *pad > least + p->stride[i]) *pad = least;
+    int64_t needed;
+    if (!onv_conv_needed_pad(p, i, &needed)) return false;
+    int64_t least = needed / 2 + needed % 2;
+    *pad = onv_node_int_at(node, "pads", i, least);
+    if (!p->transposed && (*pad < least || *pad > least + p->stride[i])) *pad = least;
     return true;
 }
 
@@ -69,8 +53,8 @@ static bool describe_conv(onv_lowering *l, const onv_node *node, uint32_t x, uin
         p->in[i] = in.dims[2 + i];
         p->out[i] = y.dims[2 + i];
         p->kernel[i] = kernel.dims[2 + i];
-        p->stride[i] = spatial(node, "strides", i, 1);
-        p->dilation[i] = spatial(node, "dilations", i, 1);
+        p->stride[i] = onv_node_int_at(node, "strides", i, 1);
+        p->dilation[i] = onv_node_int_at(node, "dilations", i, 1);
         if (!find_pad(node, i, p, &p->pad_begin[i])) return false;
         p->pad_end[i] = p->pad_begin[i];
     }

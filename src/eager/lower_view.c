@@ -149,8 +149,6 @@ static void lower_sequence_at(onv_lowering *l, const onv_node *node)
                      onv_emit_view(l, "split", x, n, shape.dims, strides, ONV_GRAD_NEW));
 }
 
-/* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
- * indices. */
 /* All of a tensor in other strides, as pooling to one place leaves it: a view, which the exporter writes with
  * indices. */
 static bool is_restrided(onv_lowering *l, const onv_node *node)
@@ -165,6 +163,8 @@ static bool is_restrided(onv_lowering *l, const onv_node *node)
     return elems == (uint64_t)from.dims[0];
 }
 
+/* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
+ * indices. */
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
     if (is_restrided(l, node)) {

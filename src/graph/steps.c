@@ -56,8 +56,7 @@ bool onv_loop_form_of(const onv_model *model, const onv_node *node, onv_loop_for
         form->n_states = body->n_inputs > 2 ? body->n_inputs - 2 : 0;
         return true;
     }
-    const onv_attr *scanned = onv_node_attr(node, "num_scan_inputs");
-    int64_t n = scanned != NULL && scanned->kind == ONV_ATTR_INT ? scanned->i : 0;
+    int64_t n = onv_node_int(node, "num_scan_inputs", 0);
     form->node_in = node->version < 9 ? 1 : 0; /* Scan-8 begins with sequence lengths */
     form->n_states = n >= 0 && n <= (int64_t)body->n_inputs ? body->n_inputs - (uint32_t)n : 0;
     return true;

@@ -17,12 +17,6 @@ typedef struct quantizing {
     reads *of;
 } quantizing;
 
-static int64_t int_attr(const onv_node *node, const char *name)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : 0;
-}
-
 static bool is_one(const onv_node *node, const char *name)
 {
     const onv_attr *attr = onv_node_attr(node, name);
@@ -38,9 +32,10 @@ static bool is_matrix_of_layer(const quantizing *q, const onv_node *node, uint32
     if (node->domain[0] != '\0' || k != 1 || (!gemm && strcmp(node->op_type, "MatMul") != 0) ||
         type->kind != ONV_TYPE_TENSOR || type->rank != 2 || !onv_type_is_static(type))
         return false;
-    if (gemm && (int_attr(node, "transA") != 0 || !is_one(node, "alpha") || !is_one(node, "beta")))
+    if (gemm &&
+        (onv_node_int(node, "transA", 0) != 0 || !is_one(node, "alpha") || !is_one(node, "beta")))
         return false;
-    *rows = (uint64_t)type->dims[gemm && int_attr(node, "transB") != 0 ? 0 : 1].raw;
+    *rows = (uint64_t)type->dims[gemm && onv_node_int(node, "transB", 0) != 0 ? 0 : 1].raw;
     return *rows > 0;
 }
 

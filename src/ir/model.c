@@ -34,6 +34,19 @@ const onv_attr *onv_node_attr(const onv_node *node, const char *name)
     return NULL;
 }
 
+int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+}
+
+int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
+{
+    const onv_attr *attr = onv_node_attr(node, name);
+    bool is_there = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
+    return is_there ? attr->ints[i] : fallback;
+}
+
 void onv_model_diag(onv_model *model, onv_severity severity, const char *code, const char *node,
                     const char *format, ...)
 {

@@ -344,6 +344,9 @@ static inline bool onv_value_is_held(const onv_value *value)
 
 /* The attribute of that name, or NULL. */
 const onv_attr *onv_node_attr(const onv_node *node, const char *name);
+/* An attribute that is an integer, or element i of one that is a list of them. */
+int64_t onv_node_int(const onv_node *node, const char *name, int64_t fallback);
+int64_t onv_node_int_at(const onv_node *node, const char *name, uint32_t i, int64_t fallback);
 
 /* Adds a diagnostic; silently dropped (and counted) beyond ONV_MAX_DIAGS or without memory. */
 void onv_model_diag(onv_model *model, onv_severity severity, const char *code, const char *node,

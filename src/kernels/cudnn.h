@@ -15,6 +15,10 @@ typedef struct onv_conv_problem {
     bool transposed;
 } onv_conv_problem;
 
+/* How much longer than what it covers the kernel reaches along dim i, from its first place to its last: the
+ * padding of both ends together that the sizes ask for; 0: none. False where the sizes make no convolution. */
+bool onv_conv_needed_pad(const onv_conv_problem *problem, uint32_t i, int64_t *needed);
+
 typedef enum onv_conv_pass {
     ONV_CONV_FORWARD,
     ONV_CONV_BACKWARD_DATA,

@@ -158,6 +158,20 @@ static conv conv_of(const onv_conv_problem *p, onv_conv_pass pass)
     return c;
 }
 
+bool onv_conv_needed_pad(const onv_conv_problem *p, uint32_t i, int64_t *needed)
+{
+    int64_t places = p->transposed ? p->in[i] : p->out[i];
+    int64_t covered = p->transposed ? p->out[i] : p->in[i];
+    int64_t reach, steps;
+    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
+        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
+        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
+        !onv_i64_add(reach, 1, &reach))
+        return false;
+    *needed = reach > covered ? reach - covered : 0;
+    return true;
+}
+
 bool onv_is_native_depthwise(const onv_conv_problem *p, const onv_cuda_library_settings *settings)
 {
     if (settings->pytorch == 0 || p->transposed || p->groups == 1 || p->groups != p->in_channels)

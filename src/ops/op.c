@@ -147,8 +147,7 @@ const onv_attr *onv_op_attr(const onv_op_ctx *c, const char *name)
 
 int64_t onv_op_attr_int(const onv_op_ctx *c, const char *name, int64_t fallback)
 {
-    const onv_attr *attr = onv_op_attr(c, name);
-    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
+    return onv_node_int(c->node, name, fallback);
 }
 
 double onv_op_attr_float(const onv_op_ctx *c, const char *name, double fallback)

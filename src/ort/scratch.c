@@ -52,34 +52,13 @@ static void concat_scratch(kernel *k)
 
 /* --- Convolutions ------------------------------------------------------------------------------ */
 
-/* Element i of an attribute with one number for each spatial dim. */
-static int64_t spatial(const onv_node *node, const char *name, uint32_t i, int64_t fallback)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    bool good = attr != NULL && attr->kind == ONV_ATTR_INTS && i < attr->count;
-    return good ? attr->ints[i] : fallback;
-}
-
-static int64_t int_of(const onv_node *node, const char *name, int64_t fallback)
-{
-    const onv_attr *attr = onv_node_attr(node, name);
-    return attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : fallback;
-}
-
 /* Where pads are not given as numbers (auto_pad): what the sizes need, more of it at the end. */
 static bool find_pads(const onv_node *node, uint32_t i, onv_conv_problem *p)
 {
-    int64_t places = p->transposed ? p->in[i] : p->out[i];
-    int64_t covered = p->transposed ? p->out[i] : p->in[i];
-    int64_t reach, steps;
-    if (p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1 ||
-        !onv_i64_mul(p->kernel[i] - 1, p->dilation[i], &reach) ||
-        !onv_i64_mul(places - 1, p->stride[i], &steps) || !onv_i64_add(reach, steps, &reach) ||
-        !onv_i64_add(reach, 1, &reach))
-        return false;
-    int64_t needed = reach > covered ? reach - covered : 0;
-    p->pad_begin[i] = spatial(node, "pads", i, needed / 2);
-    p->pad_end[i] = spatial(node, "pads", p->spatial_rank + i, needed - needed / 2);
+    int64_t needed;
+    if (!onv_conv_needed_pad(p, i, &needed)) return false;
+    p->pad_begin[i] = onv_node_int_at(node, "pads", i, needed / 2);
+    p->pad_end[i] = onv_node_int_at(node, "pads", p->spatial_rank + i, needed - needed / 2);
     return true;
 }
 
@@ -105,14 +84,14 @@ static bool describe_conv(const kernel *k, onv_conv_problem *p)
                             .batch = in->dims[0].raw,
                             .in_channels = in->dims[1].raw,
                             .out_channels = out->dims[1].raw,
-                            .groups = int_of(node, "group", 1),
+                            .groups = onv_node_int(node, "group", 1),
                             .transposed = strcmp(node->op_type, "ConvTranspose") == 0};
     for (uint32_t i = 0; i < p->spatial_rank; i++) {
         p->in[i] = in->dims[2 + i].raw;
         p->out[i] = out->dims[2 + i].raw;
         p->kernel[i] = w->dims[2 + i].raw;
-        p->stride[i] = spatial(node, "strides", i, 1);
-        p->dilation[i] = spatial(node, "dilations", i, 1);
+        p->stride[i] = onv_node_int_at(node, "strides", i, 1);
+        p->dilation[i] = onv_node_int_at(node, "dilations", i, 1);
         if (!find_pads(node, i, p)) return false;
     }
     return p->groups > 0;
@@ -224,8 +203,9 @@ static void packed_scratch(kernel *k)
 {
     enum { UNIT = 8, ROWS_4 = 16, ROWS_8 = 5, PASS = 256, CODES = 16 };
     const onv_node *node = k->node;
-    int64_t width = int_of(node, "K", 0), n = int_of(node, "N", 0);
-    int64_t block = int_of(node, "block_size", 0), bits = int_of(node, "bits", 4), padded;
+    int64_t width = onv_node_int(node, "K", 0), n = onv_node_int(node, "N", 0);
+    int64_t block = onv_node_int(node, "block_size", 0), bits = onv_node_int(node, "bits", 4),
+            padded;
     uint64_t rows, elems, bytes;
     onv_dtype dtype = (onv_dtype)input_type(k, 0)->dtype;
     bool is_bnb = strcmp(node->op_type, "MatMulBnb4") == 0;

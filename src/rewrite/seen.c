@@ -127,8 +127,7 @@ static int unsure_axis(const onv_edit *e, const onv_node *node)
         !onv_is_value(node->inputs[0]))
         return -1;
     const onv_type *in = &e->values.at[node->inputs[0].index].seen;
-    const onv_attr *attr = onv_node_attr(node, "axis");
-    int64_t axis = attr != NULL && attr->kind == ONV_ATTR_INT ? attr->i : 0;
+    int64_t axis = onv_node_int(node, "axis", 0);
     if (!onv_type_has_rank(in)) return -1;
     if (axis < 0) axis += in->rank;
     return axis >= 0 && axis < in->rank && !onv_dim_is_const(in->dims[axis]) ? (int)axis : -1;
