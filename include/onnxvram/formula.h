@@ -62,7 +62,7 @@ static inline bool onv_analysis_piece(const onv_analysis *analysis, size_t index
 }
 
 /* The model with usual sizes for its free dims (onv_options.example): an analysis like any other, which belongs to
- * this one. NULL: none. */
+ * this one. NULL: not asked for, no dim is free, or more than 1,000 are. */
 ONV_API const onv_analysis *onv_analysis_example(const onv_analysis *analysis);
 
 #ifdef __cplusplus

@@ -295,10 +295,39 @@ static void options_that_make_no_sense(void **state)
     }
 }
 
+/* A model of so many free dims is no network that anyone exported: it gets no example, and a note says so. */
+static void examples_are_made_for_so_many_dims(void **state)
+{
+    (void)state;
+    for (unsigned n = 1000; n <= 1001; n++) {
+        onv_options options = onv_options_default();
+        model *m = model_new(17);
+        char name[16], type[24];
+        for (unsigned i = 0; i < n; i++) {
+            snprintf(name, sizeof name, "x%u", i);
+            snprintf(type, sizeof type, "f32[d%u]", i);
+            model_input(m, name, type);
+        }
+        model_node(m, "Relu", "", "x0", "y", "");
+        model_output(m, "y", "f32");
+        options.example = true;
+        onv_analysis *a = model_analyse(m, &options);
+        model_free(m);
+        onv_diagnostic d;
+        bool told = false;
+        for (size_t i = 0; onv_analysis_diagnostic(a, i, &d); i++)
+            told |= strcmp(d.code, "no-example") == 0 && strstr(d.message, "1001 dims") != NULL;
+        assert_int_equal(onv_analysis_example(a) != NULL, n == 1000);
+        assert_int_equal(told, n > 1000);
+        onv_analysis_destroy(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_not_asked_for_is_not_there),
+        cmocka_unit_test(examples_are_made_for_so_many_dims),
         cmocka_unit_test(shorter_options_are_those_of_older_headers),
         cmocka_unit_test(training_and_its_plans_agree),
         cmocka_unit_test(compiled_training_is_there),
