@@ -48,6 +48,25 @@ def writes(func, args):
             if isinstance(arg, (torch.Tensor, Ref)) and formal.alias_info is not None and formal.alias_info.is_write]
 
 
+def copies(tensors):
+    """Of tensors by number; what are views of one memory are so again."""
+    groups, made = collections.defaultdict(dict), {}
+    for number, x in tensors.items():
+        groups[key_of(x)[0], x.dtype][number] = x
+    for group in groups.values():
+        one = next(iter(group.values()))
+        if len(group) == 1:
+            made.update((number, x.clone()) for number, x in group.items())
+            continue
+        first = min(x.storage_offset() for x in group.values())
+        end = max(x.storage_offset() + 1 + sum((n - 1) * stride for n, stride in zip(x.shape, x.stride()))
+                  for x in group.values())
+        copy = one.as_strided((end - first,), (1,), first).clone()
+        made.update((number, copy.as_strided(x.shape, x.stride(), x.storage_offset() - first))
+                    for number, x in group.items())
+    return made
+
+
 def random_state():
     cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
     return torch.get_rng_state(), torch.cuda.get_rng_state() if cuda else None
@@ -80,11 +99,13 @@ class Operation:
 
     def run(self, values, held):
         """Adds its results to the values; those in `held` stay as they are."""
-        spoiled = {values[number].untyped_storage()._cdata for number in self.overwritten}
+        spoiled = {key_of(values[number])[0] for number in self.overwritten}
         given = {number: values[number] for number in self.reads}
-        for number in held if spoiled else ():
-            if number in values and values[number].untyped_storage()._cdata in spoiled:
-                values[number] = values[number].clone()
+        shared = {number: x for number, x in values.items() if key_of(x)[0] in spoiled} if spoiled else {}
+        if not held.isdisjoint(shared):  # it works on a copy
+            copied = copies(shared)
+            given.update((number, x) for number, x in copied.items() if number in given)
+            values.update((number, x) for number, x in copied.items() if number not in held)
         args, kwargs = tree_map_only(Ref, lambda ref: given[ref.number], self.given, is_leaf=is_ref)
         if kind_of(self.func) == "batch_norm":  # its running statistics have moved
             args = [arg.clone() if k in (3, 4) and arg is not None else arg for k, arg in enumerate(args)]
@@ -139,10 +160,7 @@ class Segment:
         self.versions = {number: x._version for number, x in self.inputs.items() if not isinstance(x, Moved)}
 
     def value(self, number):
-        if not self.ran:
-            if self.parent is not None and not self.parent.ran:
-                self.parent.run()
-            self.run()
+        self.run_once()
         if number not in self.results:
             raise RuntimeError("backward comes here once more: a graph with recomputation is good for one backward pass")
         return self.results[number]
@@ -151,6 +169,12 @@ class Segment:
         self.needed[number] -= 1
         if self.needed[number] == 0:
             self.results.pop(number, None)
+
+    def run_once(self):
+        if not self.ran:
+            if self.parent is not None:
+                self.parent.run_once()
+            self.run()
 
     def run(self):
         wanted, runs, _ = self.pruned()
@@ -212,7 +236,7 @@ class Recompute(TorchDispatchMode):
         modules = {name for name, _ in model.named_modules(remove_duplicate=False)}
         self.mentioned = {text.split()[1] for text in texts} - modules
         self.counted = {tuple(text.split()[1:3]) for text in texts if text.startswith("op ")}
-        self.model = model
+        self.model, self.path = model, []
         for name, module in model.named_modules():
             if module is not model:
                 module.register_forward_pre_hook(lambda _, args, name=name: self.enter(name))
@@ -376,15 +400,15 @@ class Recompute(TorchDispatchMode):
         results = {number: x for number, x in zip(operation.made, tree_iter(out)) if number is not None}
         segment.made.update(results, (new for _, new in operation.views))
         segment.items.append(operation)
-        if text in self.keep:
-            self.missing.discard(text)
+        self.missing.discard(text)
+        if text in self.keep and not operation.views:  # views have what it overwrites when it runs again
             operation.kept = {number: self.move(number, x.detach()) for number, x in results.items()}
             self.kept.update(dict.fromkeys(results, operation))
         return out
 
     def before_overwriting(self, operation, tensor):
         """What segments hold of the tensor, or of views of it, stays as it was."""
-        storage, inputs = key_of(tensor)[0], self.outermost().inputs
+        storage, inputs, spoiled = key_of(tensor)[0], self.outermost().inputs, {}
         for key in [key for key in self.numbers if key[0] == storage]:
             number = self.numbers[key]
             gone = number <= self.born.get(storage, 0)  # of a tensor whose address this one has now
@@ -392,7 +416,7 @@ class Recompute(TorchDispatchMode):
                 del self.numbers[key]
                 continue
             if number in inputs and not isinstance(inputs[number], Moved):
-                inputs[number] = inputs[number].detach().clone()
+                spoiled[number] = inputs[number].detach()
             if number in self.kept and not isinstance(self.kept[number].kept[number], Moved):
                 self.kept[number].kept[number] = self.kept[number].kept[number].clone()
             if number not in operation.overwritten:
@@ -400,6 +424,7 @@ class Recompute(TorchDispatchMode):
                 self.numbers[key] = self.last_number
                 operation.views.append((number, self.last_number))
                 operation.reads.add(number)
+        inputs.update(copies(spoiled))
 
     def pack(self, tensor):
         if self.moves and key_of(tensor)[0] not in self.stays:
