@@ -177,6 +177,7 @@ static onv_status measure(job *j, const onv_train_options *options, onv_error *e
     ONV_TRY(onv_train_program_build(j->model, &j->changed, options, &program, err));
     onv_status status =
         onv_compile_add_again(&j->changed, &j->joint, &j->partition, &program.timeline, err);
+    if (status == ONV_OK) status = onv_compile_order_products(&program.timeline, err);
     if (status == ONV_OK) status = onv_train_program_check(&program, err);
     if (status == ONV_OK)
         status = onv_timeline_peak_without(&program.timeline, ONV_BUFFERS_BESIDE_TENSORS, &peak,

@@ -23,4 +23,7 @@ onv_status onv_compile_add_again(const onv_eager *eager, const onv_joint *joint,
                                  const onv_partition *partition, onv_timeline *timeline,
                                  onv_error *err);
 
+/* Moves the gradients that products make to where Inductor's order of kernels makes them: compile_order.c. */
+onv_status onv_compile_order_products(onv_timeline *timeline, onv_error *err);
+
 #endif

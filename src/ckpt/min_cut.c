@@ -376,8 +376,8 @@ static void read_between(onv_partition *p, uint32_t node, uint32_t first, uint32
 }
 
 /* What backward computes again, and when it needs that and what was kept. A product runs again when its
- * result is first asked for; what is fused runs in each of its readers. */
-static void follow_backward(const onv_cut_graph *g, onv_partition *p)
+ * result is first asked for; what is fused runs in each of its readers, unless it is `realized`. */
+static void follow_backward(const onv_cut_graph *g, const bool *realized, onv_partition *p)
 {
     for (uint32_t i = 0; i < g->n; i++) p->last_read[i] = p->last_again[i] = ONV_JOINT_NONE;
     for (size_t r = 0; r < g->joint->reads.count; r++) {
@@ -394,8 +394,7 @@ static void follow_backward(const onv_cut_graph *g, onv_partition *p)
         if (p->is_saved[i] || node->kind == ONV_JOINT_PRIMAL) continue;
         p->is_again[i] = true;
         p->is_written[i] |= !is_passed_on(node) || node->apart_read;
-        if (!onv_u64_add(p->recomputed_macs, node->macs, &p->recomputed_macs))
-            p->recomputed_macs = UINT64_MAX;
+        p->is_written[i] |= realized[i] && p->first_read[i] != p->last_read[i];
         bool is_view = node->kind == ONV_JOINT_VIEW || node->kind == ONV_JOINT_PART;
         for (uint32_t k = 0; k < node->n_in; k++) {
             uint32_t in = g->joint->ins.at[node->first_in + k];
@@ -408,6 +407,58 @@ static void follow_backward(const onv_cut_graph *g, onv_partition *p)
             if (p->last_again[in] == ONV_JOINT_NONE) p->last_again[in] = p->last_again[i];
         }
     }
+}
+
+static bool is_fused_again(const onv_cut_graph *g, const onv_partition *p, uint32_t i)
+{
+    return p->is_again[i] && node_at(g, i)->kind == ONV_JOINT_POINTWISE;
+}
+
+/* Its input has many times its bytes: a kernel's result. */
+static bool is_reduction(const onv_cut_graph *g, const onv_joint_node *node)
+{
+    enum { FEWER = 4 };
+    for (uint32_t k = 0; k < node->n_in; k++)
+        if (node_at(g, g->joint->ins.at[node->first_in + k])->bytes / FEWER > node->bytes)
+            return true;
+    return node->is_tuple;
+}
+
+/* What is fused and runs again is written where several read it and its formula reads more than 4 tensors, or
+ * reads more than 8: Inductor's StorageBox.should_realize_on_reuse and has_exceeded_max_reads. */
+static onv_status find_realized(const onv_cut_graph *g, const onv_partition *p, bool *realized,
+                                onv_error *err)
+{
+    enum { MANY_READS = 4, MOST_READS = 8 };
+    uint32_t *reads = ONV_ARENA_ARRAY(g->arena, uint32_t, g->n);
+    uint32_t *readers = ONV_ARENA_ARRAY(g->arena, uint32_t, g->n);
+    if (g->arena->failed) return onv_fail_memory(err);
+    for (size_t r = 0; r < g->joint->reads.count; r++)
+        readers[node_at(g, g->joint->reads.at[r].node)->base]++;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const onv_joint_node *node = node_at(g, i);
+        if (!p->is_again[i] || node->base != i) continue;
+        for (uint32_t k = 0; k < node->n_in; k++)
+            readers[node_at(g, g->joint->ins.at[node->first_in + k])->base]++;
+    }
+    for (uint32_t i = 0; i < g->n; i++) {
+        const onv_joint_node *node = node_at(g, i);
+        if (!is_fused_again(g, p, i) || is_reduction(g, node)) continue;
+        for (uint32_t k = 0; k < node->n_in && reads[i] <= MOST_READS; k++) {
+            uint32_t in = node_at(g, g->joint->ins.at[node->first_in + k])->base;
+            reads[i] += reads[in] > 0 && !realized[in] ? reads[in] : 1;
+        }
+        realized[i] = reads[i] > MOST_READS || (readers[i] > 1 && reads[i] > MANY_READS);
+    }
+    return ONV_OK;
+}
+
+static void count_again(const onv_cut_graph *g, onv_partition *p)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (p->is_again[i] &&
+            !onv_u64_add(p->recomputed_macs, node_at(g, i)->macs, &p->recomputed_macs))
+            p->recomputed_macs = UINT64_MAX;
 }
 
 static onv_status count_saved(const onv_cut_graph *g, onv_partition *p, onv_error *err)
@@ -444,6 +495,11 @@ onv_status onv_partition_make(const onv_joint *joint, double budget, onv_arena *
     onv_status status = budget < 1 ? onv_cut_budget(&g, &rules, budget, partition->is_saved, err)
                                    : onv_cut_solve(&g, &rules, partition->is_saved, banned, err);
     ONV_TRY(status);
-    follow_backward(&g, partition);
+    bool *realized = ONV_ARENA_ARRAY(arena, bool, g.n);
+    if (realized == NULL) return onv_fail_memory(err);
+    follow_backward(&g, realized, partition);
+    ONV_TRY(find_realized(&g, partition, realized, err));
+    follow_backward(&g, realized, partition);
+    count_again(&g, partition);
     return count_saved(&g, partition, err);
 }
