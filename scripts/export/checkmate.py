@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The front of checkpointing plans beside schedules of single operations, by an integer program as Checkmate's.
 
-    python scripts/export/checkmate.py [--limit S] [--free] build/release/onnxvram samples/vgg16.onnx:16 [MODEL:BATCH[:DIM=N]...]
+    python scripts/export/checkmate.py [--limit S] [--free] [--units N] build/release/onnxvram samples/vgg16.onnx:16 [MODEL:BATCH[:DIM=N]...]
 
 The units and tensors are those of `--checkpoint optimal --timelines --json` (training.chain), training is with SGD.  In the
 program (Jain et al., MLSys 2020) there is a stage for the forward pass, in which each unit runs once, and one for the backward
@@ -12,7 +12,8 @@ run.  It minimises the peak, with products of at most 0, 5, 10, 20 % of a forwar
                             alone where that stays; behind it, what is held
     while its backward runs what is held of units before it, and its backward_bytes; all that it saves must be there
 
-Searched are peaks below that of the front; with --free, all.  Needs OR-tools (CP-SAT).
+Searched are peaks below that of the front; with --free, all. With --units, neighbours are joined until so many are left, those
+first that have the fewest bytes between them: a schedule of joined units is one of single units, so its peak is an upper bound.  Needs OR-tools (CP-SAT).
 Prints CSV: network,batch,units,overhead,front,program,status,bound,seconds.  The status: optimal; infeasible: no schedule is
 smaller than the front; feasible: the limit came before the proof; unknown: the limit came first.
 """
@@ -96,6 +97,36 @@ class Program:
                 int(solver.best_objective_bound) * ROUNDED, round(time.time() - start, 1))
 
 
+def join(chain, most):
+    """Neighbours as one unit, until `most` are left."""
+    units, tensors = [dict(unit) for unit in chain["units"]], [dict(t) for t in chain["tensors"]]
+    while len(units) > most:
+        sizes = [sum(t["bytes"] for t in tensors if t["made_by"] == a) + unit["own_bytes"] + units[a + 1]["own_bytes"]
+                 for a, unit in enumerate(units[:-1])]
+        join_two(units, tensors, sizes.index(min(sizes)))
+    return {"units": units, "tensors": tensors, "beside_bytes": chain["beside_bytes"]}
+
+
+def join_two(units, tensors, a):
+    first, second, b = units[a], units[a + 1], a + 1
+    made = [t for t in tensors if t["made_by"] == a]
+    inside = [t for t in made if max([*t["read_by"], *t["saved_by"], a]) <= b]
+    read = sum(t["bytes"] for t in made if max([*t["read_by"], a]) >= b)
+    there = sum(t["bytes"] for t in made if t["saved_by"] or max([*t["read_by"], a]) >= b)
+    kept = sum(t["bytes"] for t in made if a in t["saved_by"] or b in t["saved_by"])
+    units[a:a + 2] = [{
+        "macs": first["macs"] + second["macs"],
+        "forward_bytes": max(first["forward_bytes"], first["own_bytes"] + there + second["forward_bytes"]),
+        "passing_bytes": max(first["passing_bytes"], read + second["passing_bytes"]),
+        "own_bytes": first["own_bytes"] + second["own_bytes"] + sum(t["bytes"] for t in inside if t["saved_by"]),
+        "backward_bytes": max(first["backward_bytes"], first["own_bytes"] + kept + second["backward_bytes"]),
+        "beside_bytes": first["beside_bytes"],
+    }]
+    tensors[:] = [{"bytes": t["bytes"], "made_by": t["made_by"] - (t["made_by"] > a),
+                   "read_by": sorted({u - (u > a) for u in t["read_by"]}),
+                   "saved_by": sorted({u - (u > a) for u in t["saved_by"]})} for t in tensors if t not in inside]
+
+
 def rounded(size):
     return -(-size // ROUNDED)
 
@@ -106,12 +137,14 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--limit", type=float, default=60, help="seconds for each row")
     parser.add_argument("--free", action="store_true", help="peaks above the front's, too")
+    parser.add_argument("--units", type=int, help="at most")
     parser.add_argument("--levels", default=",".join(map(str, LEVELS)), help="of overhead")
     options = parser.parse_args()
     for text in options.models:
         model, batch, *dims = text.split(":")
         training = run(options.program, model, batch, dims, "--checkpoint", "none,optimal", "--timelines")
-        chain, name = training["chain"], model.split("/")[-1].removesuffix(".onnx")
+        chain = training["chain"] if options.units is None else join(training["chain"], options.units)
+        name = model.split("/")[-1].removesuffix(".onnx")
         for level in map(float, options.levels.split(",")):
             front = min(p["peak_bytes"] for p in training["plans"] if p["overhead"] <= level + 1e-6)
             program = Program(chain, max(p["peak_bytes"] for p in training["plans"]) if options.free else front)

@@ -6,7 +6,7 @@
 Drawn are, of what the documents and scripts did not mention (of the git REVISION, by default that before this file): families of timm, language
 models of transformers, and pairs of a decoder and an encoder of segmentation_models_pytorch. `drawn()` holds what the seed
 2211 gave: the first five, three and two, in its order, but for what the library does not build as it is asked here, or has
-more than 40 million parameters.
+more than 40 million parameters; and in the same way the first of each that 2311 gave later.
 """
 
 import random
@@ -70,10 +70,10 @@ def mask_model(decoder, encoder):
 
 def drawn():
     """Name: (make, size of images; None: words): 64, or the least that the network takes."""
-    images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050")
+    images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050", "cspresnet50w")
     words = (("UltrabertForMaskedLM", "UltrabertConfig"), ("Ministral3ForCausalLM", "Ministral3Config"),
-             ("BertGenerationDecoder", "BertGenerationConfig"))
-    masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"))
+             ("BertGenerationDecoder", "BertGenerationConfig"), ("JetMoeForCausalLM", "JetMoeConfig"))
+    masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"), ("UPerNet", "timm-efficientnet-b3"))
     return {
         **{name: (image_model(name), 256 if name.startswith("halonet") else 64) for name in images},
         **{model: (drawn_networks.transformer(model, config), None) for model, config in words},

@@ -3,8 +3,9 @@
 
     python scripts/export/plans_applied.py [--plans N] [--cuda] build/release/onnxvram [NAME...]
 
-For each network: an export, the plans of `--checkpoint all` (with --plans of `optimal` at most N, both ends and evenly between), and
-for each plan the plan file's own lines of Python executed on the network as it is written.  Then
+For each network: an export, the plans of `--checkpoint all` (with --plans of `optimal` at most N, both ends and evenly between),
+and for each plan the plan file's own lines of Python executed on the network as it is written.  The program is told how
+many parameters the network has, for a file may lack some that nothing reads.  Then
 
     peak       of three iterations with momentum as PyTorch's memory tracker counts it on fake tensors; with --cuda as
                the CUDA build's allocator does on the device (offloaded.py)
@@ -105,10 +106,11 @@ NETWORKS = {
 def plans_of(program, make, inputs, batch, folder):
     model, plans = str(Path(folder) / "network.onnx"), str(Path(folder) / "plans.txt")
     torch.manual_seed(0)
-    torch.onnx.export(make().train(), (inputs(batch),), model, dynamo=True, verbose=False, external_data=False,
+    network = make().train()
+    torch.onnx.export(network, (inputs(batch),), model, dynamo=True, verbose=False, external_data=False,
                       input_names=["x"])
     subprocess.run([program, model, "--train", "momentum", "--loss", "mse", "--attention", "math", "--inplace",
-                    "--checkpoint", "all", "--plan-out", plans, "-q"], check=True, capture_output=True)
+                    "--parameters", str(sum(p.numel() for p in network.parameters())), "--checkpoint", "all", "--plan-out", plans, "-q"], check=True, capture_output=True)
     return read_plans(plans)
 
 
