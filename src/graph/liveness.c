@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 #include "graph/steps.h"
 #include "graph/weights.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ops/op.h"
 
 /* What is computed from shapes stays small; a larger integer tensor is data. */

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
 
