@@ -66,6 +66,7 @@ static const call calls[] = {
     {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
     {"exp2", "exp2", ONV_SAVES_OUT},
     {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"atan2", "atan2", ONV_SAVES_IN},
     {"roll", "roll", ONV_SAVES_NOTHING},
 };

@@ -4,6 +4,7 @@
 #include "base/quota.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "eager/weight_place.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -159,6 +160,17 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 
 /* --- The graph --------------------------------------------------------------------------------- */
 
+/* zeros() and the like: the exporter writes those of numbers that it knows as an Expand of one. */
+static bool fills(const onv_node *node)
+{
+    static const char *const calls[] = {"zeros",     "ones",      "full",       "zeros_like",
+                                        "ones_like", "full_like", "new_zeros",  "new_ones",
+                                        "new_full",  "empty",     "empty_like", "new_empty"};
+    if (strcmp(node->op_type, "ConstantOfShape") == 0) return true;
+    return strcmp(node->op_type, "Expand") == 0 &&
+           onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+}
+
 static bool touches_device(onv_lowering *l, const onv_node *node)
 {
     bool any = false, random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0;
@@ -167,8 +179,7 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     if (!any || (node->op != NULL && (node->op->flags & ONV_OP_HOST) != 0)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (onv_node_in(l, node, k) != ONV_NO_TENSOR) return true;
-    return random || strcmp(node->op_type, "Range") == 0 ||
-           strcmp(node->op_type, "ConstantOfShape") == 0;
+    return random || strcmp(node->op_type, "Range") == 0 || fills(node);
 }
 
 static void lower_node(onv_lowering *l, const onv_node *node)
@@ -180,7 +191,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        rule = onv_lower_view(node->op_type);
+        bool makes = fills(node) && onv_node_in(l, node, 0) == ONV_NO_TENSOR;
+        rule = makes ? onv_lower_by_traits : onv_lower_view(node->op_type);
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
@@ -326,8 +338,7 @@ bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
     if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
-    return onv_is_node(value->producer) &&
-           strcmp(onv_model_node(l->model, value->producer)->op_type, "ConstantOfShape") == 0;
+    return onv_is_node(value->producer) && fills(onv_model_node(l->model, value->producer));
 }
 
 /* A weight of the file is made again where it is read. */
@@ -525,6 +536,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
     onv_ptr_map_cleanup(&l.no_grad);
+    onv_ptr_map_cleanup(&l.in_file);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.given);
