@@ -68,7 +68,7 @@ typedef enum kernel {
 static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
 {
     if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
-    if (strcmp(op->name, "conv") == 0) return COPIES;
+    if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0) return COPIES;
     const onv_node *node = onv_model_node(l->model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
     if (strcmp(op->name, node->op_type) != 0) return OTHER;

@@ -70,6 +70,7 @@ enum onv_fusion_saves {
     ONV_SAVES_IN = 1,
     ONV_SAVES_OUT = 2,
     ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
+    ONV_HANDS_ON = 8,        /* its gradient is the incoming one */
 };
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are

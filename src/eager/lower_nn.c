@@ -319,7 +319,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     onv_emit_begin(l, f->name);
     l->op.in_place = in_place;
     for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(l, in[k], ONV_GRAD_NEW);
+        onv_emit_in(l, in[k], (f->saves & ONV_HANDS_ON) != 0 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
         if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);

@@ -105,7 +105,7 @@ static bool may_write(onv_lowering *l, uint32_t x)
 }
 
 /* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
- * which is the gradient of what was written; zeros take its place. */
+ * which is the gradient of what was written; zeros take its place where x has a gradient. */
 void onv_lower_write(onv_lowering *l, const onv_fusion *f)
 {
     uint32_t x = onv_value_tensor(l, f->x), part = onv_value_tensor(l, f->key);
@@ -117,9 +117,8 @@ void onv_lower_write(onv_lowering *l, const onv_fusion *f)
     if (x == ONV_NO_TENSOR) return;
     onv_eager_tensor t = onv_tensor_at(l, x), from = onv_tensor_at(l, part);
     uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
-    uint64_t temps = part != ONV_NO_TENSOR ? from.bytes : 0;
-    bool fits = onv_tensor_needs_grad(l, part) || onv_u64_mul(temps, 2, &temps);
-    if (fits && !onv_tensor_needs_grad(l, x)) fits = onv_u64_add(temps, t.bytes, &temps);
+    uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
+    bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
     onv_emit_begin(l, "copy_slices");
     l->op.in_place = true;
     onv_emit_in(l, x, ONV_GRAD_NEW);

@@ -46,6 +46,7 @@ static model *build(const step *steps)
     model_weight(m, "sizes", "f32[6,1]");
     model_weight(m, "mask", "bool[6,8]");
     model_float(m, "zero", 0);
+    model_float(m, "two", 2);
     model_ints(m, "whole", 2, (const int64_t[]){4, 8});
     model_ints(m, "minus", 1, &(int64_t){-1});
     for (int64_t i = 0; i < 3; i++) {
@@ -68,11 +69,14 @@ static model *build(const step *steps)
     return m;
 }
 
-#define SELECT(n) "select_scatter" n, "aten.select_scatter.default"
-#define INDEX(n)  "_unsafe_index" n, "aten._unsafe_index.Tensor"
-#define WINDOWS   "index", "aten.index.Tensor"
-#define PLACE(n)  "select" n, "aten.select.int"
-#define LOGCUMSUM "logcumsumexp", "aten.logcumsumexp.default"
+#define SELECT(n)       "select_scatter" n, "aten.select_scatter.default"
+#define INDEX(n)        "_unsafe_index" n, "aten._unsafe_index.Tensor"
+#define WINDOWS         "index", "aten.index.Tensor"
+#define PLACE(n)        "select" n, "aten.select.int"
+#define PRIMS_VAR       "var", "prims.var.default"
+#define REMAINDER(kind) "remainder", "aten.remainder." kind
+#define UNBIND          "unbind", "aten.unbind.int"
+#define LOGCUMSUM       "logcumsumexp", "aten.logcumsumexp.default"
 
 static const row rows[] = {
     {"zeros[0] = part",
@@ -120,6 +124,49 @@ static const row rows[] = {
       {"Add", "p q", "r", "", "add", "aten.add.Tensor"},
       {"Div", "r weights", "y", "", "div", "aten.div.Tensor"}},
      "adaptive_avg_pool",
+     H},
+    {"x.var(-1), of later releases: its input",
+     {{"ReduceMean", "h minus", "a", "", PRIMS_VAR},
+      {"Sub", "h a", "b", "", PRIMS_VAR},
+      {"Mul", "b b", "c", "", PRIMS_VAR},
+      {"ReduceMean", "c minus", "y", "", PRIMS_VAR}},
+     "var",
+     H},
+    {"torch.remainder(x, 2): nothing",
+     {{"Div", "h two", "a", "", REMAINDER("Scalar")},
+      {"Floor", "a", "b", "", REMAINDER("Scalar")},
+      {"Mul", "b two", "c", "", REMAINDER("Scalar")},
+      {"Sub", "h c", "y", "", REMAINDER("Scalar")}},
+     "remainder",
+     0},
+    {"x * (x > 2): a mask of bytes",
+     {{"Greater", "h two", "a", "", "gt", "aten.gt.Scalar"},
+      {"Cast", "a", "b", "to=1", "convert", "prims.convert_element_type.default"},
+      {"Mul", "h b", "y", "", "mul", "aten.mul.Tensor"}},
+     "Greater mul",
+     H / 4},
+    {"x * (x > 2).float()",
+     {{"Greater", "h two", "a", "", "gt", "aten.gt.Scalar"},
+      {"Cast", "a", "b", "to=1", "_to_copy", "aten._to_copy.default"},
+      {"Mul", "h b", "y", "", "mul", "aten.mul.Tensor"}},
+     "Greater to mul",
+     H},
+    {"a, b, c, d = x.unbind(0)",
+     {{"Slice", "h i0 i1 i0", "a", "", UNBIND},
+      {"Squeeze", "a i0", "b", "", UNBIND},
+      {"Slice", "h i1 i2 i0", "c", "", UNBIND},
+      {"Squeeze", "c i0", "d", "", UNBIND},
+      {"Add", "b d", "y", "", "add", "aten.add.Tensor"}},
+     "unbind view view add",
+     0},
+    {"x * torch.rand_like(x): the numbers alone",
+     {{"RandomUniformLike", "h", "a", "", "rand_like", "aten.rand_like.default"},
+      {"Mul", "h a", "y", "", "mul", "aten.mul.Tensor"}},
+     "RandomUniformLike mul",
+     H},
+    {"x.clamp(min=2): its input",
+     {{"Max", "h two", "y", "", "clamp", "aten.clamp.Tensor"}},
+     "clamp_min",
      H},
     {"logcumsumexp: input and result",
      {{"ReduceMax", "h minus", "a", "keepdims=1", LOGCUMSUM},
