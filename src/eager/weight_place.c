@@ -52,6 +52,8 @@ static const char *const others[] = {
     "scatter",
     "scatter_add",
     "scatter_reduce",
+    "select_scatter",
+    "slice_scatter",
     "bernoulli",
     "rand_like",
     "randn_like",
