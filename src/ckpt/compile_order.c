@@ -2,6 +2,7 @@
  * Inductor orders kernels by the memory that they take and give back (reorder_for_peak_memory, release 2.15). */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
 #include "ckpt/compile_memory.h"
