@@ -398,6 +398,8 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
     if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
+    if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
+        onv_find_adaptive_pool(s, node);
     if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);
     if (onv_find_is_op(node, "Squeeze")) match_packed(s, node);
     if (onv_find_is_op(node, "Softmax")) onv_find_attention(s, node);

@@ -81,6 +81,11 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 /* scatter_reduce(include_self=False), from its last scatter on. */
 void onv_find_scatter(onv_finder *s, const onv_node *last);
 
+/* --- fuse_pool.c ------------------------------------------------------------------------------- */
+
+/* From the quotient or the mean on that gives the result. */
+void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
+
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 
 /* torch.lerp, from the choice of its branch on. */

@@ -412,8 +412,13 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 /* Of a module of PyTorch Geometric. */
 bool onv_node_is_geometric(const onv_node *node);
+/* Writes into a part of a tensor, at places that the exporter made. */
+bool onv_node_assigns(const onv_node *node);
+/* False where it does not, or status is set. */
+bool onv_lower_assignment(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */

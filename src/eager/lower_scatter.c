@@ -1,4 +1,4 @@
-/* Scatters that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
+/* Scatters: assignments to a part of a tensor, and those that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
  * indices alone. */
 #include <string.h>
 
@@ -45,6 +45,12 @@ static void lower(onv_lowering *l, onv_value_id base_id, const onv_node *node, b
     onv_emit_end(l);
 }
 
+bool onv_node_assigns(const onv_node *node)
+{
+    return strncmp(node->op_type, "Scatter", 7) == 0 &&
+           (onv_node_is_aten(node, "slice_scatter") || onv_node_is_aten(node, "select_scatter"));
+}
+
 bool onv_node_is_geometric(const onv_node *node)
 {
     static const char library[] = "torch_geometric.";
@@ -80,8 +86,33 @@ static void add_in_place(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* `x[:, n:] = y`: a copy into a view of x, which no operation keeps. The backward (CopySlices) copies the gradient of x, fills
+ * the part with zeros, and hands on a copy of it. */
+bool onv_lower_assignment(onv_lowering *l, const onv_node *node)
+{
+    if (!onv_node_assigns(node) || node->n_inputs < 3 || l->options->as_exported) return false;
+    uint32_t base = onv_node_in(l, node, 0), source = onv_node_in(l, node, 2);
+    onv_eager_tensor t = onv_tensor_at(l, base), part = onv_tensor_at(l, source);
+    if (base == ONV_NO_TENSOR || l->status != ONV_OK) return false;
+    bool is_own = l->eager->storages.at[t.storage].kind == ONV_STORAGE_ACTIVATION &&
+                  !l->saved.at[t.storage] && !l->options->no_inplace;
+    uint32_t out = is_own ? onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides)
+                          : onv_node_new_like(l, node, t.dtype, &t);
+    uint64_t zeros = source != ONV_NO_TENSOR ? part.bytes : 0;
+    if (!onv_tensor_needs_grad(l, base) && !onv_u64_add(zeros, t.bytes, &zeros)) zeros = UINT64_MAX;
+    onv_emit_begin(l, "copy_");
+    l->op.in_place = is_own;
+    onv_emit_in(l, base, ONV_GRAD_NEW);
+    onv_emit_in(l, source, ONV_GRAD_NEW);
+    onv_emit_temps(l, 0, zeros);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+    return true;
+}
+
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 {
+    if (onv_lower_assignment(l, node)) return;
     if (adds_in_place(l, node))
         add_in_place(l, node);
     else if (onv_scatter_reduces(node) && node->n_inputs >= 3)

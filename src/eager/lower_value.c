@@ -54,12 +54,26 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
+/* Places and masks by which the exporter writes a view, an assignment or a pooling, which have none. */
+static bool is_exporters_own(const onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    if (!onv_is_node(user) || l->options->as_exported) return false;
+    uint32_t fusion = l->fusions.of_node[user.index];
+    bool is_pool = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_ADAPTIVE_POOL;
+    const onv_node *node = onv_model_node(l->model, user);
+    bool is_place =
+        onv_node_assigns(node) && node->n_inputs > 1 && node->inputs[1].index == id.index;
+    return is_pool || is_place || onv_node_is_aten(node, "as_strided");
+}
+
 /* Single numbers and small integers are arguments, not tensors on the device. */
 static bool is_host_weight(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
+    if (is_exporters_own(l, id)) return true;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     if (tensor->type.rank == 0) return true;
@@ -456,8 +470,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype)
 {
-    if (onv_tensor_is_contiguous(like) || !onv_tensor_is_channels_last(like))
-        return onv_node_new(l, node, 0, dtype);
+    if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
     return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
 }
 

@@ -163,12 +163,27 @@ static bool is_restrided(onv_lowering *l, const onv_node *node)
     return elems == (uint64_t)from.dims[0];
 }
 
+/* Pooling to one place does so where channels come last, and leaves them last. */
+static void lower_restrided(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_shape to;
+    if (!onv_value_shape(l, node->outputs[0], &to)) return;
+    if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
+        const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
+        x = onv_emit_view(l, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
+    } else {
+        x = onv_emit_reshape(l, x, to.rank, to.dims);
+    }
+    onv_node_set(l, node, 0, x);
+}
+
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
     if (is_restrided(l, node)) {
-        lower_reshape(l, node);
+        lower_restrided(l, node);
         return;
     }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
@@ -234,6 +249,7 @@ static uint32_t new_untransposed(onv_lowering *l, const onv_node *node)
 /* index_add, which the newer exporter writes as index_put, keeps what it adds. */
 static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
+    if (onv_lower_assignment(l, node)) return;
     const onv_attr *reduction = onv_node_attr(node, "reduction");
     bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
                 strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");
