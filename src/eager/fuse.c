@@ -396,6 +396,7 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
     if (onv_find_is_op(node, "ScatterElements")) onv_find_scatter(s, node);
     if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
+    if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
     if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
     if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))

@@ -88,6 +88,8 @@ void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
 
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 
+/* F.affine_grid, from its sum on. */
+void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* torch.lerp, from the choice of its branch on. */
 void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);

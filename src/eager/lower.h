@@ -85,6 +85,8 @@ typedef struct onv_lowering {
     const char **listed;      /* names of all parameters, sorted; see signature.c */
     bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
     size_t n_listed;
+    bool
+        lacks_buffers; /* some are listed that the file has no tensor of, so that constants may be parts of them */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */

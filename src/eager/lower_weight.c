@@ -244,7 +244,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     bool may_be = l->n_listed == 0 || value->tensor->elems == 1;
     if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
-    else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+    else if (!l->lacks_buffers ||
+             !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }

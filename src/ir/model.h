@@ -279,6 +279,8 @@ typedef struct onv_model {
     /* All parameters of the network that was exported, by name, where the file lists them. */
     const char *const *parameters;
     size_t n_parameters;
+    const char *const *buffers; /* likewise its other tensors */
+    size_t n_buffers;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */

@@ -323,6 +323,34 @@ static void assignments_to_a_part_overwrite(void **state)
     }
 }
 
+/* F.affine_grid keeps nothing, and its places are no tensor. */
+static void grids_keep_nothing(void **state)
+{
+    (void)state;
+    for (int is_grid = 0; is_grid < 2; is_grid++) {
+        static const int64_t ones[] = {1}, rows[] = {-2};
+        enum { H = 4 * 3 * 2 * 4, PLACES = 9 * 3 * 4 };
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,3,2]");
+        model_weight(m, "w", "f32[2,2]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "val_7", is_grid ? "f32[9,3,1]" : "f32[9,3,2]");
+        model_ints(m, "one", 1, ones);
+        model_ints(m, "rows", 1, rows);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Unsqueeze", "unsqueeze", "h one", "a", "");
+        model_source(m, "net", "mul");
+        model_class(m, "zoo.Net", "aten.mul.Tensor");
+        model_node(m, "Mul", "mul", "val_7 a", "b", "");
+        model_source(m, "net", "sum_1");
+        model_class(m, "zoo.Net", "aten.sum.dim_IntList");
+        model_node(m, "ReduceSum", "sum", "b rows", "y", "keepdims=0");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, H + (is_grid ? 0 : 2 * PLACES));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +361,7 @@ int main(void)
         cmocka_unit_test(formulas_in_python_keep_their_parts),
         cmocka_unit_test(poolings_to_any_size_are_one_operation),
         cmocka_unit_test(assignments_to_a_part_overwrite),
+        cmocka_unit_test(grids_keep_nothing),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
