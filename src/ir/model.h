@@ -153,6 +153,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     onv_in_place in_place;    /* as the last of them tells */
+    bool takes_cached; /* one of them calls a module with a member of a cache, as they tell */
     const char
         *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */

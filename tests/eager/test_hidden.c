@@ -32,6 +32,7 @@ static onv_training_figures train(model *m, const onv_lower_options *lower, cons
         const onv_diag *diag = &t.model.diags.at[i];
         bool is_own = strcmp(diag->code, "autograd-function") == 0 ||
                       strcmp(diag->code, "python-locals") == 0 || strcmp(diag->code, "silu") == 0 ||
+                      strcmp(diag->code, "cached-calls") == 0 ||
                       strcmp(diag->code, "activation-inplace") == 0;
         if (warning == NULL)
             assert_false(is_own);
@@ -298,6 +299,29 @@ static void what_all_modules_are_given_is_one(void **state)
     }
 }
 
+/* Lists in which a network keeps what calls read until the next pass. */
+static void caches_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool is_cache;
+    } cases[] = {{"x = self.conv(x, feat_cache[i])", true},
+                 {"x = self.conv(x, cache[\"conv\"])", true},
+                 {"x = turn(x, self.cos_cache[i])", false},
+                 {"x = self.conv(x, use_cache)", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = begin();
+        model_source(m, "net', 'net.conv", "neg");
+        model_class(m, "zoo.Net', 'zoo.Conv", "aten.neg.default");
+        model_statement(m, 5, cases[i].line);
+        model_node(m, "Neg", "neg", "h", "y", "");
+        model_output(m, "y", "f32");
+        const onv_lower_options lower = {.loss = ONV_LOSS_NONE};
+        train(m, &lower, cases[i].is_cache ? "cached-calls" : NULL, "up to 128 bytes");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +332,7 @@ int main(void)
         cmocka_unit_test(groups_of_one_channel_are_a_group_norm),
         cmocka_unit_test(a_benchmark_of_kernels_has_a_range),
         cmocka_unit_test(what_all_modules_are_given_is_one),
+        cmocka_unit_test(caches_are_told),
         cmocka_unit_test(expanded_indices_count_once),
     };
     return cmocka_run_group_tests_name("eager.hidden", tests, NULL, NULL);
