@@ -59,6 +59,7 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
+    ONV_WEIGHT_QUERY,     /* of attention, the same for all samples: of a table, or a table times this */
     ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
 } onv_weight_use;
 

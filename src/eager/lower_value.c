@@ -173,6 +173,12 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), n = strlen(suffix);
+    return length > n && strcmp(name + length - n, suffix) == 0;
+}
+
 /* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
 static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                             const onv_shape *whole, onv_shape *shape)
@@ -186,6 +192,13 @@ static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weigh
         return true;
     }
     case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
+    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
+        int64_t width;
+        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
+        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
+        shape->dims[0] = shape->rank == 2 ? width : 1;
+        return true;
+    }
     case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
         for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
         if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;

@@ -324,6 +324,9 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     onv_shape matrix;
+    bool is_query = onv_has_made_up_name(value->name) && value->type.rank == 4 &&
+                    onv_weight_is_query(&l->model->nodes.at[v.read->node], v.read->k);
+    if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }

@@ -351,6 +351,46 @@ static void grids_keep_nothing(void **state)
     }
 }
 
+/* Pooling by attention: a query that is trained, or made of what is, is the same for all samples, so that the exporter
+ * computed it. Keys are kept for its gradient. */
+static void folded_queries_are_trained(void **state)
+{
+    (void)state;
+    enum { X = 2 * 4 * 16 * 8 * 4, W = 8 * 8 * 4, WIDTH = 4 * 16 };
+    static const struct {
+        const char *listed;
+        uint64_t parameters, kept; /* bytes */
+    } cases[] = {{"net.w net.pool.token", W + WIDTH * 4, 2 * X},
+                 {"net.w net.pool.q_proj.weight", W + WIDTH * WIDTH * 4, 2 * X},
+                 {"net.w", W, X}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[2,4,16,8]");
+        model_weight(m, "net.w", "f32[8,8]");
+        model_role(m, "net.w", "PARAMETER");
+        model_weight(m, "val_9", "f32[2,4,1,16]");
+        model_parameters(m, cases[i].listed);
+        model_source(m, "net", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "linear", "x net.w", "h", "");
+        model_source(m, "net.pool", "scaled_dot_product_attention");
+        model_class(m, "zoo.Pool", "aten.scaled_dot_product_attention.default");
+        model_node(m, "MatMul", "scores", "val_9 h", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, cases[i].parameters);
+        assert_int_equal(f.gradient_bytes, cases[i].parameters);
+        enum { QUERY = 2 * WIDTH * 4 };
+        assert_int_equal(f.saved_activation_bytes, cases[i].kept + QUERY);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +402,7 @@ int main(void)
         cmocka_unit_test(poolings_to_any_size_are_one_operation),
         cmocka_unit_test(assignments_to_a_part_overwrite),
         cmocka_unit_test(grids_keep_nothing),
+        cmocka_unit_test(folded_queries_are_trained),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
