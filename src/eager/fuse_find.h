@@ -12,7 +12,7 @@ typedef struct onv_finder {
     bool failed; /* memory */
 } onv_finder;
 
-enum { ONV_MAX_GROUP = 64 };
+enum { ONV_MAX_GROUP = 256 };
 
 /* The nodes of a group while it is being matched. */
 typedef struct onv_group {
@@ -85,6 +85,16 @@ void onv_find_scatter(onv_finder *s, const onv_node *last);
 
 /* From the quotient or the mean on that gives the result. */
 void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
+
+/* --- fuse_parts.c ------------------------------------------------------------------------------ */
+
+/* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
+void onv_find_write(onv_finder *s, const onv_node *scatter);
+
+/* --- fuse_resample.c --------------------------------------------------------------------------- */
+
+/* From the last node of an index that the exporter wrote on. */
+void onv_find_upsample(onv_finder *s, const onv_node *node);
 
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "eager/fuse_find.h"
+#include "eager/weight_place.h"
 
 enum { MAX_PARTS = 4096 };
 
@@ -10,15 +11,27 @@ typedef struct parts {
     ONV_VEC(onv_node_id) at;
     uint32_t mark;     /* of_node of those that were found */
     uint64_t n_inside; /* reads of one by another */
+    bool has_sum;
     const onv_node *look_up;
 } parts;
 
-static bool is_part(const onv_node *node, const onv_node *last)
+static bool is_of_module(const onv_node *node)
 {
     static const char class[] = "torch.nn.modules.pooling.AdaptiveAvgPool";
-    return node != NULL && node->module_class != NULL && node->scope == last->scope &&
-           node->graph.index == last->graph.index &&
-           strncmp(node->module_class, class, sizeof class - 1) == 0;
+    return node->module_class != NULL && strncmp(node->module_class, class, sizeof class - 1) == 0;
+}
+
+/* Without a module of its own: sums of places by the size of their window. */
+static bool is_of_function(const onv_node *node)
+{
+    static const char *const calls[] = {"index", "masked_fill", "select", "add", "div"};
+    return onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+}
+
+static bool is_part(const onv_node *node, const onv_node *last)
+{
+    return node != NULL && node->scope == last->scope && node->graph.index == last->graph.index &&
+           (is_of_module(last) ? is_of_module(node) : is_of_function(node));
 }
 
 static bool add(onv_finder *s, parts *p, const onv_node *node)
@@ -43,6 +56,7 @@ static bool follow(onv_finder *s, parts *p, const onv_node *node, const onv_node
         p->look_up = node;
         return is_first;
     }
+    p->has_sum |= strcmp(node->op_type, "Add") == 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         if (!onv_is_value(node->inputs[k])) continue;
         const onv_value *value = onv_model_value(s->model, node->inputs[k]);
@@ -72,7 +86,8 @@ static bool gather(onv_finder *s, parts *p, const onv_node *last)
     if (!add(s, p, last)) return false;
     for (size_t i = 0; i < p->at.count; i++)
         if (!follow(s, p, onv_find_node(s, p->at.at[i]), last)) return false;
-    return p->look_up != NULL && p->look_up->n_inputs > 1 && is_closed(s, p, last);
+    return p->look_up != NULL && p->look_up->n_inputs > 1 && (p->has_sum || is_of_module(last)) &&
+           is_closed(s, p, last);
 }
 
 /* The places of an image are indexed with its channels moved last, once for all poolings of it. */

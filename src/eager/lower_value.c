@@ -54,21 +54,17 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
-/* Places and masks by which the exporter writes a view, an assignment, a pooling or a grid, which have none. */
-static bool is_exporters_own(const onv_lowering *l, onv_value_id id)
+/* Places by which the exporter writes a view, or a write into a part, which have none. */
+static bool is_place(const onv_lowering *l, onv_value_id id)
 {
     onv_node_id user = l->fusions.user[id.index];
     if (!onv_is_node(user) || l->options->as_exported) return false;
-    uint32_t index = l->fusions.of_node[user.index];
-    const onv_fusion *fusion = index != 0 ? &l->fusions.at.at[index - 1] : NULL;
-    bool is_fused =
-        fusion != NULL &&
-        (fusion->kind == ONV_FUSION_ADAPTIVE_POOL ||
-         (fusion->kind == ONV_FUSION_POINTWISE && strcmp(fusion->name, "affine_grid") == 0));
     const onv_node *node = onv_model_node(l->model, user);
-    bool is_place =
-        onv_node_assigns(node) && node->n_inputs > 1 && node->inputs[1].index == id.index;
-    return is_fused || is_place || onv_node_is_aten(node, "as_strided");
+    uint32_t fusion = l->fusions.of_node[user.index];
+    bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
+                  strncmp(node->op_type, "Scatter", 7) == 0;
+    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) ||
+           onv_node_is_aten(node, "as_strided");
 }
 
 /* Single numbers and small integers are arguments, not tensors on the device. */
@@ -77,7 +73,7 @@ static bool is_host_weight(onv_lowering *l, onv_value_id id)
     const onv_value *value = onv_model_value(l->model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
-    if (is_exporters_own(l, id)) return true;
+    if (is_place(l, id)) return true;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     if (tensor->type.rank == 0) return true;

@@ -30,10 +30,33 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, x);
 }
 
+/* A cast of the exporter's own: PyTorch's kernels take operands of two types, a mask of bytes, say, and keep what they are
+ * given. */
+static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    static const char prefix[] = "prims.convert_element_type";
+    static const char *const kernels[] = {"Add", "Sub", "Mul", "Div", "Where"};
+    onv_node_id user = l->fusions.user[node->outputs[0].index];
+    bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
+                  onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
+                  l->fusions.of_node[user.index] == 0;
+    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
+    if (!is_own || onv_tensor_is_float(l, x) || !onv_dtype_is_float((onv_dtype)to)) return false;
+    const char *op = onv_model_node(l->model, user)->op_type;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i], op) == 0) return true;
+    return false;
+}
+
 static void lower_cast(onv_lowering *l, const onv_node *node)
 {
+    uint32_t x = onv_node_in(l, node, 0);
+    if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
+        onv_node_set(l, node, 0, x);
+        return;
+    }
     uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
-    onv_node_set(l, node, 0, onv_emit_cast(l, onv_node_in(l, node, 0), to));
+    onv_node_set(l, node, 0, onv_emit_cast(l, x, to));
 }
 
 static void lower_transpose(onv_lowering *l, const onv_node *node)
@@ -79,8 +102,36 @@ static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, in
     return n > 0;
 }
 
+/* Tensor.unbind, and a loop over a tensor: one operation, of which the exporter writes each result apart. They stand behind
+ * each other. */
+static bool lower_unbind(onv_lowering *l, const onv_node *node)
+{
+    if (!onv_is_node(l->node) || !onv_node_is_aten(node, "unbind")) return false;
+    if (l->tensor_known[node->outputs[0].index]) return true;
+    const onv_node *end = l->model->nodes.at + l->model->nodes.count;
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return false;
+    onv_emit_begin(l, "unbind");
+    l->op.zeroes_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
+                                    at->scope == node->scope && l->status == ONV_OK;
+         at++) {
+        onv_shape shape;
+        if (strcmp(at->op_type, "Slice") != 0 || at->inputs[0].index != node->inputs[0].index)
+            continue;
+        if (!onv_value_shape(l, at->outputs[0], &shape) || shape.rank != t.rank) continue;
+        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, at, 0, onv_emit_out(l, part));
+    }
+    onv_emit_end(l);
+    return true;
+}
+
 static void lower_slice(onv_lowering *l, const onv_node *node)
 {
+    if (lower_unbind(l, node)) return;
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     onv_shape shape;
@@ -249,7 +300,6 @@ static uint32_t new_untransposed(onv_lowering *l, const onv_node *node)
 /* index_add, which the newer exporter writes as index_put, keeps what it adds. */
 static void lower_scatter_nd(onv_lowering *l, const onv_node *node)
 {
-    if (onv_lower_assignment(l, node)) return;
     const onv_attr *reduction = onv_node_attr(node, "reduction");
     bool adds = reduction != NULL && reduction->kind == ONV_ATTR_STRING &&
                 strcmp(reduction->s, "add") == 0 && onv_node_is_aten(node, "index_put");

@@ -51,6 +51,8 @@ static const char *const others[] = {
     "scatter",
     "scatter_add",
     "scatter_reduce",
+    "select_scatter",
+    "slice_scatter",
     "bernoulli",
     "rand_like",
     "randn_like",

@@ -163,6 +163,7 @@ typedef struct onv_node {
     uint32_t n_parameters;
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
+    bool solves_by_rows;     /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
