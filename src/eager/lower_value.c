@@ -148,6 +148,10 @@ static int64_t square_root(int64_t n)
 static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
 {
     enum { BUCKETS = 32, CLASS_TOKEN = 3 };
+    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
+        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
+        return;
+    }
     bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
     int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
     int64_t rows = BUCKETS;
@@ -210,7 +214,9 @@ static void hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t p
 {
     int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
     uint64_t bytes;
-    if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
+    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
+        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
+        return;
     onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }
 
@@ -224,6 +230,13 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
+        if (onv_weight_is_cached(read->parameter)) {
+            hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
+            if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
+            if (out != ONV_NO_TENSOR)
+                l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
+            return out;
+        }
         if (strstr(read->parameter, "table") != NULL) {
             hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);

@@ -268,6 +268,11 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     onv_lower_by_traits(l, node);
     if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
+    bool stays = l->options->inference && op->n_out > 0 && read != NULL &&
+                 read->parameter != NULL && onv_weight_is_cached(read->parameter);
+    if (stays)
+        l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
     onv_eager_tensor t = onv_tensor_at(l, indices);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;

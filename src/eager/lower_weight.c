@@ -299,6 +299,14 @@ static bool is_looked_up(const onv_value *value, const char *parameter)
            strstr(parameter, "table") != NULL;
 }
 
+/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
+bool onv_weight_is_cached(const char *parameter)
+{
+    static const char name[] = ".attention_biases";
+    size_t length = strlen(parameter), n = sizeof name - 1;
+    return length > n && strcmp(parameter + length - n, name) == 0;
+}
+
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -318,7 +326,8 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     bool of_distances = v.read->parameter != NULL &&
                         (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
-                        strstr(v.read->parameter, "relative") != NULL &&
+                        (strstr(v.read->parameter, "relative") != NULL ||
+                         onv_weight_is_cached(v.read->parameter)) &&
                         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)

@@ -391,6 +391,64 @@ static void folded_queries_are_trained(void **state)
     }
 }
 
+/* LeViT's biases: of a window to itself as many distances as places. Outside of training timm's networks keep what they looked
+ * up, whether the exporter folded that or not. */
+static void biases_of_distances_are_looked_up_once(void **state)
+{
+    (void)state;
+    enum { HEADS = 2, KEYS = 9, PAIRS = 81 };
+    static const int64_t places[PAIRS];
+    for (int is_folded = 0; is_folded < 2; is_folded++)
+        for (int trains = 0; trains < 2; trains++) {
+            model *m = model_new(18);
+            model_input(m, "x", "f32[2,9,9]");
+            model_parameters(m, "net.attention_biases ~net.attention_bias_idxs");
+            if (is_folded) {
+                model_weight(m, "index", "f32[2,9,9]");
+            } else {
+                model_weight(m, "val_3", "f32[9,2]");
+                model_weight_data(m, "net.attention_bias_idxs", "i64[9,9,1]", places,
+                                  sizeof places);
+                model_role(m, "net.attention_bias_idxs", "BUFFER");
+                model_source(m, "net", "index");
+                model_class(m, "zoo.Attention", "aten.index.Tensor");
+                model_node(m, "GatherND", "g", "val_3 net.attention_bias_idxs", "g", "");
+                model_source(m, "net", "index");
+                model_class(m, "zoo.Attention", "aten.index.Tensor");
+                model_node(m, "Transpose", "t", "g", "index", "perm=[2,0,1]");
+            }
+            model_node(m, "Neg", "first", "x", "b", "");
+            model_source(m, "net", "add");
+            model_class(m, "zoo.Attention", "aten.add.Tensor");
+            model_node(m, "Add", "add", "b index", "a", "");
+            model_node(m, "Sin", "sine", "a", "y", "");
+            model_output(m, "y", "f32");
+            if (!trains) {
+                pass p;
+                pass_run(&p, m, NULL);
+                uint32_t n_staying =
+                    0; /* the input, the places, and what was looked up: all are as large */
+                for (size_t i = 0; i < p.t.buffers.count; i++) {
+                    const onv_buffer *buffer = &p.t.buffers.at[i];
+                    n_staying += buffer->bytes == HEADS * PAIRS * 4 && buffer->first == 0 &&
+                                 buffer->last == p.t.steps.count - 1;
+                }
+                assert_int_equal(n_staying, 3);
+                pass_drop(&p);
+                continue;
+            }
+            trainer t;
+            trainer_open_model(&t, m);
+            onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE}};
+            onv_training_figures f = trainer_run(&t, &how).figures;
+            assert_int_equal(f.parameter_bytes, HEADS * KEYS * 4);
+            assert_int_equal(f.buffer_bytes, PAIRS * 8);
+            trainer_close(&t);
+            model_free(m);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +461,7 @@ int main(void)
         cmocka_unit_test(assignments_to_a_part_overwrite),
         cmocka_unit_test(grids_keep_nothing),
         cmocka_unit_test(folded_queries_are_trained),
+        cmocka_unit_test(biases_of_distances_are_looked_up_once),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
