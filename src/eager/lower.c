@@ -254,10 +254,11 @@ static void mark_clones(onv_lowering *l)
 /* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
-    static const char *const kernels[] = {"upsample", "adaptive_avg_pool", "logcumsumexp"};
+    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
-    return f != NULL && f->kind == ONV_FUSION_POINTWISE &&
-           is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]);
+    return f != NULL && (f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+                         (f->kind == ONV_FUSION_POINTWISE &&
+                          is_among(f->name, kernels, sizeof kernels / sizeof kernels[0])));
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
