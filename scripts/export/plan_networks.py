@@ -72,7 +72,8 @@ def drawn():
     """Name: (make, size of images; None: words): 64, or the least that the network takes."""
     images = ("regnetz_b16", "halonet_h1", "focalnet_tiny_srf", "cspnext_m", "ghostnetv3_050", "cspresnet50w")
     words = (("UltrabertForMaskedLM", "UltrabertConfig"), ("Ministral3ForCausalLM", "Ministral3Config"),
-             ("BertGenerationDecoder", "BertGenerationConfig"), ("JetMoeForCausalLM", "JetMoeConfig"))
+             ("BertGenerationDecoder", "BertGenerationConfig"), ("JetMoeForCausalLM", "JetMoeConfig"),
+             ("Lfm3ForCausalLM", "Lfm3Config"))
     masks = (("PAN", "efficientnet-b5"), ("Linknet", "timm-skresnet18"), ("UPerNet", "timm-efficientnet-b3"))
     return {
         **{name: (image_model(name), 256 if name.startswith("halonet") else 64) for name in images},
