@@ -409,7 +409,10 @@ static void repeat(onv_lowering *l, onv_value_id id)
         lower_node(l, onv_model_node(l->model, producer));
     l->node = reader;
     /* It runs in the call of the module that reads it. */
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+    for (size_t i = first_op; i < l->eager->ops.count; i++) {
+        l->eager->ops.at[i].node = reader;
+        l->eager->ops.at[i].origin = producer;
+    }
 }
 
 /* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
@@ -418,9 +421,15 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
 {
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = onv_merged_chain(l, id, chain);
+    bool is_given = l->made_in[id.index] != NULL;
+    if (l->made_in[id.index] == reader->scope)
+        n = 1; /* the same module, in a loop: that call alone */
     while (n-- > 0) {
-        repeat(l, chain[n]);
-        l->made_in[chain[n].index] = reader->scope;
+        if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
+            repeat(l, chain[n]);
+        else
+            l->tensor_known[chain[n].index] = false;
+        if (is_given) l->made_in[chain[n].index] = reader->scope;
     }
     l->stands_for[id.index] = reader->merged_call;
     l->merged++;

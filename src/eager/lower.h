@@ -386,7 +386,7 @@ onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
-bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node);
+bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
 enum {
     ONV_MAX_REPEATED = 16
 }; /* operations behind each other, up to what the modules were given */
