@@ -250,11 +250,13 @@ static void mark_clones(onv_lowering *l)
     }
 }
 
-/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */
+/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, and of the part that is
+ * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
     static const char *const kernels[] = {"upsample", "adaptive_avg_pool", "logcumsumexp"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
+    if (f != NULL && f->kind == ONV_FUSION_WRITE) return true;
     return f != NULL && f->kind == ONV_FUSION_POINTWISE &&
            is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]);
 }
@@ -262,7 +264,10 @@ static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
 {
     onv_node_id user = l->fusions.user[value];
-    return onv_is_node(user) && is_kernel(l, l->fusions.of_node[user.index]);
+    uint32_t fusion = onv_is_node(user) ? l->fusions.of_node[user.index] : 0;
+    if (!is_kernel(l, fusion)) return false;
+    const onv_fusion *f = &l->fusions.at.at[fusion - 1];
+    return f->x.index != value && f->key.index != value;
 }
 
 static void lower_inputs(onv_lowering *l)
