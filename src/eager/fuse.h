@@ -30,6 +30,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
+    ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
     ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */

@@ -255,11 +255,12 @@ static void mark_clones(onv_lowering *l)
  * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
-    static const char *const kernels[] = {"upsample", "adaptive_avg_pool", "logcumsumexp"};
+    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
-    if (f != NULL && f->kind == ONV_FUSION_WRITE) return true;
-    return f != NULL && f->kind == ONV_FUSION_POINTWISE &&
-           is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]);
+    if (f == NULL) return false;
+    return f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+           (f->kind == ONV_FUSION_POINTWISE &&
+            is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]));
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
@@ -428,8 +429,8 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = onv_merged_chain(l, id, chain);
     bool is_given = l->made_in[id.index] != NULL;
-    if (l->made_in[id.index] == reader->scope)
-        n = 1; /* the same module, in a loop: that call alone */
+    /* The same module, in a loop: that call alone. */
+    if (l->made_in[id.index] == reader->scope && !onv_merged_has_gaps(l, chain, n)) n = 1;
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
             repeat(l, chain[n]);

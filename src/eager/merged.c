@@ -331,6 +331,14 @@ uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *
     return n;
 }
 
+bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n)
+{
+    bool has_gaps = false;
+    for (uint32_t i = 1; i < n; i++)
+        has_gaps |= l->has_gaps[onv_model_value(l->model, chain[i])->producer.index];
+    return has_gaps;
+}
+
 /* A module that views a tensor again, in a loop, computes it once. */
 static bool is_view(const onv_lowering *l, const onv_value *value)
 {
@@ -367,9 +375,5 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
     if (l->made_in[id.index] == NULL) return is_plain_call(l, value);
     if (l->made_in[id.index] == node->scope) return !is_view(l, value) && is_plain_call(l, value);
     onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = onv_merged_chain(l, id, chain);
-    bool has_gaps = false;
-    for (uint32_t i = 1; i < n; i++)
-        has_gaps |= l->has_gaps[onv_model_value(l->model, chain[i])->producer.index];
-    return has_gaps;
+    return onv_merged_has_gaps(l, chain, onv_merged_chain(l, id, chain));
 }

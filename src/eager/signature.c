@@ -228,12 +228,31 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role)
     }
 }
 
+/* By name: the file has no tensor of one of the network's buffers. */
+static onv_status find_lacking(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_ptr_map has = {0};
+    bool fits = true;
+    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+        if (model->values.at[i].tensor != NULL)
+            fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
+    for (size_t i = 0; i < model->n_buffers; i++) {
+        uint32_t any;
+        l->lacks_buffers |= !onv_ptr_map_get(&has, model->buffers[i], &any);
+    }
+    onv_ptr_map_cleanup(&has);
+    return fits ? ONV_OK : onv_fail_memory(l->err);
+}
+
 onv_status onv_signature_prepare(onv_lowering *l)
 {
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
     l->n_listed = l->options->as_exported ? 0 : model->n_parameters;
+    l->lacks_buffers = l->n_listed == 0;
     if (l->n_listed == 0) return ONV_OK;
+    ONV_TRY(find_lacking(l));
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
