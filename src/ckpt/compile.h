@@ -3,7 +3,7 @@
  * The network is compiled in one graph, the loss is not. Saved is what the partition (min_cut.h) of the
  * joint graph (joint.h) keeps. The peak is that of the eager program with these tensors kept in place of
  * those that operations of eager PyTorch save, each until the last operation of backward that needs it, and
- * with what compile_memory.h adds: results that a compiled kernel never writes still stand there.
+ * with what compile_memory.h adds and moves: of results that a compiled kernel never writes some still stand there.
  */
 #ifndef ONV_CKPT_COMPILE_H
 #define ONV_CKPT_COMPILE_H

@@ -146,24 +146,41 @@ static bool goes_first(const order *o, const product *p, uint32_t step, uint64_t
     return bytes + o->freed[step] < made + p->freed_bytes;
 }
 
+/* `pending` is a heap: the one that makes the least comes first. */
+static void push(order *o, uint32_t step)
+{
+    uint32_t at = o->n_pending++;
+    for (; at > 0 && bytes_of(o, o->pending[(at - 1) / 2]) > bytes_of(o, step); at = (at - 1) / 2)
+        o->pending[at] = o->pending[(at - 1) / 2];
+    o->pending[at] = step;
+    o->pending_bytes += bytes_of(o, step);
+}
+
+static uint32_t pop(order *o)
+{
+    uint32_t least = o->pending[0], moved = o->pending[--o->n_pending], at = 0, child;
+    for (; (child = 2 * at + 1) < o->n_pending; at = child) {
+        child += child + 1 < o->n_pending &&
+                 bytes_of(o, o->pending[child + 1]) < bytes_of(o, o->pending[child]);
+        if (bytes_of(o, o->pending[child]) >= bytes_of(o, moved)) break;
+        o->pending[at] = o->pending[child];
+    }
+    o->pending[at] = moved;
+    o->pending_bytes -= bytes_of(o, least);
+    return least;
+}
+
 /* Those that go before the step. */
 static bool run_pending(order *o, uint32_t step, uint64_t most, bool all)
 {
-    uint32_t kept = 0;
-    onv_work(o->n_pending);
-    for (uint32_t i = 0; i < o->n_pending; i++) {
-        const product *p = &o->at[o->pending[i]];
-        if (!all && !goes_first(o, p, step, most)) {
-            o->pending[kept++] = p->step;
-            continue;
-        }
-        o->pending_bytes -= bytes_of(o, p->step);
+    while (o->n_pending > 0 && (all || goes_first(o, &o->at[o->pending[0]], step, most))) {
+        const product *p = &o->at[pop(o)];
+        onv_work(1);
         o->timeline->buffers.at[p->weight_grad].first = step;
         if (p->freed_bytes > 0 && step > p->step + 1 &&
             !add(o, p->freed_bytes, p->step + 1, step, "operands of a later product"))
             return false;
     }
-    o->n_pending = kept;
     return true;
 }
 
@@ -176,10 +193,8 @@ static bool postpone(order *o, uint32_t begin, uint32_t end)
     for (uint32_t s = begin; s < end; s++) {
         const product *p = &o->at[s];
         if (!run_pending(o, s, most, s + 1 == end)) return false;
-        if (p->weight_grad != ONV_NO_BUFFER && s + 1 < end && bytes_of(o, s) > p->freed_bytes) {
-            o->pending[o->n_pending++] = s;
-            o->pending_bytes += bytes_of(o, s);
-        }
+        if (p->weight_grad != ONV_NO_BUFFER && s + 1 < end && bytes_of(o, s) > p->freed_bytes)
+            push(o, s);
         uint64_t live = o->live[s] - o->pending_bytes;
         if (live > most) most = live;
     }
