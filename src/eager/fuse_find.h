@@ -81,6 +81,11 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 /* scatter_reduce(include_self=False), from its last scatter on. */
 void onv_find_scatter(onv_finder *s, const onv_node *last);
 
+/* --- fuse_pool.c ------------------------------------------------------------------------------- */
+
+/* From the quotient or the mean on that gives the result. */
+void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
+
 /* --- fuse_parts.c ------------------------------------------------------------------------------ */
 
 /* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
@@ -90,11 +95,11 @@ void onv_find_write(onv_finder *s, const onv_node *scatter);
 
 /* From the last node of an index that the exporter wrote on. */
 void onv_find_upsample(onv_finder *s, const onv_node *node);
-/* Pooling to a size that does not divide, from its quotient on. */
-void onv_find_uneven_pool(onv_finder *s, const onv_node *div);
 
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 
+/* F.affine_grid, from its sum on. */
+void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* torch.lerp, from the choice of its branch on. */
 void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);

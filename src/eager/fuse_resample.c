@@ -1,5 +1,5 @@
-/* Resampling that the newer exporter takes apart: interpolation along one dim, to the nearest place as "nearest-exact" has
- * it, and pooling to sizes that do not divide. Each is one kernel of PyTorch. */
+/* Resampling that the newer exporter takes apart: interpolation along one dim, and to the nearest place as
+ * "nearest-exact" has it. Each is one kernel of PyTorch. */
 #include <string.h>
 
 #include "eager/fuse_find.h"
@@ -73,56 +73,5 @@ void onv_find_upsample(onv_finder *s, const onv_node *node)
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, last);
     fusion.name = "upsample";
     fusion.saves = ONV_SAVES_NOTHING;
-    onv_find_publish(s, &g, fusion);
-}
-
-/* --- Pooling ----------------------------------------------------------------------------------- */
-
-/* The windows of _adaptive_avg_pool2d: one index of all places, of which those beyond a window become 0. */
-static onv_value_id take_windows(onv_finder *s, onv_group *g, onv_value_id value)
-{
-    for (;;) {
-        const onv_node *zeroes = onv_find_producer(s, value, "Where");
-        if (zeroes == NULL || !onv_node_is_aten(zeroes, "masked_fill") || zeroes->n_inputs < 3)
-            break;
-        if (!take(s, g, zeroes)) return ONV_NO_VALUE;
-        value = zeroes->inputs[2];
-    }
-    return take_index(s, g, value, "index");
-}
-
-/* One place of each window. */
-static onv_value_id take_place(onv_finder *s, onv_group *g, onv_value_id value)
-{
-    const onv_node *node = producer_of(s, value);
-    bool any = false;
-    for (; node != NULL && onv_node_is_aten(node, "select"); node = producer_of(s, value)) {
-        if (!take(s, g, node)) return ONV_NO_VALUE;
-        any = true;
-        value = node->inputs[0];
-    }
-    return any ? take_windows(s, g, value) : ONV_NO_VALUE;
-}
-
-/* The sum of all places by the size of their window, from the quotient on. */
-void onv_find_uneven_pool(onv_finder *s, const onv_node *div)
-{
-    onv_group g = {0};
-    if (!onv_node_is_aten(div, "div") || div->n_inputs != 2 || !onv_is_value(div->inputs[1]) ||
-        !onv_value_is_weight(onv_model_value(s->model, div->inputs[1])) || !take(s, &g, div))
-        return;
-    onv_value_id sum = div->inputs[0], x = ONV_NO_VALUE;
-    const onv_node *add = onv_find_sole(s, sum, "Add");
-    for (; add != NULL; add = onv_find_sole(s, sum, "Add")) {
-        onv_value_id of = take_place(s, &g, add->inputs[1]);
-        if (!onv_is_value(of) || (onv_is_value(x) && !onv_find_same(of, x)) || !take(s, &g, add))
-            return;
-        x = of;
-        sum = add->inputs[0];
-    }
-    if (!onv_is_value(x) || !onv_find_same(take_place(s, &g, sum), x)) return;
-    onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, x, div);
-    fusion.name = "adaptive_avg_pool";
-    fusion.saves = ONV_SAVES_IN;
     onv_find_publish(s, &g, fusion);
 }

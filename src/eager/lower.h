@@ -59,7 +59,8 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
-    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+    ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -85,6 +86,8 @@ typedef struct onv_lowering {
     const char **listed;      /* names of all parameters, sorted; see signature.c */
     bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
     size_t n_listed;
+    bool
+        lacks_buffers; /* some are listed that the file has no tensor of: constants may be parts of them */
     onv_ptr_map
         in_file; /* by name of layers: of one of them the file has that parameter as it is */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
@@ -302,6 +305,7 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_is_cached(const char *parameter);
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
@@ -386,12 +390,14 @@ onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
-bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node);
+bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
 enum {
     ONV_MAX_REPEATED = 16
 }; /* operations behind each other, up to what the modules were given */
 /* They, from the value on; returns how many. */
 uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain);
+/* Do calls behind the first one lack numbers? */
+bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 
@@ -423,6 +429,7 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 /* Of a module of PyTorch Geometric. */
 bool onv_node_is_geometric(const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);

@@ -500,6 +500,17 @@ static void hold_scaled_query(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* A vector is a matrix of one row before a product, of one column behind it. Two of them stay as they are. */
+static void widen_vectors(onv_lowering *l, uint32_t in[2])
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_eager_tensor t = onv_tensor_at(l, in[k]), other = onv_tensor_at(l, in[1 - k]);
+        if (in[k] == ONV_NO_TENSOR || t.rank != 1 || other.rank < 2) continue;
+        const int64_t dims[] = {k == 0 ? 1 : t.dims[0], k == 0 ? t.dims[0] : 1};
+        in[k] = onv_emit_reshape(l, in[k], 2, dims);
+    }
+}
+
 static void lower_matmul(onv_lowering *l, const onv_node *node)
 {
     onv_attention_part part = onv_node_attention(l, node);
@@ -507,6 +518,7 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < 2; k++)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
+    widen_vectors(l, in);
     onv_eager_tensor w = onv_tensor_at(l, in[1]);
     uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
                                                               : ONV_NO_TENSOR;
@@ -516,6 +528,10 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     if (part == ONV_ATTENTION_LAST)
         out = onv_emit_attention_result(l, onv_tensor_at(l, onv_node_in(l, node, 1)).dtype, in[0],
                                         out);
+    onv_shape shape;
+    bool is_widened = out != ONV_NO_TENSOR && onv_value_shape(l, node->outputs[0], &shape) &&
+                      shape.rank < onv_tensor_at(l, out).rank;
+    if (is_widened) out = onv_emit_reshape(l, out, shape.rank, shape.dims);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */
     else

@@ -1,4 +1,4 @@
-/* Scatters that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
+/* Scatters: writes into a part of a tensor, and those that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
  * indices alone. */
 #include <string.h>
 

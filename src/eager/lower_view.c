@@ -214,12 +214,27 @@ static bool is_restrided(onv_lowering *l, const onv_node *node)
     return elems == (uint64_t)from.dims[0];
 }
 
+/* Pooling to one place does so where channels come last, and leaves them last. */
+static void lower_restrided(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_shape to;
+    if (!onv_value_shape(l, node->outputs[0], &to)) return;
+    if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
+        const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
+        x = onv_emit_view(l, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
+    } else {
+        x = onv_emit_reshape(l, x, to.rank, to.dims);
+    }
+    onv_node_set(l, node, 0, x);
+}
+
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
     if (is_restrided(l, node)) {
-        lower_reshape(l, node);
+        lower_restrided(l, node);
         return;
     }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
@@ -253,6 +268,11 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     onv_lower_by_traits(l, node);
     if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
+    bool stays = l->options->inference && op->n_out > 0 && read != NULL &&
+                 read->parameter != NULL && onv_weight_is_cached(read->parameter);
+    if (stays)
+        l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
     onv_eager_tensor t = onv_tensor_at(l, indices);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;

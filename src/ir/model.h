@@ -136,6 +136,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     onv_in_place in_place;    /* as the last of them tells */
+    bool takes_cached; /* one of them calls a module with a member of a cache, as they tell */
     const char
         *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
@@ -263,6 +264,8 @@ typedef struct onv_model {
     /* All parameters of the network that was exported, by name, where the file lists them. */
     const char *const *parameters;
     size_t n_parameters;
+    const char *const *buffers; /* likewise its other tensors */
+    size_t n_buffers;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */

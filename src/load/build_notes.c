@@ -110,8 +110,7 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
     node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;
-    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL,
-                                &node->statements, &node->in_place);
+    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */
