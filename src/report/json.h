@@ -45,7 +45,8 @@ void onv_json_init(onv_json *json, onv_writer *out);
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);
 void onv_json_close(onv_json *json);
 
-/* A key may be any text. One that the compiler knows is the program's own, in which nothing needs an escape. */
+/* A key may be any text, but for literals: they are the program's own, and hold nothing that needs an escape. A literal
+ * that does goes to onv_json_any_key. */
 void onv_json_any_key(onv_json *json, const char *key);
 void onv_json_own_key(onv_json *json, const char *key, size_t length);
 
