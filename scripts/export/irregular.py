@@ -14,9 +14,9 @@ import argparse
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
-import time
 
 DARTS_NORMAL = [("sep3", 0), ("sep3", 1), ("sep3", 0), ("sep3", 1), ("sep3", 1), ("skip", 0), ("skip", 0), ("dil3", 2)]
 DARTS_REDUCE = [("max3", 0), ("max3", 1), ("skip", 2), ("max3", 1), ("max3", 0), ("skip", 2), ("skip", 2), ("max3", 1)]
@@ -347,11 +347,10 @@ def exact(report, most_sets):
 
 
 def ask(exe, path, *options):
-    begin = time.process_time()
     run = subprocess.run([exe, path, "--runtime", "ideal", "--json", *options], capture_output=True, text=True)
     if run.returncode not in (0, 1):
         raise SystemExit(run.stderr)
-    return json.loads(run.stdout)["models"][0], time.process_time() - begin
+    return json.loads(run.stdout)["models"][0]
 
 
 def table(folder, exe, names, most_sets):
@@ -360,8 +359,7 @@ def table(folder, exe, names, most_sets):
     print("|---|--:|--:|--:|--:|--:|--:|" + ("--:|" if most_sets else ""))
     for name in names or sorted(f[:-5] for f in os.listdir(folder) if f.endswith(".onnx")):
         path = os.path.join(folder, f"{name}.onnx")
-        report, _ = ask(exe, path)
-        ort, _ = ask(exe, path, "--order", "ort")
+        report, ort = ask(exe, path), ask(exe, path, "--order", "ort")
         own, best = report["peak"]["bytes"], report["best_order"]
 
         def change(b):
@@ -369,10 +367,10 @@ def table(folder, exe, names, most_sets):
 
         runs = []
         for _ in range(3):
-            begin = os.times()
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([exe, path, "--runtime", "ideal", "-q"], capture_output=True, check=False)
-            end = os.times()
-            runs.append(1000 * (end.children_user + end.children_system - begin.children_user - begin.children_system))
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+            runs.append(1000 * (end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime))
         line = [name, str(len(report["nodes"])), f"{own / 2**20:.2f}", change(best["peak_bytes"]),
                 "proven" if best["proven"] else change(best["lower_bound_bytes"]), change(ort["peak"]["bytes"]), f"{min(runs):.0f}"]
         if most_sets:

@@ -172,13 +172,27 @@ static void write_string(onv_json *json, const char *text)
     onv_arena_cleanup(&arena);
 }
 
-void onv_json_key(onv_json *json, const char *key)
+static void end_key(onv_json *json)
 {
-    begin_item(json);
-    write_string(json, key); /* some reports have names as keys */
     onv_write_char(json->out, ':');
     if (!json->is_embedded) onv_write_char(json->out, ' ');
     json->after_key = true;
+}
+
+void onv_json_any_key(onv_json *json, const char *key)
+{
+    begin_item(json);
+    write_string(json, key);
+    end_key(json);
+}
+
+void onv_json_own_key(onv_json *json, const char *key, size_t length)
+{
+    begin_item(json);
+    onv_write_char(json->out, '"');
+    onv_write_bytes(json->out, key, length);
+    onv_write_char(json->out, '"');
+    end_key(json);
 }
 
 void onv_json_string(onv_json *json, const char *text)
@@ -224,18 +238,6 @@ void onv_json_i64(onv_json *json, int64_t value)
     onv_write_format(json->out, "%" PRId64, value);
 }
 
-void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
-{
-    onv_json_key(json, key);
-    onv_json_u64(json, value);
-}
-
-void onv_json_put_string(onv_json *json, const char *key, const char *text)
-{
-    onv_json_key(json, key);
-    onv_json_string(json, text);
-}
-
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole)
 {
     const uint64_t million = 1000000;
@@ -244,15 +246,6 @@ void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t
     onv_json_key(json, key);
     begin_item(json);
     onv_write_format(json->out, "%" PRIu64 ".%06" PRIu64, ratio / million, ratio % million);
-}
-
-void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value)
-{
-    onv_json_key(json, key);
-    if (is_known)
-        onv_json_u64(json, value);
-    else
-        onv_json_null(json);
 }
 
 void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d)

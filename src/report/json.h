@@ -13,6 +13,8 @@
 #ifndef ONV_REPORT_JSON_H
 #define ONV_REPORT_JSON_H
 
+#include <string.h>
+
 #include "ir/dim.h"
 #include "report/writer.h"
 
@@ -43,7 +45,19 @@ void onv_json_init(onv_json *json, onv_writer *out);
 void onv_json_open(onv_json *json, char bracket, onv_json_layout layout);
 void onv_json_close(onv_json *json);
 
-void onv_json_key(onv_json *json, const char *key); /* any text */
+/* A key may be any text, but for literals: they are the program's own, and hold nothing that needs an escape. A literal
+ * that does goes to onv_json_any_key. */
+void onv_json_any_key(onv_json *json, const char *key);
+void onv_json_own_key(onv_json *json, const char *key, size_t length);
+
+static inline void onv_json_key(onv_json *json, const char *key)
+{
+    if (__builtin_constant_p(strlen(key)))
+        onv_json_own_key(json, key, strlen(key));
+    else
+        onv_json_any_key(json, key);
+}
+
 void onv_json_null(onv_json *json);
 void onv_json_bool(onv_json *json, bool value);
 void onv_json_u64(onv_json *json, uint64_t value);
@@ -51,14 +65,31 @@ void onv_json_i64(onv_json *json, int64_t value);
 void onv_json_string(onv_json *json, const char *text); /* any text; NULL: null */
 
 /* Members: a key and its value. */
-void onv_json_put_u64(onv_json *json, const char *key, uint64_t value);
-void onv_json_put_string(onv_json *json, const char *key, const char *text);
+static inline void onv_json_put_u64(onv_json *json, const char *key, uint64_t value)
+{
+    onv_json_key(json, key);
+    onv_json_u64(json, value);
+}
+
+static inline void onv_json_put_string(onv_json *json, const char *key, const char *text)
+{
+    onv_json_key(json, key);
+    onv_json_string(json, text);
+}
 
 /* part / whole as a fraction with six digits; 0 of nothing. */
 void onv_json_put_ratio(onv_json *json, const char *key, uint64_t part, uint64_t whole);
 
 /* The number, or null where it is not known. */
-void onv_json_put_known(onv_json *json, const char *key, bool is_known, uint64_t value);
+static inline void onv_json_put_known(onv_json *json, const char *key, bool is_known,
+                                      uint64_t value)
+{
+    onv_json_key(json, key);
+    if (is_known)
+        onv_json_u64(json, value);
+    else
+        onv_json_null(json);
+}
 
 /* A number, an expression as a string, or null if unknown. The text passes through `arena`. */
 void onv_json_dim(onv_json *json, const onv_dims *pool, onv_arena *arena, onv_dim d);
