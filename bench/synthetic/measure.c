@@ -73,17 +73,16 @@ int main(int argc, char **argv)
         return 2;
     }
     figures best = {0};
-    for (long i = 0; i < runs; i++) {
+    int failed = 0;
+    for (long i = 0; i < runs && failed == 0; i++) {
         figures f;
-        int status = run_once(argv + first, &f);
-        if (status != 0) {
-            fprintf(stderr, "%s: exit status %d\n", argv[first], status);
-            return 1;
-        }
+        failed = run_once(argv + first, &f);
         if (i == 0 || f.wall_ms < best.wall_ms) best.wall_ms = f.wall_ms;
         if (i == 0 || f.processor_ms < best.processor_ms) best.processor_ms = f.processor_ms;
         if (f.resident_kib > best.resident_kib) best.resident_kib = f.resident_kib;
     }
     printf("%.2f %.2f %ld\n", best.wall_ms, best.processor_ms, best.resident_kib);
-    return 0;
+    if (failed == 0) return 0;
+    fprintf(stderr, "%s: exit status %d\n", argv[first], failed);
+    return 1;
 }

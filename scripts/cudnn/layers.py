@@ -75,7 +75,7 @@ def vision(name, **options):
 
 
 def add_training_models():
-    """What docs/accuracy.md trains: nothing is fitted to layers that these have."""
+    """What docs/accuracy/process.md trains: nothing is fitted to layers that these have."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "export"))
     import training_models
     for name, entry in training_models.MODELS.items():

@@ -3,7 +3,7 @@
 
     python scripts/export/default_exports.py export DIR [NAME...]            NAME.onnx, and NAME.saved.json
     python scripts/export/default_exports.py peaks DIR [NAME...]             NAME.kept.json, NAME.momentum.json, NAME.adamw.json
-    python scripts/export/default_exports.py table DIR --exe onnxvram        the table of docs/accuracy.md
+    python scripts/export/default_exports.py table DIR --exe onnxvram        the tables of docs/accuracy/default-exports.md
 
 With `--attention auto`, `peaks` and `table` are about the kernels of attention that PyTorch chooses (NAME.momentum.auto.json),
 with `--amp fp16` under autocast, and the table has peaks alone.

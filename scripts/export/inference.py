@@ -3,7 +3,7 @@
 
     python scripts/export/inference.py export DIR [NAME...]            NAME.dynamo.onnx, NAME.torchscript.onnx
     python scripts/export/inference.py measure DIR [NAME...]           NAME.json
-    python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy.md
+    python scripts/export/inference.py table DIR --exe onnxvram        the tables of docs/accuracy/inference.md
 
 `--amp fp16` and `--amp bf16` measure and compare under autocast (NAME.fp16.json), `--setting` without TF32 or with channels
 last; `--gpu` names the device that was measured.

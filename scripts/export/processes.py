@@ -3,7 +3,7 @@
 
     python scripts/export/processes.py export DIR [ROW...]                    ROW.onnx
     python scripts/export/processes.py measure DIR [ROW...]                   ROW.json; the CUDA build of PyTorch and a device
-    python scripts/export/processes.py table DIR --exe onnxvram [--gpu H100]  the table of docs/accuracy.md
+    python scripts/export/processes.py table DIR --exe onnxvram [--gpu H100]  the table of docs/accuracy/process.md
 
 Chosen before one of them was predicted: networks of libraries that are in neither half of what cuDNN's choices were
 fitted to, or in the half held out (scripts/cudnn/problems.py). Attention runs as separate operations. `measure` trains

@@ -3,7 +3,7 @@
 
     python scripts/export/sharing.py export DIR                        NETWORK.onnx, also in bfloat16
     python scripts/export/sharing.py measure DIR [NAME...]             NAME.json, and NAME.csv: all that was allocated
-    python scripts/export/sharing.py table DIR --exe onnxvram          the table of docs/accuracy.md
+    python scripts/export/sharing.py table DIR --exe onnxvram          the table of docs/accuracy/training.md
     python scripts/export/sharing.py replay DIR --exe onnxvram         NAME.csv through the allocator's model
 
 `measure` needs the CUDA build of PyTorch and a device; devices beyond the first are PyTorch's fake process group, so that

@@ -2,7 +2,7 @@
  *
  * cuDNN says nothing of how they come about. What stands here was fitted to what cuDNN 9.26 asked for 110 modules
  * (three cells, 1 to 4 layers, one and two directions, 1 to 256 steps), and checked on others:
- * docs/accuracy.md. A copy of the weights, buffers of some values for each step and for each batch, and for
+ * docs/accuracy/process.md. A copy of the weights, buffers of some values for each step and for each batch, and for
  * each layer and direction that runs on a stream of its own 8 MiB. */
 #include "base/checked.h"
 #include "kernels/cudnn.h"

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "report/csv.h"
 #include "report/format.h"
+#include "report/identifier.h"
 #include "report/value.h"
 
 onv_status onv_need_sizes(const onv_report_job *job, const onv_view *view, const char *what)
@@ -95,31 +96,11 @@ const onv_report_format onv_format_dump_plan = {
 
 enum { MOST_ID_CHARS = 200 };
 
-static bool is_id_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* An identifier that no other buffer has, behind a prefix: the label with _ for what C does not take,
- * and the row where two are alike then. NULL without memory. */
-static const char *make_id(onv_strings *taken, onv_arena *arena, const char *label, uint32_t row)
-{
-    char text[MOST_ID_CHARS + 1];
-    size_t n = 0;
-    for (; n < MOST_ID_CHARS && label[n] != '\0'; n++)
-        text[n] = (char)(is_id_char(label[n]) ? label[n] : '_');
-    text[n] = '\0';
-    const char *id = onv_arena_strndup(arena, text, n);
-    while (id != NULL && onv_interned(taken, id) != NULL)
-        id = onv_arena_printf(arena, "%s_%lu", id, (unsigned long)row);
-    return id != NULL ? onv_intern(taken, id) : NULL;
-}
-
 /* In a comment, which no name ends. */
 static void write_commented(onv_writer *out, const char *label)
 {
     for (; *label != '\0'; label++) {
-        bool is_plain = is_id_char(*label) || strchr(" .:/-[]()#+", *label) != NULL;
+        bool is_plain = onv_is_identifier_char(*label) || strchr(" .:/-[]()#+", *label) != NULL;
         onv_write_char(out, (char)(is_plain ? *label : '.')); /* ? could make a trigraph */
     }
 }
@@ -141,7 +122,7 @@ static onv_status write_rows(const onv_report_job *job, onv_strings *taken)
     for (uint32_t i = 0; i < view->live->timeline.buffers.count && !out->failed; i++) {
         const onv_buffer *b = &view->live->timeline.buffers.at[i];
         const char *label = b->label != NULL ? b->label : "";
-        const char *id = make_id(taken, job->arena, label, i);
+        const char *id = onv_identifier(taken, job->arena, "", label, MOST_ID_CHARS, i);
         if (id == NULL) return onv_fail_memory(job->err);
         onv_write_format(out, "\n/* steps %lu to %lu: ", (unsigned long)b->first,
                          (unsigned long)b->last);

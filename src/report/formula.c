@@ -5,6 +5,7 @@
 
 #include "report/format.h"
 #include "report/formula.h"
+#include "report/identifier.h"
 #include "report/value.h"
 
 /* --- Names ------------------------------------------------------------------------------------- */
@@ -15,58 +16,43 @@ typedef struct names {
     const char **of; /* by symbol index */
 } names;
 
-static bool is_taken(const names *n, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (n->of[i] != NULL && strcmp(n->of[i], name) == 0) return true;
-    return false;
-}
-
 /* Words of both languages, and the functions that the formulas call. */
-static bool is_reserved(const char *name)
+static bool take_reserved(onv_strings *taken)
 {
     static const char *const words[] = {
-        "and",     "as",       "assert",   "async",  "auto",     "await",    "bool",     "break",
-        "case",    "char",     "class",    "const",  "continue", "def",      "default",  "del",
-        "do",      "double",   "elif",     "else",   "enum",     "except",   "extern",   "finally",
-        "float",   "for",      "from",     "global", "goto",     "if",       "import",   "in",
-        "inline",  "int",      "is",       "lambda", "long",     "match",    "max",      "min",
-        "modulo",  "not",      "or",       "pass",   "raise",    "register", "restrict", "return",
-        "short",   "signed",   "sizeof",   "static", "struct",   "switch",   "try",      "type",
-        "typedef", "union",    "unsigned", "void",   "volatile", "while",    "with",     "yield",
-        "int64_t", "floordiv", "min2",     "max2",   "None",     "True",     "False",    "nonlocal",
+        "and",     "as",       "assert",     "async",    "auto",     "await",    "bool",
+        "break",   "case",     "char",       "class",    "const",    "continue", "def",
+        "default", "del",      "do",         "double",   "elif",     "else",     "enum",
+        "except",  "extern",   "finally",    "float",    "for",      "from",     "global",
+        "goto",    "if",       "import",     "in",       "inline",   "int",      "is",
+        "lambda",  "long",     "match",      "max",      "min",      "modulo",   "not",
+        "or",      "pass",     "raise",      "register", "restrict", "return",   "short",
+        "signed",  "sizeof",   "static",     "struct",   "switch",   "try",      "type",
+        "typedef", "union",    "unsigned",   "void",     "volatile", "while",    "with",
+        "yield",   "int64_t",  "floordiv",   "min2",     "max2",     "None",     "True",
+        "False",   "nonlocal", "peak_bytes",
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(words[i], name) == 0) return true;
-    return false;
-}
-
-static const char *identifier(onv_arena *arena, const names *n, uint32_t count, const char *from)
-{
-    enum { MOST = 60 };
-    char name[MOST + 2] = "";
-    size_t at = 0;
-    if (!isalpha((unsigned char)from[0])) at = (size_t)(stpcpy(name, "dim_") - name);
-    for (; *from != '\0' && at < MOST; from++)
-        name[at++] = isalnum((unsigned char)*from) ? *from : '_';
-    name[at] = '\0';
-    const char *result = is_reserved(name) ? onv_arena_printf(arena, "%s_", name)
-                                           : onv_arena_printf(arena, "%s", name);
-    for (int i = 2; result != NULL && is_taken(n, count, result); i++)
-        result = onv_arena_printf(arena, "%s_%d", name, i);
-    return result;
+        if (onv_intern(taken, words[i]) == NULL) return false;
+    return true;
 }
 
 static bool make_names(names *n, const onv_view *view, onv_arena *arena)
 {
+    enum { MOST_CHARS = 60 };
+    onv_strings taken;
+    onv_strings_init(&taken, arena);
     n->dims = &view->model->dims;
     n->of = ONV_ARENA_ARRAY(arena, const char *, n->dims->n_symbols);
-    for (uint32_t i = 0; n->of != NULL && i < n->dims->n_symbols; i++) {
+    bool done = n->of != NULL && take_reserved(&taken);
+    for (uint32_t i = 0; done && i < n->dims->n_symbols; i++) {
         const char *name = onv_dim_symbol_name(n->dims, onv_dim_symbol_at(n->dims, i));
-        n->of[i] = identifier(arena, n, i, name);
-        if (n->of[i] == NULL) return false;
+        const char *prefix = isalpha((unsigned char)name[0]) ? "" : "dim_";
+        n->of[i] = onv_identifier(&taken, arena, prefix, name, MOST_CHARS, i);
+        done = n->of[i] != NULL;
     }
-    return n->of != NULL;
+    onv_strings_cleanup(&taken);
+    return done;
 }
 
 static const char *name_of(const void *context, onv_dim symbol)

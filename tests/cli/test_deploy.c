@@ -160,6 +160,13 @@ static void free_dims_get_an_answer(void **state)
     program_write_model("quoted name.onnx", m);
     EXPECT("'quoted name.onnx'", 0, "onnxvram 'quoted name.onnx' --batch 1");
     EXPECT("--formula=c 'quoted name.onnx'", 0, "int64_t it_s");
+    /* Names that are one identifier, a word of the language, and a function of the file. */
+    m = model_new(17);
+    model_input(m, "x", "f32[a b,a.b,def,peak_bytes]");
+    model_node(m, "Relu", "n", "x", "y", "");
+    model_output(m, "y", "f32");
+    program_write_model("names.onnx", m);
+    EXPECT("--formula=python names.onnx", 0, "def peak_bytes(a_b, a_b_1, def_2, peak_bytes_3):");
 }
 
 int main(void)

@@ -34,7 +34,7 @@ END
 # The text to look at, a line each: place, tab, text.
 texts() {
     local f
-    for f in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md man/*.1 \
+    for f in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md docs/*/*.md man/*.1 \
         include/onnxvram/*.h web/*.html web/page/*.html; do
         awk -v f="$f" '{ print f ":" NR "\t" $0 }' "$f"
     done
