@@ -27,10 +27,10 @@ MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
 LEAF = 255
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
-         "winograd", "fft", "2N*w", "winograd's weights"]
-NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
+         "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table"]
+NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
-LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 1000, "89-tf32": 1000, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
+LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
           "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before pruning
 # Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
@@ -39,9 +39,9 @@ TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7:
          ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
-# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: twice the
-# root of 10,000s.
-WORTH = {"90-tf32": (1.0, 1.0), "80-tf32": (4.0, 2.0)}
+# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
+# times the root of 10,000s.
+WORTH = {"90-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), "86-tf32": (4.0, 2.0), "89-tf32": (4.0, 2.0)}
 
 
 class Row:
@@ -72,14 +72,15 @@ def fft_bytes(r):
         side *= 2
     spectrum, nc, nk, ck = 16 * side * (side // 2 + 1), r.n * r.cg, r.n * r.kg, r.cg * r.kg
     made, read = {"f": (nk, nc + ck), "d": (nc, nk + ck), "w": (ck, nc + nk)}[r.which]
-    return (r.y if r.which == "w" else r.w) + spectrum * max(made, read) * r.g + (r.x + r.y if r.g > 1 else 0)
+    group = (r.x + r.y + r.w if r.g > 8 else r.y if r.which == "w" else r.w) // r.g
+    return (group + spectrum * max(made, read)) * min(r.g, 8)
 
 
 def winograd_bytes(r):
     if r.rank != 2:
         return 0
     tiles = r.n * math.prod(-(-n // 4) for n in (r.in_dims if r.which == "d" else r.out_dims))
-    return 144 * (tiles * (r.c + r.k) + r.cg * r.kg * r.g)
+    return 144 * (tiles * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8)
 
 
 def tiles_of(which, engine, knobs):
@@ -129,17 +130,29 @@ def partial_bytes(r, tiles):
     return splits * tail * down * across * height * width * 4 if splits > 1 else 0
 
 
+def power_of(r):
+    """Channels of a group, in and out, in kernels that want powers of two."""
+    return 1 << (max(r.cg, r.kg) - 1).bit_length()
+
+
 def forms_of(r):
     x, y, w = r.x, r.y, r.w
     px, py = r.n * r.pad_c * r.g * r.i * r.elem, r.n * r.pad_k * r.g * r.o * r.elem
     pw = r.pad_k * r.g * r.pad_c * r.taps * r.elem
+    images, group = r.n * (r.cg * r.i + r.kg * r.o), r.cg * r.kg * r.taps
+    power = power_of(r)
     return [0, x + y + w, x + w, y + w, x + y, x, y, w, px + py + pw, px + pw, py + pw, px + py, px, py, pw, r.n * w, 2 * x, 2 * y,
-            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0]
+            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0,
+            min(r.g, 8) * images * r.elem, min(r.g, 8) * (images + group) * r.elem,
+            r.g * power * (r.n * (r.i + r.o) + power * r.taps) * r.elem, 6 * r.o * min(r.g, 8)]
 
 
 def unit_of(r, form):
-    """Weights in float32, padded where the form is."""
-    return r.forms[PAD_W if PAD_XYW <= form <= PAD_W else W] * 4 // r.elem
+    """What is made, in float32 and padded where the form is, of which each part of a divided sum has a copy."""
+    if form == POWER_XYW and r.which == "w":
+        return r.g * power_of(r) ** 2 * r.taps * 4
+    made = {"f": 6, "d": 5, "w": W}[r.which]
+    return r.forms[made + 7 if PAD_XYW <= form <= PAD_W else made] * 4 // r.elem
 
 
 def plain(r, form):
@@ -167,11 +180,15 @@ def label_without(r, b):
         if forms[form] > 0 and 0 <= b - forms[form] <= 1300:
             return plain(r, form), 0, b - forms[form]
     copies = (PAD_XYW, XYW) if r.taps > 1 or r.g > 1 else (PAD_XY, XY)
-    for form in copies + (PAD_XYW, XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
+    for form in copies + (PAD_XYW, XYW, POWER_XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
         rest, unit = b - forms[form], unit_of(r, form)
         splits = round(rest / unit)
         if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= 2048 + splits * 8:
             return plain(r, form), splits, max(0, rest - splits * unit)
+    for form in copies + (NONE,) if r.which == "w" else (PAD_XYW, XYW):  # some parts are a little more than what is made
+        splits = round((b - forms[form]) / unit_of(r, form))
+        if (3 if r.which == "w" else 1) <= splits <= 1000 and abs(b - forms[form] - splits * unit_of(r, form)) <= .04 * b:
+            return plain(r, form), splits, 0
     for form in copies + (9, 10, 11, PAD_W, 15):
         rest = b - forms[form]
         if form in copies and 0 <= rest and (rest <= 40 * MIB or rest <= 300 * forms[PAD_W]):
@@ -224,7 +241,7 @@ class Fit:
         self.rows, self.keys = rows, [key_of(r) for r in rows]
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
-        self.units = np.array([[unit_of(r, XYW), unit_of(r, PAD_XYW)] for r in rows], float)
+        self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
         self.partials = {tiles: np.array([partial_bytes(r, tiles) for r in rows], float)
                          for tiles in {r.label[3] for r in rows} | {part[3] for leaf in tree.leaves.values() for part in leaf[:2]}}
         self.actual = np.array([r.bytes for r in rows], float)
@@ -240,7 +257,7 @@ class Fit:
             if self.nodes[node][0] < 0 and len(indices):
                 limits = (PATCH_LEAVES, 250) if self.table[indices[0], PATCHES] > 0 else (LEAVES, 60)
                 self.divide(node, indices, limits[0].get(setting, limits[1]))
-        pair = WORTH.get(setting) or [2 * max(1, math.sqrt(those.sum() / 10000)) for those in (~patches, patches)]
+        pair = WORTH.get(setting) or [2.5 * max(1, math.sqrt(those.sum() / 10000)) for those in (~patches, patches)]
         pair = [worth * self.weights[here[those]].mean() if those.any() else 0 for worth, those in zip(pair, (~patches, patches))]
         self.prune(self.parted(here), pair, first)
         at = np.zeros(len(rows), int)
@@ -314,7 +331,7 @@ class Fit:
 
     def bytes_of(self, indices, part):
         form, splits, rest, tiles = part
-        return (self.forms[indices, form] + splits * self.units[indices, int(PAD_XYW <= form <= PAD_W)] + rest
+        return (self.forms[indices, form] + splits * self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)] + rest
                 + self.partials[tiles][indices])
 
     def leaf_of(self, indices):

@@ -1,7 +1,7 @@
 """Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
 
     python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
-                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N
+                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128. varied=N: N layers of the fitted half with sizes,
@@ -9,7 +9,7 @@ channels and batch changed at random. patches=N, stems=N: N patch embeddings (ke
 channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
 sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
 kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
-times the channels.  --depthwise: also those that PyTorch computes without cuDNN.
+times the channels; pointwise=N, 1 x 1 of many channels and few pixels.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of the networks of scripts/export/training_models.py, whatever the batch, to
 which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
@@ -285,8 +285,20 @@ def expanding():
     return made(channels, width, 1, [side] * 2, [kernel] * 2, [stride] * 2)
 
 
+def pointwise():
+    """1 x 1 of last stages: many channels, few pixels."""
+    side = random.choice([4, 5, 6, 7, 7, 7, 7, 8, 8, 9, 10, 12, 13, 14, 14, 14, 15, 16, 17, 19, 20, 24, 28, 28, 32])
+    usual = [n for n in (*USUAL_CHANNELS, *CHANNELS) if n >= 96]
+    channels, width = random.choice(usual), random.choice(usual)
+    if random.random() < .4:
+        width = max(8, round(channels * random.choice([.25, .25, .5, 1, 2, 4, 4, 6])))
+    if max(channels, width) > 4096 or min(channels, width) * side < 1000:
+        return None
+    return made(channels, width, 1, [side] * 2, [1, 1], [random.choice([1] * 7 + [2])] * 2)
+
+
 FAMILIES = {"patches": patch, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
-            "expanding": expanding}
+            "expanding": expanding, "pointwise": pointwise}
 
 
 def batch_for(name):

@@ -207,6 +207,8 @@ void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
 /* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
 void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out);
+/* What the kernel takes that adds up the pixels of each channel, where channels come last. */
+void onv_emit_pixel_sum(onv_lowering *l, uint32_t in, uint32_t out);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */

@@ -263,6 +263,7 @@ static void lower_reduce(onv_lowering *l, const onv_node *node)
     bool hands_on = sums && dtype == onv_tensor_at(l, x).dtype;
     onv_emit_begin(l, sums ? "sum" : "mean");
     onv_emit_in(l, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    onv_emit_pixel_sum(l, x, out);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
