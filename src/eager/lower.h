@@ -104,7 +104,9 @@ typedef struct onv_lowering {
     uint32_t first_storage; /* those before were made outside of the region */
     uint64_t *fused_macs;   /* by fusion */
     onv_node_id node;
-    bool has_bias;    /* products have one, even if the file has none */
+    bool has_bias; /* products have one, even if the file has none */
+    bool
+        adds_bias; /* what the product's layer adds to it comes after it: beyond two dims, in no usual order */
     const char *part; /* of it; see onv_eager_op */
     /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
     size_t working_op;

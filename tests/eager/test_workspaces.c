@@ -247,16 +247,24 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
 {
     (void)state;
     static const struct {
-        const char *arguments;
+        const char *arguments, *shape, *perm; /* of x, and how it is turned before it is read */
         uint64_t bytes;
     } cases[] = {
-        {"%x, %p_w", LARGE}, {"%x, %p_w, %p_b", UINT64_C(1048576)}, {"%x, %p_w, None", LARGE}};
+        {"%x, %p_w", "f32[16,256]", "", LARGE},
+        {"%x, %p_w, %p_b", "f32[16,256]", "", UINT64_C(1048576)},
+        {"%x, %p_w, None", "f32[16,256]", "", LARGE},
+        {"%x, %p_w, %p_b", "f32[2,8,256]", "", UINT64_C(1048576)},
+        {"%x, %p_w, %p_b", "f32[2,256,8]", "perm=[0,2,1]",
+         LARGE}, /* added in place after the product */
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool turns = cases[i].perm[0] != '\0';
         model *m = model_new(17);
-        model_input(m, "x", "f32[16,256]");
+        model_input(m, "x", cases[i].shape);
         model_weight(m, "w", "f32[256,256]");
+        if (turns) model_node(m, "Transpose", "turn", "x", "t", cases[i].perm);
         model_call(m, "aten.linear.default", cases[i].arguments);
-        model_node(m, "MatMul", "linear", "x w", "y", "");
+        model_node(m, "MatMul", "linear", turns ? "t w" : "x w", "y", "");
         model_output(m, "y", "f32");
         onv_train_options options = with(2015);
         built b;
