@@ -358,7 +358,8 @@ def main():
     table = {**networks(), **fresh_networks.networks(), **fresh_networks.second(), **fresh_networks.drawn_vision(),
              **fresh_networks.drawn_later(), **drawn_networks.first(), **drawn_networks.later(), **drawn_parts.third(),
              **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
-             **drawn_pictures.pictures(), **drawn_pictures.pictures_later(),
+             **drawn_pictures.pictures(), **drawn_pictures.pictures_later(), **drawn_pictures.pictures_third(),
+             **drawn_pictures.pictures_fourth(),
              **drawn_sequences.first(), **drawn_sequences.second()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"

@@ -15,6 +15,15 @@ PAPERS = ("DLinear", "N-HiTS", "iTransformer", "TiDE", "TimesNet", "FEDformer", 
           "QuartzNet", "Tacotron 2 encoder", "DeepSpeech 2", "Bi-LSTM-CRF emissions", "ELMo", "Pointer network",
           "Neural ODE (RK4)", "S4D", "LMU", "Hyena", "gMLP", "Phased LSTM", "GRU-D", "RNN-T joint", "FastSpeech 2")
 
+# For third(), of which those were left out whose names stood elsewhere.
+MORE_PAPERS = ("DLinear", "iTransformer", "TiDE", "TimesNet", "FEDformer", "Autoformer", "Informer", "MTGNN", "Graph WaveNet",
+               "TCN-attention", "SRU", "RWKV", "QuartzNet", "ELMo", "S4D", "LMU", "Hyena", "FastSpeech 2", "GLU language model",
+               "MinimalRNN", "IndRNN", "Highway LSTM", "QRNN", "NARRE", "BiDAF", "DCRNN", "Neural Turing Machine", "TPA-LSTM",
+               "SpineNet RNN", "Set Transformer", "Gated graph sequence (GGNN)", "Jasper", "ContextNet", "DKT", "Mogrifier LSTM",
+               "Nested LSTM", "ON-LSTM", "FRU", "Skip RNN", "Universal Transformer", "Linear Transformer", "RetNet", "GateLoop",
+               "HGRN", "Deep Voice decoder", "R-Transformer", "SRU++", "NBEATSx", "TFT", "Crossformer cell", "TSMixerx", "MICN",
+               "Pyraformer", "SegRNN", "PatchTST head")
+
 
 def words(length, below=500):
     return lambda device: whole(BATCH, length, below=below)(device)
@@ -550,3 +559,208 @@ def second():
         "Tacotron 2 encoder": (characters, words(40, 80), ()),
         "LSTNet": (both_times, values(48, 8), ()),
     }
+
+
+def linear_attention():
+    """Katharopoulos et al. 2020: sums along time in place of a softmax over pairs."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Layer(nn.Module):
+        def __init__(self, width, heads=4):
+            super().__init__()
+            self.heads, self.given, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.norms = nn.ModuleList((nn.LayerNorm(width), nn.LayerNorm(width)))
+            self.up, self.down, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(0.1)
+
+        def attend(self, x):
+            b, n, width = x.shape
+            q, k, v = self.given(x).view(b, n, 3, self.heads, -1).unbind(2)
+            q, k = F.elu(q) + 1, F.elu(k) + 1
+            states = torch.cumsum(torch.einsum("bnhd,bnhe->bnhde", k, v), 1)
+            below = torch.einsum("bnhd,bnhd->bnh", q, torch.cumsum(k, 1)) + 1e-6
+            y = torch.einsum("bnhd,bnhde->bnhe", q, states) / below.unsqueeze(3)
+            return self.out(y.reshape(b, n, width))
+
+        def forward(self, x):
+            x = self.norms[0](x + self.drop(self.attend(x)))
+            return self.norms[1](x + self.drop(self.down(F.gelu(self.up(x)))))
+
+    class Network(nn.Module):
+        def __init__(self, width=64):
+            super().__init__()
+            self.words, self.places = nn.Embedding(500, width), nn.Parameter(torch.randn(48, width) * 0.02)
+            self.layers, self.head = nn.ModuleList((Layer(width), Layer(width))), nn.Linear(width, 500)
+
+        def forward(self, x):
+            x = self.words(x) + self.places[:x.shape[1]]
+            for layer in self.layers:
+                x = layer(x)
+            return self.head(x)
+    return Network()
+
+
+def sets():
+    """Lee et al. 2019: attention between the members of a set by way of points that are trained."""
+    import torch
+    from torch import nn
+
+    class Pair(nn.Module):
+        def __init__(self, width, heads=4):
+            super().__init__()
+            self.heads, self.drops = heads, nn.LayerNorm(width)
+            self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+            self.norm = nn.LayerNorm(width)
+
+        def forward(self, x, y):
+            q, k, v = self.q(x), self.k(y), self.v(y)
+            size = q.shape[2] // self.heads
+            q_, k_, v_ = (torch.cat(t.split(size, 2), 0) for t in (q, k, v))
+            a = torch.softmax(q_.bmm(k_.transpose(1, 2)) / q.shape[2] ** 0.5, 2)
+            o = self.drops(torch.cat((q_ + a.bmm(v_)).split(q.shape[0], 0), 2))
+            return self.norm(o + torch.relu(self.o(o)))
+
+    class Induced(nn.Module):
+        def __init__(self, width, points):
+            super().__init__()
+            self.points = nn.Parameter(torch.randn(1, points, width))
+            self.first, self.second = Pair(width), Pair(width)
+
+        def forward(self, x):
+            return self.second(x, self.first(self.points.repeat(x.shape[0], 1, 1), x))
+
+    class Network(nn.Module):
+        def __init__(self, width=64):
+            super().__init__()
+            self.embed, self.blocks = nn.Linear(3, width), nn.Sequential(Induced(width, 16), Induced(width, 16))
+            self.seeds, self.pool, self.head = nn.Parameter(torch.randn(1, 4, width)), Pair(width), nn.Linear(width, 10)
+
+        def forward(self, x):
+            y = self.blocks(self.embed(x))
+            return self.head(self.pool(self.seeds.repeat(x.shape[0], 1, 1), y)).mean(1)
+    return Network()
+
+
+def tracing():
+    """Piech et al. 2015: an LSTM over what was answered says which question comes out right next."""
+    import torch
+    from torch import nn
+
+    class Network(nn.Module):
+        def __init__(self, skills=60, width=64):
+            super().__init__()
+            self.skills, self.answers = skills, nn.Embedding(2 * skills, width)
+            self.lstm, self.drop, self.head = nn.LSTM(width, 100, batch_first=True), nn.Dropout(0.2), nn.Linear(100, skills)
+
+        def forward(self, x):
+            skill, right = x
+            y, _ = self.lstm(self.answers(skill + self.skills * right))
+            return torch.sigmoid(self.head(self.drop(y)))
+    return Network()
+
+
+def nested():
+    """Moniz and Krueger 2017: the memory of an LSTM is an LSTM itself."""
+    import torch
+    from torch import nn
+
+    class Cell(nn.Module):
+        def __init__(self, width, out):
+            super().__init__()
+            self.given, self.own = nn.Linear(width, 4 * out), nn.Linear(out, 4 * out, bias=False)
+            self.inner_given, self.inner_own = nn.Linear(out, 4 * out), nn.Linear(out, 4 * out, bias=False)
+
+        def forward(self, x, state):
+            h, c, memory = state
+            i, f, o, g = (self.given(x) + self.own(h)).chunk(4, 1)
+            own, given = torch.sigmoid(f) * c, torch.sigmoid(i) * torch.tanh(g)
+            i, f, p, g = (self.inner_given(given) + self.inner_own(own)).chunk(4, 1)
+            memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(g)
+            c = torch.sigmoid(p) * torch.tanh(memory)
+            return torch.sigmoid(o) * torch.tanh(c), c, memory
+
+    class Network(nn.Module):
+        def __init__(self, width=48):
+            super().__init__()
+            self.words, self.cells = nn.Embedding(200, 32), nn.ModuleList((Cell(32, width), Cell(width, width)))
+            self.head, self.width = nn.Linear(width, 200), width
+
+        def forward(self, x):
+            words = self.words(x)
+            states = [[torch.zeros(x.shape[0], self.width, device=x.device) for _ in range(3)] for _ in self.cells]
+            results = torch.zeros(x.shape[0], x.shape[1], self.width, device=x.device)
+            for t in range(x.shape[1]):
+                y = words[:, t]
+                for i, cell in enumerate(self.cells):
+                    states[i] = cell(y, states[i])
+                    y = states[i][0]
+                results[:, t] = y
+            return self.head(results)
+    return Network()
+
+
+def jasper():
+    """Li et al. 2019: blocks of convolutions along time, whose shortcuts come from all blocks before."""
+    from torch import nn
+
+    def part(width, out, kernel, stride=1):
+        return nn.Sequential(nn.Conv1d(width, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm1d(out))
+
+    class Block(nn.Module):
+        def __init__(self, widths, out, kernel, parts=3):
+            super().__init__()
+            self.parts = nn.ModuleList(part(widths[-1] if i == 0 else out, out, kernel) for i in range(parts))
+            self.shortcuts = nn.ModuleList(part(width, out, 1) for width in widths)
+            self.act, self.drop = nn.ReLU(), nn.Dropout(0.2)
+
+        def forward(self, earlier):
+            y = earlier[-1]
+            for conv in self.parts[:-1]:
+                y = self.drop(self.act(conv(y)))
+            y = self.parts[-1](y)
+            for x, shortcut in zip(earlier, self.shortcuts):
+                y = y + shortcut(x)
+            return earlier + [self.drop(self.act(y))]
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.front = nn.Sequential(part(40, 48, 11, 2), nn.ReLU(), nn.Dropout(0.2))
+            self.blocks = nn.ModuleList((Block((48,), 48, 11), Block((48, 48), 64, 13), Block((48, 48, 64), 80, 17)))
+            self.last, self.head = nn.Sequential(part(80, 96, 1), nn.ReLU(), nn.Dropout(0.3)), nn.Conv1d(96, 30, 1)
+
+        def forward(self, x):
+            earlier = [self.front(x)]
+            for block in self.blocks:
+                earlier = block(earlier)
+            return self.head(self.last(earlier[-1]))
+    return Network()
+
+
+def independent():
+    """Li et al. 2018: each unit of a recurrent layer sees its own state alone; batch norms stand between layers."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, width, out):
+            super().__init__()
+            self.given, self.own, self.norm = nn.Linear(width, out), nn.Parameter(torch.rand(out)), nn.BatchNorm1d(out)
+
+        def forward(self, x):
+            given, states = self.given(x), []
+            h = torch.zeros_like(given[0])
+            for step in given.unbind(0):
+                h = torch.relu(step + self.own * h)
+                states.append(h)
+            return self.norm(torch.stack(states).permute(1, 2, 0)).permute(2, 0, 1)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.head = nn.Sequential(Layer(6, 64), Layer(64, 64), Layer(64, 64)), nn.Linear(64, 10)
+
+        def forward(self, x):
+            return self.head(self.layers(x.transpose(0, 1))[-1])
+    return Network()

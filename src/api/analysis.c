@@ -13,6 +13,7 @@
 #include "api/savings.h"
 #include "api/sessions.h"
 #include "api/unbound.h"
+#include "base/fail.h"
 #include "base/heap.h"
 
 static onv_options complete_options(const onv_options *given, onv_limits *limits)

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "api/replay.h"
 #include "api/training.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ir/check.h"
 #include "load/limits.h"

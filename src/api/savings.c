@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 /* The batch that was bound: by its option, or by a dim of that name. 0: none was. */

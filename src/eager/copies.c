@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 
 enum { MANY = UINT32_MAX };
 
-enum { MAX_VIEWS = 4 };
+enum { MAX_VIEWS = 6 };
 
 typedef struct readers {
     uint32_t *of; /* by tensor: 1 + the operation that reads it, 0: none, MANY */
@@ -68,7 +69,7 @@ typedef enum kernel {
 static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
 {
     if (!onv_is_node(op->node) || op->n_in == 0 || op->n_out == 0) return OTHER;
-    if (strcmp(op->name, "conv") == 0) return COPIES;
+    if (strcmp(op->name, "conv") == 0 || strcmp(op->name, "upsample") == 0) return COPIES;
     const onv_node *node = onv_model_node(l->model, op->node);
     const onv_attr *mode = onv_node_attr(node, "mode");
     if (strcmp(op->name, node->op_type) != 0) return OTHER;
@@ -76,6 +77,44 @@ static kernel kernel_of(const onv_lowering *l, const onv_eager_op *op)
     if (strcmp(op->name, "Pad") != 0 || mode == NULL || mode->kind != ONV_ATTR_STRING) return OTHER;
     if (strcmp(mode->s, "reflect") == 0) return COPIES;
     return strcmp(mode->s, "edge") == 0 ? STRIDES : OTHER;
+}
+
+static bool is_any_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static bool has_dims_of(const onv_lowering *l, uint32_t tensor, uint32_t other)
+{
+    onv_eager_tensor a = onv_tensor_at(l, tensor), b = onv_tensor_at(l, other);
+    return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof *a.dims) == 0;
+}
+
+/* The softmax's kernel wants a contiguous gradient. A product, or the copy that a reshape makes, gives one in the order in
+ * which it reads: through a permutation that is not the softmax's, and through dropout, which keeps it. */
+static bool is_read_permuted(const onv_lowering *l, const readers *r, const onv_eager_op *op)
+{
+    static const char *const kernels[] = {"Softmax", "softmax", "LogSoftmax"};
+    static const char *const products[] = {"reshape", "bmm", "mm", "matmul"};
+    if (!is_any_of(op->name, kernels, sizeof kernels / sizeof kernels[0])) return false;
+    uint32_t tensor = op->out[0];
+    bool is_permuted = false;
+    for (uint32_t k = 0; k < MAX_VIEWS; k++) {
+        const onv_eager_op *next = sole_reader(l, r, tensor);
+        if (next == NULL || next->n_out != 1) return false;
+        if (is_permuted && is_any_of(next->name, products, sizeof products / sizeof products[0]))
+            return true;
+        bool is_permute = strcmp(next->name, "permute") == 0;
+        onv_eager_tensor t = onv_tensor_at(l, next->out[0]);
+        bool is_same = has_dims_of(l, next->out[0], tensor) &&
+                       (strcmp(next->name, "expand") == 0 || strcmp(next->name, "view") == 0);
+        if (!is_permute && !is_same && strcmp(next->name, "dropout") != 0) return false;
+        tensor = next->out[0];
+        if (is_permute) is_permuted = !onv_tensor_is_contiguous(&t);
+    }
+    return false;
 }
 
 /* A norm of sequences whose channels stand last: what reads the result does so in that order. */
@@ -90,6 +129,7 @@ static bool copies(const onv_lowering *l, const readers *r, const onv_eager_op *
 {
     if (!op->has_backward || op->n_in == 0 || op->n_out == 0) return false;
     if (strcmp(op->name, "batch_norm") == 0) return is_swapped_norm(l, r, op);
+    if (is_read_permuted(l, r, op)) return true;
     if (strcmp(op->name, "conv") == 0 && onv_tensor_at(l, op->out[0]).rank > 3)
         return is_read_swapped(l, r, op);
     const onv_eager_op *next = reader_of_swapped(l, r, op->out[0]);

@@ -67,17 +67,19 @@ static const formula formulas[] = {
     {"log10", "ff", NULL},                      /* grad / (self * ln(10)) */
     {"log2", "ff", NULL},                       /* grad / (self * ln(2)) */
     {"logsumexp", "xxx", NULL},                 /* as above */
-    {"log1p", "ff", NULL},                      /* grad / (self + 1) */
-    {"mul", "f", "f"},                          /* grad * other; grad * self */
-    {"pow", "fff", NULL},                       /* grad * (exponent * self.pow(exponent - 1)) */
-    {"pow_scalar", "ff", NULL},                 /* grad * (result * log(base)) */
-    {"pow_tensor", "yfffsYf", "[mmm]ffsff"},    /* pow_backward_self, pow_backward_exponent */
-    {"reciprocal", "fff", NULL},                /* as above */
-    {"rsqrt", "fff", NULL},                     /* -0.5 * grad * result.pow(3) */
-    {"softmax", "fx", NULL},                    /* as above */
-    {"std", "[ff(m)]fxfx", NULL},               /* std_backward: grad / (2 * result), then as var */
-    {"sub", "x", "f"},                          /* grad; -grad */
-    {"var", "fxfx", NULL},                      /* var_backward: a * grad * (self - self.mean()) */
+    /* logcumsumexp_backward: log of grad where above 0, and of -grad where below, each summed from the end */
+    {"logcumsumexp", "s[ff][mf][mf][f[fff]ff][f[fff]ff]f", NULL},
+    {"log1p", "ff", NULL},                   /* grad / (self + 1) */
+    {"mul", "f", "f"},                       /* grad * other; grad * self */
+    {"pow", "fff", NULL},                    /* grad * (exponent * self.pow(exponent - 1)) */
+    {"pow_scalar", "ff", NULL},              /* grad * (result * log(base)) */
+    {"pow_tensor", "yfffsYf", "[mmm]ffsff"}, /* pow_backward_self, pow_backward_exponent */
+    {"reciprocal", "fff", NULL},             /* as above */
+    {"rsqrt", "fff", NULL},                  /* -0.5 * grad * result.pow(3) */
+    {"softmax", "fx", NULL},                 /* as above */
+    {"std", "[ff(m)]fxfx", NULL},            /* std_backward: grad / (2 * result), then as var */
+    {"sub", "x", "f"},                       /* grad; -grad */
+    {"var", "fxfx", NULL},                   /* var_backward: a * grad * (self - self.mean()) */
 };
 
 static const formula *find(const char *name)

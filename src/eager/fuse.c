@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "ops/op.h"
 
 /* --- Looking around ---------------------------------------------------------------------------- */
@@ -395,7 +396,13 @@ static void match(onv_finder *s, const onv_node *node)
     if (onv_find_is_op(node, "Concat")) match_roll(s, node);
     if (onv_find_is_op(node, "Concat")) onv_find_unfold(s, node);
     if (onv_find_is_op(node, "ScatterElements")) onv_find_scatter(s, node);
+    if (strncmp(node->op_type, "Scatter", 7) == 0) onv_find_write(s, node);
+    if (onv_node_is_aten(node, "_unsafe_index")) onv_find_upsample(s, node);
+    if (onv_find_is_op(node, "Div") || onv_find_is_op(node, "ReduceMean"))
+        onv_find_adaptive_pool(s, node);
+    if (s->f->of_node[onv_find_id(s, node).index] != 0) return;
     if (onv_find_is_op(node, "Where")) onv_find_lerp(s, node);
+    if (onv_find_is_op(node, "ReduceSum")) onv_find_affine_grid(s, node);
     if (onv_find_is_op(node, "Atan")) onv_find_atan2(s, node);
     if (onv_find_is_op(node, "Div")) onv_find_cosine(s, node);
     if (onv_find_is_op(node, "Pow")) onv_find_cdist(s, node);

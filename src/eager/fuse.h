@@ -30,8 +30,10 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */
+    ONV_FUSION_ADAPTIVE_POOL, /* x */
     ONV_FUSION_SCATTER,       /* x: the base, which does not count; the last node has the rest */
     ONV_FUSION_ENCODER_LAYER, /* x; layer */
+    ONV_FUSION_WRITE,         /* x, key: what is copied into a part of it */
     ONV_FUSION_CELL,          /* x, key: gates of input and state; value, state: before and after */
 } onv_fusion_kind;
 
@@ -69,6 +71,7 @@ enum onv_fusion_saves {
     ONV_SAVES_IN = 1,
     ONV_SAVES_OUT = 2,
     ONV_RUNS_IN_FLOAT32 = 4, /* under autocast */
+    ONV_HANDS_ON = 8,        /* its gradient is the incoming one */
 };
 
 /* Attention without a kernel of its own, as scaled_dot_product_attention runs it: query and key are

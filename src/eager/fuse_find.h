@@ -12,7 +12,7 @@ typedef struct onv_finder {
     bool failed; /* memory */
 } onv_finder;
 
-enum { ONV_MAX_GROUP = 64 };
+enum { ONV_MAX_GROUP = 256 };
 
 /* The nodes of a group while it is being matched. */
 typedef struct onv_group {
@@ -81,8 +81,25 @@ void onv_find_rsqrt(onv_finder *s, const onv_node *root);
 /* scatter_reduce(include_self=False), from its last scatter on. */
 void onv_find_scatter(onv_finder *s, const onv_node *last);
 
+/* --- fuse_pool.c ------------------------------------------------------------------------------- */
+
+/* From the quotient or the mean on that gives the result. */
+void onv_find_adaptive_pool(onv_finder *s, const onv_node *last);
+
+/* --- fuse_parts.c ------------------------------------------------------------------------------ */
+
+/* `x[:, t] = y`, from the first scatter that the exporter wrote for it on. */
+void onv_find_write(onv_finder *s, const onv_node *scatter);
+
+/* --- fuse_resample.c --------------------------------------------------------------------------- */
+
+/* From the last node of an index that the exporter wrote on. */
+void onv_find_upsample(onv_finder *s, const onv_node *node);
+
 /* --- fuse_formula.c ---------------------------------------------------------------------------- */
 
+/* F.affine_grid, from its sum on. */
+void onv_find_affine_grid(onv_finder *s, const onv_node *sum);
 /* torch.lerp, from the choice of its branch on. */
 void onv_find_lerp(onv_finder *s, const onv_node *where);
 void onv_find_atan2(onv_finder *s, const onv_node *atan);

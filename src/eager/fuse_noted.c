@@ -40,7 +40,8 @@ bool onv_find_same_call(const onv_finder *s, const onv_group *g)
 }
 
 typedef struct call {
-    const char *aten; /* without the overload; or the class of a module */
+    const char
+        *aten; /* without the overload, where that does not matter; or the class of a module */
     const char *name; /* of the operation */
     uint8_t saves;
 } call;
@@ -66,19 +67,28 @@ static const call calls[] = {
     {"expm1", "expm1", ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
     {"exp2", "exp2", ONV_SAVES_OUT},
     {"logsumexp", "logsumexp", ONV_SAVES_IN | ONV_SAVES_OUT | ONV_RUNS_IN_FLOAT32},
+    {"logcumsumexp", "logcumsumexp", ONV_SAVES_IN | ONV_SAVES_OUT},
     {"atan2", "atan2", ONV_SAVES_IN},
     {"roll", "roll", ONV_SAVES_NOTHING},
+    {"remainder.Scalar", "remainder", ONV_HANDS_ON},
+    {"fmod.Scalar", "fmod", ONV_HANDS_ON},
+    {"frac", "frac", ONV_HANDS_ON},
+    {"logit", "logit", ONV_SAVES_IN},
+    {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_SAVES_OUT},
 };
 
 static const call *call_of(const onv_node *node)
 {
-    static const char prefix[] = "aten.";
-    if (!is_noted(node) || strncmp(node->aten_op, prefix, sizeof prefix - 1) != 0) return NULL;
-    const char *op = node->aten_op + sizeof prefix - 1;
-    size_t length = strcspn(op, ".");
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        if (strlen(calls[i].aten) == length && strncmp(calls[i].aten, op, length) == 0)
-            return &calls[i];
+    if (!is_noted(node)) return NULL;
+    const char *op =
+        strchr(node->aten_op, '.'); /* "aten.var.default", of later releases "prims.var.default" */
+    if (op == NULL) return NULL;
+    op++;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        size_t length = strlen(calls[i].aten);
+        bool ends = strncmp(calls[i].aten, op, length) == 0;
+        if (ends && (op[length] == '.' || op[length] == '\0')) return &calls[i];
+    }
     return NULL;
 }
 

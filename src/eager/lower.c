@@ -1,9 +1,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
+#include "eager/weight_place.h"
 #include "load/load.h"
 #include "ops/op.h"
 
@@ -79,6 +81,8 @@ static const char *name_of(onv_lowering *l, const onv_node *node)
         bool above = has[2] || onv_node_attr(node, "max") != NULL;
         return below && above ? "clamp" : "clamp_min";
     }
+    bool bounds = strcmp(node->op_type, "Max") == 0 || strcmp(node->op_type, "Min") == 0;
+    if (bounds && onv_node_is_aten(node, "clamp")) return "clamp_min";
     if (strcmp(node->op_type, "Log") == 0 && is_one_more(l, node->inputs[0])) return "log1p";
     return node->op_type;
 }
@@ -105,6 +109,7 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 {
     bool pointwise = node->traits.inplace != 0;
     bool fp32 = is_fp32_op(node->op_type);
+    bool is_random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0;
     uint32_t in[32] = {0};
     uint32_t n_in = node->n_inputs < 32 ? node->n_inputs : 32;
     for (uint32_t k = 0; k < n_in; k++) {
@@ -141,7 +146,8 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
     l->op.swaps_grads = pointwise && n_in == 2 && strcmp(node->op_type, "PRelu") != 0;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
         uint32_t x = k < n_in ? in[k] : onv_node_in(l, node, k);
-        onv_emit_in(l, x, onv_tensor_is_float(l, x) ? ONV_GRAD_NEW : ONV_GRAD_NONE);
+        bool has_grad = onv_tensor_is_float(l, x) && !is_random;
+        onv_emit_in(l, x, has_grad ? ONV_GRAD_NEW : ONV_GRAD_NONE);
         if (k < 32 && (node->traits.save_in & ONV_BIT(k)) != 0 && !clones) onv_emit_save(l, x);
     }
     for (uint32_t k = 0; k < node->n_outputs; k++) {
@@ -159,6 +165,17 @@ void onv_lower_by_traits(onv_lowering *l, const onv_node *node)
 
 /* --- The graph --------------------------------------------------------------------------------- */
 
+/* zeros() and the like: the exporter writes those of numbers that it knows as an Expand of one. */
+static bool fills(const onv_node *node)
+{
+    static const char *const calls[] = {"zeros",     "ones",      "full",       "zeros_like",
+                                        "ones_like", "full_like", "new_zeros",  "new_ones",
+                                        "new_full",  "empty",     "empty_like", "new_empty"};
+    if (strcmp(node->op_type, "ConstantOfShape") == 0) return true;
+    return strcmp(node->op_type, "Expand") == 0 &&
+           onv_node_is_any_aten(node, calls, sizeof calls / sizeof calls[0]);
+}
+
 static bool touches_device(onv_lowering *l, const onv_node *node)
 {
     bool any = false, random = node->op != NULL && (node->op->flags & ONV_OP_RANDOM) != 0;
@@ -167,8 +184,7 @@ static bool touches_device(onv_lowering *l, const onv_node *node)
     if (!any || (node->op != NULL && (node->op->flags & ONV_OP_HOST) != 0)) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++)
         if (onv_node_in(l, node, k) != ONV_NO_TENSOR) return true;
-    return random || strcmp(node->op_type, "Range") == 0 ||
-           strcmp(node->op_type, "ConstantOfShape") == 0;
+    return random || strcmp(node->op_type, "Range") == 0 || fills(node);
 }
 
 static void lower_node(onv_lowering *l, const onv_node *node)
@@ -180,7 +196,8 @@ static void lower_node(onv_lowering *l, const onv_node *node)
     if (strcmp(node->op_type, "Constant") == 0 || !touches_device(l, node)) return;
     onv_lower_fn rule = NULL;
     if (node->domain[0] == '\0') {
-        rule = onv_lower_view(node->op_type);
+        bool makes = fills(node) && onv_node_in(l, node, 0) == ONV_NO_TENSOR;
+        rule = makes ? onv_lower_by_traits : onv_lower_view(node->op_type);
         if (rule == NULL) rule = onv_lower_math(node->op_type);
         if (rule == NULL) rule = onv_lower_nn(node->op_type);
     }
@@ -234,6 +251,22 @@ static void mark_clones(onv_lowering *l)
     }
 }
 
+/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */
+static bool is_kernel(const onv_lowering *l, uint32_t fusion)
+{
+    static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
+    const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
+    return f != NULL && (f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+                         (f->kind == ONV_FUSION_POINTWISE &&
+                          is_among(f->name, kernels, sizeof kernels / sizeof kernels[0])));
+}
+
+static bool is_for_kernel(const onv_lowering *l, uint32_t value)
+{
+    onv_node_id user = l->fusions.user[value];
+    return onv_is_node(user) && is_kernel(l, l->fusions.of_node[user.index]);
+}
+
 static void lower_inputs(onv_lowering *l)
 {
     const onv_graph *graph = &l->model->graphs.at[0];
@@ -251,7 +284,7 @@ static void lower_inputs(onv_lowering *l)
     /* Parameters that no node reads are there too. */
     for (uint32_t i = 0; i < l->model->values.count && l->status == ONV_OK; i++)
         if (onv_value_may_train(l->model, &l->model->values.at[i]) &&
-            onv_value_is_held(&l->model->values.at[i]))
+            onv_value_is_held(&l->model->values.at[i]) && !is_for_kernel(l, i))
             onv_lower_weight(l, (onv_value_id){i});
 }
 
@@ -326,8 +359,7 @@ bool onv_value_is_fill(onv_lowering *l, onv_value_id id)
     if (!onv_is_value(id) || !l->tensor_known[id.index]) return false;
     const onv_value *value = onv_model_value(l->model, id);
     if (onv_value_is_weight(value)) return onv_weight_use_of(l, id) == ONV_WEIGHT_MADE;
-    return onv_is_node(value->producer) &&
-           strcmp(onv_model_node(l->model, value->producer)->op_type, "ConstantOfShape") == 0;
+    return onv_is_node(value->producer) && fills(onv_model_node(l->model, value->producer));
 }
 
 /* A weight of the file is made again where it is read. */
@@ -407,7 +439,7 @@ static void lower_in_order(onv_lowering *l, onv_node_id id)
     l->working_op = SIZE_MAX;
     repeat_base(l, node);
     /* What the forward pass makes is made before the operation that reads it. */
-    for (uint32_t k = 0; k < node->n_inputs; k++)
+    for (uint32_t k = 0; k < node->n_inputs && !is_kernel(l, fusion); k++)
         if (onv_is_value(node->inputs[k]) &&
             onv_value_is_weight(onv_model_value(l->model, node->inputs[k])))
             onv_node_in(l, node, k);
@@ -525,6 +557,7 @@ onv_status onv_eager_lower(onv_model *model, const onv_live *live, const bool *i
     onv_fusions_cleanup(&l.fusions);
     onv_ptr_map_cleanup(&l.layers);
     onv_ptr_map_cleanup(&l.no_grad);
+    onv_ptr_map_cleanup(&l.in_file);
     onv_vec_cleanup(&l.reads);
     onv_vec_cleanup(&l.views);
     onv_vec_cleanup(&l.given);

@@ -59,7 +59,8 @@ typedef enum onv_weight_use {
     ONV_WEIGHT_LOOKED_UP, /* rows of a trained table */
     ONV_WEIGHT_BIASES, /* rows of a trained table of biases between positions, by their distance */
     ONV_WEIGHT_PROJECTED, /* a table times a parameter */
-    ONV_WEIGHT_DERIVED,   /* computed from a parameter of the same size */
+    ONV_WEIGHT_QUERY, /* of attention, the same for all samples: of a table, or a table times this */
+    ONV_WEIGHT_DERIVED, /* computed from a parameter of the same size */
 } onv_weight_use;
 
 /* Whether residual blocks overwrite the result of their branch, in an export without notes. */
@@ -85,6 +86,10 @@ typedef struct onv_lowering {
     const char **listed;      /* names of all parameters, sorted; see signature.c */
     bool *explained, *waits;  /* of them: the file has its tensor; a bias that was dropped */
     size_t n_listed;
+    bool
+        lacks_buffers; /* some are listed that the file has no tensor of: constants may be parts of them */
+    onv_ptr_map
+        in_file; /* by name of layers: of one of them the file has that parameter as it is */
     ONV_VEC(onv_weight_read) reads; /* sorted by value and owner */
     uint32_t *first_read;           /* by value: 1 + the first of `reads`, 0: none */
     uint8_t *sharing;               /* by value: whether it has several owners, where known */
@@ -147,7 +152,10 @@ typedef struct onv_lowering {
     uint8_t *cloned_for;      /* by value: onv_cloned_for */
     uint32_t *detached; /* by value: 1 + the tensor that readers of it detached have, 0: none yet */
     uint32_t *clone_of; /* by value: 1 + the tensor that readers of a clone have, 0: none yet */
-    uint32_t unreached; /* trained parameters that no gradient reaches */
+    uint32_t loops;     /* that exports alone run; see exported.c */
+    uint64_t loop_bytes; /* what is kept of them */
+    const char *first_loop;
+    uint32_t unreached;               /* trained parameters that no gradient reaches */
     uint64_t unreached_bytes;         /* of them */
     const char *first_unreached;      /* one of them */
     uint64_t lacking_bytes;           /* of parameters that the file lacks: counted */
@@ -301,6 +309,7 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
+bool onv_weight_is_cached(const char *parameter);
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);
@@ -323,10 +332,16 @@ onv_status onv_no_grad_find(onv_lowering *l);
 bool onv_is_under_no_grad(const onv_lowering *l, const onv_node *node);
 void onv_no_grad_report(onv_lowering *l);
 
+/* --- exported.c -------------------------------------------------------------------------------- */
+
+void onv_exported_report(onv_lowering *l);
+
 /* --- unused.c ---------------------------------------------------------------------------------- */
 
 /* Counts parameters that nothing reads. Requires all others. */
 void onv_unused_parameters(onv_lowering *l);
+/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
+const char *onv_name_of_layers(onv_lowering *l, const char *name);
 
 /* --- lower_value.c ----------------------------------------------------------------------------------- */
 
@@ -416,10 +431,12 @@ void onv_lower_encoder_layer(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cosine(onv_lowering *l, const onv_fusion *f);
 void onv_lower_cdist(onv_lowering *l, const onv_fusion *f);
 void onv_lower_unfold(onv_lowering *l, const onv_fusion *f);
+void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f);
 /* Of a module of PyTorch Geometric. */
 bool onv_node_is_geometric(const onv_node *node);
 void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node);
 void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f);
+void onv_lower_write(onv_lowering *l, const onv_fusion *f);
 /* What a convolution is given: x, or its copy with a padding that the convolution itself cannot do. */
 uint32_t onv_emit_padded(onv_lowering *l, const onv_node *node, uint32_t x);
 /* Every storage may be overwritten whose only reader is the node, and that nothing keeps. */

@@ -119,8 +119,7 @@ void onv_lower_conv(onv_lowering *l, const onv_node *node)
     uint32_t bias = onv_node_in(l, node, 2), norm_bias;
     bool unfolds = onv_node_unfolds(l, node, &bias, &norm_bias);
     onv_eager_tensor t = onv_tensor_at(l, x);
-    bool is_last =
-        x != ONV_NO_TENSOR && !onv_tensor_is_contiguous(&t) && onv_tensor_is_channels_last(&t);
+    bool is_last = x != ONV_NO_TENSOR && onv_tensor_is_channels_last(&t);
     copied bytes;
     uint32_t out = new_convolved(l, node, x, w, is_last, &bytes);
     if (bias == ONV_NO_TENSOR && onv_tensor_at(l, out).rank > 1)

@@ -155,3 +155,22 @@ void onv_lower_unfold(onv_lowering *l, const onv_fusion *f)
     onv_value_set(l, f->out, onv_emit_out(l, view));
     onv_emit_end(l);
 }
+
+/* --- Adaptive pooling -------------------------------------------------------------------------- */
+
+/* Of images alone whose channels come last the kernel takes the order as it is. */
+void onv_lower_adaptive_pool(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    bool copies = !onv_tensor_is_contiguous(&t) && !onv_tensor_is_channels_last(&t);
+    uint32_t out = onv_node_new_image(l, onv_model_node(l->model, f->last), &t, t.dtype);
+    onv_emit_begin(l, "adaptive_avg_pool");
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_save(l, x);
+    onv_emit_temps(l, copies ? t.bytes : 0, 0);
+    l->op.copies_first = true;
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
+}

@@ -99,6 +99,35 @@ static void lower_sum(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* Does a product by a number of the file alone read the value? */
+static bool is_multiplied(const onv_lowering *l, onv_value_id value)
+{
+    onv_node_id user = l->fusions.user[value.index];
+    if (!onv_is_node(user) || l->fusions.n_uses[value.index] != 1) return false;
+    const onv_node *node = onv_model_node(l->model, user);
+    if (strcmp(node->op_type, "Mul") != 0 || !onv_node_is_aten(node, "mul")) return false;
+    onv_value_id other = node->inputs[node->inputs[0].index == value.index];
+    const onv_value *number = onv_is_value(other) ? onv_model_value(l->model, other) : NULL;
+    return number != NULL && number->tensor != NULL && number->tensor->elems == 1;
+}
+
+/* `1 / x`: PyTorch multiplies the reciprocal by the number, which the exporter leaves out. */
+static void lower_reciprocal(onv_lowering *l, const onv_node *node)
+{
+    onv_lower_by_traits(l, node);
+    uint32_t inverse = onv_value_tensor(l, node->outputs[0]);
+    bool is_whole = is_multiplied(l, node->outputs[0]);
+    bool calls = node->in_place == ONV_IN_PLACE_NO || node->statements == NULL ||
+                 node->statements[0] == '\0';
+    if (inverse == ONV_NO_TENSOR || is_whole || calls || !onv_node_is_aten(node, "reciprocal"))
+        return;
+    uint32_t out = onv_node_new_pointwise(l, node, onv_tensor_at(l, inverse).dtype);
+    onv_emit_begin(l, "mul");
+    onv_emit_in(l, inverse, ONV_GRAD_NEW);
+    onv_node_set(l, node, 0, onv_emit_out(l, out));
+    onv_emit_end(l);
+}
+
 /* A number over a tensor is its reciprocal times the number. */
 static void lower_quotient_of_number(onv_lowering *l, const onv_node *node)
 {
@@ -268,6 +297,21 @@ static void lower_reduce(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* A pooling to one place along one dim, which the exporter writes as amax over that and a dim of 1: it keeps its input and
+ * an index for each result. */
+static bool is_pool(const onv_lowering *l, const onv_node *node)
+{
+    onv_node_id from = onv_model_value(l->model, node->inputs[0])->producer;
+    const onv_type *in = &onv_model_value(l->model, node->inputs[0])->type;
+    const onv_type *axes = node->n_inputs > 1 && onv_is_value(node->inputs[1])
+                               ? &onv_model_value(l->model, node->inputs[1])->type
+                               : NULL;
+    return onv_node_is_aten(node, "amax") && onv_is_node(from) && in->rank == 4 &&
+           onv_dim_is(in->dims[2], 1) && axes != NULL && axes->rank == 1 &&
+           onv_dim_is(axes->dims[0], 2) &&
+           onv_node_is_aten(onv_model_node(l->model, from), "unsqueeze");
+}
+
 /* amax keeps input and result; max(x, dim) the indices, which no one else may read. */
 static void lower_maximum(onv_lowering *l, const onv_node *node)
 {
@@ -280,9 +324,10 @@ static void lower_maximum(onv_lowering *l, const onv_node *node)
     bool told = node->aten_op != NULL && node->aten_op[0] != '\0';
     uint64_t kept = onv_tensor_at(l, x).bytes + onv_tensor_at(l, out).bytes;
     uint64_t elems = onv_tensor_at(l, out).elems;
-    onv_emit_begin(l, indices ? name : node->op_type);
+    onv_emit_begin(l, indices ? name : is_pool(l, node) ? "adaptive_max_pool" : node->op_type);
     onv_emit_in(l, x, ONV_GRAD_NEW);
-    if (indices) {
+    if (indices || is_pool(l, node)) {
+        if (!indices) onv_emit_save(l, x);
         onv_emit_extra(l, elems, sizeof(int64_t), "indices");
     } else {
         onv_emit_save(l, x);
@@ -460,6 +505,17 @@ static void hold_scaled_query(onv_lowering *l, const onv_node *node)
     onv_emit_end(l);
 }
 
+/* A vector is a matrix of one row before a product, of one column behind it. Two of them stay as they are. */
+static void widen_vectors(onv_lowering *l, uint32_t in[2])
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        onv_eager_tensor t = onv_tensor_at(l, in[k]), other = onv_tensor_at(l, in[1 - k]);
+        if (in[k] == ONV_NO_TENSOR || t.rank != 1 || other.rank < 2) continue;
+        const int64_t dims[] = {k == 0 ? 1 : t.dims[0], k == 0 ? t.dims[0] : 1};
+        in[k] = onv_emit_reshape(l, in[k], 2, dims);
+    }
+}
+
 static void lower_matmul(onv_lowering *l, const onv_node *node)
 {
     onv_attention_part part = onv_node_attention(l, node);
@@ -467,6 +523,7 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     for (uint32_t k = 0; k < 2; k++)
         in[k] = part != ONV_ATTENTION_NONE ? onv_amp_attention(l, node, k)
                                            : onv_amp_low(l, onv_node_in(l, node, k));
+    widen_vectors(l, in);
     onv_eager_tensor w = onv_tensor_at(l, in[1]);
     uint32_t bias = w.rank == 2 && part == ONV_ATTENTION_NONE ? onv_dropped_bias(l, node, w.dims[1])
                                                               : ONV_NO_TENSOR;
@@ -476,6 +533,10 @@ static void lower_matmul(onv_lowering *l, const onv_node *node)
     if (part == ONV_ATTENTION_LAST)
         out = onv_emit_attention_result(l, onv_tensor_at(l, onv_node_in(l, node, 1)).dtype, in[0],
                                         out);
+    onv_shape shape;
+    bool is_widened = out != ONV_NO_TENSOR && onv_value_shape(l, node->outputs[0], &shape) &&
+                      shape.rank < onv_tensor_at(l, out).rank;
+    if (is_widened) out = onv_emit_reshape(l, out, shape.rank, shape.dims);
     if (out == ONV_NO_TENSOR && l->status == ONV_OK)
         onv_lower_by_traits(l, node); /* vectors */
     else
@@ -512,15 +573,25 @@ onv_lower_fn onv_lower_math(const char *op_type)
         const char *name;
         onv_lower_fn rule;
     } rules[] = {
-        {"Add", lower_sum},           {"Sub", lower_sum},
-        {"Sum", lower_sum},           {"Mul", lower_product},
-        {"Div", lower_product},       {"Relu", lower_relu},
-        {"LeakyRelu", lower_leaky},   {"Elu", lower_leaky},
-        {"Celu", lower_leaky},        {"Selu", lower_leaky},
-        {"ReduceMax", lower_maximum}, {"ReduceMin", lower_maximum},
-        {"MatMul", lower_matmul},     {"Gemm", lower_gemm},
-        {"Einsum", onv_lower_einsum}, {"ReduceMean", lower_reduce},
-        {"ReduceSum", lower_reduce},  {"GlobalAveragePool", lower_reduce},
+        {"Add", lower_sum},
+        {"Sub", lower_sum},
+        {"Sum", lower_sum},
+        {"Mul", lower_product},
+        {"Div", lower_product},
+        {"Relu", lower_relu},
+        {"Reciprocal", lower_reciprocal},
+        {"LeakyRelu", lower_leaky},
+        {"Elu", lower_leaky},
+        {"Celu", lower_leaky},
+        {"Selu", lower_leaky},
+        {"ReduceMax", lower_maximum},
+        {"ReduceMin", lower_maximum},
+        {"MatMul", lower_matmul},
+        {"Gemm", lower_gemm},
+        {"Einsum", onv_lower_einsum},
+        {"ReduceMean", lower_reduce},
+        {"ReduceSum", lower_reduce},
+        {"GlobalAveragePool", lower_reduce},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, op_type) == 0) return rules[i].rule;

@@ -319,7 +319,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
     onv_emit_begin(l, f->name);
     l->op.in_place = in_place;
     for (uint32_t k = 0; k < 2; k++) {
-        onv_emit_in(l, in[k], ONV_GRAD_NEW);
+        onv_emit_in(l, in[k], (f->saves & ONV_HANDS_ON) != 0 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
         if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
     }
     if ((f->saves & ONV_SAVES_OUT) != 0) onv_emit_save(l, out);
@@ -427,7 +427,9 @@ void onv_lower_fusion(onv_lowering *l, const onv_fusion *f)
     case ONV_FUSION_COSINE: onv_lower_cosine(l, f); break;
     case ONV_FUSION_CDIST: onv_lower_cdist(l, f); break;
     case ONV_FUSION_UNFOLD: onv_lower_unfold(l, f); break;
+    case ONV_FUSION_ADAPTIVE_POOL: onv_lower_adaptive_pool(l, f); break;
     case ONV_FUSION_SCATTER: onv_lower_scatter_fusion(l, f); break;
+    case ONV_FUSION_WRITE: onv_lower_write(l, f); break;
     case ONV_FUSION_ATTENTION: onv_lower_attention(l, f); break;
     case ONV_FUSION_ENCODER_LAYER: onv_lower_encoder_layer(l, f); break;
     case ONV_FUSION_RECURRENT: onv_lower_recurrent(l, onv_model_node(l->model, f->last)); break;

@@ -1,6 +1,7 @@
 /* What is said of a lowering once it is done: what the export hides, and what was counted in its place. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "eager/lower.h"
 
 /* Modules that have fused kernels of their own for inference. */
@@ -40,6 +41,33 @@ static void report_inference(onv_lowering *l)
             "or products, this one first: their results, %llu bytes together, are counted; "
             "--folded-norms leaves them out",
             e->restored_norms, (unsigned long long)e->restored_bytes);
+}
+
+/* What the first operation of such a call reads is what its caller may have cloned before. */
+static void report_caches(onv_lowering *l)
+{
+    const onv_node *first = NULL;
+    const char *scope = NULL;
+    uint64_t bytes = 0;
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < l->live->timeline.steps.count; i++) {
+        const onv_node *node = onv_model_node(l->model, l->live->timeline.steps.at[i].node);
+        bool is_call = node->takes_cached && node->scope != scope && node->n_inputs > 0 &&
+                       onv_is_value(node->inputs[0]);
+        if (node->graph.index == 0) scope = node->scope;
+        uint32_t tensor = is_call ? l->tensor_of[node->inputs[0].index] : ONV_NO_TENSOR;
+        if (!is_call || tensor == ONV_NO_TENSOR) continue;
+        if (calls++ == 0) first = node;
+        if (!onv_u64_add(bytes, onv_tensor_at(l, tensor).bytes, &bytes)) bytes = UINT64_MAX;
+    }
+    if (calls > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "cached-calls", first->name,
+            "%u calls of modules, '%s' first, are given a member of a list or dictionary called a "
+            "cache, in which networks of video keep clones of frames until the next pass; what "
+            "nothing reads there is not in the file: up to %llu bytes, all that these calls read, "
+            "are to be added to the figures",
+            calls, first->scope, (unsigned long long)bytes);
 }
 
 /* Calls that are not in the file as PyTorch made them. */
@@ -116,6 +144,7 @@ void onv_lowering_report(onv_lowering *l)
             "choose is counted",
             (unsigned long long)l->benchmark_high);
     onv_attention_report(l);
+    report_caches(l);
     if (l->options->inference) {
         report_inference(l);
         return;
@@ -123,6 +152,7 @@ void onv_lowering_report(onv_lowering *l)
     onv_weights_report(l);
     onv_cells_report(l);
     onv_no_grad_report(l);
+    onv_exported_report(l);
     report_calls(l);
     report_readings(l);
 }

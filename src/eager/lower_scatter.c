@@ -1,4 +1,4 @@
-/* Scatters that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
+/* Scatters: writes into a part of a tensor, and those that reduce: scatter_reduce to the least, the most or the product. Sums are scatter_add, which keeps
  * indices alone. */
 #include <string.h>
 
@@ -93,4 +93,37 @@ void onv_lower_scatter_elements(onv_lowering *l, const onv_node *node)
 void onv_lower_scatter_fusion(onv_lowering *l, const onv_fusion *f)
 {
     lower(l, f->x, onv_model_node(l->model, f->last), true);
+}
+
+/* What may be written into: it is no constant, and no operation keeps it, which autograd would refuse. */
+static bool may_write(onv_lowering *l, uint32_t x)
+{
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    const onv_eager_storage *storage = &l->eager->storages.at[t.storage];
+    bool is_own = storage->kind == ONV_STORAGE_ACTIVATION || storage->kind == ONV_STORAGE_INPUT;
+    return is_own && !l->saved.at[t.storage] && t.storage >= l->first_storage;
+}
+
+/* A copy into a view of x. Autograd's node for that (CopySlices) copies the incoming gradient, and from that copy the part,
+ * which is the gradient of what was written; zeros take its place where x has a gradient. */
+void onv_lower_write(onv_lowering *l, const onv_fusion *f)
+{
+    uint32_t x = onv_value_tensor(l, f->x), part = onv_value_tensor(l, f->key);
+    if (x == ONV_NO_TENSOR) { /* of the host */
+        onv_value_set(l, f->out, onv_value_new(l, f->out, ONV_UNDEFINED));
+        return;
+    }
+    if (!may_write(l, x)) x = onv_emit_clone(l, x);
+    if (x == ONV_NO_TENSOR) return;
+    onv_eager_tensor t = onv_tensor_at(l, x), from = onv_tensor_at(l, part);
+    uint32_t out = onv_tensor_on(l, t.storage, t.dtype, t.rank, t.dims, t.strides);
+    uint64_t temps = onv_tensor_needs_grad(l, x) ? from.bytes : t.bytes;
+    bool fits = onv_tensor_needs_grad(l, part) || onv_u64_add(temps, from.bytes, &temps);
+    onv_emit_begin(l, "copy_slices");
+    l->op.in_place = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    onv_emit_in(l, part, ONV_GRAD_NEW);
+    onv_emit_temps(l, 0, fits ? temps : UINT64_MAX);
+    onv_value_set(l, f->out, onv_emit_out(l, out));
+    onv_emit_end(l);
 }

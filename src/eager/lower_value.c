@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "load/load.h"
@@ -54,12 +55,26 @@ bool onv_value_shape(onv_lowering *l, onv_value_id id, onv_shape *shape)
     return known;
 }
 
+/* Places by which the exporter writes a view, or a write into a part, which have none. */
+static bool is_place(const onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    if (!onv_is_node(user) || l->options->as_exported) return false;
+    const onv_node *node = onv_model_node(l->model, user);
+    uint32_t fusion = l->fusions.of_node[user.index];
+    bool writes = fusion != 0 && l->fusions.at.at[fusion - 1].kind == ONV_FUSION_WRITE &&
+                  strncmp(node->op_type, "Scatter", 7) == 0;
+    return (writes && node->n_inputs > 1 && node->inputs[1].index == id.index) ||
+           onv_node_is_aten(node, "as_strided");
+}
+
 /* Single numbers and small integers are arguments, not tensors on the device. */
 static bool is_host_weight(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
     const onv_tensor *tensor = value->tensor;
     if (tensor == NULL || tensor->type.kind != ONV_TYPE_TENSOR || tensor->elems == 0) return true;
+    if (is_place(l, id)) return true;
     if (!onv_dtype_is_float((onv_dtype)tensor->type.dtype))
         return tensor->elems <= 64 || onv_dtype_bits((onv_dtype)tensor->type.dtype) == 0;
     if (tensor->type.rank == 0) return true;
@@ -134,6 +149,10 @@ static int64_t square_root(int64_t n)
 static void make_table_shape(const char *name, const onv_shape *whole, onv_shape *table)
 {
     enum { BUCKETS = 32, CLASS_TOKEN = 3 };
+    if (onv_weight_is_cached(name)) { /* of a window to itself: as many distances as places */
+        *table = (onv_shape){2, {whole->dims[whole->rank - 3], whole->dims[whole->rank - 1]}};
+        return;
+    }
     bool is_row = whole->rank == 2; /* of all pairs, before it was divided into queries and keys */
     int64_t keys = is_row ? square_root(whole->dims[0]) : whole->dims[whole->rank - 1];
     int64_t rows = BUCKETS;
@@ -155,6 +174,12 @@ static onv_weight_use use_for(onv_lowering *l, onv_value_id id, const onv_weight
                : use;
 }
 
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), n = strlen(suffix);
+    return length > n && strcmp(name + length - n, suffix) == 0;
+}
+
 /* The shape of the parameter that the file's tensor `whole` was computed from; false where it cannot be told. */
 static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weight_read *read,
                             const onv_shape *whole, onv_shape *shape)
@@ -168,6 +193,13 @@ static bool parameter_shape(onv_lowering *l, onv_weight_use use, const onv_weigh
         return true;
     }
     case ONV_WEIGHT_PROJECTED: return onv_weight_projects(l, read, shape);
+    case ONV_WEIGHT_QUERY: { /* [samples, heads, queries, values] */
+        int64_t width;
+        if (!onv_i64_mul(whole->dims[1], whole->dims[3], &width)) return false;
+        if (has_suffix(name, ".weight")) *shape = (onv_shape){2, {width, width}};
+        shape->dims[0] = shape->rank == 2 ? width : 1;
+        return true;
+    }
     case ONV_WEIGHT_LOOKED_UP: /* positions repeat along the batch; all tokens are of one type */
         for (uint32_t i = 0; i + 2 < shape->rank; i++) shape->dims[i] = 1;
         if (shape->rank > 1 && strstr(name, "token_type") != NULL) shape->dims[shape->rank - 2] = 1;
@@ -183,7 +215,9 @@ static void hold_places(onv_lowering *l, const onv_weight_read *read, uint64_t p
 {
     int64_t keys = pairs < INT64_MAX ? square_root((int64_t)pairs) : 0;
     uint64_t bytes;
-    if (square_root(keys) == 0 || !onv_u64_mul(pairs, sizeof(int64_t), &bytes)) return;
+    if ((square_root(keys) == 0 && !onv_weight_is_cached(read->parameter)) ||
+        !onv_u64_mul(pairs, sizeof(int64_t), &bytes))
+        return;
     onv_storage_new(l, bytes, ONV_STORAGE_BUFFER, read->parameter);
 }
 
@@ -197,6 +231,13 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     uint64_t row = whole->rank > 0 ? (uint64_t)whole->dims[whole->rank - 1] : 1;
     switch (use) {
     case ONV_WEIGHT_BIASES:
+        if (onv_weight_is_cached(read->parameter)) {
+            hold_places(l, read, file->elems / (uint64_t)from.dims[0]);
+            if (!l->options->inference) return emit_source(l, "index", tensor, out, 0);
+            if (out != ONV_NO_TENSOR)
+                l->eager->storages.at[onv_tensor_at(l, out).storage].kind = ONV_STORAGE_CONSTANT;
+            return out;
+        }
         if (strstr(read->parameter, "table") != NULL) {
             hold_places(l, read, file->elems / (uint64_t)from.dims[1]);
             return emit_source(l, "index", tensor, out, 0);
@@ -456,8 +497,7 @@ uint32_t onv_node_new_pointwise(onv_lowering *l, const onv_node *node, uint8_t d
 uint32_t onv_node_new_image(onv_lowering *l, const onv_node *node, const onv_eager_tensor *like,
                             uint8_t dtype)
 {
-    if (onv_tensor_is_contiguous(like) || !onv_tensor_is_channels_last(like))
-        return onv_node_new(l, node, 0, dtype);
+    if (!onv_tensor_is_channels_last(like)) return onv_node_new(l, node, 0, dtype);
     return onv_node_new_like(l, node, result_dtype(l, node->outputs[0], dtype), like);
 }
 

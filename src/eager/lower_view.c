@@ -30,10 +30,33 @@ static void lower_identity(onv_lowering *l, const onv_node *node)
     onv_node_set(l, node, 0, x);
 }
 
+/* A cast of the exporter's own: PyTorch's kernels take operands of two types, a mask of bytes, say, and keep what they are
+ * given. */
+static bool is_promotion(const onv_lowering *l, const onv_node *node, uint32_t x)
+{
+    static const char prefix[] = "prims.convert_element_type";
+    static const char *const kernels[] = {"Add", "Sub", "Mul", "Div", "Where"};
+    onv_node_id user = l->fusions.user[node->outputs[0].index];
+    bool is_own = node->aten_op != NULL && strncmp(node->aten_op, prefix, sizeof prefix - 1) == 0 &&
+                  onv_is_node(user) && l->fusions.n_uses[node->outputs[0].index] == 1 &&
+                  l->fusions.of_node[user.index] == 0;
+    uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
+    if (!is_own || onv_tensor_is_float(l, x) || !onv_dtype_is_float((onv_dtype)to)) return false;
+    const char *op = onv_model_node(l->model, user)->op_type;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i], op) == 0) return true;
+    return false;
+}
+
 static void lower_cast(onv_lowering *l, const onv_node *node)
 {
+    uint32_t x = onv_node_in(l, node, 0);
+    if (x != ONV_NO_TENSOR && is_promotion(l, node, x)) {
+        onv_node_set(l, node, 0, x);
+        return;
+    }
     uint8_t to = onv_model_value(l->model, node->outputs[0])->type.dtype;
-    onv_node_set(l, node, 0, onv_emit_cast(l, onv_node_in(l, node, 0), to));
+    onv_node_set(l, node, 0, onv_emit_cast(l, x, to));
 }
 
 static void lower_transpose(onv_lowering *l, const onv_node *node)
@@ -79,8 +102,36 @@ static bool slice_steps(onv_lowering *l, const onv_node *node, uint32_t rank, in
     return n > 0;
 }
 
+/* Tensor.unbind, and a loop over a tensor: one operation, of which the exporter writes each result apart. They stand behind
+ * each other. */
+static bool lower_unbind(onv_lowering *l, const onv_node *node)
+{
+    if (!onv_is_node(l->node) || !onv_node_is_aten(node, "unbind")) return false;
+    if (l->tensor_known[node->outputs[0].index]) return true;
+    const onv_node *end = l->model->nodes.at + l->model->nodes.count;
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_eager_tensor t = onv_tensor_at(l, x);
+    if (x == ONV_NO_TENSOR) return false;
+    onv_emit_begin(l, "unbind");
+    l->op.zeroes_grads = true;
+    onv_emit_in(l, x, ONV_GRAD_NEW);
+    for (const onv_node *at = node; at < end && at->source_op == node->source_op &&
+                                    at->scope == node->scope && l->status == ONV_OK;
+         at++) {
+        onv_shape shape;
+        if (strcmp(at->op_type, "Slice") != 0 || at->inputs[0].index != node->inputs[0].index)
+            continue;
+        if (!onv_value_shape(l, at->outputs[0], &shape) || shape.rank != t.rank) continue;
+        uint32_t part = onv_tensor_on(l, t.storage, t.dtype, shape.rank, shape.dims, t.strides);
+        onv_node_set(l, at, 0, onv_emit_out(l, part));
+    }
+    onv_emit_end(l);
+    return true;
+}
+
 static void lower_slice(onv_lowering *l, const onv_node *node)
 {
+    if (lower_unbind(l, node)) return;
     uint32_t x = onv_node_in(l, node, 0);
     onv_eager_tensor t = onv_tensor_at(l, x);
     onv_shape shape;
@@ -163,12 +214,27 @@ static bool is_restrided(onv_lowering *l, const onv_node *node)
     return elems == (uint64_t)from.dims[0];
 }
 
+/* Pooling to one place does so where channels come last, and leaves them last. */
+static void lower_restrided(onv_lowering *l, const onv_node *node)
+{
+    uint32_t x = onv_node_in(l, node, 0);
+    onv_shape to;
+    if (!onv_value_shape(l, node->outputs[0], &to)) return;
+    if (to.rank == 4 && to.dims[2] == 1 && to.dims[3] == 1) {
+        const int64_t strides[] = {to.dims[1], 1, to.dims[1], to.dims[1]};
+        x = onv_emit_view(l, "as_strided", x, to.rank, to.dims, strides, ONV_GRAD_ALIAS);
+    } else {
+        x = onv_emit_reshape(l, x, to.rank, to.dims);
+    }
+    onv_node_set(l, node, 0, x);
+}
+
 /* x[i] is a view; a table looked up by tokens is an embedding, anything else a copy that keeps the
  * indices. */
 static void lower_gather(onv_lowering *l, const onv_node *node)
 {
     if (is_restrided(l, node)) {
-        lower_reshape(l, node);
+        lower_restrided(l, node);
         return;
     }
     uint32_t x = onv_node_in(l, node, 0), indices = onv_node_in(l, node, 1);
@@ -202,6 +268,11 @@ static void lower_gather_nd(onv_lowering *l, const onv_node *node)
     onv_lower_by_traits(l, node);
     if (l->status != ONV_OK || l->eager->ops.count == before || indices == ONV_NO_TENSOR) return;
     onv_eager_op *op = &l->eager->ops.at[l->eager->ops.count - 1];
+    const onv_weight_read *read = onv_weight_owner(l, node->inputs[0], node, 0);
+    bool stays = l->options->inference && op->n_out > 0 && read != NULL &&
+                 read->parameter != NULL && onv_weight_is_cached(read->parameter);
+    if (stays)
+        l->eager->storages.at[onv_tensor_at(l, op->out[0]).storage].kind = ONV_STORAGE_CONSTANT;
     onv_eager_tensor t = onv_tensor_at(l, indices);
     if (!op->has_backward || t.rank == 0 || t.dims[t.rank - 1] == 0) return;
     uint64_t n = t.elems / (uint64_t)t.dims[t.rank - 1], bytes;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
@@ -244,7 +245,8 @@ static verdict judge_folded(const onv_lowering *l, uint32_t index)
     bool may_be = l->n_listed == 0 || value->tensor->elems == 1;
     if (may_be && is_leaf(l, first->scope) && may_learn(class) && spread_dims(value) <= 1)
         v.use = ONV_WEIGHT_TRAINED;
-    else if (!onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
+    else if (!l->lacks_buffers ||
+             !onv_is_call_of_any(value->name, parts, sizeof parts / sizeof parts[0]))
         v.use = ONV_WEIGHT_MADE; /* a part of a buffer is one, any other result is computed anew */
     return v;
 }
@@ -298,6 +300,14 @@ static bool is_looked_up(const onv_value *value, const char *parameter)
            strstr(parameter, "table") != NULL;
 }
 
+/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
+bool onv_weight_is_cached(const char *parameter)
+{
+    static const char name[] = ".attention_biases";
+    size_t length = strlen(parameter), n = sizeof name - 1;
+    return length > n && strcmp(parameter + length - n, name) == 0;
+}
+
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);
@@ -317,12 +327,16 @@ onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
     if (is_lookup(value->name) && !v.is_sure) return ONV_WEIGHT_LOOKED_UP;
     bool of_distances = v.read->parameter != NULL &&
                         (value->type.rank >= 3 || is_looked_up(value, v.read->parameter)) &&
-                        strstr(v.read->parameter, "relative") != NULL &&
+                        (strstr(v.read->parameter, "relative") != NULL ||
+                         onv_weight_is_cached(v.read->parameter)) &&
                         strstr(v.read->parameter, "proj") == NULL;
     if (of_distances && value->role == ONV_ROLE_NOT_NOTED &&
         onv_weight_place_of(&l->model->nodes.at[v.read->node], v.read->k) != ONV_PLACE_WEIGHT)
         return ONV_WEIGHT_BIASES;
     onv_shape matrix;
+    bool is_query = onv_has_made_up_name(value->name) && value->type.rank == 4 &&
+                    onv_weight_is_query(&l->model->nodes.at[v.read->node], v.read->k);
+    if (is_query) return ONV_WEIGHT_QUERY;
     if (onv_weight_projects(l, v.read, &matrix)) return ONV_WEIGHT_PROJECTED;
     return is_derived(l, value, v.read) ? ONV_WEIGHT_DERIVED : ONV_WEIGHT_TRAINED;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 
 static int by_text(const void *left, const void *right)
@@ -80,8 +81,14 @@ static void find_inside(const onv_lowering *l, const char *module, size_t *first
 
 static void explain_modules(onv_lowering *l)
 {
-    for (size_t i = 0; i < l->model->values.count; i++)
-        if (l->model->values.at[i].tensor != NULL) explain(l, find(l, l->model->values.at[i].name));
+    for (size_t i = 0; i < l->model->values.count; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        size_t at = value->tensor != NULL ? find(l, value->name) : SIZE_MAX;
+        explain(l, at);
+        const char *layers = at != SIZE_MAX ? onv_name_of_layers(l, value->name) : NULL;
+        if (layers != NULL && !onv_ptr_map_set(&l->in_file, layers, 1))
+            l->status = onv_fail_memory(l->err);
+    }
     for (size_t i = 0; i < l->model->nodes.count; i++) {
         const onv_node *node = &l->model->nodes.at[i];
         if (node->scope == NULL || node->scope[0] == '\0') continue;
@@ -124,9 +131,16 @@ static bool is_in_each(const onv_lowering *l, const onv_weight_read *read, const
     return true;
 }
 
+/* Of another layer the file has that parameter as it is: what was computed here is not made of it. */
+static bool is_as_it_is(onv_lowering *l, const char *name)
+{
+    const char *layers = onv_name_of_layers(l, name);
+    return layers != NULL && onv_ptr_map_get(&l->in_file, layers, NULL);
+}
+
 /* A name that nothing explains: best of the module itself, and one that is called as the module would
  * call what the operation takes there. */
-static size_t find_left(onv_lowering *l, const onv_weight_read *read)
+static size_t find_left(onv_lowering *l, const onv_weight_read *read, onv_weight_role role)
 {
     size_t best = SIZE_MAX, first, end;
     uint32_t best_rank = UINT32_MAX;
@@ -141,6 +155,7 @@ static size_t find_left(onv_lowering *l, const onv_weight_read *read)
         bool is_bias = strstr(name, "bias") != NULL;
         if (is_bias && (is_common || is_no_bias(l, read))) continue;
         if (is_common && !is_in_each(l, read, l->listed[i])) continue;
+        if (role == ONV_WEIGHT_IS_UNSURE && is_as_it_is(l, l->listed[i])) continue;
         uint32_t rank = depth + (strcmp(name, read->slot) == 0 ? 0 : is_bias == wants_bias ? 2 : 4);
         if (rank >= best_rank) continue;
         best = i;
@@ -205,11 +220,28 @@ static void name_the_rest(onv_lowering *l, onv_weight_role role)
             continue;
         }
         if (read->parameter != NULL || onv_weight_role_of(l, read) != role) continue;
-        size_t at = find_left(l, read);
+        size_t at = find_left(l, read, role);
         if (at == SIZE_MAX) continue;
         l->explained[at] = true;
         if (role != ONV_WEIGHT_IS_NUMBER) read->parameter = l->listed[at];
     }
+}
+
+/* By name: the file has no tensor of one of the network's buffers. */
+static onv_status find_lacking(onv_lowering *l)
+{
+    const onv_model *model = l->model;
+    onv_ptr_map has = {0};
+    bool fits = true;
+    for (size_t i = 0; i < model->values.count && model->n_buffers > 0 && fits; i++)
+        if (model->values.at[i].tensor != NULL)
+            fits = onv_ptr_map_set(&has, model->values.at[i].name, 1);
+    for (size_t i = 0; i < model->n_buffers; i++) {
+        uint32_t any;
+        l->lacks_buffers |= !onv_ptr_map_get(&has, model->buffers[i], &any);
+    }
+    onv_ptr_map_cleanup(&has);
+    return fits ? ONV_OK : onv_fail_memory(l->err);
 }
 
 onv_status onv_signature_prepare(onv_lowering *l)
@@ -217,7 +249,9 @@ onv_status onv_signature_prepare(onv_lowering *l)
     const onv_model *model = l->model;
     onv_arena *arena = &l->model->arena;
     l->n_listed = l->options->as_exported ? 0 : model->n_parameters;
+    l->lacks_buffers = l->n_listed == 0;
     if (l->n_listed == 0) return ONV_OK;
+    ONV_TRY(find_lacking(l));
     l->listed = onv_arena_copy(arena, model->parameters, l->n_listed * sizeof *l->listed);
     l->explained = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
     l->waits = ONV_ARENA_ARRAY(arena, bool, l->n_listed);
@@ -225,6 +259,7 @@ onv_status onv_signature_prepare(onv_lowering *l)
         return onv_fail_memory(l->err);
     qsort(l->listed, l->n_listed, sizeof *l->listed, by_text);
     explain_modules(l);
+    if (l->status != ONV_OK) return l->status;
     name_exactly(l);
     name_the_rest(l, ONV_WEIGHT_IS_TAKEN);
     for (size_t i = 0; i < l->reads.count; i++) wait_for_bias(l, &l->reads.at[i]);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/lower.h"
 
 enum { MAX_KEY = 512, N_WAYS = 3 };
@@ -54,6 +55,16 @@ static size_t put_without_numbers(char *key, size_t used, const char *name, size
     }
     key[used] = '\0';
     return used;
+}
+
+/* "blocks.#.back.weight", interned, of "blocks.3.back.weight"; NULL: it has no number, or memory is short. */
+const char *onv_name_of_layers(onv_lowering *l, const char *name)
+{
+    char key[MAX_KEY];
+    size_t length = strlen(name);
+    if (length >= MAX_KEY - 2) return NULL;
+    size_t used = put_without_numbers(key, 0, name, length);
+    return strchr(key, '#') != NULL ? onv_intern_n(&l->model->strings, key, used) : NULL;
 }
 
 /* What a parameter of that name has in common with those like it. False: nothing. */

@@ -47,11 +47,12 @@ static const char *const layers[] = {
 };
 /* Operations that make what they read. */
 static const char *const others[] = {
-    "scaled_dot_product_attention",
     "index_put",
     "scatter",
     "scatter_add",
     "scatter_reduce",
+    "select_scatter",
+    "slice_scatter",
     "bernoulli",
     "rand_like",
     "randn_like",
@@ -72,6 +73,12 @@ static const char *const others[] = {
     "clamp",
 };
 
+bool onv_weight_is_query(const onv_node *node, uint32_t k)
+{
+    return k == 0 && strcmp(node->op_type, "MatMul") == 0 &&
+           onv_node_is_aten(node, "scaled_dot_product_attention");
+}
+
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
 {
     if (!onv_node_is_noted(node)) return ONV_PLACE_UNKNOWN;
@@ -82,6 +89,8 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     }
     if (onv_node_is_aten(node, "embedding") || onv_node_is_aten(node, "embedding_bag"))
         return k == 0 ? ONV_PLACE_WEIGHT : ONV_PLACE_MADE;
+    if (onv_node_is_aten(node, "scaled_dot_product_attention"))
+        return onv_weight_is_query(node, k) ? ONV_PLACE_UNKNOWN : ONV_PLACE_MADE;
     /* A norm without statistics of its own, over a weight: its scale is a weight, its bias is made. */
     if (onv_node_is_aten(node, "_native_batch_norm_legit") &&
         strstr(node->aten_op, "no_stats") != NULL)

@@ -16,6 +16,9 @@ bool onv_node_is_noted(const onv_node *node);
 /* Whether it is one of these `n` operations. */
 bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t n);
 
+/* What attention compares with the keys. */
+bool onv_weight_is_query(const onv_node *node, uint32_t k);
+
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 
 /* What a module calls the parameter that a node takes there. */

@@ -1,6 +1,7 @@
 /* Weights that were views of smaller ones in PyTorch: indices that repeat along dims. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
 #include "eager/lower.h"
@@ -89,13 +90,13 @@ uint64_t onv_weight_viewed_bytes(onv_lowering *l, onv_value_id id)
 /* --- What modules are given -------------------------------------------------------------------- */
 
 /* "unsqueeze_14" is a view of what something else made: of tables of rotations, say, that all layers are given. An
- * export that computed them has a copy for each layer. They are one tensor where modules of one class read them,
- * in the order in which each of them does, and where the file has the same of them: layers of two kinds, with global and
- * with local attention, are given a table each. */
+ * export that computed them has a copy for each layer. They are one tensor where modules of one class read them, and where
+ * the file has the same of them: layers of two kinds, with global and with local attention, are given a table each. Where
+ * their contents are not at hand, the order decides in which each module reads them. */
 static bool is_given(const onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
-    static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand",
-                                        "flatten",   "transpose", "t"};
+    static const char *const views[] = {"unsqueeze", "squeeze",   "permute", "expand", "select",
+                                        "flatten",   "transpose", "slice",   "t"};
     const char *name = onv_model_value(l->model, id)->name;
     return read != NULL && read->scope[0] != '\0' && l->region == ONV_NO_REGION &&
            l->model->nodes.at[read->node].module_class != NULL &&
@@ -124,7 +125,8 @@ uint32_t onv_weight_given_before(onv_lowering *l, onv_value_id id, const onv_wei
                          l->model->nodes.at[read->node].module_class};
     for (size_t i = 0; i < l->given.count; i++) {
         onv_given *at = &l->given.at[i];
-        if (strcmp(at->last_scope, given->last_scope) == 0 ||
+        bool is_other = strcmp(at->last_scope, given->last_scope) != 0;
+        if ((!is_other && given->contents == 0) ||
             strcmp(at->module_class, given->module_class) != 0 || !is_alike(l, id, at->value) ||
             at->contents != given->contents)
             continue;

@@ -1,3 +1,4 @@
+#include "base/fail.h"
 #include "ir/model.h"
 
 static bool copy_nodes(const onv_model *from, onv_model *to)
@@ -63,6 +64,8 @@ onv_status onv_model_copy(const onv_model *from, onv_model *to, onv_error *err)
     to->told_external = from->told_external;
     to->parameters = from->parameters;
     to->n_parameters = from->n_parameters;
+    to->buffers = from->buffers;
+    to->n_buffers = from->n_buffers;
     to->shared = from->shared;
     to->n_shared = from->n_shared;
     to->trains_constants = from->trains_constants;

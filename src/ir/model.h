@@ -23,25 +23,8 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "ir/ids.h"
 #include "ir/type.h"
-#include "ir/weight_format.h"
-
-typedef struct onv_value_id {
-    uint32_t index;
-} onv_value_id;
-
-typedef struct onv_node_id {
-    uint32_t index;
-} onv_node_id;
-
-typedef struct onv_graph_id {
-    uint32_t index;
-} onv_graph_id;
-
-/* An absent optional input or output; no producer. */
-#define ONV_NO_VALUE ((onv_value_id){UINT32_MAX})
-#define ONV_NO_NODE  ((onv_node_id){UINT32_MAX})
-#define ONV_NO_GRAPH ((onv_graph_id){UINT32_MAX})
 
 /* Where a tensor's elements lie. `bytes` counts what is there, which a hostile file may set apart
  * from what the dims ask for; readers check. */
@@ -153,6 +136,7 @@ typedef struct onv_node {
     const char *call_classes; /* of those, likewise */
     const char *statements;   /* that called it, likewise: load/statements.h; "" or NULL */
     onv_in_place in_place;    /* as the last of them tells */
+    bool takes_cached; /* one of them calls a module with a member of a cache, as they tell */
     const char
         *merged_call;  /* an argument of it that the exporter merged with an equal one, which the
                                  node reads: "sub_5"; or NULL */
@@ -162,6 +146,7 @@ typedef struct onv_node {
     uint32_t n_parameters;
     bool takes_buffer;       /* arguments of it are buffers, and none is a parameter */
     const char *inner_graph; /* that it stood in, "<eval_with_key>.7"; NULL: the network's */
+    bool solves_by_rows;     /* likewise: part of a function that exports run in another way */
     const char *function; /* the torch.autograd.Function that it is part of, likewise; "" or NULL */
     onv_graph_id graph;   /* the graph it stands in */
     uint32_t place;       /* in the file's main graph: of the node that it is, or is a part of */
@@ -215,9 +200,9 @@ typedef struct onv_value {
     onv_type type;         /* as inferred; inputs and constants: from the start */
     const onv_type
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
-    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;   /* contents, where they are tracked */
-    const onv_packed *packed; /* NULL: as it is */
+    const onv_tensor *tensor;        /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;          /* contents, where they are tracked */
+    const struct onv_packed *packed; /* see weight_format.h; NULL: as it is */
 } onv_value;
 
 typedef struct onv_graph {
@@ -279,6 +264,8 @@ typedef struct onv_model {
     /* All parameters of the network that was exported, by name, where the file lists them. */
     const char *const *parameters;
     size_t n_parameters;
+    const char *const *buffers; /* likewise its other tensors */
+    size_t n_buffers;
     const onv_shared_output *shared; /* where an application says so */
     uint32_t n_shared;
     bool trains_constants;     /* set by inference: Constant nodes hold the parameters */
@@ -310,16 +297,6 @@ static inline onv_node *onv_model_node(const onv_model *model, onv_node_id id)
 static inline onv_graph *onv_model_graph(const onv_model *model, onv_graph_id id)
 {
     return &model->graphs.at[id.index];
-}
-
-static inline bool onv_is_value(onv_value_id id)
-{
-    return id.index != UINT32_MAX;
-}
-
-static inline bool onv_is_node(onv_node_id id)
-{
-    return id.index != UINT32_MAX;
 }
 
 /* Initializers and constants: counted as weights, not as activations. */

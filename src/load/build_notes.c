@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/fields.h"
 #include "load/statements.h"
@@ -106,10 +107,10 @@ static onv_status read_trace(onv_builder *b, const onv_scan_node *record, const 
                     strstr(node->aten_op, "batch_norm") != NULL;
     ONV_TRY(find_function(b, trace, &node->function));
     ONV_TRY(find_inner_graph(b, trace, &node->inner_graph));
+    node->solves_by_rows = strstr(trace, ONV_NOTE_BY_ROWS) != NULL;
     /* A graph of its own binds names that PyTorch never had. */
     if (node->calls[0] == '\0' || node->inner_graph != NULL) return ONV_OK;
-    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL,
-                                &node->statements, &node->in_place);
+    return onv_build_statements(b, trace, node, has_norm ? onv_build_inputs(b, record)[1] : NULL);
 }
 
 /* --- The call ---------------------------------------------------------------------------------- */

@@ -6,10 +6,14 @@
  * The notes of calls name them so: "args = (%x, %p_layer1_weight)". */
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/fields.h"
 
 static const char mark[] = ": PARAMETER target='";
+
+/* What the network has beside: registered buffers, and tensors that it merely has an attribute for. */
+static const char *const other_marks[] = {": BUFFER target='", ": CONSTANT_TENSOR target='"};
 
 static const char words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
@@ -48,6 +52,25 @@ static onv_status list_names(onv_builder *b, const char *text)
     return ONV_OK;
 }
 
+static onv_status list_others(onv_builder *b, const char *text)
+{
+    onv_model *model = b->model;
+    size_t n = 0;
+    for (size_t k = 0; k < sizeof other_marks / sizeof other_marks[0]; k++)
+        for (const char *at = text; (at = strstr(at, other_marks[k])) != NULL; at++) n++;
+    const char **names = ONV_ARENA_ARRAY(&model->arena, const char *, n);
+    if (names == NULL) return onv_fail_memory(b->err);
+    for (size_t k = 0; k < sizeof other_marks / sizeof other_marks[0]; k++)
+        for (const char *at = text; (at = strstr(at, other_marks[k])) != NULL;) {
+            at += strlen(other_marks[k]);
+            const char *name = onv_intern_n(&model->strings, at, strcspn(at, "'\n"));
+            if (name == NULL) return onv_fail_memory(b->err);
+            names[model->n_buffers++] = name;
+        }
+    model->buffers = names;
+    return ONV_OK;
+}
+
 onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
 {
     ONV_EACH_RECORD(note, b->scan->notes, record->notes)
@@ -59,6 +82,7 @@ onv_status onv_build_signature(onv_builder *b, const onv_scan_graph *record)
         memcpy(b->notes.at, text, note->bytes);
         b->notes.at[note->bytes] = '\0';
         ONV_TRY(list_names(b, b->notes.at));
+        ONV_TRY(list_others(b, b->notes.at));
     }
     return ONV_OK;
 }

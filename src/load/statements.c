@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 /* --- A trace ----------------------------------------------------------------------------------- */
 
 typedef struct text {
@@ -313,8 +315,17 @@ static text owner_of(const char *weight)
     return last_part((text){weight, dot != NULL ? (size_t)(dot - weight) : 0});
 }
 
-onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
-                                const char *folded, const char **statements, onv_in_place *in_place)
+/* `self.conv(x, feat_cache[i])`: the name of the list is of no meaning but this one. */
+static bool passes_cached(text code, text callee)
+{
+    static const char member[] = "cache[";
+    if (!calls(code, callee)) return false;
+    const char *call = memmem(code.at, code.length, callee.at, callee.length);
+    return memmem(call, code.length - (size_t)(call - code.at), member, sizeof member - 1) != NULL;
+}
+
+onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *node,
+                                const char *folded)
 {
     writer w = {.length = 0};
     frame f;
@@ -323,8 +334,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
     bool has_next = next_element(&list, &module);
     uint32_t n_frames = count_frames(trace), n_calls = count_calls(node->calls);
     uint32_t without_call = n_frames > n_calls ? n_frames - n_calls : 0;
-    *in_place = ONV_IN_PLACE_UNTOLD;
-    bool overwrites = false, makes_new = false;
+    bool overwrites = false, makes_new = false, takes_cached = false;
     while (has_next && next_frame(&trace, &f)) {
         has_next = next_element(&list, &next);
         text callee = has_next ? last_part(next) : operation(node->aten_op);
@@ -334,6 +344,7 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         text other = folded != NULL && has_next ? owner_of(folded) : (text){0};
         if (other.length > 0 && calls(f.code, callee) && !calls(f.code, other))
             kind = ONV_STATEMENT_CALLS;
+        takes_cached |= has_next && callee.length > 0 && passes_cached(f.code, callee);
         put(&w, f.line.at, f.line.length);
         put(&w, (char[]){(char)(joins ? ONV_STATEMENT_LISTS : kind), ':'}, 2);
         put_targets(&w, f.code, &sign);
@@ -351,8 +362,10 @@ onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_nod
         makes_new = !has_next && calls(f.code, callee) && !has(f.code, "inplace");
     }
     bool fits = !next_frame(&trace, &f) && !w.full;
-    if (fits && overwrites) *in_place = ONV_IN_PLACE_YES;
-    if (fits && makes_new && !overwrites) *in_place = ONV_IN_PLACE_NO;
-    *statements = onv_intern_n(&b->model->strings, w.bytes, fits ? w.length : 0);
-    return *statements != NULL ? ONV_OK : onv_fail_memory(b->err);
+    node->in_place = ONV_IN_PLACE_UNTOLD;
+    if (fits && overwrites) node->in_place = ONV_IN_PLACE_YES;
+    if (fits && makes_new && !overwrites) node->in_place = ONV_IN_PLACE_NO;
+    node->takes_cached = fits && takes_cached;
+    node->statements = onv_intern_n(&b->model->strings, w.bytes, fits ? w.length : 0);
+    return node->statements != NULL ? ONV_OK : onv_fail_memory(b->err);
 }

@@ -35,9 +35,8 @@ enum {
 #define ONV_STATEMENT_GOES_ON '('
 
 /* Of a node whose calls are known. `folded`: the weight of an operation into which the exporter folded
- * the one that it notes, or NULL. `in_place`: what the innermost statement tells. */
-onv_status onv_build_statements(onv_builder *b, const char *trace, const onv_node *node,
-                                const char *folded, const char **statements,
-                                onv_in_place *in_place);
+ * the one that it notes, or NULL. Sets what the statements tell. */
+onv_status onv_build_statements(onv_builder *b, const char *trace, onv_node *node,
+                                const char *folded);
 
 #endif

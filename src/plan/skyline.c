@@ -7,18 +7,25 @@
 
 enum { BLOCK = 64 };
 
-typedef struct block {
-    uint32_t count;
-    uint32_t min_lo, max_hi; /* of all buffers: outside of these none shares a section */
-    uint32_t max_lo, min_hi; /* of all buffers: who covers both shares a section with each */
-    uint64_t top;            /* the highest end */
-    uint64_t gap;            /* the largest gap between them */
+typedef struct block_rows {
     uint32_t lo[BLOCK], hi[BLOCK];
     uint64_t offset[BLOCK], end[BLOCK];
+} block_rows;
+
+/* What is known of all buffers of a block. Apart from its rows: a search walks over all blocks of a lane,
+ * and enters few. */
+typedef struct block {
+    uint32_t count;
+    uint32_t min_lo, max_hi; /* outside of these none shares a section */
+    uint32_t max_lo, min_hi; /* who covers both shares a section with each */
+    uint64_t lowest;         /* the offset of the first */
+    uint64_t top;            /* the highest end */
+    uint64_t gap;            /* the largest gap between them */
+    block_rows *rows;        /* by offset */
 } block;
 
 struct onv_skyline_lane {
-    block **blocks; /* the first `count` are in use, the rest are spare */
+    block *blocks; /* the first `count` are in use, the rest are spare */
     size_t count, made, capacity;
 };
 
@@ -38,7 +45,7 @@ void onv_skyline_cleanup(onv_skyline *skyline)
 {
     for (uint32_t i = 0; skyline->lanes != NULL && i <= skyline->stretches; i++) {
         onv_skyline_lane *lane = &skyline->lanes[i];
-        for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->blocks[k]);
+        for (size_t k = 0; k < lane->made; k++) onv_heap_free(lane->blocks[k].rows);
         onv_heap_free(lane->blocks);
     }
     onv_heap_free(skyline->lanes);
@@ -51,7 +58,7 @@ void onv_skyline_clear(onv_skyline *skyline)
     skyline->work = skyline->counted = 0;
 }
 
-/* Makes an empty block at `index` of the directory. */
+/* Makes an empty block at `index` of the lane. */
 static block *insert_block(onv_skyline_lane *lane, size_t index)
 {
     if (lane->count == lane->made) {
@@ -62,54 +69,54 @@ static block *insert_block(onv_skyline_lane *lane, size_t index)
             lane->blocks = grown;
             lane->capacity = capacity;
         }
-        block *made = onv_heap_calloc(1, sizeof *made);
-        if (made == NULL) return NULL;
-        lane->blocks[lane->made++] = made;
+        block_rows *rows = onv_heap_calloc(1, sizeof *rows);
+        if (rows == NULL) return NULL;
+        lane->blocks[lane->made++] = (block){.rows = rows};
     }
-    block *b = lane->blocks[lane->count];
+    block spare = lane->blocks[lane->count];
     memmove(&lane->blocks[index + 1], &lane->blocks[index],
             (lane->count - index) * sizeof *lane->blocks);
-    lane->blocks[index] = b;
+    spare.count = 0;
+    lane->blocks[index] = spare;
     lane->count++;
-    b->count = 0;
-    return b;
+    return &lane->blocks[index];
 }
 
 /* Brings up to date what is known of all its buffers. */
 static void summarize(block *b)
 {
+    const block_rows *r = b->rows;
     b->min_lo = b->min_hi = UINT32_MAX;
     b->max_lo = b->max_hi = 0;
     b->gap = 0;
-    b->top = b->offset[0];
+    b->lowest = b->top = r->offset[0];
     for (uint32_t i = 0; i < b->count; i++) {
-        if (b->lo[i] < b->min_lo) b->min_lo = b->lo[i];
-        if (b->lo[i] > b->max_lo) b->max_lo = b->lo[i];
-        if (b->hi[i] < b->min_hi) b->min_hi = b->hi[i];
-        if (b->hi[i] > b->max_hi) b->max_hi = b->hi[i];
-        if (b->offset[i] > b->top && b->offset[i] - b->top > b->gap) b->gap = b->offset[i] - b->top;
-        if (b->end[i] > b->top) b->top = b->end[i];
+        if (r->lo[i] < b->min_lo) b->min_lo = r->lo[i];
+        if (r->lo[i] > b->max_lo) b->max_lo = r->lo[i];
+        if (r->hi[i] < b->min_hi) b->min_hi = r->hi[i];
+        if (r->hi[i] > b->max_hi) b->max_hi = r->hi[i];
+        if (r->offset[i] > b->top && r->offset[i] - b->top > b->gap) b->gap = r->offset[i] - b->top;
+        if (r->end[i] > b->top) b->top = r->end[i];
     }
 }
 
 /* Takes an empty block out of use. */
 static void drop_block(onv_skyline_lane *lane, size_t index)
 {
-    block *b = lane->blocks[index];
+    block dropped = lane->blocks[index];
     lane->count--;
     memmove(&lane->blocks[index], &lane->blocks[index + 1],
             (lane->count - index) * sizeof *lane->blocks);
-    lane->blocks[lane->count] = b;
+    lane->blocks[lane->count] = dropped;
 }
 
-/* Makes room for a row. */
-static void shift_rows(block *b, uint32_t row)
+/* Moves the rows from `from` on, which are `count`, to `to`. */
+static void move_rows(block_rows *r, uint32_t to, uint32_t from, uint32_t count)
 {
-    uint32_t rows = b->count - row;
-    memmove(&b->lo[row + 1], &b->lo[row], rows * sizeof b->lo[0]);
-    memmove(&b->hi[row + 1], &b->hi[row], rows * sizeof b->hi[0]);
-    memmove(&b->offset[row + 1], &b->offset[row], rows * sizeof b->offset[0]);
-    memmove(&b->end[row + 1], &b->end[row], rows * sizeof b->end[0]);
+    memmove(&r->lo[to], &r->lo[from], count * sizeof r->lo[0]);
+    memmove(&r->hi[to], &r->hi[from], count * sizeof r->hi[0]);
+    memmove(&r->offset[to], &r->offset[from], count * sizeof r->offset[0]);
+    memmove(&r->end[to], &r->end[from], count * sizeof r->end[0]);
 }
 
 /* Moves the upper half of a full block to a new one behind it. */
@@ -118,11 +125,11 @@ static bool split_block(onv_skyline_lane *lane, size_t index)
     enum { HALF = BLOCK / 2 };
     block *upper = insert_block(lane, index + 1);
     if (upper == NULL) return false;
-    block *b = lane->blocks[index];
-    memcpy(upper->lo, &b->lo[HALF], HALF * sizeof b->lo[0]);
-    memcpy(upper->hi, &b->hi[HALF], HALF * sizeof b->hi[0]);
-    memcpy(upper->offset, &b->offset[HALF], HALF * sizeof b->offset[0]);
-    memcpy(upper->end, &b->end[HALF], HALF * sizeof b->end[0]);
+    block *b = &lane->blocks[index];
+    memcpy(upper->rows->lo, &b->rows->lo[HALF], HALF * sizeof b->rows->lo[0]);
+    memcpy(upper->rows->hi, &b->rows->hi[HALF], HALF * sizeof b->rows->hi[0]);
+    memcpy(upper->rows->offset, &b->rows->offset[HALF], HALF * sizeof b->rows->offset[0]);
+    memcpy(upper->rows->end, &b->rows->end[HALF], HALF * sizeof b->rows->end[0]);
     upper->count = b->count = HALF;
     summarize(upper);
     summarize(b);
@@ -135,7 +142,7 @@ static size_t block_at(const onv_skyline_lane *lane, uint64_t offset)
     size_t low = 0, high = lane->count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (lane->blocks[middle]->offset[0] <= offset)
+        if (lane->blocks[middle].lowest <= offset)
             low = middle;
         else
             high = middle;
@@ -148,18 +155,19 @@ static bool insert_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_
 {
     if (lane->count == 0 && insert_block(lane, 0) == NULL) return false;
     size_t index = block_at(lane, offset);
-    if (lane->blocks[index]->count == BLOCK) {
+    if (lane->blocks[index].count == BLOCK) {
         if (!split_block(lane, index)) return false;
-        if (lane->blocks[index + 1]->offset[0] <= offset) index++;
+        if (lane->blocks[index + 1].lowest <= offset) index++;
     }
-    block *b = lane->blocks[index];
+    block *b = &lane->blocks[index];
+    block_rows *r = b->rows;
     uint32_t row = b->count;
-    while (row > 0 && b->offset[row - 1] > offset) row--;
-    shift_rows(b, row);
-    b->lo[row] = lo;
-    b->hi[row] = hi;
-    b->offset[row] = offset;
-    b->end[row] = end;
+    while (row > 0 && r->offset[row - 1] > offset) row--;
+    move_rows(r, row + 1, row, b->count - row);
+    r->lo[row] = lo;
+    r->hi[row] = hi;
+    r->offset[row] = offset;
+    r->end[row] = end;
     b->count++;
     summarize(b);
     return true;
@@ -171,16 +179,13 @@ static bool remove_row(onv_skyline_lane *lane, uint32_t lo, uint32_t hi, uint64_
     if (lane->count == 0) return false;
     /* Equal offsets may go on in blocks before the last one that starts there. */
     for (size_t index = block_at(lane, offset) + 1; index-- > 0;) {
-        block *b = lane->blocks[index];
+        block *b = &lane->blocks[index];
+        block_rows *r = b->rows;
         for (uint32_t row = b->count; row-- > 0;) {
-            if (b->offset[row] < offset) return false;
-            if (b->offset[row] != offset || b->lo[row] != lo || b->hi[row] != hi) continue;
+            if (r->offset[row] < offset) return false;
+            if (r->offset[row] != offset || r->lo[row] != lo || r->hi[row] != hi) continue;
             b->count--;
-            uint32_t rows = b->count - row;
-            memmove(&b->lo[row], &b->lo[row + 1], rows * sizeof b->lo[0]);
-            memmove(&b->hi[row], &b->hi[row + 1], rows * sizeof b->hi[0]);
-            memmove(&b->offset[row], &b->offset[row + 1], rows * sizeof b->offset[0]);
-            memmove(&b->end[row], &b->end[row + 1], rows * sizeof b->end[0]);
+            move_rows(r, row, row + 1, b->count - row);
             if (b->count > 0)
                 summarize(b);
             else
@@ -217,15 +222,16 @@ static bool scan_row(gap_scan *scan, uint64_t offset, uint64_t end)
 
 static bool scan_block(gap_scan *scan, const block *b)
 {
+    const block_rows *r = b->rows;
     unsigned char shared[BLOCK];
     for (uint32_t i = 0; i < BLOCK; i++) /* rows beyond count are stale, and not looked at below */
-        shared[i] = (b->lo[i] < scan->hi) & (b->hi[i] > scan->lo);
+        shared[i] = (r->lo[i] < scan->hi) & (r->hi[i] > scan->lo);
     for (uint32_t base = 0; base < b->count; base += 8) {
         uint64_t mask;
         memcpy(&mask, &shared[base], sizeof mask);
         if (mask == 0) continue;
         for (uint32_t i = base; i < base + 8 && i < b->count; i++)
-            if (shared[i] && scan_row(scan, b->offset[i], b->end[i])) return true;
+            if (shared[i] && scan_row(scan, r->offset[i], r->end[i])) return true;
     }
     return false;
 }
@@ -234,7 +240,7 @@ static bool scan_block(gap_scan *scan, const block *b)
 static bool is_solid(const gap_scan *scan, const block *b)
 {
     if (b->max_lo >= scan->hi || b->min_hi <= scan->lo || b->gap >= scan->size) return false;
-    return b->offset[0] <= scan->top || b->offset[0] - scan->top < scan->size;
+    return b->lowest <= scan->top || b->lowest - scan->top < scan->size;
 }
 
 /* Counts what was not counted yet to the quota; false where there is no time left. */
@@ -248,7 +254,7 @@ static bool count_work(onv_skyline *skyline)
 static void find_place(onv_skyline *skyline, const onv_skyline_lane *lane, gap_scan *scan)
 {
     for (size_t i = 0; i < lane->count; i++) {
-        const block *b = lane->blocks[i];
+        const block *b = &lane->blocks[i];
         if (b->min_lo >= scan->hi || b->max_hi <= scan->lo) continue;
         if (is_solid(scan, b)) {
             if (b->top > scan->top) scan->top = b->top;

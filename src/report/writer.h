@@ -8,6 +8,7 @@
 #define ONV_REPORT_WRITER_H
 
 #include "base/status.h"
+#include "onnxvram/common.h"
 
 typedef struct onv_writer {
     onv_write_fn write;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "graph/storage.h"
 
@@ -203,7 +204,7 @@ static onv_status try_inplace(seeker *k, onv_value_id id, const char *op, onv_er
     const onv_node *node = onv_model_node(k->model, value->producer);
     if ((node->traits.inplace == 0 && node->traits.view_of == 0) || !may_try(k)) return ONV_OK;
     onv_arena arena;
-    onv_storages storages;
+    onv_storages storages = {0};
     onv_storage_rules rules = {
         .views = true, .inplace = true, .only = op == NULL ? node : NULL, .only_op = op};
     onv_arena_init(&arena, k->model->arena.limit_bytes);

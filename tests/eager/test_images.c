@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "eager/pass.h"
 #include "eager/trainer.h"
 #include "kernels/cudnn.h"
 
@@ -184,6 +185,270 @@ static void formulas_in_python_keep_their_parts(void **state)
     }
 }
 
+#define POOLING(call, aten) "pool", call, "torch.nn.modules.pooling.AdaptiveAvgPool2d", "aten." aten
+
+typedef struct part {
+    const char *op, *inputs, *output, *attributes, *module, *call, *class, *aten;
+} part;
+
+static void add_parts(model *m, const part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        model_source(m, parts[i].module, parts[i].call);
+        model_class(m, parts[i].class, parts[i].aten);
+        model_node(m, parts[i].op, parts[i].output, parts[i].inputs, parts[i].output,
+                   parts[i].attributes);
+    }
+}
+
+/* Windows of unequal sizes, which the exporter looks up and sums one place after the other: one kernel, which keeps what it
+ * pools, and whose result has the order of that. So has one place, of which nothing is kept. */
+static void poolings_to_any_size_are_one_operation(void **state)
+{
+    (void)state;
+    enum { IN = 8 * 5 * 5 * 4, OUT = 8 * 3 * 3 * 4 };
+    static const int64_t places[3 * 2 * 3 * 2 * 2], flat[] = {1, 8 * 3 * 3}, eight[] = {8},
+                                                    channels[8], size[] = {1, 8, 3, 3},
+                                                    axes[] = {-1, -2};
+    static const part sums[] = {
+        {"Transpose", "h", "t", "perm=[2,3,0,1]", POOLING("index", "index.Tensor")},
+        {"GatherND", "t places", "g", "", POOLING("index", "index.Tensor")},
+        {"Transpose", "g", "u", "perm=[4,5,0,1,2,3]", POOLING("index", "index.Tensor")},
+        {"Where", "mask zero u", "v", "", POOLING("masked_fill", "masked_fill.Scalar")},
+        {"Gather", "v first", "a", "axis=3", POOLING("select", "select.int")},
+        {"Gather", "a first", "b", "axis=4", POOLING("select_1", "select.int")},
+        {"Gather", "a second", "c", "axis=4", POOLING("select_2", "select.int")},
+        {"Add", "b c", "d", "", POOLING("add", "add.Tensor")},
+        {"Div", "d sizes", "p", "", POOLING("div", "div.Tensor")},
+    };
+    static const part means[] = {
+        {"Transpose", "h", "t", "perm=[2,3,0,1]", POOLING("index", "index.Tensor")},
+        {"GatherND", "t places", "g", "", POOLING("index", "index.Tensor")},
+        {"Transpose", "g", "u", "perm=[4,5,0,1,2,3]", POOLING("index", "index.Tensor")},
+        {"ReduceMean", "u inner", "p", "keepdims=0", POOLING("mean", "mean.dim")},
+    };
+    static const part one[] = {
+        {"ReduceMean", "h axes", "a", "", POOLING("mean", "mean.dim")},
+        {"Reshape", "a eight", "b", "", POOLING("as_strided", "as_strided.default")},
+        {"Gather", "b channels", "c", "", POOLING("as_strided", "as_strided.default")},
+        {"Resize", "c - - size", "p", "mode='linear'", "up", "upsample_bilinear2d", "zoo.Net",
+         "aten.upsample_bilinear2d.vec"},
+    };
+    static const struct {
+        const part *parts;
+        size_t n;
+        bool is_last;
+        uint64_t kept;
+    } cases[] = {{sums, 9, false, IN + 2 * OUT},
+                 {sums, 9, true, IN + OUT},
+                 {means, 4, true, IN + OUT},
+                 {one, 4, true, OUT}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool is_last = cases[i].is_last;
+        static const int64_t inner[] = {-3, -1};
+        model *m = model_new(18);
+        model_input(m, "x", is_last ? "f32[1,5,5,8]" : "f32[1,8,5,5]");
+        model_weight(m, "w", "f32[8,8,1,1]");
+        model_role(m, "w", "PARAMETER");
+        model_weight_data(m, "places", "i64[3,2,3,2,2]", places, sizeof places);
+        model_weight_data(m, "channels", "i64[1,8,1,1]", channels, sizeof channels);
+        model_weight(m, "mask", "bool[3,2,1,1]");
+        model_float(m, "zero", 0);
+        model_int(m, "first", 0);
+        model_int(m, "second", 1);
+        model_weight(m, "sizes", "f32[3,3]");
+        model_ints(m, "flat", 2, flat);
+        model_ints(m, "eight", 1, eight);
+        model_ints(m, "size", 4, size);
+        model_ints(m, "axes", 2, axes);
+        model_ints(m, "inner", 2, inner);
+        if (is_last) model_node(m, "Transpose", "move", "x", "image", "perm=[0,3,1,2]");
+        model_node(m, "Conv", "conv", is_last ? "image w" : "x w", "h", "");
+        add_parts(m, cases[i].parts, cases[i].n);
+        model_node(m, "Sigmoid", "sigmoid", "p", "s", "");
+        model_node(m, "Transpose", "last", "s", "q", "perm=[0,2,3,1]");
+        model_node(m, "Reshape", "flatten", "q flat", "r", "");
+        model_node(m, "Sin", "sine", "r", "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, IN + cases[i].kept);
+    }
+}
+
+/* `h[:, 4:] = -h[:, :4]` writes into h, and no tensor of places is there. What is kept before, an export has merged with a
+ * copy of it. */
+static void assignments_to_a_part_overwrite(void **state)
+{
+    (void)state;
+    enum { H = 64 * 8 * 4 };
+    static const struct {
+        const char *aten;
+        bool keeps_base, is_own;
+        uint64_t kept;
+    } cases[] = {{"aten.slice_scatter.default", false, true, 2 * H},
+                 {"aten.slice_scatter.default", true, true, 3 * H},
+                 {"aten.scatter.src", false, false, 2 * H}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t begin[] = {0}, end[] = {4}, axis[] = {1};
+        size_t at = i / 2;
+        model *m = model_new(18);
+        model_input(m, "x", "f32[64,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "v", "f32[8,8]");
+        model_role(m, "v", "PARAMETER");
+        model_weight(m, "val_3", "i64[64,4]");
+        model_ints(m, "begin", 1, begin);
+        model_ints(m, "end", 1, end);
+        model_ints(m, "axis", 1, axis);
+        model_node(m, "MatMul", "product", "x w", cases[at].keeps_base ? "g" : "h", "");
+        if (cases[at].keeps_base) model_node(m, "Sigmoid", "sigmoid", "g", "h", "");
+        model_node(m, "Slice", "slice", "h begin end axis", "a", "");
+        model_node(m, "Neg", "minus", "a", "b", "");
+        model_source(m, "net", "slice_scatter");
+        model_class(m, "zoo.Net", cases[at].aten);
+        model_node(m, "ScatterElements", "assign", "h val_3 b", "c", "axis=1");
+        model_node(m, "MatMul", "second", "c v", "y", "");
+        model_output(m, "y", "f32");
+        if (i % 2 == 0) {
+            uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+            assert_int_equal(kept, cases[at].kept);
+            continue;
+        }
+        pass p;
+        pass_run(&p, m, NULL);
+        assert_true((pass_find(&p, "c") == NULL) == cases[at].is_own);
+        assert_true((pass_find(&p, "val_3") == NULL) == cases[at].is_own);
+        pass_drop(&p);
+    }
+}
+
+/* F.affine_grid keeps nothing, and its places are no tensor. */
+static void grids_keep_nothing(void **state)
+{
+    (void)state;
+    for (int is_grid = 0; is_grid < 2; is_grid++) {
+        static const int64_t ones[] = {1}, rows[] = {-2};
+        enum { H = 4 * 3 * 2 * 4, PLACES = 9 * 3 * 4 };
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,3,2]");
+        model_weight(m, "w", "f32[2,2]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "val_7", is_grid ? "f32[9,3,1]" : "f32[9,3,2]");
+        model_ints(m, "one", 1, ones);
+        model_ints(m, "rows", 1, rows);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Unsqueeze", "unsqueeze", "h one", "a", "");
+        model_source(m, "net", "mul");
+        model_class(m, "zoo.Net", "aten.mul.Tensor");
+        model_node(m, "Mul", "mul", "val_7 a", "b", "");
+        model_source(m, "net", "sum_1");
+        model_class(m, "zoo.Net", "aten.sum.dim_IntList");
+        model_node(m, "ReduceSum", "sum", "b rows", "y", "keepdims=0");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, H + (is_grid ? 0 : 2 * PLACES));
+    }
+}
+
+/* Pooling by attention: a query that is trained, or made of what is, is the same for all samples, so that the exporter
+ * computed it. Keys are kept for its gradient. */
+static void folded_queries_are_trained(void **state)
+{
+    (void)state;
+    enum { X = 2 * 4 * 16 * 8 * 4, W = 8 * 8 * 4, WIDTH = 4 * 16 };
+    static const struct {
+        const char *listed;
+        uint64_t parameters, kept; /* bytes */
+    } cases[] = {{"net.w net.pool.token", W + WIDTH * 4, 2 * X},
+                 {"net.w net.pool.q_proj.weight", W + WIDTH * WIDTH * 4, 2 * X},
+                 {"net.w", W, X}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[2,4,16,8]");
+        model_weight(m, "net.w", "f32[8,8]");
+        model_role(m, "net.w", "PARAMETER");
+        model_weight(m, "val_9", "f32[2,4,1,16]");
+        model_parameters(m, cases[i].listed);
+        model_source(m, "net", "linear");
+        model_class(m, LINEAR, "aten.linear.default");
+        model_node(m, "MatMul", "linear", "x net.w", "h", "");
+        model_source(m, "net.pool", "scaled_dot_product_attention");
+        model_class(m, "zoo.Pool", "aten.scaled_dot_product_attention.default");
+        model_node(m, "MatMul", "scores", "val_9 h", "y", "");
+        model_output(m, "y", "f32");
+        trainer t;
+        trainer_open_model(&t, m);
+        onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                 .lower = {.loss = ONV_LOSS_NONE}};
+        onv_training_figures f = trainer_run(&t, &how).figures;
+        assert_int_equal(f.parameter_bytes, cases[i].parameters);
+        assert_int_equal(f.gradient_bytes, cases[i].parameters);
+        enum { QUERY = 2 * WIDTH * 4 };
+        assert_int_equal(f.saved_activation_bytes, cases[i].kept + QUERY);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* LeViT's biases: of a window to itself as many distances as places. Outside of training timm's networks keep what they looked
+ * up, whether the exporter folded that or not. */
+static void biases_of_distances_are_looked_up_once(void **state)
+{
+    (void)state;
+    enum { HEADS = 2, KEYS = 9, PAIRS = 81 };
+    static const int64_t places[PAIRS];
+    for (int is_folded = 0; is_folded < 2; is_folded++)
+        for (int trains = 0; trains < 2; trains++) {
+            model *m = model_new(18);
+            model_input(m, "x", "f32[2,9,9]");
+            model_parameters(m, "net.attention_biases ~net.attention_bias_idxs");
+            if (is_folded) {
+                model_weight(m, "index", "f32[2,9,9]");
+            } else {
+                model_weight(m, "val_3", "f32[9,2]");
+                model_weight_data(m, "net.attention_bias_idxs", "i64[9,9,1]", places,
+                                  sizeof places);
+                model_role(m, "net.attention_bias_idxs", "BUFFER");
+                model_source(m, "net", "index");
+                model_class(m, "zoo.Attention", "aten.index.Tensor");
+                model_node(m, "GatherND", "g", "val_3 net.attention_bias_idxs", "g", "");
+                model_source(m, "net", "index");
+                model_class(m, "zoo.Attention", "aten.index.Tensor");
+                model_node(m, "Transpose", "t", "g", "index", "perm=[2,0,1]");
+            }
+            model_node(m, "Neg", "first", "x", "b", "");
+            model_source(m, "net", "add");
+            model_class(m, "zoo.Attention", "aten.add.Tensor");
+            model_node(m, "Add", "add", "b index", "a", "");
+            model_node(m, "Sin", "sine", "a", "y", "");
+            model_output(m, "y", "f32");
+            if (!trains) {
+                pass p;
+                pass_run(&p, m, NULL);
+                uint32_t n_staying =
+                    0; /* the input, the places, and what was looked up: all are as large */
+                for (size_t i = 0; i < p.t.buffers.count; i++) {
+                    const onv_buffer *buffer = &p.t.buffers.at[i];
+                    n_staying += buffer->bytes == HEADS * PAIRS * 4 && buffer->first == 0 &&
+                                 buffer->last == p.t.steps.count - 1;
+                }
+                assert_int_equal(n_staying, 3);
+                pass_drop(&p);
+                continue;
+            }
+            trainer t;
+            trainer_open_model(&t, m);
+            onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE}};
+            onv_training_figures f = trainer_run(&t, &how).figures;
+            assert_int_equal(f.parameter_bytes, HEADS * KEYS * 4);
+            assert_int_equal(f.buffer_bytes, PAIRS * 8);
+            trainer_close(&t);
+            model_free(m);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +457,11 @@ int main(void)
         cmocka_unit_test(tables_are_as_small_as_their_windows),
         cmocka_unit_test(parts_that_are_copied_lead_back),
         cmocka_unit_test(formulas_in_python_keep_their_parts),
+        cmocka_unit_test(poolings_to_any_size_are_one_operation),
+        cmocka_unit_test(assignments_to_a_part_overwrite),
+        cmocka_unit_test(grids_keep_nothing),
+        cmocka_unit_test(folded_queries_are_trained),
+        cmocka_unit_test(biases_of_distances_are_looked_up_once),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }

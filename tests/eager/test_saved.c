@@ -513,6 +513,33 @@ static void free_dims_are_refused(void **state)
     model_free(m);
 }
 
+/* A product with a vector keeps what it multiplies only where the vector is trained. */
+static void products_with_vectors_are_products(void **state)
+{
+    (void)state;
+    enum { X = 4 * 6 * 8 * 4 };
+    static const struct {
+        const char *role, *inputs, *vector;
+        uint64_t kept;
+    } cases[] = {{"BUFFER", "h v", "f32[8]", X},
+                 {"PARAMETER", "h v", "f32[8]", 2 * X},
+                 {"BUFFER", "v h", "f32[6]", X},
+                 {"PARAMETER", "v h", "f32[6]", 2 * X}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,6,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_weight(m, "v", cases[i].vector);
+        model_role(m, "v", cases[i].role);
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "MatMul", "second", cases[i].inputs, "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        assert_int_equal(kept, cases[i].kept);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +551,7 @@ int main(void)
         cmocka_unit_test(norms_keep_statistics),
         cmocka_unit_test(patterns_are_one_operation),
         cmocka_unit_test(permuted_operands_are_copied),
+        cmocka_unit_test(products_with_vectors_are_products),
         cmocka_unit_test(parts_of_sequences_are_views),
         cmocka_unit_test(steps_may_be_huge),
         cmocka_unit_test(what_a_view_shows_is_read_by_others),

@@ -322,8 +322,11 @@ void model_parameters(model *m, const char *names)
         char placeholder[256] = "";
         for (size_t i = 0; i < length && i + 1 < sizeof placeholder; i++)
             placeholder[i] = names[i] == '.' ? '_' : names[i];
-        n += (size_t)snprintf(text + n, sizeof text - n, "p_%s: PARAMETER target='%.*s'\n",
-                              placeholder, (int)length, names);
+        bool is_buffer = names[0] == '~';
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s_%s: %s target='%.*s'\n",
+                              is_buffer ? "b" : "p", placeholder + is_buffer,
+                              is_buffer ? "BUFFER" : "PARAMETER", (int)length - is_buffer,
+                              names + is_buffer);
         if (n >= sizeof text) fail_msg("too many names");
     }
     put_note(current(m), 16, "pkg.torch.export.ExportedProgram.graph_signature", text);

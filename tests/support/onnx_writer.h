@@ -85,7 +85,8 @@ void model_call(model *m, const char *operation, const char *arguments);
 void model_role(model *m, const char *name, const char *role);
 /* The next node came from these rules of the exporter's optimizer. */
 void model_rules(model *m, const char *rules);
-/* The graph's note of all parameters: names with a space between. Calls name "a.b" "%p_a_b". */
+/* The graph's note of all parameters: names with a space between. Calls name "a.b" "%p_a_b". With
+ * "~" before it, it is a buffer. */
 void model_parameters(model *m, const char *names);
 
 /* The file; belongs to the model. */

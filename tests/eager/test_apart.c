@@ -1,0 +1,315 @@
+/* What the newer exporter takes apart, by its notes: writes into parts of a tensor, tensors that are filled, resampling,
+ * cumulative sums. Each row is what PyTorch's own operation keeps and overwrites. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/trainer.h"
+
+enum { H = 4 * 8 * 4, MAX_STEPS = 8 };
+
+typedef struct step {
+    const char *op, *inputs, *output, *attributes, *call, *aten; /* call NULL: not noted */
+} step;
+
+typedef struct row {
+    const char *what;
+    step steps[MAX_STEPS];
+    const char *operations; /* of the tape, behind the products; NULL: not asked for */
+    uint64_t kept;          /* beside x */
+} row;
+
+static void add(model *m, const step *s)
+{
+    if (s->call != NULL) {
+        model_source(m, "net", s->call);
+        model_class(m, "Net", s->aten);
+    }
+    model_node(m, s->op, s->output, s->inputs, s->output, s->attributes);
+}
+
+/* h [4, 8] and part [8] are products. */
+static model *build(const step *steps)
+{
+    static const int64_t rows[] = {0, 0, 0, 0, 0, 0, 0, 0}, places[] = {0, 1, 1, 2, 2, 3};
+    model *m = model_new(18);
+    model_input(m, "x", "f32[4,8]");
+    model_weight(m, "w", "f32[8,8]");
+    model_role(m, "w", "PARAMETER");
+    model_weight(m, "weights", "f32[6]");
+    model_weight(m, "sizes", "f32[6,1]");
+    model_weight(m, "mask", "bool[6,8]");
+    model_float(m, "zero", 0);
+    model_float(m, "two", 2);
+    model_ints(m, "whole", 2, (const int64_t[]){4, 8});
+    model_ints(m, "minus", 1, &(int64_t){-1});
+    for (int64_t i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "i%d", (int)i);
+        model_ints(m, name, 1, &i);
+        snprintf(name, sizeof name, "n%d", (int)i);
+        model_int(m, name, i);
+    }
+    model_ints(m, "flat", 8, rows);
+    model_ints(m, "flat6", 6, places);
+    model_ints(m, "row_shape", 2, (const int64_t[]){1, 8});
+    model_ints(m, "column", 2, (const int64_t[]){6, 1});
+    model_node(m, "Reshape", "r0", "flat row_shape", "row", "");
+    model_node(m, "Reshape", "r1", "flat6 column", "places", "");
+    model_node(m, "MatMul", "product", "x w", "h", "");
+    model_node(m, "ReduceSum", "sum", "h i0", "part", "keepdims=0");
+    for (size_t i = 0; i < MAX_STEPS && steps[i].op != NULL; i++) add(m, &steps[i]);
+    model_output(m, "y", "f32");
+    return m;
+}
+
+#define SELECT(n)       "select_scatter" n, "aten.select_scatter.default"
+#define INDEX(n)        "_unsafe_index" n, "aten._unsafe_index.Tensor"
+#define WINDOWS         "index", "aten.index.Tensor"
+#define PLACE(n)        "select" n, "aten.select.int"
+#define PRIMS_VAR       "var", "prims.var.default"
+#define REMAINDER(kind) "remainder", "aten.remainder." kind
+#define UNBIND          "unbind", "aten.unbind.int"
+#define LOGCUMSUM       "logcumsumexp", "aten.logcumsumexp.default"
+
+static const row rows[] = {
+    {"zeros[0] = part",
+     {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
+      {"Unsqueeze", "part i0", "u", "", SELECT("")},
+      {"ScatterElements", "z row u", "y", "axis=0", SELECT("")}},
+     "Expand copy_slices",
+     0},
+    {"zeros[0] = part, zeros[1] = part",
+     {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
+      {"Unsqueeze", "part i0", "u", "", SELECT("")},
+      {"ScatterElements", "z row u", "a", "axis=0", SELECT("")},
+      {"Unsqueeze", "part i0", "v", "", SELECT("_1")},
+      {"ScatterElements", "a row v", "y", "axis=0", SELECT("_1")}},
+     "Expand copy_slices copy_slices",
+     0},
+    {"by no note: the graph's own scatter",
+     {{"Expand", "zero whole", "z", "", "zeros", "aten.zeros.default"},
+      {"Unsqueeze", "part i0", "u", "", NULL, NULL},
+      {"ScatterElements", "z row u", "y", "axis=0", NULL, NULL}},
+     "Expand view ScatterElements",
+     0},
+    {"F.interpolate(mode='linear')",
+     {{"Transpose", "h", "t", "perm=[1,0]", INDEX("")},
+      {"GatherND", "t places", "a", "", INDEX("")},
+      {"Transpose", "a", "before", "perm=[1,0]", INDEX("")},
+      {"GatherND", "t places", "b", "", INDEX("_1")},
+      {"Transpose", "b", "after", "perm=[1,0]", INDEX("_1")},
+      {"Sub", "after before", "d", "", "sub", "aten.sub.Tensor"},
+      {"Mul", "d weights", "e", "", "mul", "aten.mul.Tensor"},
+      {"Add", "before e", "y", "", "add", "aten.add.Tensor"}},
+     "upsample",
+     0},
+    {"mode='nearest-exact'",
+     {{"Transpose", "h", "t", "perm=[1,0]", INDEX("")},
+      {"GatherND", "t places", "a", "", INDEX("")},
+      {"Transpose", "a", "y", "perm=[1,0]", INDEX("")}},
+     "upsample",
+     0},
+    {"adaptive_avg_pool to a size that does not divide: its input",
+     {{"GatherND", "h places", "a", "", WINDOWS},
+      {"Where", "mask zero a", "b", "", "masked_fill", "aten.masked_fill.Scalar"},
+      {"Gather", "b n0", "p", "axis=1", PLACE("")},
+      {"Gather", "b n1", "q", "axis=1", PLACE("_1")},
+      {"Add", "p q", "r", "", "add", "aten.add.Tensor"},
+      {"Div", "r weights", "y", "", "div", "aten.div.Tensor"}},
+     "adaptive_avg_pool",
+     H},
+    {"x.var(-1), of later releases: its input",
+     {{"ReduceMean", "h minus", "a", "", PRIMS_VAR},
+      {"Sub", "h a", "b", "", PRIMS_VAR},
+      {"Mul", "b b", "c", "", PRIMS_VAR},
+      {"ReduceMean", "c minus", "y", "", PRIMS_VAR}},
+     "var",
+     H},
+    {"torch.remainder(x, 2): nothing",
+     {{"Div", "h two", "a", "", REMAINDER("Scalar")},
+      {"Floor", "a", "b", "", REMAINDER("Scalar")},
+      {"Mul", "b two", "c", "", REMAINDER("Scalar")},
+      {"Sub", "h c", "y", "", REMAINDER("Scalar")}},
+     "remainder",
+     0},
+    {"x * (x > 2): a mask of bytes",
+     {{"Greater", "h two", "a", "", "gt", "aten.gt.Scalar"},
+      {"Cast", "a", "b", "to=1", "convert", "prims.convert_element_type.default"},
+      {"Mul", "h b", "y", "", "mul", "aten.mul.Tensor"}},
+     "Greater mul",
+     H / 4},
+    {"x * (x > 2).float()",
+     {{"Greater", "h two", "a", "", "gt", "aten.gt.Scalar"},
+      {"Cast", "a", "b", "to=1", "_to_copy", "aten._to_copy.default"},
+      {"Mul", "h b", "y", "", "mul", "aten.mul.Tensor"}},
+     "Greater to mul",
+     H},
+    {"a, b, c, d = x.unbind(0)",
+     {{"Slice", "h i0 i1 i0", "a", "", UNBIND},
+      {"Squeeze", "a i0", "b", "", UNBIND},
+      {"Slice", "h i1 i2 i0", "c", "", UNBIND},
+      {"Squeeze", "c i0", "d", "", UNBIND},
+      {"Add", "b d", "y", "", "add", "aten.add.Tensor"}},
+     "unbind view view add",
+     0},
+    {"x * torch.rand_like(x): the numbers alone",
+     {{"RandomUniformLike", "h", "a", "", "rand_like", "aten.rand_like.default"},
+      {"Mul", "h a", "y", "", "mul", "aten.mul.Tensor"}},
+     "RandomUniformLike mul",
+     H},
+    {"x.clamp(min=2): its input",
+     {{"Max", "h two", "y", "", "clamp", "aten.clamp.Tensor"}},
+     "clamp_min",
+     H},
+    {"logcumsumexp: input and result",
+     {{"ReduceMax", "h minus", "a", "keepdims=1", LOGCUMSUM},
+      {"Sub", "h a", "b", "", LOGCUMSUM},
+      {"Exp", "b", "c", "", LOGCUMSUM},
+      {"CumSum", "c n1", "d", "", LOGCUMSUM},
+      {"Log", "d", "e", "", LOGCUMSUM},
+      {"Add", "e a", "y", "", LOGCUMSUM}},
+     "logcumsumexp",
+     2 * H},
+};
+
+static void calls_are_whole_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        trainer t;
+        model *m = build(rows[i].steps);
+        trainer_open_model(&t, m);
+        onv_error err = {0};
+        onv_eager eager;
+        uint64_t kept = 0;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK ||
+            onv_eager_saved(&t.model, &eager, &kept, NULL, &err) != ONV_OK)
+            fail_msg("%s: %s", rows[i].what, err.message);
+        char names[256] = "";
+        size_t length = 0;
+        for (size_t k = 2; k < eager.ops.count; k++)
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",
+                                       k > 2 ? " " : "", eager.ops.at[k].name);
+        if (strcmp(names, rows[i].operations) != 0 || kept != H + rows[i].kept)
+            fail_msg("%s: %s keeps %llu bytes", rows[i].what, names, (unsigned long long)kept);
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+/* A gradient that a product reads in another order than the softmax wrote is copied for its kernel. */
+static void softmax_copies_permuted_gradients(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *perm, *input;
+        bool copies;
+    } cases[] = {{"perm=[0,2,1]", "p", true}, {"perm=[0,1,2]", "p", false}, {NULL, "s", false}};
+    uint64_t temps[3];
+    for (size_t i = 0; i < 3; i++) {
+        model *m = model_new(18);
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE};
+        model_input(m, "x", "f32[2,4,8]");
+        model_weight(m, "w", "f32[8,4]");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Softmax", "softmax", "h", "s", "axis=1");
+        if (cases[i].perm != NULL) model_node(m, "Transpose", "swap", "s", "p", cases[i].perm);
+        char inputs[16];
+        snprintf(inputs, sizeof inputs, "%s h", cases[i].input);
+        model_node(m, "MatMul", "second", inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
+                         ONV_OK);
+        temps[i] = UINT64_MAX;
+        for (size_t k = 0; k < eager.ops.count; k++)
+            if (strcmp(eager.ops.at[k].name, "Softmax") == 0)
+                temps[i] = eager.ops.at[k].backward_temp_bytes;
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+    assert_int_equal(temps[1], temps[2]);
+    assert_int_equal(temps[0] - temps[1], 2 * 4 * 4 * 4);
+}
+
+/* transformers' own loop for exports: what it keeps is told. */
+static void loops_of_exports_are_told(void **state)
+{
+    (void)state;
+    for (int is_told = 0; is_told < 2; is_told++) {
+        model *m = model_new(18);
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        static const int64_t zeros[8] = {0};
+        model_ints(m, "flat", 8, zeros);
+        model_ints(m, "shape", 2, (const int64_t[]){1, 8});
+        model_ints(m, "i0", 1, &(int64_t){0});
+        model_node(m, "Reshape", "r", "flat shape", "row", "");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        model_node(m, "Neg", "minus", "h", "t0", "");
+        for (int i = 0; i < 4; i++) {
+            char text[2][64], name[32];
+            snprintf(text[0], sizeof text[0], "t%d i0", i);
+            snprintf(name, sizeof name, "sum_%d", i);
+            model_node(m, "ReduceSum", name, text[0], name, "keepdims=1");
+            for (int k = 0; k < 2; k++) {
+                char out[16];
+                snprintf(text[0], sizeof text[0], k == 0 ? "sum_%d sum_%d" : "t%d row m%d", i, i);
+                snprintf(out, sizeof out, k == 0 ? "m%d" : "t%d", i + k);
+                snprintf(name, sizeof name, "select_scatter_%d", i);
+                if (is_told) model_trace(m, "core, last = torch_chunk_gated_delta_rule(");
+                if (k == 1) {
+                    model_source(m, "net", name);
+                    model_class(m, "Net", "aten.select_scatter.default");
+                }
+                model_node(m, k == 0 ? "Mul" : "ScatterElements", out, text[0], out,
+                           k == 0 ? "" : "axis=0");
+            }
+        }
+        model_node(m, "Mul", "last", "t4 t4", "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        if (onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err) != ONV_OK)
+            fail_msg("%s (%s)", err.message, err.node);
+        const onv_diag *found = NULL;
+        for (size_t i = 0; i < t.model.diags.count; i++)
+            if (strcmp(t.model.diags.at[i].code, "exported-loop") == 0)
+                found = &t.model.diags.at[i];
+        assert_int_equal(found != NULL, is_told);
+        /* Three of the sums stand between the first write and the last. */
+        if (found != NULL && strstr(found->message, " 96 bytes that") == NULL)
+            fail_msg("%s", found->message);
+        if (found != NULL) assert_non_null(strstr(found->message, " 96 bytes that"));
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_whole_again),
+        cmocka_unit_test(softmax_copies_permuted_gradients),
+        cmocka_unit_test(loops_of_exports_are_told),
+    };
+    return cmocka_run_group_tests_name("eager.apart", tests, NULL, NULL);
+}
