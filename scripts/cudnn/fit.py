@@ -1,8 +1,9 @@
 """Fits the trees of src/kernels/cudnn_conv_rules.h to answers of cuDNN and prints how far they meet held-out layers.
 
-    python fit.py FOLDER > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/rules.h
+    python fit.py FOLDER [HEADER] > report     # FOLDER: NAME.in (of problems.py) and NAME.out (of ask.c) of the sets; writes FOLDER/rules.h
 
-What takes long, a grown tree, is kept as FOLDER/SETTING.PASS.tree and used again; delete it to grow it anew.
+The trees of HEADER, an earlier result, are grown on: a leaf whose answers differ is divided, and all are pruned.  Those of settings without
+answers in FOLDER stay as they are.  Without HEADER all trees begin as one leaf.
 
 Sets: 90-tf32 (compute capability, setting), B90-...: heuristics' mode B, M90-...: all plans (ask 100), of which the largest
 workspace counts.  Needs numpy and scikit-learn.
@@ -14,22 +15,22 @@ number of leaves, then pruned: what meets no more of the fitted rows is taken ba
 embeddings) have a tree of their own under a common top.  Held-out rows are never looked at but in the report.
 """
 import collections
-import json
 import math
 import os
+import re
 import sys
-from multiprocessing import Pool
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 MIB = 1 << 20
 PATCHES = 32  # the feature that tells them
+LEAF = 255
 FORMS = ["none", "x+y+w", "x+w", "y+w", "x+y", "x", "y", "w", "X+Y+W", "X+W", "Y+W", "X+Y", "X", "Y", "W", "N*w", "2x", "2y",
-         "winograd", "fft", "2N*w", "winograd's weights"]
-NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W = 0, 1, 4, 7, 8, 11, 14
+         "winograd", "fft", "2N*w", "winograd's weights", "8 groups' x+y", "8 groups' x+y+w", "2^n x+y+w", "table"]
+NONE, XYW, XY, W, PAD_XYW, PAD_XY, PAD_W, POWER_XYW = 0, 1, 4, 7, 8, 11, 14, 24
 ARCHS, MODES = ["90", "80", "86", "89"], ["tf32", "ieee", "nhwc", "half", "half-nhwc", "B-tf32", "B-ieee", "B-half", "most"]
-LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 1000, "89-tf32": 1000, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
+LEAVES = {"90-tf32": 5000, "80-tf32": 2500, "86-tf32": 2500, "89-tf32": 2500, "90-half": 3000, "90-ieee": 600, "90-nhwc": 600,
           "90-half-nhwc": 400, "90-B-tf32": 120}  # others: 60; before pruning
 # Tile of kernels for compute capability 9.0, by pass, engine and its knob 2; knobs 27 and 28 are the blocks of a cluster.
 TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7: (64, 128), 20: (256, 96)},
@@ -38,9 +39,9 @@ TILES = {("f", 67): {0: (128, 128), 1: (128, 64), 3: (256, 128), 5: (64, 64), 7:
          ("w", 65): {0: (128, 128), 1: (128, 64), 3: (256, 128), 4: (256, 64), 5: (64, 64), 6: (128, 256), 7: (64, 128), 9: (64, 256)}}
 PATCH_LEAVES = {"90-tf32": 800, "90-half": 500}  # others: 250
 DIVIDES = 25  # the knob that is 0 where sums are divided
-# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: twice the
-# root of 10,000s.
-WORTH = {"90-tf32": (1.0, 1.0), "80-tf32": (4.0, 2.0)}
+# Rows of mean weight that a leaf has to meet more than its neighbour would, and one of the patches' tree; others: 2.5
+# times the root of 10,000s.
+WORTH = {"90-tf32": (2.0, 1.0), "80-tf32": (4.0, 2.0), "86-tf32": (4.0, 2.0), "89-tf32": (4.0, 2.0)}
 
 
 class Row:
@@ -71,14 +72,15 @@ def fft_bytes(r):
         side *= 2
     spectrum, nc, nk, ck = 16 * side * (side // 2 + 1), r.n * r.cg, r.n * r.kg, r.cg * r.kg
     made, read = {"f": (nk, nc + ck), "d": (nc, nk + ck), "w": (ck, nc + nk)}[r.which]
-    return (r.y if r.which == "w" else r.w) + spectrum * max(made, read) * r.g + (r.x + r.y if r.g > 1 else 0)
+    group = (r.x + r.y + r.w if r.g > 8 else r.y if r.which == "w" else r.w) // r.g
+    return (group + spectrum * max(made, read)) * min(r.g, 8)
 
 
 def winograd_bytes(r):
     if r.rank != 2:
         return 0
     tiles = r.n * math.prod(-(-n // 4) for n in (r.in_dims if r.which == "d" else r.out_dims))
-    return 144 * (tiles * (r.c + r.k) + r.cg * r.kg * r.g)
+    return 144 * (tiles * (r.cg + r.kg) + r.cg * r.kg) * min(r.g, 8)
 
 
 def tiles_of(which, engine, knobs):
@@ -128,17 +130,29 @@ def partial_bytes(r, tiles):
     return splits * tail * down * across * height * width * 4 if splits > 1 else 0
 
 
+def power_of(r):
+    """Channels of a group, in and out, in kernels that want powers of two."""
+    return 1 << (max(r.cg, r.kg) - 1).bit_length()
+
+
 def forms_of(r):
     x, y, w = r.x, r.y, r.w
     px, py = r.n * r.pad_c * r.g * r.i * r.elem, r.n * r.pad_k * r.g * r.o * r.elem
     pw = r.pad_k * r.g * r.pad_c * r.taps * r.elem
+    images, group = r.n * (r.cg * r.i + r.kg * r.o), r.cg * r.kg * r.taps
+    power = power_of(r)
     return [0, x + y + w, x + w, y + w, x + y, x, y, w, px + py + pw, px + pw, py + pw, px + py, px, py, pw, r.n * w, 2 * x, 2 * y,
-            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0]
+            winograd_bytes(r), fft_bytes(r), 2 * r.n * w, 100 * r.cg * r.k if r.taps == 9 and r.rank == 2 else 0,
+            min(r.g, 8) * images * r.elem, min(r.g, 8) * (images + group) * r.elem,
+            r.g * power * (r.n * (r.i + r.o) + power * r.taps) * r.elem, 6 * r.o * min(r.g, 8)]
 
 
 def unit_of(r, form):
-    """Weights in float32, padded where the form is."""
-    return r.forms[PAD_W if PAD_XYW <= form <= PAD_W else W] * 4 // r.elem
+    """What is made, in float32 and padded where the form is, of which each part of a divided sum has a copy."""
+    if form == POWER_XYW and r.which == "w":
+        return r.g * power_of(r) ** 2 * r.taps * 4
+    made = {"f": 6, "d": 5, "w": W}[r.which]
+    return r.forms[made + 7 if PAD_XYW <= form <= PAD_W else made] * 4 // r.elem
 
 
 def plain(r, form):
@@ -166,11 +180,15 @@ def label_without(r, b):
         if forms[form] > 0 and 0 <= b - forms[form] <= 1300:
             return plain(r, form), 0, b - forms[form]
     copies = (PAD_XYW, XYW) if r.taps > 1 or r.g > 1 else (PAD_XY, XY)
-    for form in copies + (PAD_XYW, XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
+    for form in copies + (PAD_XYW, XYW, POWER_XYW, 9, 2, 10, 3, 12, 5, 13, 6, NONE) if r.which == "w" else ():
         rest, unit = b - forms[form], unit_of(r, form)
         splits = round(rest / unit)
         if 1 <= splits <= 1000 and -64 <= rest - splits * unit <= 2048 + splits * 8:
             return plain(r, form), splits, max(0, rest - splits * unit)
+    for form in copies + (NONE,) if r.which == "w" else (PAD_XYW, XYW):  # some parts are a little more than what is made
+        splits = round((b - forms[form]) / unit_of(r, form))
+        if (3 if r.which == "w" else 1) <= splits <= 1000 and abs(b - forms[form] - splits * unit_of(r, form)) <= .04 * b:
+            return plain(r, form), splits, 0
     for form in copies + (9, 10, 11, PAD_W, 15):
         rest = b - forms[form]
         if form in copies and 0 <= rest and (rest <= 40 * MIB or rest <= 300 * forms[PAD_W]):
@@ -219,26 +237,29 @@ def read(name, which):
 
 
 class Fit:
-    def __init__(self, rows, setting, kept):
+    def __init__(self, rows, setting, tree):
         self.rows, self.keys = rows, [key_of(r) for r in rows]
         self.weights = np.array([(r.x + r.y + r.w) ** .4 for r in rows])
         self.forms = np.array([[min(form, 1 << 62) for form in r.forms] for r in rows], float)
-        self.units = np.array([[unit_of(r, XYW), unit_of(r, PAD_XYW)] for r in rows], float)
-        self.partials = {tiles: np.array([partial_bytes(r, tiles) for r in rows], float) for tiles in {r.label[3] for r in rows}}
+        self.units = np.array([[unit_of(r, form) for form in (XYW, PAD_XYW, POWER_XYW)] for r in rows], float)
+        self.partials = {tiles: np.array([partial_bytes(r, tiles) for r in rows], float)
+                         for tiles in {r.label[3] for r in rows} | {part[3] for leaf in tree.leaves.values() for part in leaf[:2]}}
         self.actual = np.array([r.bytes for r in rows], float)
         self.table = np.array([features(r) for r in rows], np.float32)
         fitted = np.array([r.id[0] in "fvp" for r in rows])
         use = fitted & np.array([r.label[2] <= 64 * MIB for r in rows])  # more is no rest: a form that is not known
-        patches = self.table[:, PATCHES] > 0
-        few = f"{kept[:-5]}.patches.tree"
-        trees = [self.kept(kept, use & ~patches, LEAVES.get(setting, 60)), self.kept(few, use & patches, PATCH_LEAVES.get(setting, 250))]
-        self.nodes, self.leaves, price = [(1, 1 + len(trees[0]), PATCHES, 0)], {}, [0]
-        for part, (tree, those) in enumerate(zip(trees, (use & ~patches, use & patches))):
-            worth = WORTH[setting][part] if setting in WORTH else 2 * max(1, math.sqrt(those.sum() / 10000))
-            first = len(self.nodes)
-            self.nodes += [(left + first, right + first, *rest) if left >= 0 else (-1, -1, *rest) for left, right, *rest in tree]
-            price += [worth * self.weights[those].mean() if those.any() else 0] * len(tree)
-        self.prune(self.parted(np.where(use)[0]), price)
+        self.nodes, self.leaves = list(tree.nodes), dict(tree.leaves)
+        if not self.leaves:
+            self.nodes = [(1, 2, PATCHES, 0), (-1, -1, 0, 0), (-1, -1, 0, 0)]
+        first, here = len(self.nodes), np.where(use)[0]
+        patches = self.table[here, PATCHES] > 0
+        for node, indices in self.parted(here).items():
+            if self.nodes[node][0] < 0 and len(indices):
+                limits = (PATCH_LEAVES, 250) if self.table[indices[0], PATCHES] > 0 else (LEAVES, 60)
+                self.divide(node, indices, limits[0].get(setting, limits[1]))
+        pair = WORTH.get(setting) or [2.5 * max(1, math.sqrt(those.sum() / 10000)) for those in (~patches, patches)]
+        pair = [worth * self.weights[here[those]].mean() if those.any() else 0 for worth, those in zip(pair, (~patches, patches))]
+        self.prune(self.parted(here), pair, first)
         at = np.zeros(len(rows), int)
         for leaf, indices in self.parted(np.arange(len(rows))).items():
             if self.nodes[leaf][0] < 0:
@@ -248,20 +269,19 @@ class Fit:
         self.lines = [self.report(rows, at, np.array([r.id[0] in letters for r in rows]), what)
                       for what, letters in (("fitted", "fvp"), ("held out", "h"), ("tables", "t"), ("random", "q"))]
 
-    def kept(self, name, use, leaves):
-        if not os.path.exists(name):
-            with open(name, "w") as out:
-                json.dump(self.grown(use, leaves) if use.sum() >= 100 else [(-1, -1, 0, 0)], out)
-        with open(name) as file:
-            return json.load(file)
-
-    def grown(self, use, leaves):
-        """Nodes: left, right (-1: a leaf), feature, limit."""
-        number = {k: i for i, k in enumerate(sorted(set(self.keys)))}
-        values = np.array([number[k] for k in self.keys])
-        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=3, criterion="entropy", random_state=0)
-        t = tree.fit(self.table[use], values[use], self.weights[use]).tree_
-        return list(zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist()))
+    def divide(self, leaf, indices, leaves):
+        """Puts a tree where a leaf is. Nodes: left, right (-1: a leaf), feature, limit."""
+        keys = [self.keys[i] for i in indices]
+        number = {k: i for i, k in enumerate(sorted(set(keys)))}
+        if len(number) < 2 or len(indices) < 6:
+            return
+        tree = DecisionTreeClassifier(max_leaf_nodes=min(leaves, len(indices) // 3), min_samples_leaf=3, criterion="entropy", random_state=0)
+        t = tree.fit(self.table[indices], [number[k] for k in keys], self.weights[indices]).tree_
+        shift = len(self.nodes) - 1  # the tree's root takes the leaf's place
+        made = [(left + shift, right + shift, feature, limit) if left >= 0 else (-1, -1, 0, 0) for left, right, feature, limit in
+                zip(t.children_left.tolist(), t.children_right.tolist(), t.feature.tolist(), t.threshold.tolist())]
+        self.nodes[leaf] = made[0]
+        self.nodes += made[1:]
 
     def parted(self, indices):
         """Who comes to each node; nodes that nobody comes to are not there."""
@@ -275,8 +295,9 @@ class Fit:
                 stack += [(left, indices[goes_left]), (right, indices[~goes_left])]
         return parts
 
-    def prune(self, parts, price):
-        """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf."""
+    def prune(self, parts, prices, first):
+        """From the leaves up: a node whose tree meets not enough more than the node alone becomes a leaf. Limits of nodes from `first`
+        on are rounded."""
         worth = {}
         for node, indices in reversed(parts.items()):  # children were put there after their parents
             if len(indices) == 0:
@@ -284,12 +305,13 @@ class Fit:
             left, right, feature, limit = self.nodes[node]
             children = [child for child in (left, right) if left >= 0 and len(parts[child])]
             self.leaves[node] = self.leaf_of(indices)
-            alone, worth[node] = self.met(node, indices) - price[node], sum(worth[child] for child in children)
-            if not children or worth[node] <= alone:
+            price = prices[int(self.table[indices[0], PATCHES] > 0)]
+            alone, worth[node] = self.met(node, indices) - price, sum(worth[child] for child in children)
+            if not children or node > 0 and worth[node] <= alone:
                 self.nodes[node], worth[node] = (-1, -1, feature, limit), alone
-            elif len(children) == 2:
+            elif len(children) == 2 and max(left, right) >= first:
                 self.nodes[node] = (left, right, feature, self.rounded(feature, limit, parts[left], parts[right]))
-            else:
+            elif len(children) == 1:
                 self.nodes[node], self.leaves[node] = self.nodes[children[0]], self.leaves[children[0]]
 
     def rounded(self, feature, limit, left, right):
@@ -309,7 +331,7 @@ class Fit:
 
     def bytes_of(self, indices, part):
         form, splits, rest, tiles = part
-        return (self.forms[indices, form] + splits * self.units[indices, int(PAD_XYW <= form <= PAD_W)] + rest
+        return (self.forms[indices, form] + splits * self.units[indices, 2 if form == POWER_XYW else int(PAD_XYW <= form <= PAD_W)] + rest
                 + self.partials[tiles][indices])
 
     def leaf_of(self, indices):
@@ -362,19 +384,59 @@ def set_of(arch, mode):
     return f"{letter}{arch}-{mode[2:] if letter == 'B' else 'tf32' if letter == 'M' else mode}"
 
 
-def fit(job):
+def fit(job, tree):
     arch, mode, which = job
     name = set_of(arch, mode)
     if not (os.path.exists(name + ".in") and os.path.exists(name + ".out")):
-        return job, None
+        return None
     rows = [r for r in read(name, which) if not (r.channels_last and r.rank != 2)]
     if len(rows) < 700:
-        return job, None
-    made = Fit(rows, f"{arch}-{mode}", f"{name}.{which}.tree")
-    made.rows = made.forms = made.table = made.partials = None  # not sent back
+        return None
+    made = Fit(rows, f"{arch}-{mode}", tree)
     for line in made.lines:
         print(f"{arch} {mode} {which} | {line}", flush=True)
-    return job, made
+    return Tree(made.nodes, made.leaves, made.most)
+
+
+class Tree:
+    def __init__(self, nodes, leaves, most):
+        self.nodes, self.leaves, self.most = nodes, leaves, most
+
+
+def trees_of(header):
+    """The trees that `write` wrote, by arch, mode and pass."""
+    def table(name):
+        start = header.index("{", header.index("=", header.index(name)))
+        return header[start:header.index("};", start)]
+
+    def rows(name):
+        return [tuple(map(int, row.split(","))) for row in re.findall(r"{([-\d, ]+)}", table(name))]
+
+    kinds = [kind if any(kind) else None for kind in rows("shared_tiles[]")]
+    parts = [(form, splits, rest, kinds[kind]) for form, kind, splits, rest in rows("conv_part parts[]")]
+    leaves = [(parts[first], parts[second], bool(sure)) for first, second, sure in rows("conv_leaf leaves[]")]
+    nodes = [(LEAF, int(leaf), 0) if leaf else (int(feature), int(skip), float(limit)) for leaf, feature, skip, limit in
+             re.findall(r"E\((\d+)\)|{(\d+),(\d+),([\d.e]+)f?}", table("conv_node nodes[]"))]
+    jobs = [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"]
+    roots, most = (dict(zip(jobs, (n for row in rows(name) for n in row))) for name in ("roots[CONV_ARCHS]", "limits_mib[CONV_ARCHS]"))
+    trees = {}
+    for job in jobs:
+        tree = trees[job] = Tree([], {}, most[job])
+        todo = [(roots[job], None)] if roots[job] >= 0 else []
+        while todo:  # a node, and whose right child it is
+            at, parent = todo.pop()
+            feature, skip, limit = nodes[at]
+            here = len(tree.nodes)
+            if parent is not None:
+                left, _, *rest = tree.nodes[parent]
+                tree.nodes[parent] = (left, here, *rest)
+            if feature == LEAF:
+                tree.nodes.append((-1, -1, 0, 0))
+                tree.leaves[here] = leaves[skip]
+            else:
+                tree.nodes.append((here + 1, -1, feature, limit))
+                todo += [(at + skip, here), (at + 1, None)]
+    return trees
 
 
 def rounded(rests):
@@ -402,7 +464,7 @@ def emit(made, nodes, kinds, parts, leaves):
         if left < 0:
             first, second, sure = made.leaves[at]
             leaf = (part_of(first), part_of(second), int(sure))
-            nodes.append((255, leaves.setdefault(leaf, len(leaves)), 0))
+            nodes.append((LEAF, leaves.setdefault(leaf, len(leaves)), 0))
             return
         here = len(nodes)
         nodes.append(None)
@@ -440,7 +502,7 @@ def write(out, nodes, kinds, parts, leaves, roots, most):
     out.write("};\n\nstatic const conv_leaf leaves[] = {\n")
     out.writelines(lines_of("{%d,%d,%d}," % leaf for leaf in leaves))
     out.write("};\n\nstatic const conv_node nodes[] = {\n")
-    out.writelines(lines_of(f"E({skip})," if f == 255 else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
+    out.writelines(lines_of(f"E({skip})," if f == LEAF else f"{{{f},{skip},{number(limit)}}}," for f, skip, limit in nodes))
     out.write("};\n\nstatic const int32_t roots[CONV_ARCHS][CONV_MODES][3] = {\n")
     for a in ARCHS:
         rows = ("{" + ", ".join(str(roots.get((a, m, p), -1)) for p in "fdw") + "}" for m in MODES)
@@ -453,18 +515,19 @@ def write(out, nodes, kinds, parts, leaves, roots, most):
     out.write("};\n/* clang-format on */\n")
 
 
-def main(folder):
+def main(folder, header=None):
+    trees = trees_of(open(header).read()) if header else {(a, m, p): Tree([], {}, 0) for a in ARCHS for m in MODES for p in "fdw"}
     os.chdir(folder)
     sys.setrecursionlimit(10000)
     nodes, kinds, parts, leaves, roots, most = [], {(0, 0, 0, 0): 0}, {}, {}, {}, {}
-    with Pool(2) as pool:
-        for job, made in pool.map(fit, [(a, m, p) for a in ARCHS for m in MODES for p in "fdw"], chunksize=1):
-            if made:
-                roots[job], most[job] = emit(made, nodes, kinds, parts, leaves), made.most
+    for job, tree in trees.items():
+        tree = fit(job, tree) or tree
+        if tree.nodes:
+            roots[job], most[job] = emit(tree, nodes, kinds, parts, leaves), tree.most
     with open("rules.h", "w") as out:
         write(out, nodes, kinds, parts, leaves, roots, most)
     print(len(nodes), "nodes,", len(leaves), "different leaves of", len(parts), "parts")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,16 +1,19 @@
 """Writes convolution problems as ask.c reads them, for the sets that fit.py fits to and checks on.
 
-    python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N
+    python problems.py NETWORKS.json SET... > problems     # SET: layers=N, varied=N, near=N, designs=N, patches=N, stems=N,
+                                                           # large=N, grouped=N, depthwise=N, video=N, dilated=N, expanding=N, pointwise=N
     options: --dtype fp32|fp16|bf16 --channels-last --no-tf32 --passes fdw --depthwise --seed N
 
 layers=N: each layer of networks.json at N batches drawn from 1 to 128. varied=N: N layers of the fitted half with sizes,
 channels and batch changed at random. patches=N, stems=N: N patch embeddings (kernel = stride) and first layers (few
 channels) of random sizes. near=N: layers of the fitted half with one or two of their sizes changed a little. designs=N: layers of
-sizes that networks are usually made of.  --depthwise: also those that PyTorch computes without cuDNN.
+sizes that networks are usually made of. Families of random sizes: large=N, images of more than 448 x 448 pixels; grouped=N; depthwise=N,
+kernels of 3 to 13; video=N, three dims, whole or factored kernels; dilated=N, backbones and heads of segmentation; expanding=N, k x k to several
+times the channels; pointwise=N, 1 x 1 of many channels and few pixels.  --depthwise: also those that PyTorch computes without cuDNN.
 
 The first letter of an id says what the row is for: t a layer of the networks of scripts/export/training_models.py, whatever the batch, to
 which nothing is fitted; f fitted to; h held out (a layer that no fitted network has); v made here, fitted to, and no layer of the two
-that are not; p patches and stems, half and half (p fitted, q held out).  A network's half follows from its name, whatever its size.
+that are not; p patches, stems and families, half and half (p fitted, q held out).  A network's half follows from its name, whatever its size.
 """
 import argparse
 import hashlib
@@ -186,6 +189,124 @@ def stem():
     return [False, 2, channels, width, 1, side, out, *rest] if min(out) > 0 else None
 
 
+def made(channels, width, groups, side, kernel, stride=(1, 1), dilation=1):
+    """A layer, padded as is usual; None where nothing comes out or it is too large."""
+    padding = [d * (k - 1) // 2 for k, d in zip(kernel, [dilation] * len(kernel))]
+    rest = [list(kernel), list(stride), padding, [dilation] * len(kernel)]
+    out = out_of(side, *rest)
+    if min(out) < 1 or min(n + 2 * p - dilation * (k - 1) for n, p, k in zip(side, padding, kernel)) < 1:
+        return None
+    return [False, len(kernel), channels, width, groups, list(side), out, *rest]
+
+
+FRAMES = [(480, 640), (512, 1024), (600, 800), (640, 640), (720, 1280), (768, 768), (768, 1024), (800, 800), (800, 1088), (800, 1344), (896, 896),
+          (1024, 1024), (1024, 2048), (1080, 1920), (1280, 1280), (1536, 1536), (2048, 2048)]
+
+
+def large():
+    """One or a few images of many pixels."""
+    if random.random() < .5:
+        side = list(random.choice(FRAMES))
+        if random.random() < .3:
+            side = [n // 2 * 2 + random.choice([0, 0, 2, -2]) for n in side]
+    else:
+        side = [round(2 ** random.uniform(8.8, 11) / 8) * 8]
+        side.append(side[0] if random.random() < .6 else round(side[0] * 2 ** random.uniform(-1, 1) / 8) * 8)
+    if side[0] * side[1] < 448 * 448:
+        return None
+    most = min(1024, 2 ** 28 // (side[0] * side[1]))
+    usual = [n for n in (1, 3, 3, 3, 4, *USUAL_CHANNELS) if n <= most]
+    channels, width = random.choice(usual), random.choice(usual + [1, 3, 21])
+    if random.random() < .35:
+        width = channels
+    kernel, stride = random.choice([(3, 1)] * 9 + [(1, 1)] * 5 + [(3, 2)] * 4 + [(5, 1), (7, 1), (7, 2), (9, 1), (4, 2), (2, 2), (1, 2), (5, 2)])
+    return made(channels, width, 1, side, [kernel] * 2, [stride] * 2, random.choice([1] * 9 + [2]) if kernel == 3 else 1)
+
+
+def grouped():
+    """As in ResNeXt, RegNet, ResNeSt, DLA: some channels for each group."""
+    each = random.choice([2, 4, 4, 8, 8, 8, 16, 16, 16, 24, 24, 32, 32, 40, 48, 56, 64, 64, 72, 80, 96, 112, 128, 168, 232, 264])
+    groups = random.choice([2, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 11, 12, 14, 16, 16, 17, 20, 24, 28, 32, 32, 32, 40, 48, 64])
+    if not 16 <= each * groups <= 3072:
+        return None
+    kernel, stride = random.choice([(3, 1)] * 8 + [(3, 2)] * 4 + [(5, 1), (5, 2), (1, 1), (1, 1), (7, 1)])
+    side = side_near(random.choice(USUAL_SIDES))
+    if side * each * groups > 60000 or side <= 8 and each * groups < 64:
+        return None
+    out = each * groups if random.random() < .85 else groups * random.choice([each // 2 or 1, 2 * each])
+    return made(each * groups, out, groups, [side] * 2, [kernel] * 2, [stride] * 2, random.choice([1] * 15 + [2]) if kernel == 3 else 1)
+
+
+def depthwise():
+    """A kernel for each channel, which PyTorch gives to cuDNN with channels last."""
+    kernel, stride = random.choice([(3, 1)] * 4 + [(3, 2)] * 3 + [(5, 1)] * 3 + [(5, 2)] * 2 + [(7, 1)] * 6 + [(7, 2), (9, 1), (11, 1), (13, 1), (2, 2)])
+    channels = random.choice([*CHANNELS[8:], *USUAL_CHANNELS, *STAGES])
+    side = side_near(random.choice(USUAL_SIDES))
+    if side * channels > 60000:
+        return None
+    return made(channels, channels, channels, [side] * 2, [kernel] * 2, [stride] * 2)
+
+
+def video():
+    side, frames = random.choice([7, 8, 14, 14, 16, 20, 28, 28, 32, 40, 48, 56, 56, 64, 80, 96, 112, 112, 128]), random.choice(
+        [1, 2, 2, 4, 4, 6, 8, 8, 12, 16, 16, 24, 32])
+    kernel, stride = random.choice([((3, 3, 3), 1)] * 4 + [((3, 3, 3), 2), ((1, 1, 1), 1), ((1, 1, 1), 1), ((1, 3, 3), 1), ((1, 3, 3), 1),
+                                   ((1, 3, 3), 2), ((3, 1, 1), 1), ((3, 1, 1), 1), ((3, 1, 1), 2), ((5, 1, 1), 1), ((1, 7, 7), 2), ((2, 2, 2), 2)])
+    usual = [3, *USUAL_CHANNELS, 144, 230, 288, 460, 576, 921, 45]
+    channels, width = random.choice(usual), random.choice(usual)
+    if random.random() < .35:
+        width = channels
+    if max(channels, width) * side > 24000 or side <= 8 and max(channels, width) < 64:
+        return None
+    if random.random() < .25:  # a volume
+        frames = side
+    strides = [stride if k > 1 or kernel == (1, 1, 1) else 1 for k in kernel]
+    return made(channels, width, 1, [frames, side, side], kernel, strides)
+
+
+def dilated():
+    side = random.choice([24, 28, 28, 32, 33, 41, 48, 56, 60, 64, 65, 65, 68, 80, 96, 97, 100, 128, 129])
+    kernel, dilation = random.choice([(1, 1)] * 6 + [(3, 1)] * 3 + [(3, 2)] * 4 + [(3, 4)] * 3 + [(3, 6), (3, 12), (3, 18), (3, 24), (3, 36)])
+    usual = [64, 128, 256, 256, 512, 512, 512, 1024, 1024, 1280, 2048, 2048]
+    channels, width = random.choice(usual), random.choice([*usual, 19, 21, 48, 150])
+    return made(channels, width, 1, [side] * 2, [kernel] * 2, [1, 1], dilation)
+
+
+def expanding():
+    """Fused blocks of EfficientNet, gates and heads: k x k to more channels than come in, or to fewer."""
+    channels, times = random.choice([16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192]), random.choice([2, 3, 4, 4, 6, 6, 8])
+    kernel, stride = random.choice([(3, 1)] * 4 + [(3, 2)] * 4 + [(5, 1), (1, 1), (1, 1)])
+    side = side_near(random.choice([n for n in USUAL_SIDES if n >= 14]))
+    width = channels * times if random.random() < .9 else channels * times + 8
+    if width * side > 60000:
+        return None
+    if random.random() < .15:
+        channels, width = width, channels
+    return made(channels, width, 1, [side] * 2, [kernel] * 2, [stride] * 2)
+
+
+def pointwise():
+    """1 x 1 of last stages: many channels, few pixels."""
+    side = random.choice([4, 5, 6, 7, 7, 7, 7, 8, 8, 9, 10, 12, 13, 14, 14, 14, 15, 16, 17, 19, 20, 24, 28, 28, 32])
+    usual = [n for n in (*USUAL_CHANNELS, *CHANNELS) if n >= 96]
+    channels, width = random.choice(usual), random.choice(usual)
+    if random.random() < .4:
+        width = max(8, round(channels * random.choice([.25, .25, .5, 1, 2, 4, 4, 6])))
+    if max(channels, width) > 4096 or min(channels, width) * side < 1000:
+        return None
+    return made(channels, width, 1, [side] * 2, [1, 1], [random.choice([1] * 7 + [2])] * 2)
+
+
+FAMILIES = {"patches": patch, "stems": stem, "large": large, "grouped": grouped, "depthwise": depthwise, "video": video, "dilated": dilated,
+            "expanding": expanding, "pointwise": pointwise}
+
+
+def batch_for(name):
+    if name != "large":
+        return batch_of(8 if name == "patches" else 6 if name == "video" else 7)
+    return random.choice([1, 1, 1, 1, 2, 2, 3, 4, 8])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("networks")
@@ -202,14 +323,14 @@ def main():
     fitted = [layer for layer, half in layers if half == "f"]
     others = {json.dumps(layer[1:]) for layer, half in layers if half != "f"}
     makers = {"varied": lambda: varied(random.choice(fitted)), "near": lambda: near_layer(random.choice(fitted)), "designs": design,
-              "patches": patch, "stems": stem}
+              **FAMILIES}
     for name, count in (text.split("=") for text in options.sets):
         rows = 0
         while name != "layers" and rows < int(count):
             layer = makers[name]()
-            letter = "pq"[rows % 2] if name in ("patches", "stems") else "v"
+            letter = "pq"[rows % 2] if name in FAMILIES else "v"
             if layer is not None and json.dumps(layer[1:]) not in others:
-                rows += write(f"{letter}{name[0]}{options.seed}.{rows}", layer, batch_of(8 if name == "patches" else 7))
+                rows += write(f"{letter}{name[:2] if name in FAMILIES else name[0]}{options.seed}.{rows}", layer, batch_for(name))
         for number, (layer, half) in enumerate(layers if name == "layers" else []):
             for batch in sorted(set(random.sample(BATCHES, int(count)))):
                 write(f"{half}{number}.{batch}", layer, batch)

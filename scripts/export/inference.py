@@ -245,11 +245,13 @@ def measure(network, batch, amp, setting):
     torch.manual_seed(0)
     model = in_half(how, make().eval())
     in_place = any(getattr(m, "inplace", False) and not isinstance(m, torch.nn.ReLU) for m in model.modules())
-    model = model.cuda()
-    x, state = in_half(how, inputs("cuda", batch)), {}
+    model, state = model.cuda(), {}
+    if setting == "channels-last":
+        model = model.to(memory_format=torch.channels_last)
+    x = in_half(how, inputs("cuda", batch))
     amp = "fp16" if how == "amp" else amp
     if setting == "channels-last":
-        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)
 
     def run():
         state.clear()

@@ -192,22 +192,62 @@ void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace w
             l->in.at[i].workspace = workspace;
 }
 
+static bool has_channels_last(const onv_lowering *l, const onv_eager_tensor *t)
+{
+    return t->rank == 4 && (l->options->cuda.channels_last || onv_tensor_is_channels_last(t));
+}
+
+/* Whether x is y's channels, of each image or of all, whose pixels were added up or repeated. */
+static bool is_of_channels(const onv_eager_tensor *x, const onv_eager_tensor *y)
+{
+    for (uint32_t i = 0; i < y->rank; i++) {
+        uint32_t lead = y->rank - x->rank;
+        int64_t dim = i < lead ? 1 : x->dims[i - lead];
+        if (dim != y->dims[i] && (i == 1 || dim != 1)) return false;
+    }
+    return true;
+}
+
+/* Whether x is y's last dims, which its leading ones repeat. */
+static bool is_repeated(const onv_eager_tensor *x, const onv_eager_tensor *y)
+{
+    uint32_t lead = 0;
+    while (lead < x->rank && x->dims[lead] == 1) lead++;
+    if (x->rank - lead > y->rank) return false;
+    for (uint32_t i = lead; i < x->rank; i++)
+        if (x->dims[i] != y->dims[y->rank - x->rank + i]) return false;
+    return true;
+}
+
+static onv_eager_workspace sum_workspace(const onv_lowering *l, const onv_eager_tensor *x,
+                                         const onv_eager_tensor *y, uint64_t adjacent)
+{
+    uint32_t elem = (uint32_t)(y->bytes / y->elems);
+    onv_column_sum sum =
+        onv_column_sum_of(y->elems / x->elems, x->elems, adjacent, elem, &l->options->cuda);
+    return (onv_eager_workspace){
+        .library = "sum", .bytes = sum.part_bytes, .beside_bytes = sum.counter_bytes};
+}
+
 void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out)
 {
     if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
     onv_eager_tensor x = onv_tensor_at(l, in), y = onv_tensor_at(l, out);
-    uint32_t lead = 0;
-    while (lead < x.rank && x.dims[lead] == 1) lead++;
-    if (x.elems == 0 || y.elems <= x.elems || x.rank - lead > y.rank) return;
-    for (uint32_t i = lead; i < x.rank; i++)
-        if (x.dims[i] != y.dims[y.rank - x.rank + i]) return;
-    const onv_cuda_library_settings *cuda = &l->options->cuda;
-    uint32_t elem = (uint32_t)(x.bytes / x.elems);
-    onv_column_sum sum = onv_column_sum_of(y.elems / x.elems, x.elems, elem, cuda);
-    onv_emit_grad_workspace(l, in,
-                            (onv_eager_workspace){.library = "sum",
-                                                  .bytes = sum.part_bytes,
-                                                  .beside_bytes = sum.counter_bytes});
+    if (x.elems == 0 || y.elems <= x.elems) return;
+    if (x.rank <= y.rank && has_channels_last(l, &y) && is_of_channels(&x, &y))
+        onv_emit_grad_workspace(l, in, sum_workspace(l, &x, &y, (uint64_t)y.dims[1]));
+    else if (is_repeated(&x, &y))
+        onv_emit_grad_workspace(l, in, sum_workspace(l, &x, &y, x.elems));
+}
+
+void onv_emit_pixel_sum(onv_lowering *l, uint32_t in, uint32_t out)
+{
+    if (in == ONV_NO_TENSOR || out == ONV_NO_TENSOR) return;
+    onv_eager_tensor x = onv_tensor_at(l, out), y = onv_tensor_at(l, in);
+    if (x.elems == 0 || y.elems <= x.elems || !has_channels_last(l, &y)) return;
+    if (x.elems == (uint64_t)y.dims[0] * (uint64_t)y.dims[1] && x.rank >= 2 &&
+        x.dims[0] == y.dims[0] && x.dims[1] == y.dims[1])
+        onv_emit_workspace(l, sum_workspace(l, &x, &y, (uint64_t)y.dims[1]));
 }
 
 static bool copy_lists(onv_lowering *l)

@@ -21,12 +21,26 @@ static void drop_lingering(onv_simulation *s)
     s->n_lingering = 0;
 }
 
-/* The matrix that a product reads, if it is quantized; the input is kept by who the format says. */
+/* The storage of the quantized matrix that a product reads, or none. */
+static bool reads_quantized(const onv_simulation *s, const onv_eager_op *op, uint32_t *weight)
+{
+    if (s->quantized_rows == NULL || op->n_in < 2 || op->n_out != 1) return false;
+    *weight = onv_sim_storage(s, op->in[ONV_PRODUCT_WEIGHT].tensor);
+    return s->quantized_rows[*weight] > 0 && onv_sim_storage(s, op->out[0]) != *weight;
+}
+
+/* LLM.int8() multiplies without PyTorch's cuBLAS, and without a workspace. */
+static bool multiplies_bytes(const onv_simulation *s, const onv_eager_op *op)
+{
+    uint32_t weight;
+    return reads_quantized(s, op, &weight) && s->options->weights->block == 0;
+}
+
+/* What the matrix is made into, if it is quantized; the input is kept by who the format says. */
 static uint64_t dequantize(onv_simulation *s, const onv_eager_op *op, bool backward)
 {
-    if (s->quantized_rows == NULL || op->n_in < 2 || op->n_out != 1) return 0;
-    uint32_t weight = onv_sim_storage(s, op->in[ONV_PRODUCT_WEIGHT].tensor);
-    if (s->quantized_rows[weight] == 0 || onv_sim_storage(s, op->out[0]) == weight) return 0;
+    uint32_t weight;
+    if (!reads_quantized(s, op, &weight)) return 0;
     const onv_weight_format *format = s->options->weights;
     uint64_t bytes =
         onv_weight_temps(format, op, s->eager, s->eager->storages.at[weight].elems, backward);
@@ -167,7 +181,8 @@ void onv_sim_run(onv_simulation *s, uint32_t index, onv_run run, const uint32_t 
     uint32_t temp = within
                         ? onv_sim_alloc(s, op->forward_temp_bytes, ONV_BUFFER_TEMPORARY, op->name)
                         : ONV_NO_ROW;
-    if (!op->workspace.stands_long) onv_sim_workspace(s, &op->workspace);
+    if (!op->workspace.stands_long && !multiplies_bytes(s, op))
+        onv_sim_workspace(s, &op->workspace);
     onv_sim_release(s, temp);
     if (run == ONV_RUN_KEEPING) keep_input(s, op);
     if (!within && !op->copies_first) onv_sim_temporary(s, op->forward_temp_bytes, op->name);

@@ -80,9 +80,9 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
     onv_sim_place_permanent(s);
     /* Weights and inputs are there before a branch begins, and if nothing runs at all. */
     size_t n_regions = s->eager->regions.count;
-    uint32_t shift =
-        s->eager->ops.count == 0 || (n_regions > 0 && s->eager->regions.at[0].first == 0);
-    if (shift > 0) onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "inputs");
+    if (s->eager->ops.count == 0 || (n_regions > 0 && s->eager->regions.at[0].first == 0))
+        onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "inputs");
+    uint32_t shift = (uint32_t)t->steps.count;
     /* What a branch is the first to use stays behind it all the same. */
     for (size_t i = 0; n_regions > 0 && i < s->eager->ops.count; i++)
         onv_sim_handle(s, &s->eager->ops.at[i].workspace);
@@ -104,7 +104,7 @@ static onv_status run(onv_simulation *s, const onv_lower_options *how, onv_error
 onv_status onv_inference_build(onv_model *model, const onv_eager *eager,
                                const onv_lower_options *how, onv_timeline *timeline, onv_error *err)
 {
-    const onv_train_options options = {.weights = how->weights};
+    const onv_train_options options = {.weights = how->weights, .lower = {.cuda = how->cuda}};
     onv_train_program program = {0};
     onv_simulation s = {.model = model,
                         .eager = eager,

@@ -109,7 +109,9 @@ typedef struct onv_lowering {
     uint32_t first_storage; /* those before were made outside of the region */
     uint64_t *fused_macs;   /* by fusion */
     onv_node_id node;
-    bool has_bias;    /* products have one, even if the file has none */
+    bool has_bias; /* products have one, even if the file has none */
+    bool
+        adds_bias; /* what the product's layer adds to it comes after it: beyond two dims, in no usual order */
     const char *part; /* of it; see onv_eager_op */
     /* The operation of the node that does its work; SIZE_MAX: its last one that is no view. */
     size_t working_op;
@@ -215,6 +217,8 @@ void onv_emit_workspace(onv_lowering *l, onv_eager_workspace workspace);
 void onv_emit_grad_workspace(onv_lowering *l, uint32_t in, onv_eager_workspace workspace);
 /* Of the sum that makes the gradient of `in`, which was repeated along the leading dims of `out`. */
 void onv_emit_sum_workspace(onv_lowering *l, uint32_t in, uint32_t out);
+/* What the kernel takes that adds up the pixels of each channel, where channels come last. */
+void onv_emit_pixel_sum(onv_lowering *l, uint32_t in, uint32_t out);
 void onv_emit_end(onv_lowering *l);
 
 /* Views and copies; each emits what PyTorch would run and returns the result. */

@@ -292,6 +292,7 @@ static void lower_reduce(onv_lowering *l, const onv_node *node)
     bool hands_on = sums && dtype == onv_tensor_at(l, x).dtype;
     onv_emit_begin(l, sums ? "sum" : "mean");
     onv_emit_in(l, x, hands_on ? ONV_GRAD_PART : ONV_GRAD_NEW);
+    onv_emit_pixel_sum(l, x, out);
     onv_node_set(l, node, 0, onv_emit_out(l, out));
     onv_emit_end(l);
 }
@@ -352,7 +353,8 @@ static onv_eager_workspace of_cublas(onv_lowering *l, onv_cublas_workspace w)
 /* Whether the layer has a bias of zeros that the exporter dropped. */
 static bool drops_bias(const onv_lowering *l)
 {
-    return l->has_bias || (onv_is_node(l->node) && onv_model_node(l->model, l->node)->has_bias);
+    if (l->has_bias) return true;
+    return !l->adds_bias && onv_is_node(l->node) && onv_model_node(l->model, l->node)->has_bias;
 }
 
 /* Of the product that is being built, and of those that make its gradients. What is empty is not computed. */
@@ -469,9 +471,12 @@ uint32_t onv_emit_matmul(onv_lowering *l, uint32_t a, uint32_t b)
     onv_eager_tensor x = onv_tensor_at(l, a), y = onv_tensor_at(l, b);
     if (l->status != ONV_OK || x.rank < 2 || y.rank < 2) return ONV_NO_TENSOR;
     if (x.rank == 2 && y.rank == 2) return emit_mm(l, "mm", a, b, ONV_NO_TENSOR);
-    if (y.rank == 2 && should_fold(l, a, b))
-        return unflatten(l, emit_mm(l, "mm", flatten(l, a), b, ONV_NO_TENSOR), a);
-    return emit_batched(l, a, b);
+    l->adds_bias = !onv_tensor_is_contiguous(&x);
+    uint32_t out = y.rank == 2 && should_fold(l, a, b)
+                       ? unflatten(l, emit_mm(l, "mm", flatten(l, a), b, ONV_NO_TENSOR), a)
+                       : emit_batched(l, a, b);
+    l->adds_bias = false;
+    return out;
 }
 
 /* Beyond two dims, and with a bias, linear flattens what is contiguous; otherwise it multiplies and

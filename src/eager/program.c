@@ -148,11 +148,35 @@ static void place(onv_simulation *s, uint32_t index)
         s->program->gradient_bytes += onv_shard_of(s, storage, whole, 2);
 }
 
+/* What .to(memory_format=torch.channels_last) gives for four dims is a new tensor, and the old one goes: module by module
+ * (torch/nn/modules/module.py), so that the allocator has as many holes. */
+static void lay_out(onv_simulation *s, uint32_t index)
+{
+    const onv_eager_storage *storage = &s->eager->storages.at[index];
+    uint32_t old = s->row_of[index], rank = storage->rank;
+    if (storage->kind == ONV_STORAGE_INPUT && onv_is_value(storage->value))
+        rank = (uint32_t)onv_model_value(s->model, storage->value)->type.rank;
+    if (s->failed || rank != 4 || old == ONV_NO_ROW ||
+        (s->quantized_rows != NULL && s->quantized_rows[index] > 0))
+        return;
+    const onv_buffer *there = &s->timeline->buffers.at[old];
+    uint64_t bytes = there->bytes;
+    onv_buffer_kind kind = (onv_buffer_kind)there->kind;
+    if (bytes == 0) return;
+    onv_sim_step(s, ONV_PHASE_FORWARD, ONV_NO_NODE, "channels_last");
+    s->row_of[index] = s->made_row[index] = onv_sim_alloc(s, bytes, kind, storage->label);
+    onv_sim_release(s, old);
+}
+
 void onv_sim_place_permanent(onv_simulation *s)
 {
+    bool turns = s->options->lower.cuda.channels_last;
     for (uint32_t i = 0; i < s->n_permanent; i++) place(s, s->moved[i]);
+    for (uint32_t i = 0; turns && i < s->n_permanent; i++) lay_out(s, s->moved[i]);
     for (uint32_t i = 0; i < s->eager->storages.count; i++)
         if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) place(s, i);
+    for (uint32_t i = 0; turns && i < s->eager->storages.count; i++)
+        if (s->eager->storages.at[i].kind == ONV_STORAGE_INPUT) lay_out(s, i);
 }
 
 static onv_status make_arrays(onv_simulation *s, onv_error *err)

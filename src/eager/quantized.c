@@ -17,8 +17,8 @@ static uint64_t block_temps(const onv_weight_format *format, uint64_t elems, uin
 }
 
 /* LLM.int8() with its threshold: the input in bytes with a scale for each row, beside it either what looks
- * for outliers (absolute values and a mask, before the result is there), or the product in int32. A
- * backward makes the matrix in the type of the activations. */
+ * for outliers (absolute values and a mask, before the result is there), or the product in int32 and what it is in float16, where
+ * the activations are of another type. A backward makes the matrix in the type of the activations. */
 static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64_t elems,
                           uint64_t elem_bytes, bool backward)
 {
@@ -27,9 +27,10 @@ static uint64_t row_temps(const onv_eager *eager, const onv_eager_op *op, uint64
     if (backward) return elems * elem_bytes;
     uint64_t width =
         in->rank > 0 && in->dims[in->rank - 1] > 0 ? (uint64_t)in->dims[in->rank - 1] : 1;
-    uint64_t cast = elem_bytes == 2 ? 0 : 2 * in->elems; /* bfloat16 counts as float16 */
+    bool is_half = in->dtype == ONV_FLOAT16;
+    uint64_t cast = is_half ? 0 : 2 * in->elems;
     uint64_t bytes = in->elems + in->elems / width * sizeof(float);
-    uint64_t outliers = cast + 3 * in->elems, product = 4 * out->elems;
+    uint64_t outliers = cast + 3 * in->elems, product = (is_half ? 4 : 6) * out->elems;
     uint64_t before = outliers > out->bytes ? outliers - out->bytes : 0;
     return bytes + (before > product ? before : product);
 }

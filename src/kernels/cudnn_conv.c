@@ -46,7 +46,13 @@ typedef enum conv_base {
     BASE_FFT,
     BASE_BATCH_W_W,
     BASE_WINOGRAD_W,
+    BASE_EIGHT_X_Y, /* of eight groups at a time */
+    BASE_EIGHT_X_Y_W,
+    BASE_POWER_X_Y_W, /* a group's channels, in and out, in the same power of two */
+    BASE_TABLE,       /* where an output's values come from */
 } conv_base;
+
+enum { GROUPS_AT_ONCE = 8 };
 
 /* Rows and columns of a tile of the result, and of a cluster of blocks in tiles; none: 0. */
 typedef struct conv_tiles {
@@ -54,7 +60,7 @@ typedef struct conv_tiles {
     uint8_t down, across;
 } conv_tiles;
 
-/* A form. Splits are copies of the weights in float32, in which blocks that share a sum leave their parts; `tiles`: which
+/* A form. Splits are copies of what is made in float32, in which blocks that share a sum leave their parts; `tiles`: which
  * of the kernels that divide only the sums of their last tiles. */
 typedef struct conv_part {
     uint8_t base, tiles;
@@ -194,6 +200,12 @@ bool onv_is_native_depthwise(const onv_conv_problem *p, const onv_cuda_library_s
     return p->batch != 1 && channels < 512 && (channels < 256 || width < 28);
 }
 
+/* Kernels without tensor cores take groups in turn. */
+static uint64_t groups_at_once(const conv *c)
+{
+    return c->groups < GROUPS_AT_ONCE ? c->groups : GROUPS_AT_ONCE;
+}
+
 /* Complex spectra of F x (F / 2 + 1) for two tensors at a time, and a copy of what is transformed last. */
 static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
 {
@@ -214,9 +226,9 @@ static uint64_t fft_bytes(const conv *c, uint64_t x, uint64_t y, uint64_t w)
              read = forward ? add(nc, ck)
                     : data  ? add(nk, ck)
                             : add(nc, nk);
-    uint64_t bytes =
-        add(forward || data ? w : y, mul3(spectrum, made > read ? made : read, c->groups));
-    return c->groups > 1 ? add(bytes, add(x, y)) : bytes;
+    uint64_t copies = c->groups > GROUPS_AT_ONCE ? add(w, add(x, y)) : forward || data ? w : y;
+    uint64_t group = add(copies / c->groups, mul(spectrum, made > read ? made : read));
+    return mul(groups_at_once(c), group);
 }
 
 /* F(4 x 4, 3 x 3): 36 values for each tile of 4 x 4 outputs. */
@@ -225,8 +237,29 @@ static uint64_t winograd_bytes(const conv *c)
     if (c->rank != 2) return 0;
     const int64_t *made = c->pass == ONV_CONV_BACKWARD_DATA ? c->in_dims : c->out_dims;
     uint64_t tiles = mul3(c->n, ceil_div((uint64_t)made[0], 4), ceil_div((uint64_t)made[1], 4));
-    uint64_t values = add(mul3(tiles, c->groups, add(c->c, c->k)), mul3(c->c, c->k, c->groups));
-    return mul(UINT64_C(36) * 4, values);
+    uint64_t values = add(mul(tiles, add(c->c, c->k)), mul(c->c, c->k));
+    return mul3(UINT64_C(36) * 4, values, groups_at_once(c));
+}
+
+static uint64_t eight_bytes(const conv *c, bool weights)
+{
+    uint64_t images = mul(c->n, add(mul(c->c, c->in), mul(c->k, c->out)));
+    uint64_t group = weights ? mul3(c->c, c->k, c->kernel) : 0;
+    return mul3(groups_at_once(c), add(images, group), c->elem);
+}
+
+static uint64_t power_of(const conv *c)
+{
+    uint64_t channels = c->c > c->k ? c->c : c->k, power = 1;
+    while (power < channels && power < UINT64_C(1) << 62) power *= 2;
+    return power;
+}
+
+static uint64_t power_bytes(const conv *c)
+{
+    uint64_t power = power_of(c);
+    uint64_t values = add(mul(c->n, add(c->in, c->out)), mul(power, c->kernel));
+    return mul3(mul(c->groups, power), values, c->elem);
 }
 
 static uint64_t base_bytes(const conv *c, conv_base base)
@@ -263,6 +296,10 @@ static uint64_t base_bytes(const conv *c, conv_base base)
     case BASE_WINOGRAD_W:
         return c->rank == 2 && c->kernel == 9 ? mul3(UINT64_C(25) * 4, c->groups, mul(c->c, c->k))
                                               : 0;
+    case BASE_EIGHT_X_Y: return eight_bytes(c, false);
+    case BASE_EIGHT_X_Y_W: return eight_bytes(c, true);
+    case BASE_POWER_X_Y_W: return power_bytes(c);
+    case BASE_TABLE: return mul3(6, c->out, groups_at_once(c));
     }
     return 0;
 }
@@ -314,12 +351,26 @@ static uint64_t partial_bytes(const conv *c, const conv_tiles *t)
     return splits > 1 ? splits * tail * cluster * area * sizeof(float) : 0;
 }
 
+/* What is made, in float32 and as the form has it. */
+static uint64_t split_bytes(const conv *c, conv_base base)
+{
+    static const conv_base made[] = {[ONV_CONV_FORWARD] = BASE_Y,
+                                     [ONV_CONV_BACKWARD_DATA] = BASE_X,
+                                     [ONV_CONV_BACKWARD_WEIGHT] = BASE_W},
+                           padded[] = {[ONV_CONV_FORWARD] = BASE_PAD_Y,
+                                       [ONV_CONV_BACKWARD_DATA] = BASE_PAD_X,
+                                       [ONV_CONV_BACKWARD_WEIGHT] = BASE_PAD_W};
+    bool is_padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
+    if (base == BASE_POWER_X_Y_W && c->pass == ONV_CONV_BACKWARD_WEIGHT)
+        return mul3(mul(power_of(c), power_of(c)), mul(c->groups, c->kernel), sizeof(float));
+    return mul(base_bytes(c, is_padded ? padded[c->pass] : made[c->pass]), sizeof(float) / c->elem);
+}
+
 static uint64_t form_bytes(const conv *c, const conv_part *part)
 {
     conv_base base = (conv_base)part->base;
-    bool padded = base >= BASE_PAD_X_Y_W && base <= BASE_PAD_W;
-    uint64_t weights = part->splits > 0 ? base_bytes(c, padded ? BASE_PAD_W : BASE_W) : 0;
-    uint64_t whole = add(base_bytes(c, base), mul3(part->splits, weights, sizeof(float) / c->elem));
+    uint64_t splits = part->splits > 0 ? mul(part->splits, split_bytes(c, base)) : 0;
+    uint64_t whole = add(base_bytes(c, base), splits);
     return add(add(whole, partial_bytes(c, &shared_tiles[part->tiles])), part->tail);
 }
 

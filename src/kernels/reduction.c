@@ -36,15 +36,15 @@ static uint64_t resident_blocks(uint32_t capability, uint64_t threads)
     return devices[i].processors * (devices[i].threads / threads);
 }
 
-onv_column_sum onv_column_sum_of(uint64_t inputs, uint64_t outputs, uint32_t elem,
-                                 const onv_cuda_library_settings *settings)
+onv_column_sum onv_column_sum_of(uint64_t inputs, uint64_t outputs, uint64_t adjacent,
+                                 uint32_t elem, const onv_cuda_library_settings *settings)
 {
     static const onv_column_sum nothing = {0, 0};
     if (settings->compute_capability == 0 || inputs == 0 || outputs == 0 || elem == 0)
         return nothing;
     /* More than an int can address is summed in parts, one after the other. */
     while (inputs > 1 && inputs > INT32_MAX / elem / outputs) inputs = ceil_div(inputs, 2);
-    uint64_t vector = outputs % 4 == 0 ? 4 : outputs % 2 == 0 ? 2 : 1;
+    uint64_t vector = adjacent % 4 == 0 ? 4 : adjacent % 2 == 0 ? 2 : 1;
     uint64_t wide = power_of_two(least(outputs / vector, BLOCK / vector));
     uint64_t high = power_of_two(least(inputs, BLOCK / vector));
     uint64_t height = least(high, BLOCK / vector / least(wide, WARP));

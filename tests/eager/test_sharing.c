@@ -126,6 +126,37 @@ static void a_bias_does_not_hide_a_quantized_matrix(void **state)
     }
 }
 
+/* [4096, 768] times [768, 3072] by LLM.int8(), a bias or none: the input in bytes and 4096 scales, the product in int32, and what
+ * it is in float16. As bitsandbytes 0.50.2 took it over a substitute for the driver, without a workspace of cuBLAS. */
+static void a_product_of_bytes_takes_no_workspace(void **state)
+{
+    (void)state;
+    static const char *const frozen[] = {"blocks.0"};
+    for (uint32_t biased = 0; biased < 2; biased++) {
+        trainer t;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[4096,768]");
+        model_weight(m, "blocks.0.weight", "f32[768,3072]");
+        model_weight(m, "blocks.0.bias", "f32[3072]");
+        model_weight(m, "blocks.1.weight", "f32[3072,64]");
+        model_node(m, "Gemm", "/blocks.0/Gemm",
+                   biased ? "x blocks.0.weight blocks.0.bias" : "x blocks.0.weight", "a", "");
+        model_node(m, "MatMul", "/blocks.1/MatMul", "a blocks.1.weight", "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        model_free(m);
+        onv_train_options options = with("sgd");
+        options.weights = onv_weight_format_find("int8");
+        options.lower.freeze = frozen;
+        options.lower.n_freeze = 1;
+        options.lower.cuda = onv_cuda_library_defaults();
+        onv_training r = trainer_run(&t, &options);
+        assert_int_equal(r.figures.parts.dequantized_bytes,
+                         4096 * 768 + 4096 * 4 + 6 * 4096 * 3072);
+        trainer_close(&t);
+    }
+}
+
 /* --- Copies ------------------------------------------------------------------------------------ */
 
 static void averages_and_masters_stand_beside(void **state)
@@ -516,6 +547,7 @@ int main(void)
         cmocka_unit_test(formats_have_scales),
         cmocka_unit_test(frozen_layers_are_quantized),
         cmocka_unit_test(a_bias_does_not_hide_a_quantized_matrix),
+        cmocka_unit_test(a_product_of_bytes_takes_no_workspace),
         cmocka_unit_test(averages_and_masters_stand_beside),
         cmocka_unit_test(the_host_takes_what_is_offloaded),
         cmocka_unit_test(gradients_stand_in_buckets),

@@ -247,16 +247,24 @@ static void a_bias_that_the_exporter_dropped_is_added(void **state)
 {
     (void)state;
     static const struct {
-        const char *arguments;
+        const char *arguments, *shape, *perm; /* of x, and how it is turned before it is read */
         uint64_t bytes;
     } cases[] = {
-        {"%x, %p_w", LARGE}, {"%x, %p_w, %p_b", UINT64_C(1048576)}, {"%x, %p_w, None", LARGE}};
+        {"%x, %p_w", "f32[16,256]", "", LARGE},
+        {"%x, %p_w, %p_b", "f32[16,256]", "", UINT64_C(1048576)},
+        {"%x, %p_w, None", "f32[16,256]", "", LARGE},
+        {"%x, %p_w, %p_b", "f32[2,8,256]", "", UINT64_C(1048576)},
+        {"%x, %p_w, %p_b", "f32[2,256,8]", "perm=[0,2,1]",
+         LARGE}, /* added in place after the product */
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool turns = cases[i].perm[0] != '\0';
         model *m = model_new(17);
-        model_input(m, "x", "f32[16,256]");
+        model_input(m, "x", cases[i].shape);
         model_weight(m, "w", "f32[256,256]");
+        if (turns) model_node(m, "Transpose", "turn", "x", "t", cases[i].perm);
         model_call(m, "aten.linear.default", cases[i].arguments);
-        model_node(m, "MatMul", "linear", "x w", "y", "");
+        model_node(m, "MatMul", "linear", turns ? "t w" : "x w", "y", "");
         model_output(m, "y", "f32");
         onv_train_options options = with(2015);
         built b;
@@ -297,6 +305,70 @@ static void images_of_tokens_stay_so(void **state)
     }
 }
 
+/* torch/nn/modules/module.py: filters one after the other, the old one gone when the new one is there; then the batch. */
+static void filters_are_laid_out_anew_with_channels_last(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 2; turns++) {
+        onv_lower_options options = {.inference = true, .cuda = onv_cuda_library_defaults()};
+        options.cuda.channels_last = turns;
+        pass p;
+        model *m = model_new(17);
+        model_input(m, "x", "f32[2,8,16,16]");
+        model_weight(m, "w1", "f32[16,8,3,3]");
+        model_weight(m, "b1", "f32[16]");
+        model_weight(m, "w2", "f32[4,16,1,1]");
+        model_node(m, "Conv", "first", "x w1 b1", "a", "pads=[1,1,1,1]");
+        model_node(m, "Conv", "second", "a w2", "y", "");
+        model_output(m, "y", "f32");
+        pass_run(&p, m, &options);
+        uint32_t steps = 0, old = 0;
+        while (steps < p.t.steps.count && p.t.steps.at[steps].label != NULL &&
+               strcmp(p.t.steps.at[steps].label, "channels_last") == 0)
+            steps++;
+        for (size_t i = 0; i < p.t.buffers.count; i++) {
+            const onv_buffer *b = &p.t.buffers.at[i];
+            old += b->first == 0 && b->last < steps;
+            if (b->kind == ONV_BUFFER_WEIGHT && b->first > 0)
+                assert_int_equal(b->bytes, 4 * 16 * sizeof(float)); /* w2, in the second step */
+        }
+        assert_int_equal(steps, turns ? 3 : 0); /* two filters and the images, not the bias */
+        assert_int_equal(old, turns ? 2 : 0);   /* the third is made in the last of these steps */
+        pass_drop(&p);
+    }
+}
+
+/* Where channels come last, the blocks of threads that add up an image's pixels share a sum. */
+static void pixels_are_added_up_in_a_buffer_with_channels_last(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 2; turns++) {
+        model *m = model_new(17);
+        model_input(m, "x", "f32[8,32,112,112]");
+        model_weight(m, "w", "f32[8,32,1,1]");
+        model_node(m, "Mul", "gate", "x w", "a", "");
+        model_node(m, "ReduceMean", "mean", "a", "y", "axes=[2,3]");
+        model_output(m, "y", "f32");
+        onv_train_options options = with(2015);
+        options.lower.cuda.channels_last = turns;
+        built b;
+        onv_buffer of[8];
+        build(&b, m, &options);
+        uint32_t forward = allocated(&b.program.timeline, ONV_PHASE_FORWARD, "mean", of);
+        assert_int_equal(forward, turns ? 3 : 1);
+        if (turns) assert_int_equal(of[1].bytes, 25690112); /* as measured, for these sizes */
+        if (turns) assert_int_equal(of[2].bytes, 8);
+        uint32_t parts = 0;
+        for (size_t i = 0; i < b.program.timeline.buffers.count; i++) {
+            const onv_buffer *sum = &b.program.timeline.buffers.at[i];
+            parts += sum->bytes == 25690112 && sum->is_transient &&
+                     b.program.timeline.steps.at[sum->first].phase == ONV_PHASE_BACKWARD;
+        }
+        assert_int_equal(parts, turns ? 3 : 0); /* the gate's gradient, in three iterations */
+        clean(&b, m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +380,8 @@ int main(void)
         cmocka_unit_test(a_bias_that_the_exporter_dropped_is_added),
         cmocka_unit_test(a_branch_may_be_the_first_to_multiply),
         cmocka_unit_test(images_of_tokens_stay_so),
+        cmocka_unit_test(filters_are_laid_out_anew_with_channels_last),
+        cmocka_unit_test(pixels_are_added_up_in_a_buffer_with_channels_last),
     };
     return cmocka_run_group_tests_name("eager.workspaces", tests, NULL, NULL);
 }

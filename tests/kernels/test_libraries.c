@@ -75,16 +75,22 @@ static void sums_of_columns_share_a_buffer(void **state)
         {232071, 3096, 4, 180707428}};
     onv_cuda_library_settings h100 = on(90, 2015), none = on(0, 2015);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        onv_column_sum sum =
-            onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].elem, &h100);
+        onv_column_sum sum = onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].outputs,
+                                               rows[i].elem, &h100);
         assert_int_equal(sum.part_bytes + sum.counter_bytes, rows[i].bytes);
-        sum = onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].elem, &none);
+        sum = onv_column_sum_of(rows[i].inputs, rows[i].outputs, rows[i].outputs, rows[i].elem,
+                                &none);
         assert_int_equal(sum.part_bytes + sum.counter_bytes, 0);
     }
-    assert_int_equal(onv_column_sum_of(2048, 2048, 4, &h100).part_bytes, 33554432);
-    assert_int_equal(onv_column_sum_of(2048, 2048, 4, &h100).counter_bytes, 64);
-    assert_int_equal(onv_column_sum_of(UINT64_MAX, UINT64_MAX, 4, &h100).part_bytes, 0);
-    assert_int_equal(onv_column_sum_of(UINT64_MAX, 1, UINT32_MAX, &h100).part_bytes, 0);
+    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, &h100).part_bytes, 33554432);
+    assert_int_equal(onv_column_sum_of(2048, 2048, 2048, 4, &h100).counter_bytes, 64);
+    assert_int_equal(onv_column_sum_of(UINT64_MAX, UINT64_MAX, UINT64_MAX, 4, &h100).part_bytes, 0);
+    assert_int_equal(onv_column_sum_of(UINT64_MAX, 1, 1, UINT32_MAX, &h100).part_bytes, 0);
+    /* Pixels of eight images: 32, 96 and 144 channels, side by side. */
+    assert_int_equal(onv_column_sum_of(12544, 256, 32, 4, &h100).part_bytes, 25690112);
+    assert_int_equal(onv_column_sum_of(3136, 768, 96, 4, &h100).part_bytes, 19267584);
+    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, &h100).part_bytes, 28901376);
+    assert_int_equal(onv_column_sum_of(3136, 1152, 144, 4, &h100).counter_bytes, 36);
 }
 
 static void handles_stand_beside_the_allocator(void **state)
