@@ -47,7 +47,8 @@ static onv_status list_reads(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = &model->values.at[node->inputs[k].index];
-            if (!onv_value_may_train(model, value)) continue;
+            if (!onv_value_may_train(model, value) || onv_weight_is_groups_scale(node, k, value))
+                continue;
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,

@@ -103,6 +103,13 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     return ONV_PLACE_UNKNOWN;
 }
 
+bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value)
+{
+    return k > 0 && value->role == ONV_ROLE_PARAMETER &&
+           strcmp(node->op_type, "InstanceNormalization") == 0 &&
+           onv_node_is_aten(node, "group_norm");
+}
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
 {
