@@ -484,11 +484,11 @@ static void blends_keep_both_parts(void **state)
     }
 }
 
-/* A group norm in four groups, written with ones and zeros that are also another norm's: two vectors, and no more. */
+/* A group norm in four groups, written with ones and zeros that are also another norm's: each norm has its two vectors. */
 static void scales_of_group_norms_are_no_parameters(void **state)
 {
     (void)state;
-    static const int64_t grouped[] = {2, 4, -1}, whole[] = {2, 4, 3, 3};
+    static const int64_t grouped[] = {2, 4, -1}, whole[] = {2, 4, 2, 4};
     static const part parts[] = {
         {"Reshape", "x grouped", "a", "", "net.norm", "group_norm",
          "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
@@ -498,11 +498,13 @@ static void scales_of_group_norms_are_no_parameters(void **state)
          "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
         {"Mul", "c val_1", "d", "", "net.norm", "group_norm",
          "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
-        {"Add", "d val_2", "y", "", "net.norm", "group_norm",
+        {"Add", "d val_2", "e", "", "net.norm", "group_norm",
          "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"LayerNormalization", "e net.other.weight net.other.bias", "y", "", "net.other",
+         "layer_norm", "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default"},
     };
     model *m = model_new(18);
-    model_input(m, "x", "f32[2,4,3,3]");
+    model_input(m, "x", "f32[2,4,2,4]");
     model_parameters(m, "net.norm.weight net.norm.bias net.other.weight net.other.bias");
     model_weight(m, "net.other.weight", "f32[4]");
     model_weight(m, "net.other.bias", "f32[4]");
@@ -519,8 +521,8 @@ static void scales_of_group_norms_are_no_parameters(void **state)
     onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
                              .lower = {.loss = ONV_LOSS_NONE}};
     onv_training_figures f = trainer_run(&t, &how).figures;
-    assert_int_equal(f.parameter_bytes, 4 * 4 * 4); /* the other norm's, which nothing reads, too */
-    assert_int_equal(f.gradient_bytes, 2 * 4 * 4);
+    assert_int_equal(f.parameter_bytes, 4 * 4 * 4);
+    assert_int_equal(f.gradient_bytes, 4 * 4 * 4);
     trainer_close(&t);
     model_free(m);
 }
