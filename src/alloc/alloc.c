@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "alloc/alloc_model.h"
+#include "base/fail.h"
 #include "base/heap.h"
 
 const onv_alloc_model *const onv_alloc_models[] = {

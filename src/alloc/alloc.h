@@ -19,6 +19,7 @@
 #define ONV_ALLOC_ALLOC_H
 
 #include "alloc/space.h"
+#include "onnxvram/common.h"
 #include "timeline/placement.h"
 
 /* A single request beyond this is no size but a mistake: ONV_ERR_LIMIT. */

@@ -9,6 +9,7 @@
  * buffer; the segments below are the pool's own.
  */
 #include "alloc/alloc_model.h"
+#include "base/fail.h"
 
 #define STEP_BYTES  (32 * ONV_MIB)
 #define ALIGN_BYTES UINT64_C(512)

@@ -10,6 +10,7 @@
  * at the same offset, and logs these defaults.
  */
 #include "alloc/alloc_model.h"
+#include "base/fail.h"
 
 #define QUANTUM_BYTES       UINT64_C(256)   /* kMinAllocationSize */
 #define INITIAL_CHUNK_BYTES ONV_MIB         /* DEFAULT_INITIAL_CHUNK_SIZE_BYTES */

@@ -9,6 +9,7 @@
  * they are traced (execution_frame.cc). A model of it and ONNX Runtime 1.30 agree, measured.
  */
 #include "alloc/alloc_model.h"
+#include "base/fail.h"
 
 #define ALIGN_BYTES UINT64_C(256) /* kAllocAlignment */
 

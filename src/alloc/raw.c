@@ -6,6 +6,7 @@
  * many of them make this an upper bound.
  */
 #include "alloc/alloc_model.h"
+#include "base/fail.h"
 
 #define GRANULARITY_BYTES (2 * ONV_MIB)
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "alloc/alloc.h"
+#include "base/fail.h"
 #include "base/quota.h"
 
 static uint64_t current(const onv_allocator *a, onv_alloc_metric metric)

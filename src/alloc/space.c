@@ -1,6 +1,7 @@
 #include "alloc/space.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 void onv_space_init(onv_space *space)
 {

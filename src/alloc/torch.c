@@ -13,6 +13,8 @@
  */
 #include "alloc/torch.h"
 
+#include "base/fail.h"
+
 /* The settings that count whole MB in PyTorch. Below their limits, which it has too (measured), a
  * block could be oversize and yet a part of a segment. */
 static onv_status check_sizes(onv_torch_options *o, onv_error *err)

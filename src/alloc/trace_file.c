@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "alloc/trace_csv.h"
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/heap.h"
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 static bool figure(const onv_baseline *baseline, const char *what, uint64_t *bytes)
 {
     for (size_t i = 0; i < baseline->n_figures; i++) {

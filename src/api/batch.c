@@ -2,6 +2,7 @@
  * computed from another: every one that is tried is analysed. */
 #include "api/analysis.h"
 #include "api/training.h"
+#include "base/fail.h"
 #include "base/heap.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 /* Usual sizes by words in the names of dims, the first one that fits. */

@@ -5,6 +5,7 @@
 
 #include "api/names.h"
 #include "api/sized.h"
+#include "base/fail.h"
 
 /* --- What is there ----------------------------------------------------------------------------- */
 

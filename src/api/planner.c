@@ -9,6 +9,7 @@
 #include "api/sized.h"
 #include "api/tools.h"
 #include "api/watch.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/limits.h"
 #include "order/order_dag.h"

@@ -1,6 +1,7 @@
 /* The table of modules, which is made for who asks. */
 #include "api/ask.h"
 #include "api/locale.h"
+#include "base/fail.h"
 #include "load/limits.h"
 #include "report/modules.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "base/fail.h"
 
 static const char *device_name(const void *unused, size_t index)
 {

@@ -1,6 +1,7 @@
 /* Reports of finished analyses. */
 #include "api/ask.h"
 #include "api/locale.h"
+#include "base/fail.h"
 #include "load/limits.h"
 #include "report/format.h"
 

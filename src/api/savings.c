@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 /* The batch that was bound: by its option, or by a dim of that name. 0: none was. */
@@ -40,7 +41,9 @@ static onv_status analyse_part(const onv_request *from, onv_options how, const c
             if (strcmp(dims[i].name, name) == 0) dims[i].size = batch;
         how.dims = dims;
     }
-    onv_status status = onv_analysis_create(from, &how, part, err);
+    onv_request request = *from;
+    request.lifetimes_alone = true;
+    onv_status status = onv_analysis_create(&request, &how, part, err);
     onv_heap_free(dims);
     return status;
 }

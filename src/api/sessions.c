@@ -5,6 +5,7 @@
 #include "api/requests_csv.h"
 #include "api/sized.h"
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 
 enum { MOST_SHAPES = 1024 };

@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "api/sized.h"
 #include "api/tools.h"
+#include "base/fail.h"
 #include "plan/plan_csv.h"
 
 onv_status onv_plan_file_get(const char *path, uint64_t capacity, uint64_t effort,

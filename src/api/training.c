@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "base/fail.h"
 #include "eager/pytorch.h"
 
 /* From 1, the place of a name in a list that ends with NULL; 0 where none is given. */

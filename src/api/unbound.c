@@ -1,5 +1,6 @@
 #include "api/unbound.h"
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ir/check.h"
 #include "load/load.h"

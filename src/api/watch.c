@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/status.h"
+#include "base/fail.h"
 #include "load/limits.h"
 
 static onv_quota *enter(onv_watch *watch)

@@ -123,6 +123,11 @@ void *onv_arena_alloc(onv_arena *arena, size_t bytes)
     return take(arena, bytes, ALIGN);
 }
 
+void *onv_arena_packed(onv_arena *arena, size_t bytes)
+{
+    return take(arena, bytes, 1);
+}
+
 void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size, size_t align)
 {
     size_t bytes;

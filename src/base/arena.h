@@ -34,6 +34,9 @@ void onv_arena_reset(onv_arena *arena);
 /* Uninitialised memory aligned for any object, or NULL. A request of 0 bytes gives a valid pointer. */
 void *onv_arena_alloc(onv_arena *arena, size_t bytes);
 
+/* The same for bytes, which need no alignment. */
+void *onv_arena_packed(onv_arena *arena, size_t bytes);
+
 /* `count` objects of `size` bytes, zeroed; NULL also when the product overflows. */
 void *onv_arena_calloc(onv_arena *arena, size_t count, size_t size, size_t align);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
+
 enum { MOST_LETTERS = 63 };
 
 static unsigned least(unsigned a, unsigned b)

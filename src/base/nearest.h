@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "base/fail.h"
 
 /* Name `index` of a list; NULL after the last one. `list` is the caller's. */
 typedef const char *(*onv_name_fn)(const void *list, size_t index);

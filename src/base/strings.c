@@ -21,9 +21,15 @@ void onv_strings_init(onv_strings *table, onv_arena *arena)
 void onv_strings_cleanup(onv_strings *table)
 {
     onv_heap_free(table->slots);
-    onv_heap_free(table->hashes);
+    onv_heap_free(table->texts);
     onv_heap_free(table->recent);
     *table = (onv_strings){.arena = table->arena};
+}
+
+/* A table is full at three quarters of its slots. */
+static size_t most_strings(size_t capacity)
+{
+    return capacity / 4 * 3;
 }
 
 bool onv_strings_copy(const onv_strings *from, onv_arena *arena, onv_strings *to)
@@ -31,12 +37,13 @@ bool onv_strings_copy(const onv_strings *from, onv_arena *arena, onv_strings *to
     onv_strings_init(to, arena);
     if (from->capacity == 0) return true;
     to->slots = onv_heap_copy(from->slots, from->capacity * sizeof *to->slots);
-    to->hashes = onv_heap_copy(from->hashes, from->capacity * sizeof *to->hashes);
-    if (to->slots == NULL || to->hashes == NULL) {
+    to->texts = onv_heap_alloc(most_strings(from->capacity) * sizeof *to->texts);
+    if (to->slots == NULL || to->texts == NULL) {
         onv_strings_cleanup(to);
         return false;
     }
-    to->count = from->count;
+    memcpy(to->texts, from->texts, from->count * sizeof *to->texts);
+    to->count = to->next = from->count;
     to->capacity = from->capacity;
     return true;
 }
@@ -135,44 +142,55 @@ uint64_t onv_hash_word(uint64_t x)
 
 /* --- Tables ------------------------------------------------------------------------------------ */
 
-/* The slot that holds the text, or the empty one where it belongs. */
-static size_t find_slot(const onv_strings *table, const char *text, size_t length, uint32_t hash)
+static bool is_same(const char *interned, const char *text, size_t length)
 {
-    size_t mask = table->capacity - 1;
-    size_t slot = hash & mask;
-    while (table->slots[slot] != NULL) {
-        const char *other = table->slots[slot];
-        if (table->hashes[slot] == hash && strncmp(other, text, length) == 0 &&
-            other[length] == '\0')
-            return slot;
-        slot = (slot + 1) & mask;
-    }
-    return slot;
+    return strncmp(interned, text, length) == 0 && interned[length] == '\0';
+}
+
+/* The slot that holds the text, or the empty one where it belongs. */
+static onv_string_slot *find_slot(const onv_strings *table, const char *text, size_t length,
+                                  uint32_t hash)
+{
+    size_t mask = table->capacity - 1, at = hash & mask;
+    for (; table->slots[at].number != 0; at = (at + 1) & mask)
+        if (table->slots[at].hash == hash &&
+            is_same(table->texts[table->slots[at].number - 1], text, length))
+            break;
+    return &table->slots[at];
 }
 
 static bool grow(onv_strings *table)
 {
+    if (table->capacity > UINT32_MAX / 4) return false; /* numbers have 32 bits */
     size_t capacity = table->capacity == 0 ? 256 : table->capacity * 2;
-    const char **slots = onv_heap_calloc(capacity, sizeof *slots);
-    uint32_t *hashes = onv_heap_calloc(capacity, sizeof *hashes);
-    if (slots == NULL || hashes == NULL) {
-        onv_heap_free(slots);
-        onv_heap_free(hashes);
-        return false;
-    }
+    const char **texts =
+        onv_heap_realloc(table->texts, most_strings(capacity) * sizeof *table->texts);
+    if (texts == NULL) return false;
+    table->texts = texts;
+    onv_string_slot *slots = onv_heap_calloc(capacity, sizeof *slots);
+    if (slots == NULL) return false;
     for (size_t i = 0; i < table->capacity; i++) {
-        if (table->slots[i] == NULL) continue;
-        size_t slot = table->hashes[i] & (capacity - 1);
-        while (slots[slot] != NULL) slot = (slot + 1) & (capacity - 1);
-        slots[slot] = table->slots[i];
-        hashes[slot] = table->hashes[i];
+        if (table->slots[i].number == 0) continue;
+        size_t at = table->slots[i].hash & (capacity - 1);
+        while (slots[at].number != 0) at = (at + 1) & (capacity - 1);
+        slots[at] = table->slots[i];
     }
     onv_heap_free(table->slots);
-    onv_heap_free(table->hashes);
     table->slots = slots;
-    table->hashes = hashes;
     table->capacity = capacity;
     return true;
+}
+
+/* One of the strings behind the last one, if it is the text; or NULL. */
+static const char *find_next(onv_strings *table, const char *text, size_t length)
+{
+    enum { LOOKED_AT = 8 };
+    for (size_t i = table->next; i < table->count && i - table->next < LOOKED_AT; i++) {
+        if (!is_same(table->texts[i], text, length)) continue;
+        table->next = i + 1;
+        return table->texts[i];
+    }
+    return NULL;
 }
 
 /* Where a text stands among the recent ones: what collides there is only looked up in the table. */
@@ -189,19 +207,34 @@ static size_t recent_place(const char *text, size_t length)
     return (size_t)((mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15u >> 56) % ONV_STRINGS_RECENT;
 }
 
+/* A copy behind its number. */
+static const char *make(onv_strings *table, const char *text, size_t length)
+{
+    uint32_t number = (uint32_t)table->count;
+    char *made = onv_arena_packed(table->arena, sizeof number + length + 1);
+    if (made == NULL) return NULL;
+    memcpy(made, &number, sizeof number);
+    made += sizeof number;
+    memcpy(made, text, length);
+    made[length] = '\0';
+    table->texts[table->count++] = made;
+    return made;
+}
+
 static const char *intern(onv_strings *table, const char *text, size_t length)
 {
     onv_work(1 + length / 16);
-    if (table->count >= table->capacity / 4 * 3 && !grow(table)) return NULL;
+    const char *found = find_next(table, text, length);
+    if (found != NULL) return found;
+    if (table->count >= most_strings(table->capacity) && !grow(table)) return NULL;
     uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
-    size_t slot = find_slot(table, text, length, hash);
-    if (table->slots[slot] != NULL) return table->slots[slot];
-    const char *copy = onv_arena_strndup(table->arena, text, length);
-    if (copy == NULL) return NULL;
-    table->slots[slot] = copy;
-    table->hashes[slot] = hash;
-    table->count++;
-    return copy;
+    onv_string_slot *slot = find_slot(table, text, length, hash);
+    if (slot->number == 0) {
+        if (make(table, text, length) == NULL) return NULL;
+        *slot = (onv_string_slot){hash, (uint32_t)table->count};
+    }
+    table->next = slot->number;
+    return table->texts[slot->number - 1];
 }
 
 const char *onv_intern_n(onv_strings *table, const char *text, size_t length)
@@ -229,5 +262,6 @@ const char *onv_interned(const onv_strings *table, const char *text)
     if (table->capacity == 0) return NULL;
     size_t length = strlen(text);
     uint32_t hash = (uint32_t)onv_hash_bytes(text, length, 0);
-    return table->slots[find_slot(table, text, length, hash)];
+    const onv_string_slot *slot = find_slot(table, text, length, hash);
+    return slot->number != 0 ? table->texts[slot->number - 1] : NULL;
 }

@@ -1,5 +1,7 @@
 #include "ckpt/beside.h"
 
+#include "base/fail.h"
+
 static uint32_t first_of_phase(const onv_timeline *t, uint32_t end, onv_phase phase)
 {
     while (end > 0 && t->steps.at[end - 1].phase == phase) end--;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/strings.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/scopes.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/strings.h"
 
 /* Calls inside each other, and characters of a path; beyond them nothing is known. */

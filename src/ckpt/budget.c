@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ckpt/min_cut.h"
 
 enum { STEPS = 10000 };

@@ -1,6 +1,7 @@
 #include "ckpt/compile.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ckpt/compile_memory.h"
 
 typedef struct job {

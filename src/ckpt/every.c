@@ -4,6 +4,7 @@
  * it is that function: it counts modules instead of units, and its loop holds what it holds. */
 #include <inttypes.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 

@@ -1,5 +1,7 @@
 #include "ckpt/front.h"
 
+#include "base/fail.h"
+
 /* Of equal ones the one that takes less with workspaces. */
 static bool betters(const onv_ckpt_plan *a, const onv_ckpt_plan *b)
 {

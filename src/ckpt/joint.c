@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/status.h"
+#include "base/fail.h"
 
 /* Views of one node that are compared with a new one: equal ones are one. */
 enum { MAX_VIEWS = 16 };

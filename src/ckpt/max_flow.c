@@ -1,6 +1,7 @@
 #include "ckpt/max_flow.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 
 /* Edges looked at; graphs of 100,000 operations of networks take some ten million. */

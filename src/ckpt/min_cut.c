@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ckpt/max_flow.h"
 
 /* --- The graph --------------------------------------------------------------------------------- */

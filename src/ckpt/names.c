@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
+
 static const char *node_name(const onv_model *model, const onv_node *node)
 {
     if (node->name[0] != '\0') return node->name;

@@ -9,6 +9,7 @@
  * Cost: that of `optimal`, and MAX_BASES times MAX_PLACES programs, fewer of large tapes. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "ckpt/front.h"
 
 enum { MAX_BASES = 12, MAX_PLACES = 8, MIN_PLACES = 2, MAX_STEPS = 100000 };

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/front.h"

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 /* Operations that some code runs in place. */
 static bool has_inplace_form(const onv_eager_op *op)
 {

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/strings.h"
 #include "ir/origin.h"
 

@@ -2,6 +2,7 @@
  * so that what stays between segments and what is rebuilt inside one are of a size. The weights of
  * units are the bytes they save. The last segment keeps everything: backward comes to it at once. */
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ckpt/ckpt.h"
 

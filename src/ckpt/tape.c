@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {

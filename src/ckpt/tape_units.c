@@ -1,6 +1,7 @@
 /* Units of a tape: where they begin, and which are joined where they are too many. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "ckpt/tape_builder.h"
 
 static void remove_border(onv_tape_builder *b, uint64_t *kept, uint64_t *crossed, uint32_t at)

@@ -1,6 +1,7 @@
 #include "ckpt/training.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ckpt/shard_units.h"
 #include "graph/storage.h"
 

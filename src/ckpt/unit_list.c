@@ -1,6 +1,7 @@
 #include "ckpt/unit_list.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 static onv_listed_unit list_unit(const onv_eager *eager, uint32_t first, uint32_t end)
 {

@@ -1,6 +1,7 @@
 #include "ckpt/units.h"
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 typedef struct finder {
     onv_arena arena;

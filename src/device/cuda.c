@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "device/cuda_driver.h"
 #include "device/cuda_kernels.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
+
 /* A pointer to an object becomes one to a function: POSIX allows it, ISO C only by copying. */
 static bool find(void *library, const char *name, void *pointer, size_t bytes)
 {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 extern const onv_device_kind onv_device_host, onv_device_cuda;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "device/device.h"
 #include "device/pattern.h"
 

@@ -1,5 +1,6 @@
 #include "device/replays.h"
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 /* --- One replay -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "device/pattern.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/names.h"
 #include "load/statements.h"
 

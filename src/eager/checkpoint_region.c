@@ -1,3 +1,4 @@
+#include "base/fail.h"
 #include "eager/simulation.h"
 
 /* --- What a segment is ------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"
 #include "kernels/reduction.h"

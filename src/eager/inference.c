@@ -1,5 +1,6 @@
 #include "eager/inference.h"
 
+#include "base/fail.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"
 

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 #include "eager/lower.h"
 #include "eager/pytorch.h"

@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "graph/steps.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "kernels/cudnn.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"
 #include "load/load.h"

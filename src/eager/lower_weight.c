@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "eager/lower.h"
 #include "eager/weight_place.h"

@@ -5,6 +5,7 @@
  * in one module: with parameters of several modules it is a part of the network that is not trained, or not yet. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/lower.h"
 
 /* The length of the name of the module, inside the one of the node, that has the parameter; 0: none is. */

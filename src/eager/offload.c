@@ -13,6 +13,7 @@
  * Copies run on the stream of the kernels, so memory that they read is free for what comes next, as ever. On the
  * host a copy takes a block of pinned memory, of the next power of two, until the next iteration's takes it. */
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/simulation.h"
 
 static void add(uint64_t *sum, uint64_t more)

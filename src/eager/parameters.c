@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/simulation.h"
 
 enum { MAX_DEPTH = 16 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 #include "eager/calls.h"
 #include "eager/simulation.h"

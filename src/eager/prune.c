@@ -11,6 +11,7 @@
  * are kept (onv_train_options) are held like inputs, by the innermost region around the operation. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/simulation.h"
 
 /* --- What runs again --------------------------------------------------------------------------- */

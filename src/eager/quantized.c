@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 /* What the fallback of bitsandbytes' 4-bit product takes, which multiplies the matrix in the type of the
  * activations: it is taken above 1536 rows, and for most shapes below. The scales in float32 stand twice
  * then, as they come and with the offset. A backward makes the gradient after they are gone. */

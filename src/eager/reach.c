@@ -4,6 +4,7 @@
  * loss, because a rounding to integers or detach() is between, goes with the forward pass: its
  * variables hold it until its functions return. What leads to an output of the network without a loss stays
  * with that output. Parameters that only such operations read get no gradient and no state. */
+#include "base/fail.h"
 #include "eager/lower.h"
 
 static bool is_held(const onv_eager *eager, uint32_t tensor)

@@ -1,4 +1,5 @@
 #include "base/checked.h"
+#include "base/fail.h"
 #include "eager/eager.h"
 #include "kernels/cublas.h"
 #include "kernels/cudnn.h"

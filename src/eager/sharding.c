@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 enum { GATHER_STREAM = 1, REDUCE_STREAM = 2 };
 enum { FIRST_BUCKET_BYTES = 1 << 20, BUCKET_BYTES = 25 << 20, BROADCAST_BYTES = 250 << 20 };

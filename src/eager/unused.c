@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "eager/lower.h"
 
 enum { MAX_KEY = 512, N_WAYS = 3 };

@@ -1,6 +1,7 @@
 /* Weights that were views of smaller ones in PyTorch: indices that repeat along dims. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
 #include "eager/lower.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 /* Attention operators: where the past comes in, and where the present goes out. */
 static const struct operator_pair {

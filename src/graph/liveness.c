@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/quota.h"
 #include "graph/steps.h"
 #include "graph/weights.h"
@@ -231,10 +232,18 @@ static void share_inputs(builder *b)
     }
 }
 
-/* Stable counting sort by `first`. */
+static bool has_subgraphs(const builder *b)
+{
+    return b->model->graphs.count > 1;
+}
+
+/* Stable counting sort by `first`. Without subgraphs rows come in that order. */
 static onv_status sort_rows(builder *b)
 {
     onv_live *live = b->live;
+    live->timeline.buffers.at = b->rows;
+    live->timeline.buffers.count = b->n_rows;
+    if (!has_subgraphs(b)) return ONV_OK;
     uint32_t *start =
         ONV_ARENA_ARRAY(&b->scratch, uint32_t, (size_t)live->timeline.steps.count + 2);
     uint32_t *place = ONV_ARENA_ARRAY(&b->scratch, uint32_t, b->n_rows);
@@ -253,7 +262,6 @@ static onv_status sort_rows(builder *b)
         live->of_value[row->value.index] = place[i];
     }
     live->timeline.buffers.at = sorted;
-    live->timeline.buffers.count = b->n_rows;
     return ONV_OK;
 }
 
@@ -311,8 +319,11 @@ static onv_status find_peak_set(builder *b)
 static onv_status compute(builder *b, const onv_node_id *order)
 {
     onv_model *model = b->model;
+    size_t most = 0;
+    for (size_t i = 0; i < model->values.count; i++)
+        most += !onv_value_is_weight(&model->values.at[i]);
     b->live->of_value = ONV_ARENA_ARRAY(b->arena, uint32_t, model->values.count);
-    b->rows = ONV_ARENA_ARRAY(&b->scratch, onv_buffer, model->values.count);
+    b->rows = ONV_ARENA_ARRAY(has_subgraphs(b) ? &b->scratch : b->arena, onv_buffer, most);
     if (b->live->of_value == NULL || b->rows == NULL) return onv_fail_memory(b->err);
     memset(b->live->of_value, 0xff, model->values.count * sizeof *b->live->of_value);
     ONV_TRY(onv_graph_list_steps(model, order, b->arena, &b->scratch, b->live, &b->steps, b->err));

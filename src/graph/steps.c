@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 typedef struct lister {
     onv_model *model;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ops/op.h"
 
 /* What is computed from shapes stays small; a larger integer tensor is data. */
@@ -149,14 +150,16 @@ onv_status onv_storages_compute(onv_arena *arena, const onv_model *model, const 
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err)
 {
-    *storages = (onv_storages){.timeline.steps = live->timeline.steps,
-                               .timeline.regions = live->timeline.regions};
     sharing s = {.model = model, .live = live, .rules = rules, .out = storages};
-    storages->timeline.buffers.at =
-        ONV_ARENA_ARRAY(arena, onv_buffer, live->timeline.buffers.count);
-    storages->of_row = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.buffers.count);
-    if (storages->timeline.buffers.at == NULL || storages->of_row == NULL)
-        return onv_fail_memory(err);
+    onv_timeline *t = &storages->timeline;
+    if (t->buffers.at == NULL)
+        t->buffers.at = ONV_ARENA_ARRAY(arena, onv_buffer, live->timeline.buffers.count);
+    if (storages->of_row == NULL)
+        storages->of_row = ONV_ARENA_ARRAY(arena, uint32_t, live->timeline.buffers.count);
+    if (t->buffers.at == NULL || storages->of_row == NULL) return onv_fail_memory(err);
+    t->steps = live->timeline.steps;
+    t->regions = live->timeline.regions;
+    t->buffers.count = 0;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) place(&s, i);
     return onv_timeline_peak(&storages->timeline, &storages->peak, NULL, err);
 }

@@ -26,7 +26,8 @@ typedef struct onv_storages {
     onv_peak peak;
 } onv_storages;
 
-/* The result lives in `arena`, its timeline too, which is not to be cleaned up. */
+/* The result lives in `arena`, its timeline too, which is not to be cleaned up. It takes the place of what
+ * was computed of the same `live` before, if *storages is that, else {0}. */
 onv_status onv_storages_compute(onv_arena *arena, const onv_model *model, const onv_live *live,
                                 const onv_storage_rules *rules, onv_storages *storages,
                                 onv_error *err);

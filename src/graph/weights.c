@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "ops/op.h"
 
 /* The mean and variance of a BatchNormalization are buffers, which no optimizer trains. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/fail.h"
 #include "base/nearest.h"
 #include "infer/driver.h"
 #include "load/limits.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "infer/driver.h"
 
 /* What the places where the file declares a name turned out to be. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "infer/driver.h"
 
 enum { READ = 1, READ_IN_DROPPED = 2 };

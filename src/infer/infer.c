@@ -1,5 +1,6 @@
 #include "infer/infer.h"
 
+#include "base/fail.h"
 #include "infer/driver.h"
 #include "infer/rebatch.h"
 #include "load/limits.h"

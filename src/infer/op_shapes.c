@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fail.h"
 #include "base/file.h"
 #include "base/heap.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 
 /* By value: who reads it. */
 typedef struct reads {

@@ -8,6 +8,7 @@
 #define ONV_INFER_QUANTIZE_H
 
 #include "ir/model.h"
+#include "ir/weight_format.h"
 
 /* What became of the weights. */
 typedef struct onv_quantized {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 
 /* Reshapes are read in other ways while all attempts together infer at most so many nodes. */

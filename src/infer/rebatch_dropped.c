@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/fail.h"
 #include "infer/rebatch.h"
 #include "load/fields.h"
 

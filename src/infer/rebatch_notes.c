@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "infer/rebatch.h"
 

@@ -1,6 +1,7 @@
 /* From a node that does not fit the new batch to the constant that keeps the old one. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "infer/rebatch.h"
 

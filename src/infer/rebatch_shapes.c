@@ -1,6 +1,7 @@
 /* Constants that give a shape, next to the data whose shape it is: Reshape, Resize and Expand. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "infer/rebatch.h"
 
 /* --- Reshape ----------------------------------------------------------------------------------- */

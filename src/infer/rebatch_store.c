@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "infer/rebatch.h"
 

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/fail.h"
 #include "base/quota.h"
 
 /* A use is an edge from the node that produces a value to a node of the same graph that needs it.

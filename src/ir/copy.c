@@ -1,3 +1,4 @@
+#include "base/fail.h"
 #include "ir/model.h"
 
 static bool copy_nodes(const onv_model *from, onv_model *to)

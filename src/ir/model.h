@@ -23,25 +23,8 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/vec.h"
+#include "ir/ids.h"
 #include "ir/type.h"
-#include "ir/weight_format.h"
-
-typedef struct onv_value_id {
-    uint32_t index;
-} onv_value_id;
-
-typedef struct onv_node_id {
-    uint32_t index;
-} onv_node_id;
-
-typedef struct onv_graph_id {
-    uint32_t index;
-} onv_graph_id;
-
-/* An absent optional input or output; no producer. */
-#define ONV_NO_VALUE ((onv_value_id){UINT32_MAX})
-#define ONV_NO_NODE  ((onv_node_id){UINT32_MAX})
-#define ONV_NO_GRAPH ((onv_graph_id){UINT32_MAX})
 
 /* Where a tensor's elements lie. `bytes` counts what is there, which a hostile file may set apart
  * from what the dims ask for; readers check. */
@@ -217,9 +200,9 @@ typedef struct onv_value {
     onv_type type;         /* as inferred; inputs and constants: from the start */
     const onv_type
         *declared; /* from value_info or the graph's inputs and outputs; NULL where absent */
-    const onv_tensor *tensor; /* INITIALIZER, CONSTANT (NULL for string constants) */
-    const onv_known *known;   /* contents, where they are tracked */
-    const onv_packed *packed; /* NULL: as it is */
+    const onv_tensor *tensor;        /* INITIALIZER, CONSTANT (NULL for string constants) */
+    const onv_known *known;          /* contents, where they are tracked */
+    const struct onv_packed *packed; /* see weight_format.h; NULL: as it is */
 } onv_value;
 
 typedef struct onv_graph {
@@ -314,16 +297,6 @@ static inline onv_node *onv_model_node(const onv_model *model, onv_node_id id)
 static inline onv_graph *onv_model_graph(const onv_model *model, onv_graph_id id)
 {
     return &model->graphs.at[id.index];
-}
-
-static inline bool onv_is_value(onv_value_id id)
-{
-    return id.index != UINT32_MAX;
-}
-
-static inline bool onv_is_node(onv_node_id id)
-{
-    return id.index != UINT32_MAX;
 }
 
 /* Initializers and constants: counted as weights, not as activations. */

@@ -17,7 +17,7 @@
 #define ONV_LOAD_BUILD_H
 
 #include "ir/model.h"
-#include "load/ptr_map.h"
+#include "load/name_map.h"
 #include "load/scan.h"
 #include "onnx.pb-c.h"
 
@@ -69,7 +69,7 @@ typedef struct onv_node_list {
 
 struct onv_scope {
     const onv_scope *outer;       /* whose names are visible too */
-    onv_ptr_map names;            /* interned name to value index */
+    onv_name_map names;
     const onv_ptr_map *results;   /* function: output name to the caller's value */
     const onv_ptr_map *versions;  /* opset imports by domain */
     const onv_bindings *bindings; /* attributes of the call; NULL outside functions */

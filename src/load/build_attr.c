@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/limits.h"
 

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/build.h"
 #include "load/limits.h"
@@ -196,10 +197,10 @@ static onv_status bind_inputs(call *c)
         if (actual[0] != '\0' && !onv_scope_find(c->caller, actual, &id))
             return onv_fail(b->err, ONV_ERR_MODEL,
                             "input %" PRIu32 ", '%s', is not defined anywhere", i, actual);
-        if (formal[0] == '\0' || onv_ptr_map_get(&c->body.names, formal, NULL))
+        if (formal[0] == '\0' || onv_name_map_get(&c->body.names, formal, NULL))
             return onv_fail(b->err, ONV_ERR_MODEL, "function '%s' has two inputs named '%s'",
                             function->name, formal);
-        if (!onv_ptr_map_set(&c->body.names, formal, id.index)) return onv_fail_memory(b->err);
+        if (!onv_name_map_set(&c->body.names, formal, id)) return onv_fail_memory(b->err);
     }
     return ONV_OK;
 }
@@ -211,7 +212,7 @@ static const char *actual_output(const call *c, uint32_t k, onv_value_id *id)
     const char *const *outputs = onv_build_inputs(c->b, c->node) + c->node->n_inputs;
     *id = ONV_NO_VALUE;
     if (k < c->node->n_outputs && outputs[k][0] != '\0')
-        onv_ptr_map_get(&c->caller->names, outputs[k], &id->index);
+        onv_name_map_get(&c->caller->names, outputs[k], id);
     return c->b->scan->names.at[function->names + function->n_inputs + k];
 }
 
@@ -221,7 +222,7 @@ static onv_status bind_outputs(call *c)
         onv_value_id id;
         const char *formal = actual_output(c, k, &id);
         /* An output that is an input too, or listed before, is copied from there at the end. */
-        if (!onv_is_value(id) || onv_ptr_map_get(&c->body.names, formal, NULL) ||
+        if (!onv_is_value(id) || onv_name_map_get(&c->body.names, formal, NULL) ||
             onv_ptr_map_get(&c->results, formal, NULL))
             continue;
         if (!onv_ptr_map_set(&c->results, formal, id.index)) return onv_fail_memory(c->b->err);
@@ -249,7 +250,7 @@ static onv_status pass_through(call *c)
         onv_value_id actual, inner;
         const char *formal = actual_output(c, k, &actual);
         if (!onv_is_value(actual)) continue;
-        if (!onv_ptr_map_get(&c->body.names, formal, &inner.index) || !onv_is_value(inner))
+        if (!onv_name_map_get(&c->body.names, formal, &inner) || !onv_is_value(inner))
             return onv_fail(c->b->err, ONV_ERR_MODEL,
                             "output '%s' of function '%s' is not defined in it", formal,
                             c->function->record->name);
@@ -305,7 +306,7 @@ onv_status onv_build_call(onv_builder *b, const onv_scope *caller, const onv_sca
                         b->limits->function_depth);
     onv_status status = onv_build_work(b, onv_build_cost(list_items(function->record), true));
     if (status == ONV_OK) status = expand(&c);
-    onv_ptr_map_cleanup(&c.body.names);
+    onv_name_map_cleanup(&c.body.names);
     onv_ptr_map_cleanup(&c.results);
     onv_ptr_map_cleanup(&c.bindings.index);
     onv_vec_cleanup(&c.bindings.list);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/limits.h"
 
@@ -10,7 +11,7 @@
 bool onv_scope_find(const onv_scope *scope, const char *name, onv_value_id *id)
 {
     for (; scope != NULL; scope = scope->outer)
-        if (onv_ptr_map_get(&scope->names, name, &id->index)) return true;
+        if (onv_name_map_get(&scope->names, name, id)) return true;
     return false;
 }
 
@@ -25,13 +26,13 @@ onv_status onv_build_prefix(onv_builder *b, const char *path, const char **prefi
 static onv_status bind(onv_builder *b, onv_scope *scope, const char *name, onv_value_id id)
 {
     onv_value_id outer;
-    if (onv_ptr_map_get(&scope->names, name, NULL))
+    if (onv_name_map_get(&scope->names, name, NULL))
         return onv_fail(b->err, ONV_ERR_MODEL, "value '%s' is defined twice", name);
     if (onv_scope_find(scope->outer, name, &outer))
         onv_model_diag(b->model, ONV_NOTE, "shadowed-name", NULL,
                        "'%s%s' has the name of a value of an outer graph, which it hides",
                        scope->prefix, name);
-    return onv_ptr_map_set(&scope->names, name, id.index) ? ONV_OK : onv_fail_memory(b->err);
+    return onv_name_map_set(&scope->names, name, id) ? ONV_OK : onv_fail_memory(b->err);
 }
 
 /* `name` is interned. */
@@ -101,7 +102,7 @@ static onv_status define_input(onv_builder *b, onv_scope *scope, const onv_scan_
     if (record->name[0] == '\0')
         return onv_fail(b->err, ONV_ERR_MODEL, "input %zu of graph '%s' has no name", index,
                         graph->name);
-    if (onv_ptr_map_get(&scope->names, record->name, &id.index)) {
+    if (onv_name_map_get(&scope->names, record->name, &id)) {
         onv_value *value = onv_model_value(b->model, id);
         if (value->kind == ONV_VALUE_INITIALIZER && !value->overridable) {
             value->overridable = true;
@@ -157,7 +158,7 @@ onv_status onv_build_declared(onv_builder *b, const onv_scope *scope, onv_record
     ONV_EACH_RECORD(record, b->scan->values, values)
     {
         onv_value_id id;
-        if (!onv_ptr_map_get(&scope->names, record->name, &id.index)) continue;
+        if (!onv_name_map_get(&scope->names, record->name, &id)) continue;
         if (!onv_is_value(id) || id.index < first_value) continue;
         if (record->role != ONV_ROLE_NOT_NOTED) onv_model_value(b->model, id)->role = record->role;
         if (onv_model_value(b->model, id)->declared != NULL) continue;
@@ -211,8 +212,9 @@ static onv_status build_scope(onv_builder *b, onv_scope *scope, const onv_scan_g
                               onv_graph *graph)
 {
     ONV_TRY(onv_build_work(b, onv_build_cost(onv_build_graph_items(record), scope->calls > 0)));
-    if (!onv_ptr_map_reserve(&scope->names, (size_t)record->initializers.count +
-                                                record->inputs.count + record->nodes.count))
+    size_t n_names =
+        (size_t)record->initializers.count + record->inputs.count + record->nodes.count;
+    if (!onv_name_map_reserve(&scope->names, n_names, &b->model->strings))
         return onv_fail_memory(b->err);
     ONV_TRY(define_initializers(b, scope, record));
     ONV_TRY(define_inputs(b, scope, record, graph));
@@ -240,6 +242,7 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
         .outer = closure,
         .versions = closure != NULL ? closure->versions : &b->versions,
         .bindings = closure != NULL ? closure->bindings : NULL,
+        .names.is_dense = closure == NULL,
         .prefix = "",
         .graph = {(uint32_t)model->graphs.count},
         .graphs = host != NULL ? host->graphs + 1 : 0,
@@ -255,7 +258,7 @@ onv_status onv_build_graph(onv_builder *b, const onv_scan_graph *record, const o
     if (!onv_vec_push(&model->graphs, graph)) return onv_fail_memory(b->err);
     onv_status status = build_scope(b, &scope, record, &graph);
     if (status == ONV_OK) *onv_model_graph(model, scope.graph) = graph;
-    onv_ptr_map_cleanup(&scope.names);
+    onv_name_map_cleanup(&scope.names);
     onv_vec_cleanup(&nodes);
     return status;
 }

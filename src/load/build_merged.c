@@ -4,6 +4,7 @@
  *     %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%sub_5, %rsqrt), kwargs = {}) */
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/fields.h"
 

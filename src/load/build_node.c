@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/quota.h"
 #include "load/build.h"
 #include "load/limits.h"
@@ -42,8 +43,7 @@ static onv_status node_values(onv_builder *b, const onv_scope *scope, const onv_
     }
     for (uint32_t i = 0; i < record->n_outputs; i++) {
         node->outputs[i] = ONV_NO_VALUE;
-        if (outputs[i][0] != '\0')
-            onv_ptr_map_get(&scope->names, outputs[i], &node->outputs[i].index);
+        if (outputs[i][0] != '\0') onv_name_map_get(&scope->names, outputs[i], &node->outputs[i]);
     }
     return ONV_OK;
 }

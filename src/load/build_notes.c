@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/fields.h"
 #include "load/statements.h"

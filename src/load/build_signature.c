@@ -6,6 +6,7 @@
  * The notes of calls name them so: "args = (%x, %p_layer1_weight)". */
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 #include "load/fields.h"
 

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/fail.h"
 #include "load/build.h"
 
 static onv_status named_dim(onv_builder *b, const char *name, onv_dim *dim)

@@ -15,6 +15,8 @@
 #ifdef __linux__
 #include <linux/magic.h>
 #include <sys/vfs.h>
+
+#include "base/fail.h"
 #else /* a page: its files are plain ones, and to open one wakes no device */
 #undef O_PATH
 #define O_PATH O_RDONLY

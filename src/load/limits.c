@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
+
 typedef struct limit_row {
     const char *name, *summary;
     uint64_t fallback;

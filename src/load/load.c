@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/build.h"
 #include "load/limits.h"

@@ -2,8 +2,11 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"
+
+enum { NODE_NAME = 3 };
 
 /* protobuf-c counts in int. */
 enum { MOST_SKELETON_BYTES = INT_MAX - (1 << 20) };
@@ -115,6 +118,15 @@ static bool is_text(const unsigned char *p, size_t bytes)
     return true;
 }
 
+/* Names are interned, but for those of nodes: they are many, and nothing refers to them. */
+static const char *name_of(onv_walk *w, const onv_item *it, const char *text, size_t bytes)
+{
+    if (bytes == 0) return w->empty;
+    if (onv_walk_top(w)->message != ONV_MSG_NODE || it->number != NODE_NAME)
+        return onv_intern_n(w->strings, text, bytes);
+    return onv_arena_strndup(w->strings->arena, text, bytes);
+}
+
 onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)
 {
     const unsigned char *data;
@@ -129,8 +141,7 @@ onv_status onv_walk_string(onv_walk *w, const onv_item *it, uint64_t bytes)
     if (!is_text(data, (size_t)bytes)) return onv_walk_damaged(w, it, "is not UTF-8 text");
     if (it->field->use == ONV_USE_STRING)
         return onv_walk_put_field(w, top->out, it->number, data, (size_t)bytes);
-    const char *name =
-        bytes > 0 ? onv_intern_n(w->strings, (const char *)data, (size_t)bytes) : w->empty;
+    const char *name = name_of(w, it, (const char *)data, (size_t)bytes);
     return name != NULL ? onv_walk_name(w, it, name) : onv_fail_memory(w->err);
 }
 

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "ir/model.h"
 #include "load/limits.h"
 #include "load/scan_walk.h"

@@ -1,6 +1,7 @@
 /* Messages that were walked lately. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/scan_walk.h"
 

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/limits.h"
 

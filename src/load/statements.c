@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 /* --- A trace ----------------------------------------------------------------------------------- */
 
 typedef struct text {

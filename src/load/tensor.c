@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "load/build.h"
 #include "load/decode.h"

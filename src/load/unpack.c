@@ -1,5 +1,7 @@
 #include "load/unpack.h"
 
+#include "base/fail.h"
+
 static void *take(void *arena, size_t bytes)
 {
     return onv_arena_alloc(arena, bytes);

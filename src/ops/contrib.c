@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 const onv_op *onv_family_row(const onv_op_family *family, const char *name, int32_t version)
 {
     const onv_op *best = NULL;

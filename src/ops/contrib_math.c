@@ -1,4 +1,5 @@
 /* com.microsoft: activations, matrix products with quantised weights, mixtures of experts. */
+#include "base/fail.h"
 #include "ops/contrib.h"
 #include "ops/math.h"
 #include "ops/rules.h"

@@ -1,4 +1,5 @@
 /* com.microsoft: normalisations with what is fused around them, dropout, convolutions. */
+#include "base/fail.h"
 #include "ops/contrib.h"
 #include "ops/rules.h"
 #include "ops/tensor.h"

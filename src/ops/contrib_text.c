@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/fail.h"
 #include "ops/contrib.h"
 #include "ops/controlflow.h"
 #include "ops/tensor.h"

@@ -1,6 +1,7 @@
 /* If, Loop, Scan. */
 #include "ops/controlflow.h"
 
+#include "base/fail.h"
 #include "ops/tensor.h"
 
 /* --- If ---------------------------------------------------------------------------------------- */

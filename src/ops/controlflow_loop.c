@@ -9,6 +9,7 @@
  *
  * Contents and whatever else a type holds are merged: what differs is forgotten. Each round forgets
  * something, and a limit on the rounds ends what would go on for long. */
+#include "base/fail.h"
 #include "ops/controlflow.h"
 
 enum { MAX_ROUNDS = 8 };

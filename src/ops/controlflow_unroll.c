@@ -8,6 +8,7 @@
  *
  * The work is bounded: few iterations, few such loops inside such loops, and a number of nodes for the
  * whole model (onv_op_unroll). */
+#include "base/fail.h"
 #include "ops/controlflow.h"
 
 enum {

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/fail.h"
 #include "ops/math.h"
 #include "ops/rules.h"
 

@@ -11,6 +11,7 @@
 
 const onv_op_family *const onv_op_families[] = {
 #define FAMILY(name) &onv_ops_##name,
+#include "base/fail.h"
 #include "ops/families.def"
 #undef FAMILY
 };

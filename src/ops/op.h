@@ -17,7 +17,7 @@
 #ifndef ONV_OPS_OP_H
 #define ONV_OPS_OP_H
 
-#include "base/status.h"
+#include "base/fail.h"
 #include "ir/model.h"
 
 enum { ONV_OP_MAX_ARITY = INT16_MAX };

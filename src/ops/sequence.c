@@ -1,5 +1,6 @@
 /* Sequences of tensors. Where the type of each item is known alone, `items` has it; else `elem` is
  * what all share. An empty sequence has an element type of which only the dtype may be known. */
+#include "base/fail.h"
 #include "ops/controlflow.h"
 #include "ops/tensor.h"
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 extern const onv_order onv_order_model, onv_order_ort, onv_order_greedy, onv_order_optimal;
 
 const onv_order *const onv_orders[] = {&onv_order_model, &onv_order_ort, &onv_order_greedy,

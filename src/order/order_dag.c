@@ -1,5 +1,6 @@
 #include "order/order_dag.h"
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "graph/liveness.h"
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/vec.h"
 #include "order/order_dag.h"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "order/order_dag.h"
 #include "order/order_greedy.h"

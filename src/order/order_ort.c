@@ -4,6 +4,7 @@
  * index first. A node runs after everything it was reached through. */
 #include <stdlib.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "order/order.h"
 

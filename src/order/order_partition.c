@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "order/order_parts.h"
 

@@ -10,6 +10,7 @@
  * like others, so the rules apply again: chains shrink to their hills and valleys. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "order/order_parts.h"
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
 #include "base/vec.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "ort/murmur.h"
 
 static const uint64_t ALIGN_BYTES = 256;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "ort/service.h"

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/quota.h"
 #include "base/strings.h"
 #include "graph/storage.h"

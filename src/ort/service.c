@@ -1,5 +1,7 @@
 #include "ort/service.h"
 
+#include "base/fail.h"
+
 onv_status onv_ort_list_requests(const onv_timeline *t, uint32_t n_weights, uint32_t iteration,
                                  onv_ort_requests *to, onv_error *err)
 {

@@ -1,4 +1,5 @@
 /* Runs of a session: the plan's buffers, run after run, with a memory pattern for every graph. */
+#include "base/fail.h"
 #include "base/heap.h"
 #include "ort/ort.h"
 

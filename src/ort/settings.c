@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/nearest.h"
 
 const onv_ort_settings onv_ort_settings_default = {

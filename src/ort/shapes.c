@@ -7,6 +7,7 @@
  * Weights count as known. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "ops/op.h"
 #include "ort/ort.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "plan/plan.h"
 

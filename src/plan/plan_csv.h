@@ -7,6 +7,7 @@
 #ifndef ONV_PLAN_PLAN_CSV_H
 #define ONV_PLAN_PLAN_CSV_H
 
+#include "onnxvram/common.h"
 #include "plan/plan.h"
 
 typedef struct onv_plan_table {

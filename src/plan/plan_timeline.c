@@ -1,6 +1,7 @@
 /* Planning of a timeline's buffers, some of which are one memory: what a branch hands out becomes the
  * output of its If, and what is within a container lies where its producer put it. */
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "plan/plan.h"
 

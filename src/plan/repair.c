@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/strings.h"
 #include "plan/greedy.h"

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/fail.h"
+
 static bool allocate(onv_search_state *state, onv_arena *arena, uint64_t n_members, uint64_t n_near)
 {
     size_t n = state->n, m = state->sections;

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "plan/part.h"
 

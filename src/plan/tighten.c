@@ -1,4 +1,5 @@
 /* Tightening: the exact search under one capacity after another, for the lowest plan. */
+#include "base/fail.h"
 #include "base/heap.h"
 #include "plan/beam.h"
 #include "plan/part.h"

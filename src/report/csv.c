@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/clean.h"
 #include "report/format.h"
 #include "report/value.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/modules.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "report/csv.h"
 #include "report/format.h"
 #include "report/identifier.h"

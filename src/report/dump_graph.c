@@ -6,6 +6,7 @@
  * Subgraphs follow, each with the node and attribute that owns it. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/clean.h"
 #include "report/format.h"
 #include "report/value.h"

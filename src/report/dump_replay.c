@@ -1,4 +1,5 @@
 /* The timeline of a replay as CSV: what was held at each step, predicted next to measured. */
+#include "base/fail.h"
 #include "report/format.h"
 
 static void write_rows(onv_writer *out, const onv_replay_result *r)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/format.h"
 #include "report/formula.h"
 #include "report/identifier.h"

@@ -1,6 +1,7 @@
 /* The JSON report: one function per part, all of it streamed. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "report/json_parts.h"

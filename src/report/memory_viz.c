@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "report/pickle.h"
 #include "report/viewers.h"

@@ -1,6 +1,7 @@
 /* Node data for Model Explorer: the bytes that are there while a node runs, as colors of its graph. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "report/json.h"
 #include "report/viewers.h"

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "load/source.h"
 #include "report/onnx_splice.h"
 

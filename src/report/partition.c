@@ -1,6 +1,7 @@
 /* Bytes by node, as ONNX Runtime's partitioning by resources reads them. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/format.h"
 
 static onv_status write_partition(const onv_report_job *job)

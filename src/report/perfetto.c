@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "report/viewers.h"
 #include "report/wire_made.h"

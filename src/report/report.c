@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "base/fail.h"
 #include "report/format.h"
 
 const onv_report_format *const onv_report_formats[] = {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "report/clean.h"
 #include "report/units.h"

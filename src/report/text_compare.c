@@ -1,6 +1,7 @@
 /* Several models side by side, and what tells them apart. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "report/text.h"
 
 static const char *base_name(const onv_view *view)

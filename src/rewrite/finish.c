@@ -1,4 +1,5 @@
 /* The end of editing: what is gone goes, and the rest gets new numbers. */
+#include "base/fail.h"
 #include "ir/check.h"
 #include "rewrite/edit.h"
 #include "rewrite/seen.h"

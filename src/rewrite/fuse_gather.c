@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/vec.h"
 
 /* --- GatherSliceToSplitFusion ------------------------------------------------------------------ */

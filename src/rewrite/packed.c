@@ -2,6 +2,7 @@
  * Runtime's own quantizers write (ir/weight_format.h). That is done to the file, before a session sees it. */
 #include <string.h>
 
+#include "ir/weight_format.h"
 #include "rewrite/fuse.h"
 #include "rewrite/rules.h"
 

@@ -1,5 +1,7 @@
 #include "runtime/executions.h"
 
+#include "base/fail.h"
+
 void onv_executions_cleanup(onv_executions *kept)
 {
     for (size_t i = 0; i < kept->list.count; i++) onv_execution_cleanup(&kept->list.at[i].made);

@@ -12,12 +12,11 @@ static void set(onv_global_saving *saving, const onv_live *live, uint64_t weight
 }
 
 static onv_status share(onv_arena *arena, const onv_model *model, const onv_live *live,
-                        const onv_storage_rules *rules, onv_global_saving *saving, onv_error *err)
+                        const onv_storage_rules *rules, onv_storages *storages,
+                        onv_global_saving *saving, onv_error *err)
 {
-    onv_storages storages;
-    onv_arena_reset(arena);
-    ONV_TRY(onv_storages_compute(arena, model, live, rules, &storages, err));
-    set(saving, live, live->weight_bytes, storages.peak.bytes);
+    ONV_TRY(onv_storages_compute(arena, model, live, rules, storages, err));
+    set(saving, live, live->weight_bytes, storages->peak.bytes);
     return ONV_OK;
 }
 
@@ -27,18 +26,16 @@ static uint64_t halved(onv_dtype dtype, uint64_t bytes)
     return dtype == ONV_FLOAT ? bytes / 2 : dtype == ONV_DOUBLE ? bytes / 4 : bytes;
 }
 
-static onv_status halve(onv_arena *arena, const onv_model *model, const onv_live *live,
+/* `rows` has room for every buffer. */
+static onv_status halve(onv_buffer *rows, const onv_model *model, const onv_live *live,
                         onv_global_saving *saving, onv_error *err)
 {
     onv_timeline smaller = live->timeline;
-    onv_arena_reset(arena);
-    onv_buffer *rows = smaller.buffers.at =
-        onv_arena_copy(arena, live->timeline.buffers.at,
-                       live->timeline.buffers.count * sizeof *live->timeline.buffers.at);
     uint64_t weights = 0;
     onv_peak peak;
-    if (rows == NULL) return onv_fail_memory(err);
+    smaller.buffers.at = rows;
     for (uint32_t i = 0; i < live->timeline.buffers.count; i++) {
+        rows[i] = live->timeline.buffers.at[i];
         const onv_type *type = &onv_model_value(model, rows[i].value)->type;
         if (type->kind == ONV_TYPE_TENSOR)
             rows[i].bytes = halved((onv_dtype)type->dtype, rows[i].bytes);
@@ -60,9 +57,11 @@ static onv_status compute(onv_arena *arena, const onv_model *model, const onv_li
 {
     static const onv_storage_rules views = {.views = true};
     static const onv_storage_rules inplace = {.views = true, .inplace = true};
-    ONV_TRY(share(arena, model, live, &views, &savings->of[ONV_GLOBAL_SAVING_VIEWS], err));
-    ONV_TRY(share(arena, model, live, &inplace, &savings->of[ONV_GLOBAL_SAVING_INPLACE], err));
-    return halve(arena, model, live, &savings->of[ONV_GLOBAL_SAVING_HALF], err);
+    onv_storages storages = {0};
+    onv_global_saving *of = savings->of;
+    ONV_TRY(share(arena, model, live, &views, &storages, &of[ONV_GLOBAL_SAVING_VIEWS], err));
+    ONV_TRY(share(arena, model, live, &inplace, &storages, &of[ONV_GLOBAL_SAVING_INPLACE], err));
+    return halve(storages.timeline.buffers.at, model, live, &of[ONV_GLOBAL_SAVING_HALF], err);
 }
 
 onv_status onv_global_savings_compute(const onv_model *model, const onv_live *live,

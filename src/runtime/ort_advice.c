@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fail.h"
+
 /* Limits are looked for in these steps. */
 static const uint64_t LIMIT_STEP = (uint64_t)1 << 20;
 

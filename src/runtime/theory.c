@@ -1,5 +1,6 @@
 /* The two runtimes of theory: `ideal`, the sum of what is live, and `arena`, the same values at
  * planned offsets in one block. Neither shares nor rounds anything. */
+#include "base/fail.h"
 #include "ops/op.h"
 #include "runtime/runtime.h"
 

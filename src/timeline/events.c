@@ -1,4 +1,5 @@
 /* The order of allocations and frees. */
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
 #include "timeline/timeline.h"

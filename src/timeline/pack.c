@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "timeline/timeline.h"
 
 /* Buffers move up by one, for a container in front of them. */

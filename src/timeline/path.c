@@ -1,6 +1,7 @@
 /* One run of a timeline with branches. */
 #include <string.h>
 
+#include "base/fail.h"
 #include "base/heap.h"
 #include "timeline/timeline.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 
 onv_status onv_placement_init(onv_placement *p, const onv_timeline *t, onv_error *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "base/heap.h"
 #include "base/quota.h"
 
@@ -117,56 +118,85 @@ onv_status onv_timeline_check(const onv_timeline *t, onv_error *err)
 
 /* --- The sweep --------------------------------------------------------------------------------- */
 
-/* While a step runs: `from` is there before it or begins with it and stays, `begun` of that began with it
- * so far, and `most` of what began stood beside transient buffers. */
+/* While a step runs: `live` is there before it or begins with it and stays, `begun` of that began with it
+ * so far, and `most` of what began stood beside transient buffers. Where none is transient, the first is all. */
 typedef struct sums {
     uint64_t *live, *begun, *most;
 } sums;
 
-/* Bytes by step: what begins there less what ended before it; differences wrap, sums do not. */
-static onv_status sum_steps(const onv_timeline *t, uint32_t without, const sums *s, onv_error *err)
+static bool is_summed(const onv_buffer *b, uint32_t without)
 {
-    uint64_t total = 0, now = 0;
+    return b->within == ONV_NO_BUFFER && (without >> b->kind & 1) == 0;
+}
+
+static onv_status look(const onv_timeline *t, uint32_t without, bool *has_transient, onv_error *err)
+{
+    uint64_t total = 0;
+    *has_transient = false;
     for (size_t i = 0; i < t->buffers.count; i++) {
         const onv_buffer *b = &t->buffers.at[i];
-        if (b->within != ONV_NO_BUFFER || (without >> b->kind & 1) != 0) continue;
+        if (!is_summed(b, without)) continue;
+        *has_transient |= b->is_transient;
         if (!onv_u64_add(total, b->bytes, &total))
             return onv_fail(err, ONV_ERR_OVERFLOW, "the bytes of all values do not fit 64 bits");
-        uint64_t *begun = &s->begun[b->first], *most = &s->most[b->first];
-        if (*begun + b->bytes > *most) *most = *begun + b->bytes;
-        if (b->is_transient) continue;
-        *begun += b->bytes;
-        s->live[b->first] += b->bytes;
-        s->live[b->last + 1] -= b->bytes;
-    }
-    for (size_t i = 0; i < t->steps.count; i++) {
-        now += s->live[i];
-        s->live[i] = now - s->begun[i] + s->most[i];
     }
     return ONV_OK;
+}
+
+static void sum_beside_transient(const onv_timeline *t, uint32_t without, const sums *s)
+{
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!is_summed(b, without)) continue;
+        uint64_t *begun = &s->begun[b->first], *most = &s->most[b->first];
+        if (*begun + b->bytes > *most) *most = *begun + b->bytes;
+        if (!b->is_transient) *begun += b->bytes;
+    }
+}
+
+/* Bytes by step: what begins there less what ended before it; differences wrap, sums do not. */
+static void sum_steps(const onv_timeline *t, uint32_t without, const sums *s)
+{
+    uint64_t now = 0;
+    for (size_t i = 0; i < t->buffers.count; i++) {
+        const onv_buffer *b = &t->buffers.at[i];
+        if (!is_summed(b, without) || b->is_transient) continue;
+        s->live[b->first] += b->bytes;
+        if (b->last + (size_t)1 < t->steps.count) s->live[b->last + 1] -= b->bytes;
+    }
+    if (s->begun != NULL) sum_beside_transient(t, without, s);
+    for (size_t i = 0; i < t->steps.count; i++) {
+        now += s->live[i];
+        s->live[i] = s->begun != NULL ? now - s->begun[i] + s->most[i] : now;
+    }
 }
 
 onv_status onv_timeline_peak_without(const onv_timeline *t, uint32_t without, onv_peak *peak,
                                      uint64_t *live_bytes, onv_error *err)
 {
-    size_t n = t->steps.count + 1;
-    ONV_WORK(n + t->buffers.count);
-    uint64_t *room = onv_heap_calloc(3 * n, sizeof *room);
+    size_t n = t->steps.count;
+    bool has_transient;
     *peak = (onv_peak){0};
+    ONV_WORK(n + 1 + t->buffers.count);
+    ONV_TRY(look(t, without, &has_transient, err));
+    uint64_t *room = onv_heap_calloc(has_transient ? 3 * n : n, sizeof *room);
     if (room == NULL) return onv_fail_memory(err);
-    const sums s = {room, room + n, room + 2 * n};
-    onv_status status = sum_steps(t, without, &s, err);
-    for (uint32_t i = t->measured_from; i < t->steps.count && status == ONV_OK; i++) {
+    sums s = {.live = room};
+    if (has_transient) {
+        s.begun = room + n;
+        s.most = room + 2 * n;
+    }
+    sum_steps(t, without, &s);
+    for (uint32_t i = t->measured_from; i < n; i++) {
         uint64_t *of_phase = &peak->of_phase[t->steps.at[i].phase];
         if (s.live[i] > *of_phase) *of_phase = s.live[i];
         if (s.live[i] <= peak->bytes) continue;
         peak->bytes = s.live[i];
         peak->step = i;
     }
-    if (live_bytes != NULL && status == ONV_OK)
-        memcpy(live_bytes, s.live, t->steps.count * sizeof *s.live);
+    if (live_bytes != NULL) memcpy(live_bytes, s.live, n * sizeof *s.live);
     onv_heap_free(room);
-    return status;
+    return ONV_OK;
 }
 
 onv_status onv_timeline_peak(const onv_timeline *t, onv_peak *peak, uint64_t *live_bytes,

@@ -31,8 +31,9 @@
 #ifndef ONV_TIMELINE_TIMELINE_H
 #define ONV_TIMELINE_TIMELINE_H
 
+#include "base/status.h"
 #include "base/vec.h"
-#include "ir/model.h"
+#include "ir/ids.h"
 
 /* --- Steps ------------------------------------------------------------------------------------- */
 

@@ -33,6 +33,7 @@ static void share_again(shared *s, const onv_storage_rules *rules)
 static void share(shared *s, model *m, const onv_storage_rules *rules)
 {
     s->m = m;
+    s->s = (onv_storages){0};
     flow_open_model(&s->f, m, NULL);
     share_again(s, rules);
 }

@@ -226,7 +226,7 @@ class Errors(unittest.TestCase):
             error.code, error.message, error.node = getattr(_library.lib, "ONV_ERR_" + code), b"why", b"here"
             with self.assertRaisesRegex(kind, "^m: node 'here': why$"):
                 _library.fail(error.code, error, "m")
-        header = (ROOT / "include/onnxvram/common.h").read_text()
+        header = (ROOT / "include/onnxvram/status.h").read_text()
         self.assertEqual(set(re.findall(r"\bONV_ERR_(\w+)", header.split("onv_status;")[0])), set(_library.KINDS))
 
     def test_options(self):

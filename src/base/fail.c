@@ -1,8 +1,10 @@
-#include "base/status.h"
+#include "base/fail.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "onnxvram/common.h"
 
 onv_status(onv_fail)(onv_error *err, onv_status code, const char *format, ...)
 {
