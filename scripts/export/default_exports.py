@@ -360,7 +360,7 @@ def main():
              **drawn_parts.fourth(), **drawn_families.families(), **drawn_families.families_later(),
              **drawn_pictures.pictures(), **drawn_pictures.pictures_later(), **drawn_pictures.pictures_third(),
              **drawn_pictures.pictures_fourth(),
-             **drawn_sequences.first(), **drawn_sequences.second()}
+             **drawn_sequences.first(), **drawn_sequences.second(), **drawn_sequences.third()}
     if arguments.what == "table":
         print("| network | momentum: predicted | measured | difference | AdamW: predicted | measured | difference |\n"
               "|---|--:|--:|--:|--:|--:|--:|" if suffix else

@@ -1,6 +1,6 @@
 """Language, graph, speech, series and recurrent networks for default_exports.py: drawn by a seed, and written down before use.
 
-random.Random(20261125) for first() and random.Random(20261126) for second() shuffled, each on its own, the model types of the
+random.Random(20261125) for first(), random.Random(20261126) for second(), 20261127 for third() shuffled, each on its own, the model types of the
 transformers library's language tasks (`drawn_networks.drawn`), the layers of torch_geometric.nn, and the names of papers below.
 Left out in that order: what another table here or its text names, a configuration without a class of its own, what could not be
 built at this size or has over 20 million parameters, what selects edges by values or needs other inputs, and Fourier transforms.
@@ -764,3 +764,35 @@ def independent():
         def forward(self, x):
             return self.head(self.layers(x.transpose(0, 1))[-1])
     return Network()
+
+
+def third():
+    """By seed 20261127, as second(): written down before any was exported."""
+    def edges(width):
+        import torch_geometric.nn
+        from torch import nn
+        return torch_geometric.nn.EdgeConv(nn.Sequential(nn.Linear(2 * width, 32), nn.ReLU(), nn.Linear(32, 32)))
+
+    def simple(_):
+        import torch_geometric.nn
+        return torch_geometric.nn.SimpleConv()
+
+    def teleported(_):
+        import torch_geometric.nn
+        return torch_geometric.nn.APPNP(4, 0.1, add_self_loops=False)
+
+    return {
+        **languages("HunYuanMoEV1ForCausalLM HunYuanMoEV1Config", "CpmAntForCausalLM CpmAntConfig",
+                    "NystromformerForMaskedLM NystromformerConfig", "NeoMMEForMaskedLM NeoMMEConfig",
+                    "JetMoeForCausalLM JetMoeConfig", "HeliumForCausalLM HeliumConfig", "ZayaForCausalLM ZayaConfig"),
+        "EdgeConv": (graph(edges), together(*GRAPH), ()),
+        "SimpleConv": (graph(simple), together(*GRAPH), ()),
+        "GATv2Conv": (graph(layer("GATv2Conv", heads=2, concat=False, add_self_loops=False)), together(*GRAPH), ()),
+        "APPNP": (graph(teleported), together(*GRAPH), ()),
+        "Linear Transformer": (linear_attention, words(48), ()),
+        "Set Transformer": (sets, values(60, 3), ()),
+        "DKT": (tracing, together(words(30, 60), words(30, 2)), ()),
+        "Nested LSTM": (nested, words(16, 200), ()),
+        "Jasper": (jasper, values(40, 96), ()),
+        "IndRNN": (independent, values(24, 6), ()),
+    }

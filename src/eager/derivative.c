@@ -69,10 +69,11 @@ static const formula formulas[] = {
     {"logsumexp", "xxx", NULL},                 /* as above */
     /* logcumsumexp_backward: log of grad where above 0, and of -grad where below, each summed from the end */
     {"logcumsumexp", "s[ff][mf][mf][f[fff]ff][f[fff]ff]f", NULL},
-    {"log1p", "ff", NULL},                   /* grad / (self + 1) */
-    {"mul", "f", "f"},                       /* grad * other; grad * self */
-    {"pow", "fff", NULL},                    /* grad * (exponent * self.pow(exponent - 1)) */
-    {"pow_scalar", "ff", NULL},              /* grad * (result * log(base)) */
+    {"lerp_tensor", "ff", "ff"}, /* grad * weight; grad * (1 - weight); grad * (end - self) */
+    {"log1p", "ff", NULL},       /* grad / (self + 1) */
+    {"mul", "f", "f"},           /* grad * other; grad * self */
+    {"pow", "fff", NULL},        /* grad * (exponent * self.pow(exponent - 1)) */
+    {"pow_scalar", "ff", NULL},  /* grad * (result * log(base)) */
     {"pow_tensor", "yfffsYf", "[mmm]ffsff"}, /* pow_backward_self, pow_backward_exponent */
     {"reciprocal", "fff", NULL},             /* as above */
     {"rsqrt", "fff", NULL},                  /* -0.5 * grad * result.pow(3) */

@@ -96,8 +96,9 @@ typedef enum onv_life {
 } onv_life;
 
 typedef struct onv_eager_op {
-    const char *name; /* PyTorch's, static */
-    onv_node_id node; /* ONV_NO_NODE for the loss */
+    const char *name;   /* PyTorch's, static */
+    onv_node_id node;   /* ONV_NO_NODE for the loss */
+    onv_node_id origin; /* of a call that ran again for `node`: the node that made it; else none */
     const char
         *part; /* the module of what the export folded into the node; NULL: the node itself */
     onv_eager_arg *in;

@@ -138,7 +138,7 @@ bool onv_tensor_is_channels_last(const onv_eager_tensor *t)
 
 void onv_emit_begin(onv_lowering *l, const char *name)
 {
-    l->op = (onv_eager_op){.name = name, .node = l->node, .part = l->part};
+    l->op = (onv_eager_op){.name = name, .node = l->node, .origin = ONV_NO_NODE, .part = l->part};
     l->is_building = true;
     l->in.count = l->out.count = l->keep.count = l->extra.count = 0;
 }

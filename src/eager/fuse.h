@@ -26,7 +26,7 @@ typedef enum onv_fusion_kind {
     ONV_FUSION_SOFTMAX,       /* x: rows without a finite number give zeros */
     ONV_FUSION_RMS_NORM,      /* x, weight; groups: the first axis that it runs along */
     ONV_FUSION_BATCH_NORM,    /* x, weight: with the statistics of the batch, kept by no one */
-    ONV_FUSION_POINTWISE,     /* x, key where absent or second; name, saves */
+    ONV_FUSION_POINTWISE,     /* x, key, value where there are as many; name, saves */
     ONV_FUSION_COSINE,        /* x, key; reduction: along which dim */
     ONV_FUSION_CDIST,         /* x, key: rows of each */
     ONV_FUSION_UNFOLD,        /* x; groups: the dim; step */

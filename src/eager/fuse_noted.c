@@ -73,6 +73,7 @@ static const call calls[] = {
     {"remainder.Scalar", "remainder", ONV_HANDS_ON},
     {"fmod.Scalar", "fmod", ONV_HANDS_ON},
     {"frac", "frac", ONV_HANDS_ON},
+    {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN},
     {"logit", "logit", ONV_SAVES_IN},
     {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_SAVES_OUT},
 };
@@ -168,11 +169,13 @@ static uint32_t reads_inside(const onv_finder *s, const onv_group *g, onv_value_
     return n;
 }
 
-/* Float tensors from outside, at most two. */
-static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id in[2])
+enum { MAX_OPERANDS = 3 };
+
+/* Float tensors from outside. */
+static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id in[MAX_OPERANDS])
 {
     uint32_t n = 0;
-    in[0] = in[1] = ONV_NO_VALUE;
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++) in[i] = ONV_NO_VALUE;
     for (uint32_t i = 0; i < g->count; i++) {
         const onv_node *node = onv_find_node(s, g->nodes[i]);
         for (uint32_t k = 0; k < node->n_inputs; k++) {
@@ -182,8 +185,10 @@ static bool find_operands(const onv_finder *s, const onv_group *g, onv_value_id 
             bool inside = onv_is_node(value->producer) && is_inside(g, value->producer);
             bool weighs = onv_value_is_weight(value);
             if (inside || weighs || !onv_dtype_is_float((onv_dtype)value->type.dtype)) continue;
-            if ((n > 0 && in[0].index == id.index) || (n > 1 && in[1].index == id.index)) continue;
-            if (n == 2) return false;
+            bool known = false;
+            for (uint32_t m = 0; m < n; m++) known |= in[m].index == id.index;
+            if (known) continue;
+            if (n == MAX_OPERANDS) return false;
             in[n++] = id;
         }
     }
@@ -222,7 +227,7 @@ static bool reads_parameters(const onv_finder *s, const onv_group *g)
 }
 
 static bool find_call(onv_finder *s, const onv_node *node, const call **made, onv_group *g,
-                      onv_value_id in[2], const onv_node **last)
+                      onv_value_id in[MAX_OPERANDS], const onv_node **last)
 {
     *made = is_of_function(node)      ? &function
             : module_of(node) != NULL ? module_of(node)
@@ -236,7 +241,7 @@ static bool find_call(onv_finder *s, const onv_node *node, const call **made, on
 void onv_find_noted(onv_finder *s, const onv_node *node)
 {
     onv_group g = {0};
-    onv_value_id in[2];
+    onv_value_id in[MAX_OPERANDS];
     const call *made;
     const onv_node *last = NULL;
     if (!find_call(s, node, &made, &g, in, &last)) {
@@ -246,6 +251,7 @@ void onv_find_noted(onv_finder *s, const onv_node *node)
     }
     onv_fusion fusion = onv_find_unary(s, ONV_FUSION_POINTWISE, in[0], last);
     fusion.key = in[1];
+    fusion.value = in[2];
     fusion.name = made->name;
     fusion.saves = made->saves;
     s->f->n_functions += made == &function;

@@ -251,20 +251,25 @@ static void mark_clones(onv_lowering *l)
     }
 }
 
-/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, are not there. */
+/* Constants that an exporter wrote a kernel with, as places and weights of an interpolation, and of the part that is
+ * written, are not there. */
 static bool is_kernel(const onv_lowering *l, uint32_t fusion)
 {
     static const char *const kernels[] = {"upsample", "affine_grid", "logcumsumexp"};
     const onv_fusion *f = fusion != 0 ? &l->fusions.at.at[fusion - 1] : NULL;
-    return f != NULL && (f->kind == ONV_FUSION_ADAPTIVE_POOL ||
-                         (f->kind == ONV_FUSION_POINTWISE &&
-                          is_among(f->name, kernels, sizeof kernels / sizeof kernels[0])));
+    if (f == NULL) return false;
+    return f->kind == ONV_FUSION_WRITE || f->kind == ONV_FUSION_ADAPTIVE_POOL ||
+           (f->kind == ONV_FUSION_POINTWISE &&
+            is_among(f->name, kernels, sizeof kernels / sizeof kernels[0]));
 }
 
 static bool is_for_kernel(const onv_lowering *l, uint32_t value)
 {
     onv_node_id user = l->fusions.user[value];
-    return onv_is_node(user) && is_kernel(l, l->fusions.of_node[user.index]);
+    uint32_t fusion = onv_is_node(user) ? l->fusions.of_node[user.index] : 0;
+    if (!is_kernel(l, fusion)) return false;
+    const onv_fusion *f = &l->fusions.at.at[fusion - 1];
+    return f->x.index != value && f->key.index != value;
 }
 
 static void lower_inputs(onv_lowering *l)
@@ -411,7 +416,10 @@ static void repeat(onv_lowering *l, onv_value_id id)
         lower_node(l, onv_model_node(l->model, producer));
     l->node = reader;
     /* It runs in the call of the module that reads it. */
-    for (size_t i = first_op; i < l->eager->ops.count; i++) l->eager->ops.at[i].node = reader;
+    for (size_t i = first_op; i < l->eager->ops.count; i++) {
+        l->eager->ops.at[i].node = reader;
+        l->eager->ops.at[i].origin = producer;
+    }
 }
 
 /* The call that the node's own module makes of what another one computed, or that it makes again: all of it, from
@@ -420,9 +428,15 @@ static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *r
 {
     onv_value_id chain[ONV_MAX_REPEATED];
     uint32_t n = onv_merged_chain(l, id, chain);
+    bool is_given = l->made_in[id.index] != NULL;
+    /* The same module, in a loop: that call alone. */
+    if (l->made_in[id.index] == reader->scope && !onv_merged_has_gaps(l, chain, n)) n = 1;
     while (n-- > 0) {
-        repeat(l, chain[n]);
-        l->made_in[chain[n].index] = reader->scope;
+        if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
+            repeat(l, chain[n]);
+        else
+            l->tensor_known[chain[n].index] = false;
+        if (is_given) l->made_in[chain[n].index] = reader->scope;
     }
     l->stands_for[id.index] = reader->merged_call;
     l->merged++;

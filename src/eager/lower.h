@@ -390,12 +390,14 @@ onv_status onv_merged_mark_modules(onv_lowering *l);
 /* Does the node read what another module of its class computed in a call that its own has, too? */
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
-bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node);
+bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
 enum {
     ONV_MAX_REPEATED = 16
 }; /* operations behind each other, up to what the modules were given */
 /* They, from the value on; returns how many. */
 uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain);
+/* Do calls behind the first one lack numbers? */
+bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

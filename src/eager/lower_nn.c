@@ -300,11 +300,12 @@ static uint32_t emit_softmax(onv_lowering *l, uint32_t x)
     return out;
 }
 
-/* What notes tell to be one operation of one or two tensors. */
+/* What notes tell to be one operation of up to three tensors. */
 static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
 {
-    uint32_t in[2] = {onv_value_tensor(l, f->x), onv_value_tensor(l, f->key)};
-    for (uint32_t k = 0; k < 2 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
+    uint32_t in[3] = {onv_value_tensor(l, f->x), onv_value_tensor(l, f->key),
+                      onv_value_tensor(l, f->value)};
+    for (uint32_t k = 0; k < 3 && (f->saves & ONV_RUNS_IN_FLOAT32) != 0; k++)
         in[k] = onv_amp_fp32(l, in[k]);
     onv_eager_tensor t = onv_tensor_at(l, in[0]);
     onv_shape shape;
@@ -318,7 +319,7 @@ static void lower_pointwise(onv_lowering *l, const onv_fusion *f, bool in_place)
                        : onv_tensor_new(l, t.dtype, shape.rank, shape.dims, alike ? strides : NULL);
     onv_emit_begin(l, f->name);
     l->op.in_place = in_place;
-    for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t k = 0; k < 3; k++) {
         onv_emit_in(l, in[k], (f->saves & ONV_HANDS_ON) != 0 ? ONV_GRAD_ALIAS : ONV_GRAD_NEW);
         if ((f->saves & ONV_SAVES_IN) != 0) onv_emit_save(l, in[k]);
     }

@@ -301,36 +301,79 @@ bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const on
            node->scope[0] != '\0';
 }
 
+static uint32_t place_in(const onv_lowering *l, onv_value_id id)
+{
+    return onv_model_value(l->model, id)->producer.index;
+}
+
 uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
 {
     const char *module = l->made_in[id.index];
-    uint32_t n = 0;
-    for (chain[n++] = id; n < ONV_MAX_REPEATED;) {
-        const onv_node *from =
-            onv_model_node(l->model, onv_model_value(l->model, chain[n - 1])->producer);
-        uint32_t next = 0;
-        while (next < from->n_inputs && !(onv_is_value(from->inputs[next]) &&
-                                          l->made_in[from->inputs[next].index] == module))
-            next++;
-        if (next == from->n_inputs) break;
-        chain[n++] = from->inputs[next];
+    uint32_t n = 1;
+    chain[0] = id;
+    for (uint32_t at = 0; at < n && module != NULL; at++) {
+        onv_node_id producer = onv_model_value(l->model, chain[at])->producer;
+        const onv_node *from = onv_is_node(producer) ? onv_model_node(l->model, producer) : NULL;
+        for (uint32_t k = 0; from != NULL && k < from->n_inputs; k++) {
+            onv_value_id in = from->inputs[k];
+            bool is_new = onv_is_value(in) && l->made_in[in.index] == module;
+            for (uint32_t i = 0; i < n && is_new; i++) is_new = chain[i].index != in.index;
+            if (is_new && n < ONV_MAX_REPEATED) chain[n++] = in;
+        }
     }
+    /* The last of them first. */
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k > 0 && place_in(l, chain[k - 1]) < place_in(l, chain[k]); k--) {
+            onv_value_id later = chain[k];
+            chain[k] = chain[k - 1];
+            chain[k - 1] = later;
+        }
     return n;
 }
 
-/* What is behind a view ran again, too, where numbers of its calls are missing. */
-bool onv_merged_is_named(const onv_lowering *l, onv_value_id id, const onv_node *node)
+bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n)
 {
-    if (!onv_is_value(id) || node->merged_call == NULL || l->made_in[id.index] == NULL)
-        return false;
-    const onv_value *value = onv_model_value(l->model, id);
-    named wanted = split_name(node->merged_call, 0), found = split_name(value->name, 0);
-    if (!is_same_kind(&wanted, &found) || wanted.number <= found.number) return false;
-    if (l->stands_for[id.index] == node->merged_call) return false;
-    onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = onv_merged_chain(l, id, chain);
     bool has_gaps = false;
     for (uint32_t i = 1; i < n; i++)
         has_gaps |= l->has_gaps[onv_model_value(l->model, chain[i])->producer.index];
     return has_gaps;
+}
+
+/* A module that views a tensor again, in a loop, computes it once. */
+static bool is_view(const onv_lowering *l, const onv_value *value)
+{
+    static const char *const views[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"};
+    if (!onv_is_node(value->producer)) return false;
+    const char *op = onv_model_node(l->model, value->producer)->op_type;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+        if (strcmp(views[i], op) == 0) return true;
+    return false;
+}
+
+/* One that is not counted by its number (above), of a node of the main graph or of a constant that the forward pass makes. */
+static bool is_plain_call(onv_lowering *l, const onv_value *value)
+{
+    numbered call;
+    if (read_name(value->name, &call)) return false;
+    if (!onv_is_node(value->producer))
+        return value->tensor != NULL &&
+               onv_weight_use_of(l, (onv_value_id){(uint32_t)(value - l->model->values.at)}) ==
+                   ONV_WEIGHT_MADE;
+    const onv_node *from = onv_model_node(l->model, value->producer);
+    return from->graph.index == 0 && from->source_op != NULL &&
+           strcmp(from->source_op, value->name) == 0;
+}
+
+/* What is behind a view ran again, too, where numbers of its calls are missing. */
+bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
+{
+    if (!onv_is_value(id) || node->merged_call == NULL) return false;
+    const onv_value *value = onv_model_value(l->model, id);
+    named wanted = split_name(node->merged_call, 0), found = split_name(value->name, 0);
+    if (!is_same_kind(&wanted, &found) || wanted.number <= found.number) return false;
+    if (l->stands_for[id.index] == node->merged_call) return false;
+    if (l->made_in[id.index] == NULL) return is_plain_call(l, value);
+    if (l->made_in[id.index] == node->scope) return !is_view(l, value) && is_plain_call(l, value);
+    onv_value_id chain[ONV_MAX_REPEATED];
+    return onv_merged_has_gaps(l, chain, onv_merged_chain(l, id, chain));
 }

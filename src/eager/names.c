@@ -443,6 +443,33 @@ static void hold_list(naming *n, uint32_t op)
         hold(n, n->eager->ops.at[op].in[k].tensor, call->last_op);
 }
 
+static const onv_call *innermost_call(const naming *n, uint32_t op)
+{
+    uint32_t around[ONV_MAX_CALLS], count = calls_around(n, op, around);
+    return count > 0 ? &n->calls->at.at[around[count - 1]] : NULL;
+}
+
+/* What ran again for another module has a name there as long as what it repeats has one in its own. */
+static void hold_repeated(naming *n, onv_arena *arena)
+{
+    uint32_t *made_by = ONV_ARENA_ARRAY(arena, uint32_t, n->model->nodes.count);
+    if (made_by == NULL) return; /* the arena says so */
+    for (uint32_t i = 0; i < n->eager->ops.count; i++) {
+        const onv_eager_op *op = &n->eager->ops.at[i];
+        if (op->n_out == 0 || !onv_is_node(op->node)) continue;
+        if (!onv_is_node(op->origin)) {
+            made_by[op->node.index] = i + 1;
+            continue;
+        }
+        uint32_t from = made_by[op->origin.index];
+        const onv_call *own = innermost_call(n, i);
+        const onv_call *first = from > 0 ? innermost_call(n, from - 1) : NULL;
+        if (own == NULL || first == NULL) continue;
+        uint32_t storage = n->eager->tensors.at[n->eager->ops.at[from - 1].out[0]].storage;
+        if (n->held[storage] == first->last_op) hold(n, op->out[0], own->last_op);
+    }
+}
+
 static void find_uses(naming *n)
 {
     for (uint32_t i = 0; i < n->eager->ops.count; i++) {
@@ -478,6 +505,8 @@ onv_status onv_names_hold(const onv_model *model, const onv_calls *calls, const 
             hold_result(&n, i, eager->ops.at[i].out[k]);
         if (told[i]) hold_list(&n, i);
     }
+    if (found) hold_repeated(&n, arena);
+    if (arena->failed) found = false;
     onv_vec_cleanup(&n.at);
     return found ? ONV_OK : onv_fail_memory(err);
 }

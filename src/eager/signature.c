@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 
 static int by_text(const void *left, const void *right)
 {
@@ -350,6 +351,34 @@ void onv_parameters_complete(onv_lowering *l)
     l->lacking_bytes = bytes;
 }
 
+/* Results of layers that only parameters lead to, as projections of queries that are trained: constants of the file. */
+static void report_folded_layers(const onv_lowering *l)
+{
+    static const char *const layers[] = {"linear",   "layer_norm", "rms_norm",
+                                         "conv1d",   "conv2d",     "group_norm",
+                                         "bilinear", "batch_norm", "multi_head_attention_forward"};
+    const onv_value *first = NULL;
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+    for (size_t i = 0; i < l->model->values.count; i++) {
+        const onv_value *value = &l->model->values.at[i];
+        bool is_result = value->tensor != NULL && value->tensor->elems > 1 &&
+                         onv_is_call_of_any(value->name, layers, sizeof layers / sizeof layers[0]);
+        if (!is_result || value->role != ONV_ROLE_NOT_NOTED) continue;
+        if (first == NULL) first = value;
+        if (!onv_u64_add(bytes, value->tensor->bytes, &bytes)) bytes = UINT64_MAX;
+        n++;
+    }
+    if (n > 0)
+        onv_model_diag(
+            l->model, ONV_WARNING, "folded-layers", NULL,
+            "%u constants, '%s' first, %llu bytes, are results of layers that the exporter "
+            "computed, "
+            "as parameters alone lead to them: training makes them in each pass and keeps what "
+            "they are made of, and their parameters have gradients, which is not counted",
+            n, first->name, (unsigned long long)bytes);
+}
+
 /* After lowering: what no tensor stands for. */
 void onv_signature_report(onv_lowering *l)
 {
@@ -374,6 +403,7 @@ void onv_signature_report(onv_lowering *l)
             "nothing reads what they give: they are counted with the sizes of parameters "
             "that are called alike, %llu bytes, without gradient",
             l->unused, l->first_unused, (unsigned long long)l->unused_bytes);
+    if (!l->options->inference && l->n_listed > 0) report_folded_layers(l);
     if (n == 0 || l->options->parameters > 0) return;
     onv_model_diag(
         l->model, ONV_WARNING, "missing-parameters", NULL,

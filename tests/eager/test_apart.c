@@ -75,6 +75,7 @@ static model *build(const step *steps)
 #define PLACE(n)        "select" n, "aten.select.int"
 #define PRIMS_VAR       "var", "prims.var.default"
 #define REMAINDER(kind) "remainder", "aten.remainder." kind
+#define LERP            "lerp", "aten.lerp.Tensor"
 #define UNBIND          "unbind", "aten.unbind.int"
 #define LOGCUMSUM       "logcumsumexp", "aten.logcumsumexp.default"
 
@@ -164,6 +165,16 @@ static const row rows[] = {
       {"Mul", "h a", "y", "", "mul", "aten.mul.Tensor"}},
      "RandomUniformLike mul",
      H},
+    {"torch.lerp(x, y, z): all three",
+     {{"Sigmoid", "h", "v", "", "sigmoid", "aten.sigmoid.default"},
+      {"Tanh", "h", "z", "", "tanh", "aten.tanh.default"},
+      {"Sub", "v h", "a", "", LERP},
+      {"Less", "z two", "b", "", LERP},
+      {"Mul", "z a", "c", "", LERP},
+      {"Add", "h c", "d", "", LERP},
+      {"Where", "b d a", "y", "", LERP}},
+     "Sigmoid Tanh lerp_tensor",
+     3 * H},
     {"x.clamp(min=2): its input",
      {{"Max", "h two", "y", "", "clamp", "aten.clamp.Tensor"}},
      "clamp_min",

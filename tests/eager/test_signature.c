@@ -537,9 +537,52 @@ static void what_arguments_name_is_computed_again(void **state)
         add_call(m, "Div", "b neg", "c", "div");
         add_call(m, "Exp", "c", "y", has_gap ? "exp_2" : "exp_1");
         model_output(m, "y", "f32");
-        /* x, neg, a, y, and the second neg. */
+        /* x, neg, a, y, and the second neg, whether or not what it is made of ran again. */
         assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         (4 + has_gap) * 4 * 8 * 4);
+                         5 * 4 * 8 * 4);
+    }
+}
+
+/* `linear_1`, a constant, is what a layer gives that only parameters lead to; a constant of another layer's operation is not
+ * the parameter that the file has of every other layer. */
+static void constants_of_layers_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *constant, *listed, *told;
+        uint64_t parameters;
+    } cases[] = {
+        {"linear_1", "a.0.w a.1.w", "1 constants, 'linear_1' first, 128 bytes", 0},
+        {"clamp_1", "a.0.w a.1.w", NULL, 2 * W},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        model *m = model_new(18);
+        trainer t;
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "a.0.w", "f32[8,8]");
+        model_role(m, "a.0.w", "PARAMETER");
+        model_weight(m, cases[i].constant, "f32[4,8]");
+        model_parameters(m, cases[i].listed);
+        add_call(m, "MatMul", "x a.0.w", "h", "mm");
+        char inputs[32];
+        snprintf(inputs, sizeof inputs, "h %s", cases[i].constant);
+        model_source(m, "a.1", "mul");
+        model_class(m, "Net", "aten.mul.Tensor");
+        model_node(m, "Mul", "y", inputs, "y", "");
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        onv_train_options options = {.optimizer = onv_optimizer_find("sgd"),
+                                     .lower = {.loss = ONV_LOSS_NONE, .reports = true}};
+        uint64_t parameters = trainer_run(&t, &options).figures.parameter_bytes;
+        const char *told = NULL;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            if (strcmp(t.model.diags.at[k].code, "folded-layers") == 0)
+                told = t.model.diags.at[k].message;
+        assert_int_equal(told != NULL, cases[i].told != NULL);
+        if (told != NULL) assert_non_null(strstr(told, cases[i].told));
+        if (cases[i].parameters > 0) assert_int_equal(parameters, cases[i].parameters);
+        trainer_close(&t);
+        model_free(m);
     }
 }
 
@@ -691,6 +734,7 @@ int main(void)
         cmocka_unit_test(layers_compute_what_they_are_given_each),
         cmocka_unit_test(what_layers_are_given_is_computed_once),
         cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(constants_of_layers_are_told),
         cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
