@@ -301,14 +301,6 @@ static bool is_looked_up(const onv_value *value, const char *parameter)
            strstr(parameter, "table") != NULL;
 }
 
-/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
-bool onv_weight_is_cached(const char *parameter)
-{
-    static const char name[] = ".attention_biases";
-    size_t length = strlen(parameter), n = sizeof name - 1;
-    return length > n && strcmp(parameter + length - n, name) == 0;
-}
-
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)
 {
     const onv_value *value = onv_model_value(l->model, id);

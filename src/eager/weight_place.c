@@ -151,3 +151,10 @@ bool onv_weight_is_computed(const char *name)
            strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
            !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
 }
+
+bool onv_weight_is_cached(const char *parameter)
+{
+    static const char name[] = ".attention_biases";
+    size_t length = strlen(parameter), n = sizeof name - 1;
+    return length > n && strcmp(parameter + length - n, name) == 0;
+}
