@@ -309,7 +309,6 @@ typedef enum onv_weight_role {
 bool onv_weight_is_table(onv_lowering *l, const onv_weight_read *read);
 /* Of what has no name in the network. */
 onv_weight_role onv_weight_role_of(const onv_lowering *l, const onv_weight_read *read);
-bool onv_weight_is_cached(const char *parameter);
 bool onv_weight_projects(const onv_lowering *l, const onv_weight_read *read, onv_shape *matrix);
 /* Several modules read it as it is, which no copies of equal parameters explain. */
 bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read);

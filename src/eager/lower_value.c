@@ -254,6 +254,35 @@ static uint32_t compute_weight(onv_lowering *l, onv_weight_use use, const onv_we
     }
 }
 
+/* Of a x + (1 - a) y, whose a the exporter computed of a parameter: the a of "sub". */
+static uint32_t complemented(onv_lowering *l, onv_value_id id)
+{
+    onv_node_id user = l->fusions.user[id.index];
+    const onv_node *product = onv_is_node(user) ? onv_model_node(l->model, user) : NULL;
+    if (product == NULL || strcmp(product->op_type, "Mul") != 0 || product->n_inputs != 2 ||
+        !onv_is_call_of(onv_model_value(l->model, id)->name, "sub"))
+        return ONV_NO_TENSOR;
+    onv_node_id reader = l->fusions.user[product->outputs[0].index];
+    const onv_node *sum = onv_is_node(reader) ? onv_model_node(l->model, reader) : NULL;
+    if (sum == NULL || strcmp(sum->op_type, "Add") != 0 || sum->n_inputs != 2) return ONV_NO_TENSOR;
+    onv_value_id other = sum->inputs[sum->inputs[0].index == product->outputs[0].index];
+    onv_node_id from =
+        onv_is_value(other) ? onv_model_value(l->model, other)->producer : ONV_NO_NODE;
+    const onv_node *before = onv_is_node(from) ? onv_model_node(l->model, from) : NULL;
+    if (before == NULL || before == product || strcmp(before->op_type, "Mul") != 0 ||
+        before->n_inputs != 2 || before->scope != product->scope)
+        return ONV_NO_TENSOR;
+    for (uint32_t k = 0; k < 2; k++) {
+        const onv_value *value =
+            onv_is_value(before->inputs[k]) ? onv_model_value(l->model, before->inputs[k]) : NULL;
+        if (value == NULL || !onv_value_is_weight(value) || value->role != ONV_ROLE_NOT_NOTED)
+            continue;
+        uint32_t a = onv_node_in(l, before, k);
+        if (onv_tensor_needs_grad(l, a)) return a;
+    }
+    return ONV_NO_TENSOR;
+}
+
 /* Only before the operation that reads it: what is not there from the start is made by one of its own. */
 static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight_read *read)
 {
@@ -283,7 +312,7 @@ static uint32_t weight_tensor(onv_lowering *l, onv_value_id id, const onv_weight
     if (use == ONV_WEIGHT_MADE) {
         storage->kind = ONV_STORAGE_ACTIVATION;
         onv_weight_note_given(l, given, tensor);
-        return emit_source(l, "full", ONV_NO_TENSOR, tensor, 0);
+        return emit_source(l, "full", complemented(l, id), tensor, 0);
     }
     make_parameter(l, tensor, onv_weight_name(l, id, read),
                    onv_weight_is_shared(l, id) ? NULL : value->name);

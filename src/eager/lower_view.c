@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "eager/lower.h"
+#include "eager/weight_place.h"
 
 static void lower_reshape(onv_lowering *l, const onv_node *node)
 {

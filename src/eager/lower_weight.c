@@ -48,7 +48,8 @@ static onv_status list_reads(onv_lowering *l)
         for (uint32_t k = 0; k < node->n_inputs; k++) {
             if (!onv_is_value(node->inputs[k])) continue;
             const onv_value *value = &model->values.at[node->inputs[k].index];
-            if (!onv_value_may_train(model, value)) continue;
+            if (!onv_value_may_train(model, value) || onv_weight_is_groups_scale(node, k, value))
+                continue;
             onv_weight_read read = {.value = node->inputs[k].index,
                                     .node = i,
                                     .k = k,
@@ -298,14 +299,6 @@ static bool is_looked_up(const onv_value *value, const char *parameter)
 {
     return value->type.rank == 2 && onv_is_call_of(value->name, "index") &&
            strstr(parameter, "table") != NULL;
-}
-
-/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
-bool onv_weight_is_cached(const char *parameter)
-{
-    static const char name[] = ".attention_biases";
-    size_t length = strlen(parameter), n = sizeof name - 1;
-    return length > n && strcmp(parameter + length - n, name) == 0;
 }
 
 onv_weight_use onv_weight_use_of(onv_lowering *l, onv_value_id id)

@@ -103,6 +103,13 @@ onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k)
     return ONV_PLACE_UNKNOWN;
 }
 
+bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value)
+{
+    return k > 0 && value->role == ONV_ROLE_PARAMETER &&
+           strcmp(node->op_type, "InstanceNormalization") == 0 &&
+           onv_node_is_aten(node, "group_norm");
+}
+
 /* What a module calls the parameter that a node takes there. */
 const char *onv_weight_slot_name(const onv_node *node, uint32_t k)
 {
@@ -143,4 +150,11 @@ bool onv_weight_is_computed(const char *name)
            strncmp(name, "lifted_tensor", 13) != 0 && strncmp(name, "_tensor_constant", 16) != 0 &&
            strncmp(name, "c_", 2) != 0 && strncmp(name, "b_", 2) != 0 &&
            !onv_is_call_of_any(name, not_made, sizeof not_made / sizeof not_made[0]);
+}
+
+bool onv_weight_is_cached(const char *parameter)
+{
+    static const char name[] = ".attention_biases";
+    size_t length = strlen(parameter), n = sizeof name - 1;
+    return length > n && strcmp(parameter + length - n, name) == 0;
 }

@@ -19,6 +19,12 @@ bool onv_node_is_any_aten(const onv_node *node, const char *const *names, size_t
 /* What attention compares with the keys. */
 bool onv_weight_is_query(const onv_node *node, uint32_t k);
 
+/* Ones and zeros that a group norm is written with, of which the file has one copy with the weights of other norms. */
+bool onv_weight_is_groups_scale(const onv_node *node, uint32_t k, const onv_value *value);
+
+/* LeViT's biases for each distance, which timm's networks look up once outside of training. */
+bool onv_weight_is_cached(const char *parameter);
+
 onv_weight_place onv_weight_place_of(const onv_node *node, uint32_t k);
 
 /* What a module calls the parameter that a node takes there. */

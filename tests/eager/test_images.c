@@ -449,6 +449,84 @@ static void biases_of_distances_are_looked_up_once(void **state)
         }
 }
 
+/* a x + (1 - a) y, of whose a the exporter computed both factors: both x and y are kept for its gradient. */
+static void blends_keep_both_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *listed;
+        uint32_t n_kept;
+    } cases[] = {{"sub", "net.w net.mixer.factor", 3}, /* the input, x and y */
+                 {"val_8", "net.w net.mixer.factor", 2},
+                 {"sub", "net.w", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum { H = 4 * 8 * 4, A = 4 * 4 };
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "net.w", "f32[8,8]");
+        model_role(m, "net.w", "PARAMETER");
+        model_parameters(m, cases[i].listed);
+        model_weight(m, "unsqueeze", "f32[4,1]");
+        model_weight(m, cases[i].name, "f32[4,1]");
+        model_node(m, "MatMul", "product", "x net.w", "h", "");
+        model_node(m, "Neg", "minus", "h", "g", "");
+        const part parts[] = {
+            {"Mul", "unsqueeze h", "a", "", "net.mixer", "mul", "zoo.Mixer", "aten.mul.Tensor"},
+            {"Mul", i == 1 ? "val_8 g" : "sub g", "b", "", "net.mixer", "mul_1", "zoo.Mixer",
+             "aten.mul.Tensor"},
+            {"Add", "a b", "y", "", "net.mixer", "add", "zoo.Mixer", "aten.add.Tensor"}};
+        add_parts(m, parts, 3);
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        /* Factors that the forward pass makes are kept, too; one that stands for a parameter is that. */
+        uint64_t factors = cases[i].n_kept == 1 ? 2 * A : A;
+        assert_int_equal(kept, cases[i].n_kept * H + factors);
+    }
+}
+
+/* A group norm in four groups, written with ones and zeros that are also another norm's: each norm has its two vectors. */
+static void scales_of_group_norms_are_no_parameters(void **state)
+{
+    (void)state;
+    static const int64_t grouped[] = {2, 4, -1}, whole[] = {2, 4, 2, 4};
+    static const part parts[] = {
+        {"Reshape", "x grouped", "a", "", "net.norm", "group_norm",
+         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"InstanceNormalization", "a net.other.weight net.other.bias", "b", "", "net.norm",
+         "group_norm", "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"Reshape", "b whole", "c", "", "net.norm", "group_norm",
+         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"Mul", "c val_1", "d", "", "net.norm", "group_norm",
+         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"Add", "d val_2", "e", "", "net.norm", "group_norm",
+         "torch.nn.modules.normalization.GroupNorm", "aten.group_norm.default"},
+        {"LayerNormalization", "e net.other.weight net.other.bias", "y", "", "net.other",
+         "layer_norm", "torch.nn.modules.normalization.LayerNorm", "aten.layer_norm.default"},
+    };
+    model *m = model_new(18);
+    model_input(m, "x", "f32[2,4,2,4]");
+    model_parameters(m, "net.norm.weight net.norm.bias net.other.weight net.other.bias");
+    model_weight(m, "net.other.weight", "f32[4]");
+    model_weight(m, "net.other.bias", "f32[4]");
+    model_role(m, "net.other.weight", "PARAMETER");
+    model_role(m, "net.other.bias", "PARAMETER");
+    model_weight(m, "val_1", "f32[4,1,1]");
+    model_weight(m, "val_2", "f32[4,1,1]");
+    model_ints(m, "grouped", 3, grouped);
+    model_ints(m, "whole", 4, whole);
+    add_parts(m, parts, sizeof parts / sizeof parts[0]);
+    model_output(m, "y", "f32");
+    trainer t;
+    trainer_open_model(&t, m);
+    onv_train_options how = {.optimizer = onv_optimizer_find("sgd"),
+                             .lower = {.loss = ONV_LOSS_NONE}};
+    onv_training_figures f = trainer_run(&t, &how).figures;
+    assert_int_equal(f.parameter_bytes, 4 * 4 * 4);
+    assert_int_equal(f.gradient_bytes, 4 * 4 * 4);
+    trainer_close(&t);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +540,8 @@ int main(void)
         cmocka_unit_test(grids_keep_nothing),
         cmocka_unit_test(folded_queries_are_trained),
         cmocka_unit_test(biases_of_distances_are_looked_up_once),
+        cmocka_unit_test(blends_keep_both_parts),
+        cmocka_unit_test(scales_of_group_norms_are_no_parameters),
     };
     return cmocka_run_group_tests_name("eager.images", tests, NULL, NULL);
 }
