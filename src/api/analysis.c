@@ -69,17 +69,27 @@ static onv_status replay(const onv_request *from, const onv_options *options,
                           &other, err);
 }
 
+static onv_status complete(const onv_request *from, const onv_options *options,
+                           onv_analysis *analysis, onv_error *err)
+{
+    ONV_TRY(onv_analysis_judge(from, options, analysis, err));
+    ONV_TRY(onv_analysis_compare(options, analysis, err));
+    ONV_TRY(onv_analysis_add_example(from, options, analysis, err));
+    ONV_TRY(onv_analysis_find_savings(from, options, analysis, err));
+    ONV_TRY(onv_session_extras(from, options, analysis, err));
+    ONV_TRY(onv_analysis_infer_unbound(options, analysis, err));
+    return replay(from, options, analysis, err);
+}
+
 static onv_status create(const onv_request *from, const onv_options *options, onv_analysis **result,
                          onv_error *err)
 {
     ONV_TRY(onv_analysis_create(from, options, result, err));
-    ONV_TRY(onv_analysis_judge(from, options, *result, err));
-    ONV_TRY(onv_analysis_compare(options, *result, err));
-    ONV_TRY(onv_analysis_add_example(from, options, *result, err));
-    ONV_TRY(onv_analysis_find_savings(from, options, *result, err));
-    ONV_TRY(onv_session_extras(from, options, *result, err));
-    ONV_TRY(onv_analysis_infer_unbound(options, *result, err));
-    return replay(from, options, *result, err);
+    onv_request again = *from;
+    again.loaded = (*result)->loaded;
+    onv_status status = complete(&again, options, *result, err);
+    onv_analysis_forget_loaded(*result);
+    return status;
 }
 
 /* The dim that is searched is bound last, to the least size that the model takes. */
@@ -174,6 +184,7 @@ void onv_analysis_destroy(onv_analysis *analysis)
 {
     if (analysis == NULL) return;
     onv_analysis_destroy(analysis->example);
+    onv_analysis_forget_loaded(analysis);
     onv_analysis_forget_unbound(analysis);
     onv_asked_cleanup(analysis);
     onv_replays_cleanup(&analysis->replays);

@@ -28,6 +28,7 @@ typedef struct onv_asked onv_asked;
 struct onv_analysis {
     onv_watch watch; /* what all of this took; reports go on from there */
     onv_model model;
+    onv_model *loaded; /* as it was before inference, while more analyses of it are made; or NULL */
     onv_infer_info infer;
     onv_quantized quantized;        /* its weights in fewer bits, where that was asked for */
     onv_kv_cache cache;             /* without a mode: not asked for */
@@ -74,6 +75,9 @@ typedef struct onv_request {
     const char *path;
     const void *data; /* NULL: read the path */
     size_t bytes;
+    const onv_model
+        *loaded;          /* the same, before inference; outlives what is made; NULL: it is read */
+    bool lifetimes_alone; /* of the graph's own terms, and nothing else */
     onv_watch *watch;
 } onv_request;
 
@@ -81,6 +85,9 @@ typedef struct onv_request {
  * top. */
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
                                onv_analysis **result, onv_error *err);
+
+/* What further analyses of the model are made of is not needed any more. */
+void onv_analysis_forget_loaded(onv_analysis *analysis);
 
 /* Judges the analysis by its budget, and the model by further ones (judge.c). Nothing without. */
 onv_status onv_analysis_judge(const onv_request *from, const onv_options *options,

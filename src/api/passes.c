@@ -326,8 +326,9 @@ static onv_status compute_training(onv_analysis *analysis, const onv_options *op
 }
 
 static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *options,
-                                    onv_watch *w, onv_error *err)
+                                    const onv_request *from, onv_error *err)
 {
+    onv_watch *w = from->watch;
     const char *name = options->order != NULL ? options->order : "model";
     const onv_order *order = onv_order_find(name);
     if (order == NULL)
@@ -337,6 +338,7 @@ static onv_status compute_lifetimes(onv_analysis *analysis, const onv_options *o
         .effort = options->effort, .cancelled = onv_watch_over, .cancel_context = w};
     ONV_TRY(onv_order_compute(order, &analysis->model, &how, &analysis->order, err));
     ONV_TRY(onv_live_compute(&analysis->model, analysis->order.nodes, &analysis->live, err));
+    if (from->lifetimes_alone) return ONV_OK;
     analysis->largest = onv_largest_find(&analysis->model, &analysis->live);
     onv_largest_note(&analysis->model, &analysis->largest);
     ONV_TRY(onv_formula_compute(&analysis->model, &analysis->live, &analysis->formula, err));
@@ -409,8 +411,8 @@ static onv_status find_cache(onv_analysis *analysis, const onv_options *options,
     return onv_kv_cache_hold(&analysis->model, cache, err);
 }
 
-static onv_status analyse(onv_analysis *analysis, const onv_options *options, onv_watch *w,
-                          onv_error *err)
+static onv_status analyse(onv_analysis *analysis, const onv_options *options,
+                          const onv_request *from, onv_error *err)
 {
     static const onv_dtype casts[] = {ONV_UNDEFINED, ONV_FLOAT, ONV_FLOAT16, ONV_BFLOAT16};
     ONV_TRY(take_alignment(analysis, options, err));
@@ -425,13 +427,58 @@ static onv_status analyse(onv_analysis *analysis, const onv_options *options, on
         status = onv_infer_cast_floats(&analysis->model, casts[options->precision], err);
     if (status == ONV_OK) status = quantize(analysis, options, err);
     if (status == ONV_OK) status = find_cache(analysis, options, err);
-    if (status == ONV_OK) status = compute_lifetimes(analysis, options, w, err);
+    if (status == ONV_OK) status = compute_lifetimes(analysis, options, from, err);
     /* What asks for memory and goes on without it (layouts of views, expressions) leaves a mark: its
      * figures only look true. */
     if (status == ONV_OK && (analysis->model.arena.failed || analysis->model.dims.failed))
         status = onv_fail_memory(err);
     if (status != ONV_OK) onv_infer_info_cleanup(&analysis->infer);
     return status;
+}
+
+/* A model before inference once more, with what loading had to say. */
+static onv_status copy_loaded(const onv_model *from, onv_model *to, onv_error *err)
+{
+    ONV_TRY(onv_model_copy(from, to, err));
+    to->dropped_diags = from->dropped_diags;
+    for (size_t i = 0; i < from->diags.count; i++)
+        if (!onv_vec_push(&to->diags, from->diags.at[i])) {
+            onv_model_cleanup(to);
+            return onv_fail_memory(err);
+        }
+    return ONV_OK;
+}
+
+/* Whether more analyses of the model may follow (analysis.c), for each of which it is copied, not read again. */
+static bool is_asked_again(const onv_options *options)
+{
+    return options->savings || options->example || options->max_batch || options->n_budgets > 1;
+}
+
+static onv_status load(const onv_request *from, const onv_options *options, onv_analysis *analysis,
+                       onv_error *err)
+{
+    onv_model *model = &analysis->model;
+    if (from->loaded != NULL) return copy_loaded(from->loaded, model, err);
+    ONV_TRY(from->data != NULL
+                ? onv_load_memory(from->data, from->bytes, from->path, options->limits, model, err)
+                : onv_load(from->path, options->limits, model, err));
+    if (!is_asked_again(options)) return ONV_OK;
+    analysis->loaded = onv_heap_calloc(1, sizeof *analysis->loaded);
+    onv_status status =
+        analysis->loaded != NULL ? copy_loaded(model, analysis->loaded, err) : onv_fail_memory(err);
+    if (status != ONV_OK) {
+        onv_heap_free(analysis->loaded);
+        onv_model_cleanup(model);
+    }
+    return status;
+}
+
+void onv_analysis_forget_loaded(onv_analysis *analysis)
+{
+    if (analysis->loaded != NULL) onv_model_cleanup(analysis->loaded);
+    onv_heap_free(analysis->loaded);
+    analysis->loaded = NULL;
 }
 
 onv_status onv_analysis_create(const onv_request *from, const onv_options *options,
@@ -445,17 +492,15 @@ onv_status onv_analysis_create(const onv_request *from, const onv_options *optio
         onv_heap_free(analysis);
         return onv_fail_memory(err);
     }
-    onv_status status = from->data != NULL
-                            ? onv_load_memory(from->data, from->bytes, from->path, options->limits,
-                                              &analysis->model, err)
-                            : onv_load(from->path, options->limits, &analysis->model, err);
+    onv_status status = load(from, options, analysis, err);
     if (status == ONV_OK) {
         analysis->model.no_external_data = options->no_external_data;
-        status = analyse(analysis, options, from->watch, err);
+        status = analyse(analysis, options, from, err);
         status = onv_watch_verdict(from->watch, status, err);
         if (status == ONV_ERR_MEMORY) status = onv_limits_refused(&analysis->model.arena, err);
         if (status != ONV_OK) {
             onv_rewritten_cleanup(&analysis->rewritten);
+            onv_analysis_forget_loaded(analysis);
             onv_model_cleanup(&analysis->model);
         }
     }

@@ -41,7 +41,9 @@ static onv_status analyse_part(const onv_request *from, onv_options how, const c
             if (strcmp(dims[i].name, name) == 0) dims[i].size = batch;
         how.dims = dims;
     }
-    onv_status status = onv_analysis_create(from, &how, part, err);
+    onv_request request = *from;
+    request.lifetimes_alone = true;
+    onv_status status = onv_analysis_create(&request, &how, part, err);
     onv_heap_free(dims);
     return status;
 }

@@ -133,8 +133,24 @@ static size_t plain_length(const onv_json *json, const char *text)
     return n;
 }
 
+/* Writes a text that is plain, and no longer than most names are; false: it is not, and nothing was written. */
+static bool write_plain(const onv_json *json, const char *text)
+{
+    enum { MOST = 128 };
+    const uint8_t plain = json->is_embedded ? PLAIN_IN_HTML : PLAIN;
+    char *at = onv_writer_room(json->out, MOST + 2);
+    size_t n = 0;
+    *at++ = '"';
+    for (; n < MOST && (plain_bytes[(unsigned char)text[n]] & plain) != 0; n++) at[n] = text[n];
+    if (text[n] != '\0') return false;
+    at[n] = '"';
+    json->out->used += n + 2;
+    return true;
+}
+
 static void write_string(onv_json *json, const char *text)
 {
+    if (write_plain(json, text)) return;
     size_t plain = plain_length(json, text);
     if (text[plain] == '\0') {
         onv_write_char(json->out, '"');
@@ -160,7 +176,8 @@ void onv_json_key(onv_json *json, const char *key)
 {
     begin_item(json);
     write_string(json, key); /* some reports have names as keys */
-    onv_write_bytes(json->out, ": ", json->is_embedded ? 1 : 2);
+    onv_write_char(json->out, ':');
+    if (!json->is_embedded) onv_write_char(json->out, ' ');
     json->after_key = true;
 }
 
@@ -188,14 +205,13 @@ void onv_json_bool(onv_json *json, bool value)
 
 void onv_json_u64(onv_json *json, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof digits;
+    enum { MOST_DIGITS = 20 };
+    size_t n = 1;
     begin_item(json);
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    onv_write_bytes(json->out, digits + at, sizeof digits - at);
+    char *at = onv_writer_room(json->out, MOST_DIGITS);
+    for (uint64_t rest = value; rest >= 10; rest /= 10) n++;
+    for (size_t i = n; i-- > 0; value /= 10) at[i] = (char)('0' + value % 10);
+    json->out->used += n;
 }
 
 void onv_json_i64(onv_json *json, int64_t value)

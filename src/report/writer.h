@@ -37,6 +37,13 @@ static inline void onv_write_char(onv_writer *writer, char c)
     if (writer->used == sizeof writer->buffer) onv_writer_flush(writer);
 }
 
+/* Where to put so many bytes, fewer than the buffer has; whoever does adds them to `used`. */
+static inline char *onv_writer_room(onv_writer *writer, size_t bytes)
+{
+    if (sizeof writer->buffer - writer->used <= bytes) onv_writer_flush(writer);
+    return writer->buffer + writer->used;
+}
+
 /* For numbers and fixed text: a result longer than the buffer fails. */
 void onv_write_format(onv_writer *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -168,6 +168,33 @@ static bool is_made_by(const onv_model *model, const onv_value *value, const cha
            strcmp(onv_model_node(model, value->producer)->op_type, op) == 0;
 }
 
+static bool is_halved(const onv_model *model, onv_value_id at, onv_value_id id, const char *op)
+{
+    const onv_value *value = onv_model_value(model, at);
+    return at.index == id.index || (op != NULL && is_wide(value) && is_made_by(model, value, op));
+}
+
+/* Without inner graphs and outputs that continue inputs lives do not depend on sizes: the peak is that of the same
+ * buffers, some of them smaller. */
+static onv_status sweep_halved(const seeker *k, onv_value_id id, const char *op, uint64_t *peak,
+                               onv_error *err)
+{
+    onv_timeline changed = k->live->timeline;
+    const size_t n = changed.buffers.count;
+    onv_peak found = {0};
+    changed.buffers.at = onv_heap_copy(changed.buffers.at, n * sizeof *changed.buffers.at);
+    if (changed.buffers.at == NULL) return onv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        onv_buffer *row = &changed.buffers.at[i];
+        if (!is_halved(k->model, row->value, id, op)) continue;
+        row->bytes /= onv_model_value(k->model, row->value)->type.dtype == ONV_DOUBLE ? 4 : 2;
+    }
+    onv_status status = onv_timeline_peak(&changed, &found, NULL, err);
+    onv_heap_free(changed.buffers.at);
+    *peak = found.bytes;
+    return status;
+}
+
 /* The types of values are others for the time of the trial. */
 static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error *err)
 {
@@ -177,13 +204,17 @@ static onv_status try_half(seeker *k, onv_value_id id, const char *op, onv_error
     onv_saving saving = {
         .kind = ONV_SAVING_HALF, .value = id, .node = value->producer, .is_everywhere = op != NULL};
     if (!is_wide(value) || !may_try(k)) return ONV_OK;
+    if (model->graphs.count == 1 && model->n_shared == 0) {
+        ONV_TRY(sweep_halved(k, id, op, &saving.peak_bytes, err));
+        onv_savings_add(k->savings, k->live, &saving);
+        return ONV_OK;
+    }
     uint8_t *before = onv_heap_alloc(model->values.count);
     if (before == NULL) return onv_fail_memory(err);
     for (size_t i = 0; i < model->values.count; i++) {
         onv_value *other = &model->values.at[i];
         before[i] = other->type.dtype;
-        if (i == id.index || (op != NULL && is_wide(other) && is_made_by(model, other, op)))
-            other->type.dtype = ONV_FLOAT16;
+        if (is_halved(model, (onv_value_id){(uint32_t)i}, id, op)) other->type.dtype = ONV_FLOAT16;
     }
     onv_status status = begin(k, &t, err);
     if (status == ONV_OK) status = finish(k, model, &t, &saving, err);
