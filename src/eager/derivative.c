@@ -58,7 +58,6 @@ static const formula formulas[] = {
     {"Softmax", "fx", NULL},          /* CUDA's kernel takes grad * output */
     {"Tan", "fff", NULL},             /* grad * (1 + result.pow(2)) */
     {"Where", "[sf]", "[sf]"},        /* where(condition, grad, 0) */
-    {"addcmul", "ff", "ff"},          /* grad * (tensor2 * value); grad * (tensor1 * value) */
     {"atan2", "[fff]f(m)ff", "[fff]f(m)fffff"}, /* atan2_backward: both after one reciprocal */
     {"clamp", "smmf", NULL},                    /* where(self > min && self < max, grad, 0) */
     {"clamp_min", "smf", NULL},                 /* the same of one bound */

@@ -161,8 +161,7 @@ static void lower_product(onv_lowering *l, const onv_node *node)
                         ? onv_tensor_at(l, in[0]).dtype
                         : onv_promoted(l, node);
     uint32_t out = new_result(l, node, dtype);
-    const char *name = onv_node_is_aten(node, "addcmul") ? "addcmul" : "mul";
-    onv_emit_begin(l, divides ? "div" : name);
+    onv_emit_begin(l, divides ? "div" : "mul");
     l->op.in_place = is_overwritten(l, in[0], out);
     l->op.swaps_grads = true; /* of `other` before `self`: autograd sorts them by name */
     onv_emit_in(l, in[0], ONV_GRAD_NEW);
