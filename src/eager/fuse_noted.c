@@ -75,7 +75,6 @@ static const call calls[] = {
     {"frac", "frac", ONV_HANDS_ON},
     {"lerp.Tensor", "lerp_tensor", ONV_SAVES_IN},
     {"logit", "logit", ONV_SAVES_IN},
-    {"logaddexp", "logaddexp", ONV_SAVES_IN | ONV_SAVES_OUT},
 };
 
 static const call *call_of(const onv_node *node)

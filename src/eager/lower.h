@@ -335,6 +335,10 @@ void onv_no_grad_report(onv_lowering *l);
 
 void onv_exported_report(onv_lowering *l);
 
+/* --- parts.c ----------------------------------------------------------------------------------- */
+
+void onv_parts_report(onv_lowering *l);
+
 /* --- unused.c ---------------------------------------------------------------------------------- */
 
 /* Counts parameters that nothing reads. Requires all others. */

@@ -153,6 +153,7 @@ void onv_lowering_report(onv_lowering *l)
     onv_cells_report(l);
     onv_no_grad_report(l);
     onv_exported_report(l);
+    onv_parts_report(l);
     report_calls(l);
     report_readings(l);
 }

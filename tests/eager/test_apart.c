@@ -256,6 +256,45 @@ static void softmax_copies_permuted_gradients(void **state)
     assert_int_equal(temps[0] - temps[1], 2 * 4 * 4 * 4);
 }
 
+/* A call that stays in parts, whose parts keep what the call does not: F.bilinear as it is exported, say. */
+static void calls_in_parts_are_told(void **state)
+{
+    (void)state;
+    static const char *const calls[][2] = {{"erfcx", "aten.special_erfcx.default"},
+                                           {"einsum", "aten.einsum.default"}};
+    for (int i = 0; i < 2; i++) {
+        model *m = model_new(18);
+        trainer t;
+        onv_error err = {0};
+        onv_eager eager;
+        onv_lower_options options = {.loss = ONV_LOSS_NONE, .reports = true};
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_node(m, "MatMul", "product", "x w", "h", "");
+        for (int k = 0; k < 3; k++) {
+            static const char *const nodes[][3] = {
+                {"Exp", "h", "a"}, {"Neg", "h", "b"}, {"Mul", "a b", "y"}};
+            model_source(m, "net", calls[i][0]);
+            model_class(m, "Net", calls[i][1]);
+            model_node(m, nodes[k][0], nodes[k][2], nodes[k][1], nodes[k][2], "");
+        }
+        model_output(m, "y", "f32");
+        trainer_open_model(&t, m);
+        assert_int_equal(onv_eager_lower(&t.model, &t.live, t.is_host, &options, &eager, &err),
+                         ONV_OK);
+        const char *told = NULL;
+        for (size_t k = 0; k < t.model.diags.count; k++)
+            if (strcmp(t.model.diags.at[k].code, "calls-in-parts") == 0)
+                told = t.model.diags.at[k].message;
+        assert_int_equal(told != NULL, i == 0);
+        if (told != NULL) assert_non_null(strstr(told, "2 tensors, 256 bytes"));
+        onv_eager_cleanup(&eager);
+        trainer_close(&t);
+        model_free(m);
+    }
+}
+
 /* transformers' own loop for exports: what it keeps is told. */
 static void loops_of_exports_are_told(void **state)
 {
@@ -320,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_whole_again),
         cmocka_unit_test(softmax_copies_permuted_gradients),
+        cmocka_unit_test(calls_in_parts_are_told),
         cmocka_unit_test(loops_of_exports_are_told),
     };
     return cmocka_run_group_tests_name("eager.apart", tests, NULL, NULL);
