@@ -427,10 +427,8 @@ static void repeat(onv_lowering *l, onv_value_id id)
 static void repeat_in_module(onv_lowering *l, onv_value_id id, const onv_node *reader)
 {
     onv_value_id chain[ONV_MAX_REPEATED];
-    uint32_t n = onv_merged_chain(l, id, chain);
+    uint32_t n = onv_merged_again(l, id, reader->scope, chain);
     bool is_given = l->made_in[id.index] != NULL;
-    /* The same module, in a loop: that call alone. */
-    if (l->made_in[id.index] == reader->scope && !onv_merged_has_gaps(l, chain, n)) n = 1;
     while (n-- > 0) {
         if (onv_is_node(onv_model_value(l->model, chain[n])->producer))
             repeat(l, chain[n]);

@@ -398,13 +398,12 @@ onv_status onv_merged_mark_modules(onv_lowering *l);
 bool onv_merged_is_other_module(const onv_lowering *l, onv_value_id id, const onv_node *node);
 /* Or that the node names as the result of a call that the exporter merged with the one that is there. */
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node);
-enum {
-    ONV_MAX_REPEATED = 16
-}; /* operations behind each other, up to what the modules were given */
-/* They, from the value on; returns how many. */
-uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain);
-/* Do calls behind the first one lack numbers? */
-bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n);
+/* Operations behind each other, up to what the modules were given. */
+enum { ONV_MAX_REPEATED = 16 };
+/* What runs again for a reader in that module, from the value on; returns how many. In the module's own loop that is the
+ * call alone. */
+uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const char *scope,
+                          onv_value_id *chain);
 
 /* --- lower_flow.c ------------------------------------------------------------------------------ */
 

@@ -306,7 +306,7 @@ static uint32_t place_in(const onv_lowering *l, onv_value_id id)
     return onv_model_value(l->model, id)->producer.index;
 }
 
-uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
+static uint32_t chain_of(const onv_lowering *l, onv_value_id id, onv_value_id *chain)
 {
     const char *module = l->made_in[id.index];
     uint32_t n = 1;
@@ -331,23 +331,23 @@ uint32_t onv_merged_chain(const onv_lowering *l, onv_value_id id, onv_value_id *
     return n;
 }
 
-bool onv_merged_has_gaps(const onv_lowering *l, const onv_value_id *chain, uint32_t n)
-{
-    bool has_gaps = false;
-    for (uint32_t i = 1; i < n; i++)
-        has_gaps |= l->has_gaps[onv_model_value(l->model, chain[i])->producer.index];
-    return has_gaps;
-}
-
-/* A module that views a tensor again, in a loop, computes it once. */
+/* A module that views a tensor again, in a loop, mostly computes it once. */
 static bool is_view(const onv_lowering *l, const onv_value *value)
 {
-    static const char *const views[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"};
+    static const char *const views[] = {"Reshape",   "Unsqueeze", "Squeeze",
+                                        "Transpose", "Expand",    "Slice"};
     if (!onv_is_node(value->producer)) return false;
-    const char *op = onv_model_node(l->model, value->producer)->op_type;
+    const onv_node *node = onv_model_node(l->model, value->producer);
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
-        if (strcmp(views[i], op) == 0) return true;
-    return false;
+        if (strcmp(views[i], node->op_type) == 0) return true;
+    return onv_node_is_aten(node, "select");
+}
+
+uint32_t onv_merged_again(const onv_lowering *l, onv_value_id id, const char *scope,
+                          onv_value_id *chain)
+{
+    uint32_t n = chain_of(l, id, chain);
+    return l->made_in[id.index] == scope ? 1 : n;
 }
 
 /* One that is not counted by its number (above), of a node of the main graph or of a constant that the forward pass makes. */
@@ -364,7 +364,6 @@ static bool is_plain_call(onv_lowering *l, const onv_value *value)
            strcmp(from->source_op, value->name) == 0;
 }
 
-/* What is behind a view ran again, too, where numbers of its calls are missing. */
 bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
 {
     if (!onv_is_value(id) || node->merged_call == NULL) return false;
@@ -372,8 +371,11 @@ bool onv_merged_is_named(onv_lowering *l, onv_value_id id, const onv_node *node)
     named wanted = split_name(node->merged_call, 0), found = split_name(value->name, 0);
     if (!is_same_kind(&wanted, &found) || wanted.number <= found.number) return false;
     if (l->stands_for[id.index] == node->merged_call) return false;
-    if (l->made_in[id.index] == NULL) return is_plain_call(l, value);
-    if (l->made_in[id.index] == node->scope) return !is_view(l, value) && is_plain_call(l, value);
+    if (l->made_in[id.index] == NULL || l->made_in[id.index] == node->scope)
+        return !is_view(l, value) && is_plain_call(l, value);
     onv_value_id chain[ONV_MAX_REPEATED];
-    return onv_merged_has_gaps(l, chain, onv_merged_chain(l, id, chain));
+    uint32_t n = chain_of(l, id, chain);
+    for (uint32_t i = 1; i < n; i++)
+        if (l->has_gaps[onv_model_value(l->model, chain[i])->producer.index]) return true;
+    return false;
 }
