@@ -376,7 +376,7 @@ bool onv_weight_is_common(onv_lowering *l, const onv_weight_read *read)
     const onv_value *value = &l->model->values.at[read->value];
     bool others = false;
     for (const onv_weight_read *at = reads_of(l, read->value);
-         at < end_of_reads(l) && at->value == read->value; at++)
+         at != NULL && at < end_of_reads(l) && at->value == read->value; at++)
         others |= strcmp(at->scope, read->scope) != 0;
     return others && value->tensor != NULL && !may_be_uniform(l, value->tensor, ONV_MOST_HEAD);
 }

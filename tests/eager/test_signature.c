@@ -1,5 +1,4 @@
-/* The parameters that an export lists: which tensors of the file they are, and which are missing; and calls that
- * several modules make of what they are given. */
+/* The parameters that an export lists: which tensors of the file they are, and which are missing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,82 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "eager/noted_network.h"
 #include "eager/pass.h"
 #include "eager/trainer.h"
 
-enum { W = 8 * 8 * 4, MAX_NODES = 8 };
-
-typedef struct call {
-    const char *op, *inputs, *output, *attributes;
-    const char *module, *call, *class, *aten; /* module NULL: not noted */
-} call;
-
-#define LINEAR "torch.nn.modules.linear.Linear"
-#define CONV   "torch.nn.modules.conv.Conv2d"
-
-typedef struct network {
-    const char *listed;  /* parameters */
-    const char *weights; /* of the file: names and types */
-    call calls[MAX_NODES];
-} network;
-
-/* x [4, 8]; the result is y. */
-static model *build(const network *n)
-{
-    model *m = model_new(18);
-    model_input(m, "x", "f32[4,8]");
-    model_input(m, "image", "f32[1,8,6,6]");
-    char text[512], *at = text;
-    strcpy(text, n->weights); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): short ones */
-    for (char *name = strtok_r(text, " ", &at); name != NULL; name = strtok_r(NULL, " ", &at))
-        model_weight(m, name, strtok_r(NULL, " ", &at));
-    if (n->listed != NULL) model_parameters(m, n->listed);
-    for (size_t i = 0; i < MAX_NODES && n->calls[i].op != NULL; i++) {
-        const call *c = &n->calls[i];
-        if (c->module != NULL) {
-            model_source(m, c->module, c->call);
-            model_class(m, c->class, c->aten);
-        }
-        model_node(m, c->op, c->output, c->inputs, c->output, c->attributes);
-    }
-    model_output(m, "y", "f32");
-    return m;
-}
-
-typedef struct outcome {
-    onv_training_figures figures;
-    char text[512];
-} outcome;
-
-static outcome run_with(const network *n, uint64_t parameters)
-{
-    outcome o = {0};
-    trainer t;
-    model *m = build(n);
-    trainer_open_model(&t, m);
-    onv_train_options options = {
-        .optimizer = onv_optimizer_find("sgd"),
-        .lower = {.loss = ONV_LOSS_NONE, .reports = true, .parameters = parameters}};
-    o.figures = trainer_run(&t, &options).figures;
-    for (size_t i = 0; i < t.model.diags.count; i++)
-        if (strcmp(t.model.diags.at[i].code, "missing-parameters") == 0 ||
-            strcmp(t.model.diags.at[i].code, "parameter-count") == 0)
-            snprintf(o.text, sizeof o.text, "%s", t.model.diags.at[i].message);
-    trainer_close(&t);
-    model_free(m);
-    return o;
-}
-
-static outcome run(const network *n)
-{
-    return run_with(n, 0);
-}
-
-/* A weight of a linear layer has a made-up name; the bias beside it may be gone. */
-#define FC                                                                                         \
-    {                                                                                              \
-        "MatMul", "x val_1", "h", "", "fc", "linear", LINEAR, "aten.linear.default"                \
-    }
+enum { W = 8 * 8 * 4 };
 
 static void parameters_without_a_tensor_are_reported(void **state)
 {
@@ -158,7 +86,7 @@ static void a_count_of_parameters_completes_them(void **state)
         assert_int_equal(o.text[0] != '\0', cases[i].told != NULL);
         if (cases[i].told != NULL) assert_non_null(strstr(o.text, cases[i].told));
         pass p;
-        pass_run(&p, build(&n), &(onv_lower_options){.parameters = cases[i].parameters});
+        pass_run(&p, network_model(&n), &(onv_lower_options){.parameters = cases[i].parameters});
         uint64_t weights = 0;
         for (size_t k = 0; k < p.t.buffers.count; k++)
             if (p.t.buffers.at[k].kind == ONV_BUFFER_WEIGHT) weights += p.t.buffers.at[k].bytes;
@@ -407,7 +335,7 @@ static void inference_tells_of_missing_parameters(void **state)
     for (int is_as_exported = 0; is_as_exported < 2; is_as_exported++) {
         pass p;
         onv_lower_options how = {.reports = true, .as_exported = is_as_exported};
-        pass_run(&p, build(&n), &how);
+        pass_run(&p, network_model(&n), &how);
         assert_int_equal(p.f.model.diags.count, !is_as_exported);
         if (!is_as_exported)
             assert_non_null(strstr(p.f.model.diags.at[0].message, "in 'pooler', have"));
@@ -470,104 +398,6 @@ static void an_expanded_constant_has_its_name_first(void **state)
     assert_in_range(figures[0].parameter_bytes, W + 1, W + 4 * 8 * 4 - 1);
 }
 
-/* Two layers compute a table of what both are given; the exporter merged the calls. */
-static void layers_compute_what_they_are_given_each(void **state)
-{
-    (void)state;
-#define LAYER(module, call, aten) module, call, "zoo.Layer", "aten." aten
-    static const char *const readers[] = {"layers.1", "layers.0", "layers.0.inner"};
-    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
-        network n = {
-            NULL,
-            "val_1 f32[8,8] val_2 f32[8,8]",
-            {FC,
-             {"Exp", "x", "table", "", LAYER("layers.0", "exp", "exp.default")},
-             {"Mul", "h table", "a", "", LAYER("layers.0", "mul", "mul.Tensor")},
-             {"MatMul", "a val_2", "b", "", "fc2", "linear_1", LINEAR, "aten.linear.default"},
-             {"Mul", "b table", "y", "", readers[i], "mul_1", "zoo.Layer", "aten.mul.Tensor"}}};
-        outcome o = run(&n);
-        /* x for the first layer, a for the second, and a table for each call. */
-        assert_int_equal(o.figures.saved_activation_bytes, (i == 0 ? 4 : 3) * 4 * 8 * 4);
-    }
-}
-
-/* What they are given was computed once: here a view of it is merged. */
-static void what_layers_are_given_is_computed_once(void **state)
-{
-    (void)state;
-    network n = {NULL,
-                 "val_1 f32[8,8]",
-                 {FC,
-                  {"Sigmoid", "h", "e", "", "act", "sigmoid", "zoo.Act", "aten.sigmoid.default"},
-                  {"Transpose", "e", "t", "perm=[1,0]", LAYER("layers.0", "index", "index.Tensor")},
-                  {"Exp", "t", "a", "", LAYER("layers.0", "exp", "exp.default")},
-                  {"Exp", "t", "b", "", LAYER("layers.1", "exp_1", "exp.default")},
-                  {"Add", "a b", "y", "", "sum", "add", "zoo.Sum", "aten.add.Tensor"}}};
-    outcome o = run(&n);
-    assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
-}
-
-static void add_call(model *m, const char *op, const char *inputs, const char *output,
-                     const char *name)
-{
-    model_source(m, "net", name);
-    model_class(m, "zoo.Net", "aten.op.default");
-    model_node(m, op, output, inputs, output, "");
-}
-
-/* A module's own loop makes again what an argument names, and not what that was made of, whatever numbers are missing. */
-static void a_loop_makes_again_what_arguments_name(void **state)
-{
-    (void)state;
-    for (int has_gap = 0; has_gap < 2; has_gap++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_source(m, "fc", "mm");
-        model_class(m, "zoo.Linear", "aten.mm.default");
-        model_node(m, "MatMul", "mm", "x w", "h", "");
-        add_call(m, "Exp", "h", "exp", "exp");
-        add_call(m, "Sqrt", "exp", "sqrt", "sqrt");
-        add_call(m, "Mul", "h sqrt", "a", "mul");
-        model_source(m, "net", "mul_1");
-        model_call(m, "aten.mul.Tensor", "%mul, %sqrt_1");
-        add_call(m, "Mul", "a sqrt", "b", "mul_1");
-        add_call(m, "Exp", "b", "y", has_gap ? "exp_2" : "exp_1");
-        model_output(m, "y", "f32");
-        /* x, h, exp, a, y, and two results of the operation in between */
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         7 * 4 * 8 * 4);
-    }
-}
-
-/* A module computes something of what it is given, and later again, as the arguments tell. */
-static void what_arguments_name_is_computed_again(void **state)
-{
-    (void)state;
-    for (int has_gap = 0; has_gap < 2; has_gap++) {
-        model *m = model_new(18);
-        model_input(m, "x", "f32[4,8]");
-        model_weight(m, "w", "f32[8,8]");
-        model_weight(m, "v", "f32[8,8]");
-        model_role(m, "w", "PARAMETER");
-        model_role(m, "v", "PARAMETER");
-        add_call(m, "MatMul", "x w", "h", "mm");
-        add_call(m, "Exp", "x", "exp", "exp");
-        add_call(m, "Neg", "exp", "neg", "neg");
-        add_call(m, "Mul", "h neg", "a", "mul");
-        add_call(m, "MatMul", "a v", "b", "mm_1");
-        model_source(m, "net", "div");
-        model_call(m, "aten.div.Tensor", "%mm_1, %neg_1");
-        add_call(m, "Div", "b neg", "c", "div");
-        add_call(m, "Exp", "c", "y", has_gap ? "exp_2" : "exp_1");
-        model_output(m, "y", "f32");
-        /* x, neg, a, y, and the second neg, whether or not what it is made of ran again. */
-        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
-                         5 * 4 * 8 * 4);
-    }
-}
-
 /* `linear_1`, a constant, is what a layer gives that only parameters lead to; a constant of another layer's operation is not
  * the parameter that the file has of every other layer. */
 static void constants_of_layers_are_told(void **state)
@@ -609,32 +439,6 @@ static void constants_of_layers_are_told(void **state)
         trainer_close(&t);
         model_free(m);
     }
-}
-
-/* Zeros that two calls add rows to are two tensors, of which exporters write one. */
-static void scattered_rows_have_zeros_of_their_own(void **state)
-{
-    (void)state;
-    static const int64_t shape[] = {4, 8};
-    pass p;
-    model *m = model_new(18);
-    model_input(m, "x", "f32[6,8]");
-    model_input(m, "at", "i64[6,8]");
-    model_ints(m, "shape", 2, shape);
-    model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
-    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction='add'");
-    model_node(m, "Neg", "2", "x", "b", "");
-    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction='add'");
-    model_node(m, "Add", "4", "a c", "y", "");
-    model_output(m, "y", "f32");
-    pass_run(&p, m, NULL);
-    unsigned n = 0;
-    for (size_t i = 0; i < p.t.buffers.count; i++) {
-        const onv_buffer *b = &p.t.buffers.at[i];
-        n += b->kind == ONV_BUFFER_ACTIVATION && b->bytes == 4 * 8 * 4 && b->last == b->first + 1;
-    }
-    assert_int_equal(n, 2 + 1); /* both, and c */
-    pass_drop(&p);
 }
 
 static void tables_of_sinusoidal_modules_are_not_trained(void **state)
@@ -702,7 +506,7 @@ static void norms_have_vectors_of_their_own(void **state)
          {"MatMul", "g val_1", "y", "", "fc", "linear", LINEAR, "aten.linear.default"}}};
     enum { VECTOR = 8 * 4, COUNTER = 8 };
     pass p;
-    pass_run(&p, build(&n), &(onv_lower_options){0});
+    pass_run(&p, network_model(&n), &(onv_lower_options){0});
     uint64_t weights = 0;
     for (size_t i = 0; i < p.t.buffers.count; i++) {
         const onv_buffer *b = &p.t.buffers.at[i];
@@ -713,33 +517,6 @@ static void norms_have_vectors_of_their_own(void **state)
     outcome o = run(&n);
     assert_int_equal(o.figures.parameter_bytes, W + 2 * 2 * VECTOR);
     assert_int_equal(o.figures.buffer_bytes, 2 * (2 * VECTOR + COUNTER));
-}
-
-/* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
-static void one_padding_is_read_by_two(void **state)
-{
-    (void)state;
-    for (int is_read = 0; is_read < 2; is_read++) {
-        model *m = model_new(18);
-        static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
-        model_input(m, "x", "f32[1,8,6,6]");
-        model_weight(m, "w", "f32[8,8,1,1]");
-        model_weight(m, "v", "f32[8,8,2,2]");
-        model_ints(m, "pads", 8, pads);
-        model_node(m, "Conv", "first", "x w", "h", "");
-        if (is_read) {
-            model_node(m, "Pad", "pad", "h pads", "p", "");
-            model_node(m, "MaxPool", "pool", "p", "q", "kernel_shape=[2,2]");
-        } else {
-            model_node(m, "MaxPool", "pool", "h", "q", "kernel_shape=[2,2] pads=[0,0,1,1]");
-        }
-        model_node(m, "Conv", "second", "h v", "r", "pads=[0,0,1,1]");
-        model_node(m, "Add", "sum", "q r", "y", "");
-        model_output(m, "y", "f32");
-        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
-        enum { X = 8 * 36 * 4, PADDED = 8 * 49 * 4, INDICES = 8 * 36 * 8 };
-        assert_int_equal(kept, X + PADDED + INDICES + (is_read ? 0 : X));
-    }
 }
 
 int main(void)
@@ -756,16 +533,10 @@ int main(void)
         cmocka_unit_test(inference_tells_of_missing_parameters),
         cmocka_unit_test(constants_computed_from_parameters_are_trained),
         cmocka_unit_test(an_expanded_constant_has_its_name_first),
-        cmocka_unit_test(layers_compute_what_they_are_given_each),
-        cmocka_unit_test(what_layers_are_given_is_computed_once),
-        cmocka_unit_test(a_loop_makes_again_what_arguments_name),
-        cmocka_unit_test(what_arguments_name_is_computed_again),
         cmocka_unit_test(constants_of_layers_are_told),
-        cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
         cmocka_unit_test(tables_of_sinusoidal_modules_are_not_trained),
         cmocka_unit_test(views_before_a_group_norm_are_joined_with_its_own),
         cmocka_unit_test(norms_have_vectors_of_their_own),
-        cmocka_unit_test(one_padding_is_read_by_two),
     };
     return cmocka_run_group_tests_name("eager.signature", tests, NULL, NULL);
 }

@@ -1,0 +1,167 @@
+/* Calls that the exporter merged, and tensors that it wrote once: PyTorch makes each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "eager/noted_network.h"
+#include "eager/pass.h"
+#include "eager/trainer.h"
+
+/* Two layers compute a table of what both are given; the exporter merged the calls. */
+static void layers_compute_what_they_are_given_each(void **state)
+{
+    (void)state;
+#define LAYER(module, call, aten) module, call, "zoo.Layer", "aten." aten
+    static const char *const readers[] = {"layers.1", "layers.0", "layers.0.inner"};
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        network n = {
+            NULL,
+            "val_1 f32[8,8] val_2 f32[8,8]",
+            {FC,
+             {"Exp", "x", "table", "", LAYER("layers.0", "exp", "exp.default")},
+             {"Mul", "h table", "a", "", LAYER("layers.0", "mul", "mul.Tensor")},
+             {"MatMul", "a val_2", "b", "", "fc2", "linear_1", LINEAR, "aten.linear.default"},
+             {"Mul", "b table", "y", "", readers[i], "mul_1", "zoo.Layer", "aten.mul.Tensor"}}};
+        outcome o = run(&n);
+        /* x for the first layer, a for the second, and a table for each call. */
+        assert_int_equal(o.figures.saved_activation_bytes, (i == 0 ? 4 : 3) * 4 * 8 * 4);
+    }
+}
+
+/* What they are given was computed once: here a view of it is merged. */
+static void what_layers_are_given_is_computed_once(void **state)
+{
+    (void)state;
+    network n = {NULL,
+                 "val_1 f32[8,8]",
+                 {FC,
+                  {"Sigmoid", "h", "e", "", "act", "sigmoid", "zoo.Act", "aten.sigmoid.default"},
+                  {"Transpose", "e", "t", "perm=[1,0]", LAYER("layers.0", "index", "index.Tensor")},
+                  {"Exp", "t", "a", "", LAYER("layers.0", "exp", "exp.default")},
+                  {"Exp", "t", "b", "", LAYER("layers.1", "exp_1", "exp.default")},
+                  {"Add", "a b", "y", "", "sum", "add", "zoo.Sum", "aten.add.Tensor"}}};
+    outcome o = run(&n);
+    assert_int_equal(o.figures.saved_activation_bytes, 4 * 4 * 8 * 4); /* x, e, a, b */
+}
+
+/* A module's own loop makes again what an argument names, and not what that was made of, whatever numbers are missing. */
+static void a_loop_makes_again_what_arguments_name(void **state)
+{
+    (void)state;
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_source(m, "fc", "mm");
+        model_class(m, "zoo.Linear", "aten.mm.default");
+        model_node(m, "MatMul", "mm", "x w", "h", "");
+        add_call(m, "Exp", "h", "exp", "exp");
+        add_call(m, "Sqrt", "exp", "sqrt", "sqrt");
+        add_call(m, "Mul", "h sqrt", "a", "mul");
+        model_source(m, "net", "mul_1");
+        model_call(m, "aten.mul.Tensor", "%mul, %sqrt_1");
+        add_call(m, "Mul", "a sqrt", "b", "mul_1");
+        add_call(m, "Exp", "b", "y", has_gap ? "exp_2" : "exp_1");
+        model_output(m, "y", "f32");
+        /* x, h, exp, a, y, and two results of the operation in between */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         7 * 4 * 8 * 4);
+    }
+}
+
+/* A module computes something of what it is given, and later again, as the arguments tell. */
+static void what_arguments_name_is_computed_again(void **state)
+{
+    (void)state;
+    for (int has_gap = 0; has_gap < 2; has_gap++) {
+        model *m = model_new(18);
+        model_input(m, "x", "f32[4,8]");
+        model_weight(m, "w", "f32[8,8]");
+        model_weight(m, "v", "f32[8,8]");
+        model_role(m, "w", "PARAMETER");
+        model_role(m, "v", "PARAMETER");
+        add_call(m, "MatMul", "x w", "h", "mm");
+        add_call(m, "Exp", "x", "exp", "exp");
+        add_call(m, "Neg", "exp", "neg", "neg");
+        add_call(m, "Mul", "h neg", "a", "mul");
+        add_call(m, "MatMul", "a v", "b", "mm_1");
+        model_source(m, "net", "div");
+        model_call(m, "aten.div.Tensor", "%mm_1, %neg_1");
+        add_call(m, "Div", "b neg", "c", "div");
+        add_call(m, "Exp", "c", "y", has_gap ? "exp_2" : "exp_1");
+        model_output(m, "y", "f32");
+        /* x, neg, a, y, and the second neg, whether or not what it is made of ran again. */
+        assert_int_equal(trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE}),
+                         5 * 4 * 8 * 4);
+    }
+}
+
+/* Zeros that two calls add rows to are two tensors, of which exporters write one. */
+static void scattered_rows_have_zeros_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {4, 8};
+    pass p;
+    model *m = model_new(18);
+    model_input(m, "x", "f32[6,8]");
+    model_input(m, "at", "i64[6,8]");
+    model_ints(m, "shape", 2, shape);
+    model_node(m, "ConstantOfShape", "0", "shape", "zeros", "");
+    model_node(m, "ScatterElements", "1", "zeros at x", "a", "reduction='add'");
+    model_node(m, "Neg", "2", "x", "b", "");
+    model_node(m, "ScatterElements", "3", "zeros at b", "c", "reduction='add'");
+    model_node(m, "Add", "4", "a c", "y", "");
+    model_output(m, "y", "f32");
+    pass_run(&p, m, NULL);
+    unsigned n = 0;
+    for (size_t i = 0; i < p.t.buffers.count; i++) {
+        const onv_buffer *b = &p.t.buffers.at[i];
+        n += b->kind == ONV_BUFFER_ACTIVATION && b->bytes == 4 * 8 * 4 && b->last == b->first + 1;
+    }
+    assert_int_equal(n, 2 + 1); /* both, and c */
+    pass_drop(&p);
+}
+
+/* A convolution whose padding the exporter joined, beside a pooling that reads the padded tensor. */
+static void one_padding_is_read_by_two(void **state)
+{
+    (void)state;
+    for (int is_read = 0; is_read < 2; is_read++) {
+        model *m = model_new(18);
+        static const int64_t pads[] = {0, 0, 0, 0, 0, 0, 1, 1};
+        model_input(m, "x", "f32[1,8,6,6]");
+        model_weight(m, "w", "f32[8,8,1,1]");
+        model_weight(m, "v", "f32[8,8,2,2]");
+        model_ints(m, "pads", 8, pads);
+        model_node(m, "Conv", "first", "x w", "h", "");
+        if (is_read) {
+            model_node(m, "Pad", "pad", "h pads", "p", "");
+            model_node(m, "MaxPool", "pool", "p", "q", "kernel_shape=[2,2]");
+        } else {
+            model_node(m, "MaxPool", "pool", "h", "q", "kernel_shape=[2,2] pads=[0,0,1,1]");
+        }
+        model_node(m, "Conv", "second", "h v", "r", "pads=[0,0,1,1]");
+        model_node(m, "Add", "sum", "q r", "y", "");
+        model_output(m, "y", "f32");
+        uint64_t kept = trainer_kept(m, &(onv_lower_options){.loss = ONV_LOSS_NONE});
+        enum { X = 8 * 36 * 4, PADDED = 8 * 49 * 4, INDICES = 8 * 36 * 8 };
+        assert_int_equal(kept, X + PADDED + INDICES + (is_read ? 0 : X));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_compute_what_they_are_given_each),
+        cmocka_unit_test(what_layers_are_given_is_computed_once),
+        cmocka_unit_test(a_loop_makes_again_what_arguments_name),
+        cmocka_unit_test(what_arguments_name_is_computed_again),
+        cmocka_unit_test(scattered_rows_have_zeros_of_their_own),
+        cmocka_unit_test(one_padding_is_read_by_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
