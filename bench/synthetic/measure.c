@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     figures best = {0};
     int failed = 0;
     for (long i = 0; i < runs && failed == 0; i++) {
-        figures f;
+        figures f = {0};
         failed = run_once(argv + first, &f);
         if (i == 0 || f.wall_ms < best.wall_ms) best.wall_ms = f.wall_ms;
         if (i == 0 || f.processor_ms < best.processor_ms) best.processor_ms = f.processor_ms;

@@ -68,7 +68,7 @@ typedef struct onv_node_list {
 } onv_node_list;
 
 struct onv_scope {
-    const onv_scope *outer;       /* whose names are visible too */
+    const onv_scope *outer; /* whose names are visible too */
     onv_name_map names;
     const onv_ptr_map *results;   /* function: output name to the caller's value */
     const onv_ptr_map *versions;  /* opset imports by domain */
